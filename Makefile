@@ -1,0 +1,145 @@
+# Every target does its own set-up in a fresh clone: it needs make, Python 3.11 or newer and a package index.
+# PYTHON=/path/to/python chooses the interpreter; ARGS="..." is handed on to pytest, the demo or the benchmarks.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+ARGS ?=
+INPUTS ?= 1000000
+VERSIONS ?= 3.11 3.12 3.13
+
+# A shim may be on the PATH for a Python that is not activated, and some systems ship one without venv: ask each to start.
+starts = "$$candidate" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+PYTHON ?= $(shell for candidate in python3.11 python3.12 python3.13 python3.14 python3; do \
+	if $(starts); then command -v "$$candidate"; break; fi; done)
+# Prints the path of Python $(1), or nothing: what the PATH has, then what pyenv has installed without activating it.
+find_python = for candidate in python$(1) \
+	"$${PYENV_ROOT:-$$(pyenv root 2>/dev/null || echo /nonexistent)}"/versions/$(1).*/bin/python$(1); do \
+	if $(starts); then command -v "$$candidate"; break; fi; done
+
+BIN := .venv/bin
+TEST_READY := .venv/.ready-test
+DEV_READY := .venv/.ready-dev
+PYTEST := $(BIN)/python -m pytest
+# What is opened without an encoding depends on the machine: let Python warn, and pytest make it an error.
+tests tests-% layers cover: export PYTHONWARNDEFAULTENCODING = 1
+
+CODE := $(wildcard src tests examples benchmarks)
+TYPED := $(wildcard src examples tests/typing)
+PURE := errors.py limits.py wire/* rpc/* typed/* methods/* contract/* dialects/*
+empty :=
+comma := ,
+PURE_FILES := $(subst $(empty) $(empty),$(comma),$(addprefix */becket/,$(PURE)))
+
+.PHONY: help demo test tests test-all lint types layers wheel check bench fuzz cover clean
+
+help: ## Lists the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# -- set-up
+
+$(TEST_READY): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found: install one, or run make PYTHON=/path/to/python" >&2; exit 1; }
+	test -x $(BIN)/python || "$(PYTHON)" -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+$(DEV_READY): $(TEST_READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+# One environment for each further Python: .venv-3.12, .venv-3.13
+.venv-3.%/.ready-test: pyproject.toml
+	python="$$($(call find_python,3.$*))"; test -x .venv-3.$*/bin/python || "$$python" -m venv .venv-3.$*
+	.venv-3.$*/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+.venv-bench/.ready: pyproject.toml $(wildcard benchmarks/requirements.txt)
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found: run make PYTHON=/path/to/python" >&2; exit 1; }
+	test -x .venv-bench/bin/python || "$(PYTHON)" -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[trio,uvloop]' -r benchmarks/requirements.txt
+	@touch $@
+
+# -- use
+
+demo: $(TEST_READY) ## Runs the demonstration
+	$(BIN)/python examples/demo.py $(ARGS)
+
+test: tests ## Runs all tests on one Python
+
+tests: $(TEST_READY)
+	$(PYTEST) $(ARGS)
+
+# The whole suite on 3.11, the part without the slow tests on the others.
+test-all: ## Runs the tests on each Python of VERSIONS that is installed
+	@ran=""; missing=""; \
+	for version in $(VERSIONS); do \
+		case $$version in \
+			3.11) python="$$($(call find_python,3.11))" ;; \
+			3.12) python="$$($(call find_python,3.12))" ;; \
+			3.13) python="$$($(call find_python,3.13))" ;; \
+			*) echo "VERSIONS: unknown: $$version" >&2; exit 2 ;; \
+		esac; \
+		if [ -z "$$python" ]; then missing="$$missing $$version"; continue; fi; \
+		$(MAKE) --no-print-directory tests-$$version; ran="$$ran $$version"; \
+	done; \
+	echo "Tests ran on:$${ran:- none}; not installed:$${missing:- none}"; \
+	test -n "$$ran"
+
+tests-3.11: .venv-3.11/.ready-test
+	.venv-3.11/bin/python -m pytest $(ARGS)
+
+tests-3.%: .venv-3.%/.ready-test
+	.venv-3.$*/bin/python -m pytest -m 'not slow' $(ARGS)
+
+.PRECIOUS: .venv-3.%/.ready-test
+
+# -- what must hold before a commit
+
+check: lint types layers tests wheel ## Runs all that must pass before a commit
+
+lint: $(DEV_READY) ## Checks style, format and spelling
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/codespell
+
+types: $(DEV_READY) ## Checks types with mypy and with pyright, both strict
+	$(BIN)/mypy $(TYPED)
+	$(BIN)/pyright
+
+layers: $(TEST_READY) ## Checks that modules import only from lower ranks
+	$(PYTEST) -q tests/test_layers.py
+
+# Outside the checkout, so that nothing of it can stand in for what the wheel lacks.
+wheel: $(DEV_READY) ## Builds the wheel and tests it in an environment of its own
+	@work="$$(mktemp -d)"; trap 'rm -rf "$$work"' EXIT; set -x; \
+	$(BIN)/python -m build --no-isolation --outdir "$$work/dist" . >"$$work/build.log" 2>&1 || { cat "$$work/build.log" >&2; exit 1; }; \
+	$(BIN)/python -m venv "$$work/venv"; \
+	"$$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$$(ls "$$work"/dist/*.whl)[test]"; \
+	mkdir -p "$$work/outside/tests/typed"; \
+	cp pyproject.toml "$$work/outside/"; \
+	cp tests/conftest.py tests/test_exports.py tests/test_import_cost.py "$$work/outside/tests/"; \
+	cp tests/typed/test_schema_files.py "$$work/outside/tests/typed/"; \
+	cd "$$work/outside"; \
+	"$$work/venv/bin/python" -I -c 'import becket, becket.typed as t; print(becket.__version__, t.load_schema("envelope")["$$id"])'; \
+	"$$work/venv/bin/python" -m pytest -q
+
+# -- longer runs
+
+bench: .venv-bench/.ready ## Measures becket beside its peers
+	.venv-bench/bin/python -m benchmarks $(ARGS)
+
+fuzz: $(TEST_READY) ## Feeds INPUTS random inputs to the pure parts
+	$(BIN)/python -m tests.fuzz --inputs $(INPUTS) $(ARGS)
+
+cover: $(TEST_READY) ## Measures coverage; the pure parts must have all of it
+	$(BIN)/coverage erase
+	$(PYTEST) --cov --cov-report= $(ARGS)
+	$(BIN)/coverage report
+	$(BIN)/coverage report --include='$(PURE_FILES)' --fail-under=100
+
+clean: ## Removes all that make has made
+	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.* htmlcov dist build
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
