@@ -1,0 +1,100 @@
+"""The front door: what `becket` offers is short, sorted, there, and explained."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import becket
+
+MOST_NAMES = 25  # more than a reader takes in at once; the rest is imported from its own module
+BEHIND_THE_DOOR = {"host", "cli", "testing", "interop"}
+
+
+def test_all_is_sorted_without_regard_to_case() -> None:
+    assert list(becket.__all__) == sorted(becket.__all__, key=str.casefold)
+
+
+def test_all_has_no_name_twice_and_not_too_many() -> None:
+    assert len(set(becket.__all__)) == len(becket.__all__) <= MOST_NAMES
+
+
+@pytest.mark.parametrize("name", becket.__all__)
+def test_each_name_resolves(name: str) -> None:
+    assert hasattr(becket, name)
+
+
+def test_dir_lists_every_name() -> None:
+    assert set(becket.__all__) <= set(dir(becket))
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    assert not hasattr(becket, "no_such_name")
+
+
+@pytest.mark.parametrize("name", becket.__all__)
+def test_no_name_comes_from_behind_the_door(name: str) -> None:
+    module = getattr(getattr(becket, name), "__module__", None) or "becket"
+
+    assert module.split(".")[1:2] not in [[layer] for layer in BEHIND_THE_DOOR]
+
+
+def test_the_version_is_the_installed_one() -> None:
+    assert becket.__version__ == version("becket")
+
+
+def unexplained(name: str, exported: object) -> Iterator[str]:
+    """Yields the class or function itself, and those of its public methods and properties, that have no docstring."""
+    if inspect.isclass(exported):
+        if not exported.__dict__.get("__doc__"):
+            yield name
+        for member, value in vars(exported).items():
+            is_code = callable(value) or isinstance(value, property | classmethod | staticmethod)
+            # What overrides an explained method need not explain it again.
+            is_explained = any(vars(base)[member].__doc__ for base in exported.__mro__ if member in vars(base))
+            if is_code and not member.startswith("_") and not is_explained:
+                yield f"{name}.{member}"
+    elif callable(exported) and not inspect.getdoc(exported):
+        yield name
+
+
+def test_everything_exported_has_a_docstring() -> None:
+    missing = [line for name in becket.__all__ for line in unexplained(name, getattr(becket, name))]
+
+    assert missing == []
+
+
+def test_every_module_that_is_not_empty_says_what_it_owns() -> None:
+    folder = Path(becket.__file__).parent
+    trees = {file: ast.parse(file.read_text(encoding="utf-8")) for file in folder.rglob("*.py")}
+    silent = [file for file, tree in trees.items() if tree.body and not ast.get_docstring(tree)]
+
+    assert [str(file.relative_to(folder)) for file in silent] == []
+
+
+def test_the_check_for_docstrings_finds_what_has_none() -> None:
+    class Explained:
+        """Has one."""
+
+        def told(self) -> None:
+            """Has one."""
+
+        def untold(self) -> None: ...
+
+        @property
+        def hidden(self) -> int:
+            return 1
+
+    class Unexplained(Explained):
+        def told(self) -> None: ...
+
+    def silent() -> None: ...
+
+    assert list(unexplained("Explained", Explained)) == ["Explained.untold", "Explained.hidden"]
+    assert list(unexplained("Unexplained", Unexplained)) == ["Unexplained"]
+    assert list(unexplained("silent", silent)) == ["silent"]

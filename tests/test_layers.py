@@ -1,0 +1,283 @@
+"""The layers hold: a module imports only from lower ranks and from its own package, and never in a circle.
+
+The checker is made of functions from sources to problems, so that it is itself tested on modules that were made up.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import becket
+
+RANKS = {
+    "errors": 0,
+    "limits": 0,
+    "wire": 1,
+    "rpc": 2,
+    "typed": 2,
+    "methods": 3,
+    "contract": 4,
+    "stores": 4,
+    "dialects": 5,
+    "peer": 6,
+    "blocking": 6,  # the name under which users import `becket.peer.blocking`
+    "extension": 7,
+    "interop": 7,
+    "host": 8,
+    "testing": 9,
+    "cli": 10,
+    "__main__": 10,
+}
+ROOT_RANK = 7.5  # `becket/__init__.py` opens the door to rank 7, and only what lies above may come in through it
+BEHIND_THE_ROOT = {"host", "testing", "cli", "interop"}  # what `becket/__init__.py` never imports
+SAME_LAYER = {frozenset({"peer", "blocking"})}  # two names of one layer
+LAST_PURE_RANK = 5
+LOOPS = {"anyio", "asyncio", "trio", "uvloop"}
+
+Sources = Mapping[str, str]
+"""The text of each module by its dotted name; a package is named like its folder."""
+
+
+class Import(NamedTuple):
+    target: str
+    line: int
+    is_for_types: bool
+
+
+# -- what a module imports
+
+
+def imports_of(module: str, sources: Sources) -> list[Import]:
+    """Returns all that a module imports, at any depth and also through `import_module` with a literal name."""
+    found: list[Import] = []
+    for node, is_for_types in walk(ast.parse(sources[module])):
+        targets: list[str] = []
+        match node:
+            case ast.Import(names=names):
+                targets = [alias.name for alias in names]
+            case ast.ImportFrom(names=names):
+                origin = absolute(node, module, sources)
+                # `from package import module` needs the module; `from package import name` needs the package.
+                inner = [f"{origin}.{alias.name}" for alias in names]
+                targets = [name if name in sources else origin for name in inner]
+            case ast.Call(
+                func=ast.Attribute(attr="import_module") | ast.Name(id="import_module" | "__import__"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                targets = [name]
+            case _:
+                pass
+        found += [Import(target, node.lineno, is_for_types) for target in dict.fromkeys(targets)]
+    return found
+
+
+def walk(node: ast.AST, is_for_types: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Gives every node below, and whether it stands under `if TYPE_CHECKING:`."""
+    for child in ast.iter_child_nodes(node):
+        yield child, is_for_types
+        match child:
+            case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING")):
+                for statement in child.body:
+                    yield statement, True
+                    yield from walk(statement, True)
+                for statement in child.orelse:
+                    yield statement, is_for_types
+                    yield from walk(statement, is_for_types)
+            case _:
+                yield from walk(child, is_for_types)
+
+
+def absolute(node: ast.ImportFrom, module: str, sources: Sources) -> str:
+    if node.level == 0:
+        return node.module or ""
+    is_package = any(name.startswith(f"{module}.") for name in sources)
+    parts = module.split(".")
+    parts = parts[: len(parts) - node.level + is_package]
+    return ".".join([*parts, *([node.module] if node.module else [])])
+
+
+# -- what is wrong with it
+
+
+def problems_in(sources: Sources) -> list[str]:
+    """Returns one line for each import or function that breaks the layers; none when they hold."""
+    problems: list[str] = []
+    for module in sources:
+        problems += rank_problems(module, sources)
+        problems += purity_problems(module, sources)
+    problems += cycle_problems(sources)
+    return problems
+
+
+def layer_of(module: str) -> str:
+    """Returns the part that has a rank: `wire` for `becket.wire.framing`, nothing for `becket` itself."""
+    return module.partition(".")[2].partition(".")[0]
+
+
+def rank_of(module: str) -> float | None:
+    layer = layer_of(module)
+    return RANKS.get(layer) if layer else ROOT_RANK
+
+
+def rank_problems(module: str, sources: Sources) -> Iterator[str]:
+    rank = rank_of(module)
+    if rank is None:
+        yield f"{module}: has no rank"
+        return
+    for target, line, _ in imports_of(module, sources):
+        if target.partition(".")[0] != "becket":
+            continue
+        here, there = layer_of(module), layer_of(target)
+        other = rank_of(target)
+        if here == there or frozenset({here, there}) in SAME_LAYER:
+            continue
+        if other is None:
+            yield f"{module}:{line}: imports {target}, which has no rank"
+        elif other >= rank:
+            yield f"{module}:{line}: rank {rank:g} imports {target} of rank {other:g}"
+        elif module == "becket" and there in BEHIND_THE_ROOT:
+            yield f"{module}:{line}: the package itself imports {target}"
+
+
+def purity_problems(module: str, sources: Sources) -> Iterator[str]:
+    rank = rank_of(module)
+    if rank is None or rank > LAST_PURE_RANK:
+        return
+    for target, line, _ in imports_of(module, sources):
+        if target.partition(".")[0] in LOOPS:
+            yield f"{module}:{line}: rank {rank:g} imports {target}"
+    for node in ast.walk(ast.parse(sources[module])):
+        if isinstance(node, ast.AsyncFunctionDef):
+            yield f"{module}:{node.lineno}: rank {rank:g} has the async function {node.name}"
+
+
+def cycle_problems(sources: Sources) -> Iterator[str]:
+    """Yields each circle of imports once. Imports for types alone do not happen, so they close no circle."""
+    graph = {
+        module: sorted({found.target for found in imports_of(module, sources) if not found.is_for_types} & set(sources))
+        for module in sources
+    }
+    finished: set[str] = set()
+    path: list[str] = []
+
+    def visit(module: str) -> Iterator[str]:
+        if module in path:
+            yield "circle: " + " -> ".join([*path[path.index(module) :], module])
+        elif module not in finished:
+            path.append(module)
+            for target in graph[module]:
+                yield from visit(target)
+            path.pop()
+            finished.add(module)
+
+    for module in sorted(graph):
+        yield from visit(module)
+
+
+# -- the layers of becket
+
+
+def sources_of_becket() -> dict[str, str]:
+    folder = Path(becket.__file__).parent
+    sources: dict[str, str] = {}
+    for file in sorted(folder.rglob("*.py")):
+        parts = ["becket", *file.relative_to(folder).with_suffix("").parts]
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        sources[name] = file.read_text(encoding="utf-8")
+    return sources
+
+
+def test_every_module_imports_only_from_lower_ranks_and_in_no_circle() -> None:
+    assert problems_in(sources_of_becket()) == []
+
+
+def test_the_modules_of_becket_are_found() -> None:
+    assert {"becket", "becket.errors", "becket.wire.framing", "becket.typed"} <= set(sources_of_becket())
+
+
+# -- the checker itself
+
+
+GOOD = {
+    "becket": "import becket.errors\nfrom becket.peer import Peer\ndef later():\n    import becket.extension",
+    "becket.errors": "import enum",
+    "becket.wire": "from becket.wire.lines import Lines",
+    "becket.wire.lines": "from becket.errors import BadFrame",
+    "becket.peer": "from becket.peer.peer import Peer",
+    "becket.peer.peer": "import anyio\nfrom becket import wire\nfrom ..wire.lines import Lines\nasync def run(): ...",
+    "becket.peer.threads": "from . import peer",
+    "becket.blocking": "from becket.peer.threads import Peer",
+    "becket.extension": "",
+    "becket.host": "from becket import Peer",
+    "becket.interop": "",
+}
+
+
+def test_the_checker_accepts_imports_that_go_down() -> None:
+    assert problems_in(GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "problem"),
+    [
+        pytest.param("becket.errors", "import becket.wire", "errors:1: rank 0 imports becket.wire", id="upwards"),
+        pytest.param("becket.errors", "from becket import wire", "rank 0 imports becket.wire", id="from-the-root"),
+        pytest.param("becket.wire.lines", "from ..peer import peer", "rank 1 imports becket.peer.peer", id="relative"),
+        pytest.param("becket.wire", "from ..peer import Peer", "rank 1 imports becket.peer", id="relative-in-package"),
+        pytest.param("becket.wire.lines", "def f():\n  import becket.peer", "becket.wire.lines:2: rank 1", id="lazily"),
+        pytest.param("becket.wire.lines", "import_module('becket.peer')", "rank 1 imports becket.peer", id="by-name"),
+        pytest.param(
+            "becket.wire.lines",
+            "if TYPE_CHECKING:\n  from becket.peer import Peer",
+            "rank 1 imports becket.peer",
+            id="for-types",
+        ),
+        pytest.param("becket.peer.peer", "from becket import Context", "rank 6 imports becket of rank", id="the-root"),
+        pytest.param("becket.extension", "import becket.interop", "rank 7 imports becket.interop", id="sideways"),
+        pytest.param("becket", "def f():\n  import becket.host", "rank 7.5 imports becket.host", id="root-too-high"),
+        pytest.param("becket", "import becket.interop", "the package itself imports becket.interop", id="root-interop"),
+        pytest.param("becket.utils", "", "becket.utils: has no rank", id="no-rank"),
+        pytest.param("becket.peer.peer", "import becket.utils.x", "which has no rank", id="imports-no-rank"),
+        pytest.param("becket.wire.lines", "import asyncio.events", "rank 1 imports asyncio.events", id="loop"),
+        pytest.param("becket.wire.lines", "def f():\n from trio import sleep", "rank 1 imports trio", id="loop-lazily"),
+        pytest.param("becket.wire.lines", "__import__('anyio')", "rank 1 imports anyio", id="loop-by-name"),
+        pytest.param("becket.errors", "class A:\n async def f(self): 0", "rank 0 has the async function f", id="async"),
+    ],
+)
+def test_the_checker_reports(module: str, source: str, problem: str) -> None:
+    sources = {**GOOD, module: source}
+
+    (found,) = [*rank_problems(module, sources), *purity_problems(module, sources)]
+
+    assert problem in found
+    assert found in problems_in(sources)
+
+
+def test_the_checker_reports_a_circle_inside_a_package() -> None:
+    sources = {
+        "becket.wire.a": "from becket.wire.b import B",
+        "becket.wire.b": "def f():\n  from becket.wire import c",
+        "becket.wire.c": "import becket.wire.a",
+    }
+
+    assert problems_in(sources) == ["circle: becket.wire.a -> becket.wire.b -> becket.wire.c -> becket.wire.a"]
+
+
+def test_the_checker_reports_a_module_that_imports_its_own_package() -> None:
+    sources = {"becket.wire": "from becket.wire.a import A", "becket.wire.a": "from becket.wire import B"}
+
+    assert problems_in(sources) == ["circle: becket.wire -> becket.wire.a -> becket.wire"]
+
+
+def test_an_import_for_types_alone_closes_no_circle() -> None:
+    sources = {
+        "becket.wire.a": "from becket.wire.b import B",
+        "becket.wire.b": "import typing\nif typing.TYPE_CHECKING:\n  from becket.wire.a import A\nelse:\n  import json",
+    }
+
+    assert problems_in(sources) == []
