@@ -22,12 +22,12 @@ find_python = for candidate in python$(1) \
 BIN := .venv/bin
 TEST_READY := .venv/.ready-test
 DEV_READY := .venv/.ready-dev
-PYTEST := $(BIN)/python -m pytest
-# What is opened without an encoding depends on the machine: let Python warn, and pytest make it an error.
-tests tests-% layers cover: export PYTHONWARNDEFAULTENCODING = 1
+# A file that is opened without an encoding reads differently elsewhere: Python warns, and pytest makes it an error.
+RUN_PYTEST := -X warn_default_encoding -m pytest
+PYTEST := $(BIN)/python $(RUN_PYTEST)
 
-CODE := $(wildcard src tests examples benchmarks)
 TYPED := $(wildcard src examples tests/typing)
+# Pure code has no excuse for a line or a branch that no test reaches.
 PURE := errors.py limits.py wire/* rpc/* typed/* methods/* contract/* dialects/*
 empty :=
 comma := ,
@@ -52,7 +52,7 @@ $(DEV_READY): $(TEST_READY)
 
 # One environment for each further Python: .venv-3.12, .venv-3.13
 .venv-3.%/.ready-test: pyproject.toml
-	python="$$($(call find_python,3.$*))"; test -x .venv-3.$*/bin/python || "$$python" -m venv .venv-3.$*
+	@python="$$($(call find_python,3.$*))"; test -x .venv-3.$*/bin/python || "$$python" -m venv .venv-3.$*
 	.venv-3.$*/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	@touch $@
 
@@ -76,23 +76,17 @@ tests: $(TEST_READY)
 test-all: ## Runs the tests on each Python of VERSIONS that is installed
 	@ran=""; missing=""; \
 	for version in $(VERSIONS); do \
-		case $$version in \
-			3.11) python="$$($(call find_python,3.11))" ;; \
-			3.12) python="$$($(call find_python,3.12))" ;; \
-			3.13) python="$$($(call find_python,3.13))" ;; \
-			*) echo "VERSIONS: unknown: $$version" >&2; exit 2 ;; \
-		esac; \
-		if [ -z "$$python" ]; then missing="$$missing $$version"; continue; fi; \
+		if [ -z "$$($(call find_python,$$version))" ]; then missing="$$missing $$version"; continue; fi; \
 		$(MAKE) --no-print-directory tests-$$version; ran="$$ran $$version"; \
 	done; \
 	echo "Tests ran on:$${ran:- none}; not installed:$${missing:- none}"; \
 	test -n "$$ran"
 
 tests-3.11: .venv-3.11/.ready-test
-	.venv-3.11/bin/python -m pytest $(ARGS)
+	.venv-3.11/bin/python $(RUN_PYTEST) $(ARGS)
 
 tests-3.%: .venv-3.%/.ready-test
-	.venv-3.$*/bin/python -m pytest -m 'not slow' $(ARGS)
+	.venv-3.$*/bin/python $(RUN_PYTEST) -m 'not slow' $(ARGS)
 
 .PRECIOUS: .venv-3.%/.ready-test
 
