@@ -45,6 +45,16 @@ def test_every_schema_of_the_repository_is_found() -> None:
     assert schema_names() == sorted(file.name.removesuffix(".schema.json") for file in CHECKOUT.glob("*.schema.json"))
 
 
+def test_what_the_package_ships_comes_before_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "schemas").mkdir()
+    (tmp_path / "schemas" / "shipped.schema.json").write_bytes(b'{"title": "Shipped"}')
+    (tmp_path / "schemas" / "shipped.proto").touch()
+    monkeypatch.setattr("importlib.resources.files", lambda package: tmp_path)
+
+    assert schema_names() == ["shipped"]
+    assert load_schema("shipped") == {"title": "Shipped"}
+
+
 @pytest.mark.parametrize("name", schema_names())
 def test_each_is_a_schema_of_2020_12_with_a_stable_id(name: str) -> None:
     schema = load_schema(name)
