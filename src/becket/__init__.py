@@ -1,5 +1,90 @@
-"""becket joins a host program and its extensions: child processes that speak JSON-RPC 2.0."""
+"""becket joins a program and its extensions: child processes, in any language, that speak JSON-RPC 2.0 over their pipes.
+
+Both ends are a `Peer`: each may call the other, at any time, many calls at once. Names are loaded at first use, so that
+an extension pays at start only for what it uses.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from becket.dialects import DIALECTS, Dialect
+    from becket.errors import (
+        BadReply,
+        BecketError,
+        Busy,
+        CallTimeout,
+        ConnectionLost,
+        DisconnectReason,
+        InvalidParams,
+        Meaning,
+        PeerCrashed,
+        RemoteError,
+        RpcError,
+        StartFailed,
+        StreamOverrun,
+    )
+    from becket.limits import Limits
+    from becket.methods.registry import Registry
+    from becket.peer.context import Context
+    from becket.peer.outbound import BatchCall, BatchNotify
+    from becket.peer.peer import Peer
+    from becket.peer.sockets import serve_tcp, serve_unix
+    from becket.peer.streams import Overflow
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__"]
+__all__ = [
+    "DIALECTS",
+    "BadReply",
+    "BatchCall",
+    "BatchNotify",
+    "BecketError",
+    "Busy",
+    "CallTimeout",
+    "ConnectionLost",
+    "Context",
+    "Dialect",
+    "DisconnectReason",
+    "InvalidParams",
+    "Limits",
+    "Meaning",
+    "Overflow",
+    "Peer",
+    "PeerCrashed",
+    "Registry",
+    "RemoteError",
+    "RpcError",
+    "StartFailed",
+    "StreamOverrun",
+    "serve_tcp",
+    "serve_unix",
+]
+
+HOMES = {
+    "DIALECTS": "becket.dialects",
+    "Dialect": "becket.dialects",
+    "Limits": "becket.limits",
+    "Registry": "becket.methods.registry",
+    "Context": "becket.peer.context",
+    "BatchCall": "becket.peer.outbound",
+    "BatchNotify": "becket.peer.outbound",
+    "Peer": "becket.peer.peer",
+    "serve_tcp": "becket.peer.sockets",
+    "serve_unix": "becket.peer.sockets",
+    "Overflow": "becket.peer.streams",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(HOMES.get(name, "becket.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

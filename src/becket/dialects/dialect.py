@@ -1,0 +1,104 @@
+"""What a dialect is: the wire habits of one protocol as a record of plain data and pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from becket.errors import NUMBERS, Meaning
+from becket.limits import Limits
+from becket.rpc.codec import Codec, JsonCodec, encode_json
+from becket.rpc.connection import Cancelling, Connection
+from becket.wire.content_length import ContentLength
+from becket.wire.framing import FramingFactory
+
+__all__ = ["CallMeta", "Dialect", "ProgressForm"]
+
+
+class ProgressForm(Struct, frozen=True):
+    """How a dialect reports from within a call: a notification that names the call and bears a value."""
+
+    method: str
+    token: str = "token"
+    value: str = "value"
+
+
+class CallMeta(Struct, frozen=True, omit_defaults=True):
+    """What travels with one call beside its params, where both sides know the words."""
+
+    timeout_ms: int | None = None
+    parent: int | str | None = None
+    depth: int = 0
+    credit: int | None = None
+    idem: str | None = None
+
+
+class MetaMember(Struct, omit_defaults=True):
+    becket: CallMeta | UnsetType = UNSET
+
+
+class ParamsWithMeta(Struct, omit_defaults=True):
+    meta: MetaMember | UnsetType = msgspec.field(default=UNSET, name="_meta")
+
+
+decode_meta = msgspec.json.Decoder(ParamsWithMeta).decode
+
+
+class Dialect(Struct, frozen=True, kw_only=True):
+    """The habits of one protocol. `Peer` reads them; nothing else knows a protocol's words."""
+
+    name: str
+    framing: FramingFactory = ContentLength
+    codec: Callable[[Limits], Codec] = JsonCodec
+    numbers: Mapping[Meaning, int] = NUMBERS
+    cancelling: Cancelling | None = None
+    progress: ProgressForm | None = None
+    ping: str | None = None
+    credit: str | None = None
+    log: str | None = None
+    features: frozenset[str] = frozenset()
+    ignored_prefix: str = "$/"  # unknown notifications under it are no cause for a log line
+    bad_json_is_fatal: bool = False
+
+    def connection(self, limits: Limits, framing: FramingFactory | None = None) -> Connection:
+        """Returns the state of a new link in this dialect."""
+        return Connection(
+            (framing or self.framing)(limits),
+            self.codec(limits),
+            limits=limits,
+            cancelling=self.cancelling,
+            ping=self.ping,
+            numbers=self.numbers,
+            bad_json_is_fatal=self.bad_json_is_fatal,
+        )
+
+    def read_meta(self, params: Raw | None) -> CallMeta | None:
+        """Returns what travels with a request, None if nothing does. What is malformed counts as absent."""
+        if params is None or b'"_meta"' not in bytes(params):
+            return None
+        try:
+            meta = decode_meta(params).meta
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        return None if meta is UNSET or meta.becket is UNSET else meta.becket
+
+    def write_meta(self, params: bytes | None, meta: CallMeta) -> bytes | None:
+        """Returns the params with `_meta.becket` in them. Params by position have no room for it and stay as they are."""
+        member = encode_json(meta)
+        if params is None or params == b"{}":
+            return b'{"_meta":{"becket":' + member + b"}}"
+        if not params.startswith(b"{"):
+            return params
+        if b'"_meta"' in params:
+            return merge_meta(params, meta)
+        return b'{"_meta":{"becket":' + member + b"}," + params[1:]
+
+
+def merge_meta(params: bytes, meta: CallMeta) -> bytes:
+    members = msgspec.json.decode(params, type=dict[str, Raw])
+    own = msgspec.json.decode(members["_meta"]) if "_meta" in members else {}
+    if isinstance(own, dict):
+        members["_meta"] = Raw(encode_json({**own, "becket": msgspec.to_builtins(meta)}))
+    return encode_json(members)

@@ -1,0 +1,23 @@
+"""`native`: becket's own dialect. Here stands what it adds to the link: cancellation, progress, deadlines, flow control,
+pings and logs. Each is used only where both sides have announced it; what belongs to one call travels in
+`params._meta.becket` and never on the envelope.
+"""
+
+from __future__ import annotations
+
+from becket.dialects.dialect import Dialect, ProgressForm
+from becket.rpc.connection import Cancelling
+
+__all__ = ["FEATURES", "NATIVE"]
+
+FEATURES = frozenset({"cancel", "progress", "deadline", "credit", "ping", "log"})
+
+NATIVE = Dialect(
+    name="native",
+    cancelling=Cancelling("$/cancelRequest"),
+    progress=ProgressForm("$/progress"),
+    ping="$/ping",
+    credit="$/credit",
+    log="$/log",
+    features=FEATURES,
+)

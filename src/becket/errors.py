@@ -1,0 +1,329 @@
+"""The whole hierarchy of errors, what an error can mean, and why a link can end.
+
+Inside the program an error has a *meaning*; a number exists only at the wire and comes from a dialect's table
+(`NUMBERS` is the one of JSON-RPC and of becket itself). `RpcError` is raised by a handler to answer with it;
+`RemoteError` says that a call of ours was answered with an error. The two are unrelated on purpose: a nested
+failure must never leak to the first caller as if it were the handler's own answer.
+
+Fields come first, the text is built from them; `problems` are `(pointer, message)` pairs everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+__all__ = [
+    "NUMBERS",
+    "BadFrame",
+    "BadMessage",
+    "BadReply",
+    "BecketError",
+    "Busy",
+    "CallTimeout",
+    "ConnectionLost",
+    "DisconnectReason",
+    "FrameTooLarge",
+    "InvalidParams",
+    "InvalidRequest",
+    "LocalProtocolError",
+    "Meaning",
+    "MethodNotFound",
+    "NotSupported",
+    "PeerCrashed",
+    "PermissionDenied",
+    "Problem",
+    "ProtocolError",
+    "RemoteError",
+    "RemoteProtocolError",
+    "RequestCancelled",
+    "RpcError",
+    "StartFailed",
+    "StreamOverrun",
+]
+
+Problem = tuple[str, str]
+"""A JSON pointer and what is wrong there."""
+
+
+class Meaning(Enum):
+    """What an error answer means, whatever number a dialect gives it."""
+
+    PARSE_ERROR = "parse error"
+    INVALID_REQUEST = "invalid request"
+    UNKNOWN_METHOD = "unknown method"
+    INVALID_PARAMS = "invalid params"
+    INTERNAL = "internal error"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    BUSY = "busy"
+    PERMISSION_DENIED = "permission denied"
+    TOO_LARGE = "too large"
+    NOT_READY = "not ready"
+    QUOTA = "quota exceeded"
+    DISK_FULL = "disk full"
+    INCOMPATIBLE = "incompatible"
+    NOT_SUPPORTED = "not supported"
+
+
+# -32768..-32000 is full: LSP, MCP, vscode-jsonrpc, jrpc2 and StreamJsonRpc claim parts of it with different
+# meanings. What JSON-RPC and LSP do not number stands outside, in the range left to applications.
+NUMBERS: Final[Mapping[Meaning, int]] = MappingProxyType(
+    {
+        Meaning.PARSE_ERROR: -32700,
+        Meaning.INVALID_REQUEST: -32600,
+        Meaning.UNKNOWN_METHOD: -32601,
+        Meaning.INVALID_PARAMS: -32602,
+        Meaning.INTERNAL: -32603,
+        Meaning.CANCELLED: -32800,
+        Meaning.TIMEOUT: 1001,
+        Meaning.BUSY: 1002,
+        Meaning.PERMISSION_DENIED: 1003,
+        Meaning.TOO_LARGE: 1004,
+        Meaning.NOT_READY: 1005,
+        Meaning.QUOTA: 1006,
+        Meaning.DISK_FULL: 1007,
+        Meaning.INCOMPATIBLE: 1008,
+        Meaning.NOT_SUPPORTED: 1009,
+    }
+)
+
+
+class DisconnectReason(Enum):
+    """Why a link ended."""
+
+    LOCAL_CLOSE = "closed by this side"
+    REMOTE_CLOSE = "closed by the other side"
+    STREAM_ERROR = "reading or writing failed"
+    LOCAL_VIOLATION = "this side broke the protocol"
+    REMOTE_VIOLATION = "the other side broke the protocol"
+    PROCESS_EXIT = "the process ended"
+
+
+class BecketError(Exception):
+    """Everything that becket raises on purpose. It can be copied and pickled, whatever its constructor takes."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return rebuild, (type(self), self.args, self.__dict__)
+
+
+def rebuild(kind: type[BecketError], args: tuple[object, ...], fields: dict[str, object]) -> BecketError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
+
+
+class NotSupported(BecketError):
+    """This platform, loop or dialect cannot do what was asked; nothing was sent or started."""
+
+    def __init__(self, what: str, because: str) -> None:
+        self.what = what
+        self.because = because
+        super().__init__(f"{what} is not supported: {because}")
+
+
+# -- the protocol was broken
+
+
+class ProtocolError(BecketError):
+    """One side broke the rules of the wire."""
+
+    def __init__(self, message: str) -> None:
+        if type(self) is ProtocolError:
+            raise TypeError("ProtocolError is abstract: raise LocalProtocolError or RemoteProtocolError")
+        super().__init__(message)
+
+
+class LocalProtocolError(ProtocolError):
+    """You asked for something that this state, or the wire, forbids."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """They broke the rules; the connection is finished."""
+
+
+class BadFrame(RemoteProtocolError):
+    """Bytes that are no frame. `found` quotes the offence, cut short and made harmless."""
+
+    def __init__(self, problem: str, *, found: bytes | bytearray = b"", hint: str = "") -> None:
+        self.problem = problem
+        self.found = quote(found)
+        self.hint = hint
+        text = f"{problem}: {self.found}" if found else problem
+        super().__init__(f"{text} ({hint})" if hint else text)
+
+
+class FrameTooLarge(BadFrame):
+    """A frame, line or header beyond its limit; refused before memory was taken for it."""
+
+    def __init__(self, *, size: int | None, limit: int, what: str = "frame") -> None:
+        self.size = size
+        self.limit = limit
+        self.what = what
+        announced = "endless" if size is None else f"{size} bytes"
+        super().__init__(f"{what} too large: {announced}, the limit is {limit}")
+
+
+class BadMessage(RemoteProtocolError):
+    """A frame that is no message of this protocol."""
+
+    def __init__(self, problem: str, *, pointer: str = "") -> None:
+        self.problem = problem
+        self.pointer = pointer
+        super().__init__(f"{problem} at {pointer}" if pointer else problem)
+
+
+# -- raised in a handler to answer with it
+
+
+class RpcError(BecketError):
+    """Raised in a handler, it becomes the answer. Give a `Meaning`, or a number of your own."""
+
+    def __init__(self, meaning: Meaning | int, message: str = "", data: object = None) -> None:
+        self.meaning = meaning if isinstance(meaning, Meaning) else None
+        self.code = meaning if isinstance(meaning, int) else None
+        self.message = message or (meaning.value if isinstance(meaning, Meaning) else "application error")
+        self.data = data
+        super().__init__(self.message)
+
+
+class MethodNotFound(RpcError):
+    """No handler has this name."""
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+        super().__init__(Meaning.UNKNOWN_METHOD, f"unknown method: {method}")
+
+
+class InvalidRequest(RpcError):
+    """The message is JSON but no request."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Meaning.INVALID_REQUEST, message)
+
+
+class InvalidParams(RpcError):
+    """The params do not fit the method. All problems, each with its JSON pointer."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        text = "; ".join(f"{pointer or '/'}: {message}" for pointer, message in self.problems)
+        data = {"problems": [{"pointer": pointer, "message": message} for pointer, message in self.problems]}
+        super().__init__(Meaning.INVALID_PARAMS, f"invalid params: {text}", data)
+
+
+class PermissionDenied(RpcError):
+    """The caller does not hold the permission that the method requires."""
+
+    def __init__(self, permission: str) -> None:
+        self.permission = permission
+        super().__init__(Meaning.PERMISSION_DENIED, f"permission denied: {permission} required")
+
+
+class Busy(RpcError):
+    """A limit is reached; the same call may succeed later. Nothing was done.
+
+    Raised too by a call of ours that never left because the other side does not read."""
+
+    def __init__(self, what: str, limit: int) -> None:
+        self.what = what
+        self.limit = limit
+        super().__init__(Meaning.BUSY, f"busy: {what}, the limit is {limit}")
+
+
+class RequestCancelled(RpcError):
+    """The request was cancelled by whoever sent it."""
+
+    def __init__(self) -> None:
+        super().__init__(Meaning.CANCELLED, "cancelled")
+
+
+# -- how a call of ours can end
+
+
+class RemoteError(BecketError):
+    """Our call was answered with an error. `code` is the number as it came, `meaning` is None if the dialect knows none."""
+
+    def __init__(
+        self, *, method: str, code: int, message: str, data: object = None, meaning: Meaning | None = None
+    ) -> None:
+        self.method = method
+        self.code = code
+        self.message = message
+        self.data = data
+        self.meaning = meaning
+        super().__init__(f"{method}: {message} ({code})")
+
+
+class BadReply(BecketError):
+    """One answer could not be understood: that call fails, the link lives."""
+
+    def __init__(self, *, method: str, problem: str) -> None:
+        self.method = method
+        self.problem = problem
+        super().__init__(f"{method}: undecodable reply: {problem}")
+
+
+class CallTimeout(BecketError, TimeoutError):
+    """No answer came in time. The other side was told to stop where its dialect has a word for it."""
+
+    def __init__(self, method: str, seconds: float) -> None:
+        self.method = method
+        self.seconds = seconds
+        super().__init__(f"{method}: no answer within {seconds:g} s")
+
+
+class ConnectionLost(BecketError, ConnectionError):
+    """The link has ended, and with it every call that was waiting."""
+
+    def __init__(self, reason: DisconnectReason, detail: str = "") -> None:
+        self.reason = reason
+        self.detail = detail
+        super().__init__(f"{reason.value}: {detail}" if detail else reason.value)
+
+
+class PeerCrashed(ConnectionLost):
+    """The process behind the link has ended; its status and the tail of its stderr tell how."""
+
+    def __init__(
+        self, *, exit_code: int | None, signal: str | None = None, stderr_tail: str = "", detail: str = ""
+    ) -> None:
+        self.exit_code = exit_code
+        self.signal = signal
+        self.stderr_tail = stderr_tail
+        how = f"killed by {signal}" if signal else f"exit code {exit_code}"
+        said = stderr_tail.strip().rsplit("\n", 1)[-1]
+        parts = [how, detail, f"its last words: {said}" if said else ""]
+        super().__init__(DisconnectReason.PROCESS_EXIT, ", ".join(part for part in parts if part))
+
+
+class StreamOverrun(BecketError):
+    """The events of a call came faster than they were taken; the stream has ended, the link lives."""
+
+    def __init__(self, method: str, limit: int) -> None:
+        self.method = method
+        self.limit = limit
+        super().__init__(f"{method}: its events were not taken in time, the limit is {limit}")
+
+
+class StartFailed(BecketError):
+    """A process could not be started, or ended before it was ready. `because` says which and what to do."""
+
+    def __init__(self, id: str, because: str, *, exit_code: int | None = None, stderr_tail: str = "") -> None:
+        self.id = id
+        self.because = because
+        self.exit_code = exit_code
+        self.stderr_tail = stderr_tail
+        super().__init__(f"{id}: {because}")
+
+
+QUOTED = 64  # bytes of an offence that a message shows
+
+
+def quote(found: bytes | bytearray) -> str:
+    """Returns the beginning of `found` as one harmless line of ASCII."""
+    shown = repr(bytes(found[:QUOTED]))[1:]
+    return shown if len(found) <= QUOTED else f"{shown}..."

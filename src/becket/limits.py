@@ -1,0 +1,76 @@
+"""Every limit of becket in one frozen class: its name, its default and the reason for the number.
+
+Limits are data. Whoever enforces one takes it from a `Limits` value handed to its constructor; nothing
+here enforces anything, and no module-level setting exists.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+__all__ = ["DEFAULT_LIMITS", "Limits"]
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What one connection will hold, accept and wait for. `limits.but(frame=...)` gives a changed copy."""
+
+    # -- bytes to frames
+    frame: int = 4 * MIB  # one message body; larger payloads travel as a path
+    header: int = 4 * KIB  # the header block of one frame
+    header_lines: int = 16
+    stray: int = 64 * KIB  # text outside frames that a lenient reader drops before it gives up
+    partial_frame: float = 10.0  # seconds from a frame's first byte, not renewed by progress
+    partial_frame_rate: int = 64 * KIB  # bytes a second that a large body must keep beyond that
+    skipped_frames: int = 1  # oversize lines that are skipped; one more ends the link
+
+    # -- frames to messages
+    nodes: int = 50_000  # values and containers in one message: 7 ms of parsing, where bytes would not bound it
+    depth: int = 64
+    batch: int = 50
+    id_bytes: int = 256
+    method_bytes: int = 1 * KIB
+    error_data: int = 64 * KIB  # `error.data` beyond this is cut off before it reaches a caller
+
+    # -- calls
+    inbound_requests: int = 256  # running at once for the other side; the next is answered BUSY
+    outbound_calls: int = 1_024  # waiting for the other side; further calls wait for a slot
+    call_depth: int = 32  # host -> extension -> host -> ...
+    call_timeout: float = 60.0
+    remembered_ids: int = 4_096  # cancelled or timed out: their late replies are no violation
+    stray_replies: int = 100  # replies that nobody asked for, in one minute
+    notifications: int = 65_536  # waiting for an async handler, in arrival order
+    notification_bytes: int = 8 * MIB
+
+    # -- writing
+    send_queue: int = 8 * MIB  # bytes that the other side has not taken yet
+    send_high: int = 256 * KIB  # above it `notify` waits until the other side reads
+
+    # -- streams
+    stream_events: int = 65_536
+    stream_bytes: int = 8 * MIB
+
+    # -- one turn of the loop, so that connections share it fairly
+    turn_bytes: int = 64 * KIB
+    turn_seconds: float = 0.002
+
+    # -- child processes
+    handshake: float = 10.0
+    flush_grace: float = 0.5  # for frames still queued when we close
+    stdin_grace: float = 2.0  # from stdin EOF to SIGTERM: one slow flush on a laptop
+    term_grace: float = 2.0  # from SIGTERM to SIGKILL
+    kill_grace: float = 2.0  # from SIGKILL to giving up on a process in the kernel's hands
+    drain_grace: float = 0.2  # after the exit, for what a grandchild still holds open
+    stderr_tail: int = 64 * KIB
+    stderr_line: int = 8 * KIB
+    stderr_rate: int = 1 * MIB  # bytes a second handed to the log; the rest is counted
+
+    def but(self, **changes: float) -> Limits:
+        """Returns a copy with these limits changed."""
+        return replace(self, **changes)
+
+
+DEFAULT_LIMITS = Limits()

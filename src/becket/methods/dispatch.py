@@ -1,0 +1,51 @@
+"""What a request becomes: the handler that serves it, or the error that answers it.
+
+The one boundary between exceptions and the wire. An error that was raised to be an answer is the answer; any other
+exception is answered with a fixed sentence and an incident id that the log also bears, and nothing else of it leaves.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from becket.errors import InvalidRequest, LocalProtocolError, Meaning, MethodNotFound, RpcError
+from becket.methods.registry import Handler
+
+__all__ = ["answer_to", "find_handler"]
+
+
+def find_handler(get: Callable[[str], Handler | None], method: str) -> Handler:
+    """Returns the handler of a request.
+
+    Raises:
+        MethodNotFound: there is none.
+        InvalidRequest: the method is a notification, or its name cannot be one.
+    """
+    handler = get(method)
+    if handler is None:
+        # Checked only here: a name with a handler was chosen by the program.
+        if not method.isprintable():
+            raise InvalidRequest("the method's name holds characters that no name has")
+        raise MethodNotFound(method)
+    if handler.is_for_notifications:
+        raise InvalidRequest(f"{method} is a notification: send it without an id")
+    return handler
+
+
+def answer_to(error: BaseException, method: str) -> RpcError:
+    """Returns the answer to a request whose handler ended with this error."""
+    if isinstance(error, RpcError):
+        return error
+    incident = os.urandom(6).hex()
+    log_incident(error, method, incident)
+    if isinstance(error, LocalProtocolError):
+        return RpcError(Meaning.INTERNAL, "internal error: the result has no JSON", {"incident": incident})
+    return RpcError(Meaning.INTERNAL, "internal error", {"incident": incident})
+
+
+def log_incident(error: BaseException, method: str, incident: str) -> None:
+    """Writes down what the other side does not get to see."""
+    import logging  # at first need: it takes a child 10 ms to import
+
+    logging.getLogger("becket.peer").error("incident %s: the handler of %r failed", incident, method, exc_info=error)

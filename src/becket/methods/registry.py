@@ -1,0 +1,143 @@
+"""Who handles which method: handlers, checked once when they are registered, under their names.
+
+A handler takes nothing, the params, or the params and the context. Its signature is read here and never again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from msgspec import Raw
+
+from becket.errors import InvalidParams
+from becket.typed.decoding import decoder_for
+
+__all__ = ["Handler", "Registry"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+IS_ASYNC = 0x80  # inspect.CO_COROUTINE; importing inspect would cost an extension 10 ms at start
+HAS_STAR_ARGUMENTS = 0x04
+RESERVED = "rpc."  # by JSON-RPC 2.0, for the protocol itself
+
+
+class Handler:
+    """One registered function and all that is known about it."""
+
+    __slots__ = ("arity", "decode", "function", "in_thread", "is_async", "is_for_notifications", "name")
+
+    def __init__(self, name: str, function: Callable[..., Any], *, thread: bool, notifications: bool) -> None:
+        arity, annotation, is_async = read_signature(function)
+        if thread and is_async:
+            raise TypeError(f"{describe(function)} is `async def`: only a plain `def` can run in a thread")
+        self.name = name
+        self.function = function
+        self.arity = arity
+        self.is_async = is_async
+        self.in_thread = thread
+        self.is_for_notifications = notifications
+        self.decode: Callable[[Raw | None], object] = decoder_for(annotation)
+
+    def arguments(self, params: Raw | None, context: object) -> tuple[object, ...]:
+        """Returns what the function is called with.
+
+        Raises:
+            InvalidParams: the params are not of the type that the function asks for.
+        """
+        if self.arity == 1:
+            return (self.decode(params),)
+        if self.arity == 2:
+            return (self.decode(params), context)
+        if params is not None and self.decode(params):
+            raise InvalidParams([("", f"{self.name} takes no params")])
+        return ()
+
+
+class Registry:
+    """Handlers by name. One registry may serve many peers at once."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+        self.get = self._handlers.get
+
+    def handle(self, name: str, *, thread: bool = False) -> Callable[[F], F]:
+        """Registers the decorated function as the handler of this method.
+
+        Raises:
+            ValueError: the name is reserved, or taken.
+            TypeError: the signature is none of `()`, `(params)`, `(params, ctx)`.
+        """
+        return self._register(name, thread=thread, notifications=False)
+
+    def on(self, name: str, *, thread: bool = False) -> Callable[[F], F]:
+        """Registers the decorated function for this notification; a request under the name is refused."""
+        return self._register(name, thread=thread, notifications=True)
+
+    def remove(self, name: str) -> None:
+        """Takes a handler away; requests that it is serving run on."""
+        self._handlers.pop(name, None)
+
+    def including(self, other: Registry) -> Registry:
+        """Returns a new registry with the handlers of both; where both have a name, the other's holds."""
+        both = Registry()
+        both._handlers.update(self._handlers)
+        both._handlers.update(other._handlers)
+        return both
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._handlers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._handlers)
+
+    def __len__(self) -> int:
+        return len(self._handlers)
+
+    def _register(self, name: str, *, thread: bool, notifications: bool) -> Callable[[F], F]:
+        if not name or name.startswith(RESERVED):
+            raise ValueError(f"{name!r} cannot be a method: empty names and `{RESERVED}*` are reserved by JSON-RPC")
+        if name in self._handlers:
+            raise ValueError(f"{name!r} has a handler already: remove it first")
+
+        def register(function: F) -> F:
+            self._handlers[name] = Handler(name, function, thread=thread, notifications=notifications)
+            return function
+
+        return register
+
+
+# -- signatures
+
+
+def read_signature(function: Callable[..., Any]) -> tuple[int, Any, bool]:
+    """Returns how many arguments a handler takes, the annotation of its params, and whether it is `async def`."""
+    target: Any = function
+    bound = 0
+    if not hasattr(target, "__code__") and not hasattr(target, "__func__"):
+        target = getattr(type(target), "__call__", target)  # an object with a call method
+        bound = 1
+    if hasattr(target, "__func__"):
+        target, bound = target.__func__, 1
+    code = getattr(target, "__code__", None)
+    if code is None:
+        raise TypeError(f"{describe(function)} is no Python function: wrap it in a `def`")
+    needed = code.co_argcount - bound
+    optional = len(target.__defaults__ or ())
+    required_keywords = code.co_kwonlyargcount - len(target.__kwdefaults__ or {})
+    if needed > 2 + optional or required_keywords or code.co_flags & HAS_STAR_ARGUMENTS:
+        raise TypeError(f"{describe(function)} must take `()`, `(params)` or `(params, ctx)`")
+    arity = min(needed, 2)
+    annotation: Any = Any
+    if arity:
+        name = code.co_varnames[bound]
+        annotation = target.__annotations__.get(name, Any)
+        if isinstance(annotation, str):
+            from typing import get_type_hints
+
+            annotation = get_type_hints(target).get(name, Any)
+    return arity, annotation, bool(code.co_flags & IS_ASYNC)
+
+
+def describe(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", None) or repr(function)

@@ -1,0 +1,76 @@
+"""What a handler knows about the request it serves, and what it can say before it answers."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from becket.errors import LocalProtocolError, NotSupported
+from becket.rpc.codec import decode_json, encode_json
+from becket.rpc.connection import InboundRequest
+
+if TYPE_CHECKING:
+    from becket.peer.inbound import Inbound
+    from becket.peer.peer import Peer
+
+__all__ = ["Context"]
+
+
+class Context:
+    """The second argument of a handler. Of a notification there is no id, no deadline and nothing to report to."""
+
+    __slots__ = ("_inbound", "_request", "method")
+
+    def __init__(self, inbound: Inbound, method: str, request: InboundRequest | None) -> None:
+        self._inbound = inbound
+        self._request = request
+        self.method = method
+
+    @property
+    def peer(self) -> Peer:
+        """The peer that the request came from: it may be called back."""
+        return self._inbound.peer
+
+    @property
+    def id(self) -> int | float | str | None:
+        """The id of the request, None for a notification."""
+        return None if self._request is None else decode_json(self._request.id)
+
+    @property
+    def deadline(self) -> float:
+        """When the caller stops waiting, on the loop's clock; infinity if it did not say."""
+        return inf if self._request is None else self._request.deadline
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the caller no longer wants the answer. For functions in a thread, which nothing can interrupt."""
+        return self._request is not None and (self._request.is_cancelled or self._inbound.link.lost is not None)
+
+    def remaining(self) -> float:
+        """Returns the seconds that are left for the answer; infinity if the caller set no limit."""
+        return self.deadline - self._inbound.link.loop.time()
+
+    async def progress(self, value: object) -> None:
+        """Reports from within the call; waits while the caller is behind with reading.
+
+        Raises:
+            NotSupported: the dialect has no word for progress.
+            LocalProtocolError: a notification has nobody to report to.
+        """
+        link = self._inbound.link
+        form = link.dialect.progress
+        if form is None:
+            raise NotSupported("progress", f"the dialect {link.dialect.name} has no word for it")
+        if self._request is None:
+            raise LocalProtocolError(f"{self.method} came as a notification: nobody waits for its progress")
+        members = (encode_json(form.token), self._request.id, encode_json(form.value), encode_json(value))
+        await self._inbound.send_event(self._request, form.method, b"{%b:%b,%b:%b}" % members)
+
+    async def notify(self, method: str, params: object = None) -> None:
+        """Sends a notification that belongs to this call: it counts against the caller's credit, where that was agreed."""
+        encoded = None if params is None else encode_json(params)
+        await self._inbound.send_event(self._request, method, encoded)
+
+    async def call(self, method: str, params: object = None, **options: Any) -> Any:
+        """Calls the caller back, as part of this request. The same as `ctx.peer.call`."""
+        return await self.peer.call(method, params, **options)

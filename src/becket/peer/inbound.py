@@ -1,0 +1,238 @@
+"""Requests and notifications of the other side, from their arrival to their handler and back.
+
+Plain functions run where they arrive. A request with an `async def` handler gets a task of its own; notifications are
+handled one at a time, in arrival order, by one task that exists while there is something to wait for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from becket.errors import Busy, ConnectionLost, DisconnectReason, Meaning, RequestCancelled, RpcError
+from becket.methods.dispatch import answer_to, find_handler
+from becket.methods.registry import Handler, Registry
+from becket.peer.context import Context
+from becket.peer.loops import Running, Waiter
+from becket.peer.outbound import CURRENT, Serving
+from becket.peer.transport import wake
+from becket.rpc.codec import encode_json, key_of
+from becket.rpc.connection import CancelRule, InboundRequest
+from becket.rpc.messages import Notification
+from becket.typed.decoding import UNDECODABLE
+
+if TYPE_CHECKING:
+    from becket.peer.link import Link
+    from becket.peer.peer import Peer
+
+__all__ = ["Inbound"]
+
+
+class Runner:
+    """A request whose handler does not run inline."""
+
+    __slots__ = ("has_begun", "is_thread", "refusal", "running")
+
+    def __init__(self, *, is_thread: bool) -> None:
+        self.is_thread = is_thread
+        self.has_begun = False
+        self.refusal: RpcError | None = None
+        self.running: Running | None = None
+
+
+class CreditGrant(Struct):
+    id: Raw
+    n: int
+
+
+class Inbound:
+    """The serving half of one link."""
+
+    def __init__(self, link: Link, registry: Registry, peer: Peer) -> None:
+        self.link = link
+        self.peer = peer
+        self._get = registry.get
+        self._notifications: deque[tuple[Handler, tuple[Any, ...]]] = deque()
+        self._notification_bytes = 0
+        self._is_working_off = False
+        self._worker: Running | None = None
+        self._credit_waiters: dict[bytes, Waiter] = {}
+
+    # -- requests
+
+    def take_request(self, request: InboundRequest) -> None:
+        link = self.link
+        try:
+            if link.features:
+                self._read_meta(request)
+            handler = self._get(request.method)
+            if handler is None or handler.is_for_notifications:
+                handler = find_handler(self._get, request.method)
+            if link.transport.queued > link.limits.send_queue:
+                raise Busy("bytes that you have not read", link.limits.send_queue)
+            context = Context(self, request.method, request) if handler.arity == 2 else None
+            arguments = handler.arguments(request.params, context)
+            if not handler.is_async and not handler.in_thread:
+                frame = link.connection.answer(request, encode_json(handler.function(*arguments)))
+            else:
+                runner = request.runner = Runner(is_thread=handler.in_thread)
+                runner.running = link.loop.spawn(self._serve(request, runner, handler, arguments))
+                return
+        except Exception as error:
+            frame = link.connection.refuse(request, answer_to(error, request.method))
+        link.send(frame)
+
+    async def _serve(
+        self, request: InboundRequest, runner: Runner, handler: Handler, arguments: tuple[Any, ...]
+    ) -> None:
+        if runner.refusal is not None:
+            return  # cancelled before it could begin, and answered then
+        link = self.link
+        CURRENT.set(Serving(request, link))
+        try:
+            if runner.is_thread:
+                result = await link.loop.run_in_thread(run_in_worker, runner, handler, arguments)
+            else:
+                runner.has_begun = True
+                result = await handler.function(*arguments)
+            frame = link.connection.answer(request, encode_json(result))
+        except Exception as error:
+            frame = link.connection.refuse(request, runner.refusal or answer_to(error, request.method))
+        except BaseException:  # the loop's way to cancel
+            link.send(self._end_cancelled(request, runner))
+            raise
+        link.send(frame)
+
+    def _end_cancelled(self, request: InboundRequest, runner: Runner) -> bytes:
+        cancelling = self.link.connection.cancelling
+        if runner.refusal is None and cancelling is not None and cancelling.rule is CancelRule.NEVER_ANSWERED:
+            return self.link.connection.forget(request)
+        return self.link.connection.refuse(request, runner.refusal or RequestCancelled())
+
+    def take_cancel(self, request: InboundRequest) -> None:
+        cancelling = self.link.connection.cancelling
+        if cancelling is not None and cancelling.rule is CancelRule.ANSWERS_ITSELF:
+            return  # the handler sees it in its context and answers in its own time
+        self._interrupt(request, None)
+
+    def take_expiry(self, request: InboundRequest) -> None:
+        self._interrupt(request, RpcError(Meaning.TIMEOUT, "the caller's deadline has passed"))
+
+    def _interrupt(self, request: InboundRequest, refusal: RpcError | None) -> None:
+        runner = request.runner
+        assert isinstance(runner, Runner)
+        if not runner.has_begun:  # waiting for its task or its worker: it never runs
+            frame = self._end_cancelled(request, runner) if refusal is None else None
+            runner.refusal = refusal or RequestCancelled()
+            self.link.send(self.link.connection.refuse(request, runner.refusal) if frame is None else frame)
+        elif runner.is_thread:
+            return  # nothing can stop a thread: it sees `ctx.is_cancelled`, and its result is sent
+        runner.refusal = runner.refusal or refusal
+        if runner.running is not None:
+            runner.running.cancel()
+
+    def _read_meta(self, request: InboundRequest) -> None:
+        meta = self.link.dialect.read_meta(request.params)
+        if meta is None:
+            return
+        request.depth = meta.depth
+        request.credit = meta.credit
+        if meta.depth > self.link.limits.call_depth:
+            raise Busy("calls within calls", self.link.limits.call_depth)
+        if meta.timeout_ms is not None:
+            request.deadline = self.link.loop.time() + meta.timeout_ms / 1000
+            self.link.wake_at(request.deadline)
+
+    # -- events of a request
+
+    async def send_event(self, request: InboundRequest | None, method: str, params: bytes | None) -> None:
+        """Sends what belongs to a request; waits for credit where the caller counts, and while it does not read."""
+        link = self.link
+        if request is not None and request.credit is not None:
+            while request.credit <= 0 and link.lost is None:
+                waiter = self._credit_waiters[request.key] = link.loop.create_waiter()
+                await waiter
+            request.credit -= 1
+        link.send(link.connection.notification(method, params))
+        if link.queued > link.limits.send_high:
+            await self.peer.drain()
+
+    def _take_credit(self, notification: Notification) -> None:
+        try:
+            grant = msgspec.json.decode(notification.params or b"", type=CreditGrant)
+            request = self.link.connection.requests.get(key_of(bytes(grant.id)))
+        except UNDECODABLE:
+            return
+        if request is not None and request.credit is not None and grant.n > 0:
+            request.credit += grant.n
+            wake(self._credit_waiters.pop(request.key, None))
+
+    # -- notifications
+
+    def take_notification(self, notification: Notification) -> None:
+        link = self.link
+        if link.claims.take(notification):
+            return
+        handler = self._get(notification.method)
+        if handler is None:
+            if notification.method == link.dialect.credit:
+                self._take_credit(notification)
+            return
+        try:
+            context = Context(self, notification.method, None) if handler.arity == 2 else None
+            arguments = handler.arguments(notification.params, context)
+            if handler.is_async or handler.in_thread or self._is_working_off:
+                self._queue(handler, arguments, 0 if notification.params is None else len(notification.params))
+            else:
+                handler.function(*arguments)
+        except Exception as error:
+            answer_to(error, notification.method)  # for the log: nobody waits for an answer
+
+    def _queue(self, handler: Handler, arguments: tuple[Any, ...], size: int) -> None:
+        limits = self.link.limits
+        self._notifications.append((handler, arguments))
+        self._notification_bytes += size
+        if len(self._notifications) > limits.notifications or self._notification_bytes > limits.notification_bytes:
+            excess = f"{len(self._notifications)} notifications wait for their handlers"
+            self.link.lose(ConnectionLost(DisconnectReason.REMOTE_VIOLATION, excess))
+        elif not self._is_working_off:
+            self._is_working_off = True
+            self._worker = self.link.loop.spawn(self._work_off())
+
+    async def _work_off(self) -> None:
+        try:
+            while self._notifications:
+                handler, arguments = self._notifications.popleft()
+                try:
+                    if handler.is_async:
+                        await handler.function(*arguments)
+                    elif handler.in_thread:
+                        await self.link.loop.run_in_thread(handler.function, *arguments)
+                    else:
+                        handler.function(*arguments)
+                except Exception as error:
+                    answer_to(error, handler.name)
+        finally:
+            self._notification_bytes = 0
+            self._is_working_off = False
+
+    def end(self, requests: list[InboundRequest]) -> None:
+        """The link has ended: what runs for these requests is cancelled, what waits is dropped."""
+        for request in requests:
+            runner = request.runner
+            if isinstance(runner, Runner) and runner.running is not None and not runner.is_thread:
+                runner.running.cancel()
+        if self._worker is not None:
+            self._worker.cancel()
+        self._notifications.clear()
+        for waiter in self._credit_waiters.values():
+            wake(waiter)
+        self._credit_waiters.clear()
+
+
+def run_in_worker(runner: Runner, handler: Handler, arguments: tuple[Any, ...]) -> Any:
+    runner.has_begun = True
+    return handler.function(*arguments)

@@ -1,0 +1,365 @@
+"""One link on an event loop: the owner of its bytes, its timer and its end.
+
+It feeds what arrives to the connection and hands the events on, joins what leaves, wakes at the next deadline, and ends
+once, for one reason, from wherever it is told to. No rule of the protocol stands here (that is the connection's), and
+no user's function is called here (that is `inbound`'s and `streams`').
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf
+from typing import Protocol
+
+from becket.dialects import Dialect
+from becket.errors import BadFrame, CallTimeout, ConnectionLost, DisconnectReason, RemoteProtocolError
+from becket.limits import Limits
+from becket.peer.loops import Loop, Timer, Waiter
+from becket.peer.streams import CallStream, Claims
+from becket.peer.transport import READ_SIZE, Describe, Transport, wake
+from becket.rpc.connection import Call, CancelAsked, Connection, Event, InboundRequest, reason_of
+from becket.rpc.messages import Failure, Notification
+
+__all__ = ["EventTaker", "Link"]
+
+CHECK_EVERY = 16  # events between two looks at the clock
+
+
+class EventTaker(Protocol):
+    """Who serves what the other side sends."""
+
+    def take_request(self, request: InboundRequest) -> None: ...
+
+    def take_notification(self, notification: Notification) -> None: ...
+
+    def take_cancel(self, request: InboundRequest) -> None: ...
+
+    def take_expiry(self, request: InboundRequest) -> None: ...
+
+    def end(self, requests: list[InboundRequest]) -> None: ...
+
+
+class Link:
+    """Bytes, timer and end of one connection."""
+
+    def __init__(
+        self, loop: Loop, transport: Transport, dialect: Dialect, connection: Connection, *, name: str
+    ) -> None:
+        self.loop = loop
+        self.transport = transport
+        self.dialect = dialect
+        self.connection = connection
+        self.limits: Limits = connection.limits
+        self.name = name
+        self.features = dialect.features
+        self.taker: EventTaker
+        self.lost: ConnectionLost | None = None
+        self.is_done = False
+        self._closed_waiters: list[Waiter] = []
+        self._done_waiters: list[Waiter] = []
+        self._room_waiters: list[Waiter] = []
+        self.slot_waiters: deque[Waiter] = deque()
+        self.claims = Claims(dialect.progress)
+        self.now = 0.0  # when the last bytes came
+        # writing
+        self._buffer: list[bytes] = []
+        self._buffered = 0
+        self._is_corked = False
+        self._wrote_alone = False
+        self._is_flush_planned = False
+        # reading
+        self._backlog: deque[Event] = deque()
+        self._has_ended_input = False
+        # time
+        self._timer: Timer | None = None
+        self.wakes_at = inf
+        self._partial: tuple[int, float] | None = None
+
+    def start(self) -> None:
+        """Begins to read. Nothing arrives before the loop's next turn, so handlers can still be registered."""
+        self.transport.start(self.loop, self)
+
+    # -- in
+
+    def data_received(self, data: bytes) -> None:
+        if self.lost is not None:
+            return
+        connection = self.connection
+        now = self.now = self.loop.time()
+        events = connection.receive(data, now)
+        self._is_corked = True
+        try:
+            if self._backlog:
+                self._backlog.extend(events)
+            else:
+                self._hand_out(events, now)
+        finally:
+            self._is_corked = False
+            self._wrote_alone = False
+        if connection.violation is not None:
+            self._end_by(connection.violation)
+            return
+        self.send(connection.take_answers())
+        if self._buffer:
+            self.flush()
+        if connection.framing.pending or self._partial is not None:
+            self._time_partial_frame(now)
+
+    def _hand_out(self, events: list[Event], now: float) -> None:
+        taker = self.taker
+        until = now + self.limits.turn_seconds
+        for index, event in enumerate(events):
+            kind = type(event)
+            if kind is Notification:
+                taker.take_notification(event)  # type: ignore[arg-type]
+            elif kind is InboundRequest:
+                taker.take_request(event)  # type: ignore[arg-type]
+            elif isinstance(event, Call):
+                waiter = event.waiter
+                if not waiter.done():
+                    waiter.set_result(None)
+                if self.slot_waiters:
+                    self.free_slot()
+            elif isinstance(event, CancelAsked):
+                taker.take_cancel(event.request)
+            elif isinstance(event, Failure):
+                self._log_unmatched(event)
+            if not index % CHECK_EVERY and index and self.loop.time() > until and index + 1 < len(events):
+                self._backlog.extend(events[index + 1 :])
+                self.transport.pause()
+                self.loop.call_soon(self._continue)
+                return
+
+    def _continue(self) -> None:
+        """Goes on with what one turn was too short for."""
+        if self.lost is not None:
+            return
+        events = list(self._backlog)
+        self._backlog.clear()
+        self._is_corked = True
+        try:
+            self._hand_out(events, self.loop.time())
+        finally:
+            self._is_corked = False
+        if self._buffer:
+            self.flush()
+        if not self._backlog and not self._has_ended_input:
+            self.transport.resume()
+
+    def _finish_backlog(self) -> None:
+        while self._backlog and self.lost is None:
+            events = list(self._backlog)
+            self._backlog.clear()
+            self._hand_out(events, inf)
+
+    def transport_ended(self, describe: Describe) -> None:
+        """The other side will send no more."""
+        if self.lost is not None:
+            return
+        self._has_ended_input = True
+        self._finish_backlog()
+        truncated = self.connection.receive_eof()
+        lost = describe(str(truncated or ""))
+        if truncated is not None and lost.reason is DisconnectReason.REMOTE_CLOSE:
+            self._end_by(truncated)
+        else:
+            self.lose(lost)
+
+    def _end_by(self, violation: RemoteProtocolError) -> None:
+        self.lose(reason_of(violation))
+
+    def _log_unmatched(self, failure: Failure) -> None:
+        import logging
+
+        logging.getLogger("becket.peer").warning(
+            "%s: an error that belongs to no call: %r (%d)", self.name, failure.message, failure.code
+        )
+
+    # -- out
+
+    @property
+    def queued(self) -> int:
+        """Bytes that are on their way out and have not left this process."""
+        return self._buffered + self.transport.queued
+
+    def send(self, frame: bytes) -> None:
+        """Takes a frame for sending: a lone one leaves at once, the others of a turn leave together."""
+        if not frame or self.lost is not None:
+            return
+        if self._is_corked or self._wrote_alone:
+            self._buffer.append(frame)
+            self._buffered += len(frame)
+            if self._buffered > READ_SIZE:
+                self.flush()
+            elif not self._is_corked and not self._is_flush_planned:
+                self._is_flush_planned = True
+                self.loop.call_soon(self._flush_soon)
+        else:
+            self._wrote_alone = True
+            self.transport.write(frame)
+
+    def flush(self) -> None:
+        """Hands what was joined to the transport."""
+        if self._buffer:
+            data = self._buffer[0] if len(self._buffer) == 1 else b"".join(self._buffer)
+            self._buffer.clear()
+            self._buffered = 0
+            self.transport.write(data)
+            if self.transport.queued > 2 * self.limits.send_queue:
+                excess = f"it does not read: {self.transport.queued} bytes wait for it"
+                self.lose(ConnectionLost(DisconnectReason.REMOTE_VIOLATION, excess))
+
+    def _flush_soon(self) -> None:
+        self._is_flush_planned = False
+        self._wrote_alone = False
+        self.flush()
+
+    def room_made(self) -> None:
+        waiters, self._room_waiters = self._room_waiters, []
+        for waiter in waiters:
+            wake(waiter)
+
+    async def wait_for_room(self) -> None:
+        """Waits until something was written or settled. Whoever waits looks again whether it suffices."""
+        waiter = self.loop.create_waiter()
+        self._room_waiters.append(waiter)
+        await waiter
+
+    async def wait_for_slot(self) -> None:
+        """Waits until a call has settled; the slot goes to one waiter at a time, in order."""
+        waiter = self.loop.create_waiter()
+        self.slot_waiters.append(waiter)
+        try:
+            await waiter
+        except BaseException:
+            if waiter.done():
+                self.free_slot()  # it was handed to this one, which does not want it any more
+            raise
+
+    def free_slot(self) -> None:
+        """Lets the next call go."""
+        while self.slot_waiters:
+            waiter = self.slot_waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    # -- time
+
+    def wake_at(self, time: float) -> None:
+        """Makes sure that deadlines are looked at by then."""
+        if time < self.wakes_at and self.lost is None:
+            if self._timer is not None:
+                self._timer.cancel()
+            self.wakes_at = time
+            self._timer = self.loop.call_later(time - self.loop.time(), self._tick)
+
+    def _tick(self) -> None:
+        # One timer and a walk through the open calls, of which there are at most `outbound_calls`.
+        self._timer = None
+        self.wakes_at = inf
+        if self.lost is not None:
+            return
+        now = self.loop.time()
+        connection = self.connection
+        for call in connection.expired_calls(now):
+            if isinstance(call.waiter, CallStream):
+                call.deadline = call.waiter.extend()
+                if call.deadline > now:
+                    continue
+            self.send(connection.abandon(call))
+            call.error = CallTimeout(call.method, call.timeout)
+            wake(call.waiter)
+        for request in connection.expired_requests(now):
+            request.deadline = inf
+            self.taker.take_expiry(request)
+        self.room_made()
+        for _ in range(len(self.slot_waiters)):  # those that wait for a slot have deadlines too
+            self.free_slot()
+        self.wake_at(connection.next_deadline())
+        if self._partial is not None:
+            self._time_partial_frame(now)
+
+    def _time_partial_frame(self, now: float) -> None:
+        """Holds a frame that has begun to its deadline, which progress does not renew beyond a fair rate."""
+        framing = self.connection.framing
+        pending = framing.pending
+        if not pending:
+            self._partial = None
+            return
+        if self._partial is None or self._partial[0] != framing.frames:
+            self._partial = (framing.frames, now)
+        deadline = self._partial[1] + self.limits.partial_frame + pending / self.limits.partial_frame_rate
+        if now >= deadline:
+            self._end_by(BadFrame(f"a frame was not finished within {now - self._partial[1]:.1f} s"))
+        else:
+            self.wake_at(deadline)
+
+    # -- the end
+
+    def lose(self, lost: ConnectionLost) -> None:
+        """Ends the link, now and once: every open call settles with this reason."""
+        if self.lost is not None:
+            return
+        self.lost = lost
+        self._finish_input()
+        requests = list(self.connection.requests.values())
+        for call in self.connection.close(lost):
+            wake(call.waiter)
+        self.taker.end(requests)
+        self.room_made()
+        while self.slot_waiters:
+            self.free_slot()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiters, self._closed_waiters = self._closed_waiters, []
+        for waiter in waiters:
+            wake(waiter)
+        self.transport.close()
+
+    def _finish_input(self) -> None:
+        self._backlog.clear()
+        self._buffer.clear()
+        self._buffered = 0
+
+    def transport_gone(self) -> None:
+        """Nothing of this link is left."""
+        self.is_done = True
+        waiters, self._done_waiters = self._done_waiters, []
+        for waiter in waiters:
+            wake(waiter)
+        self.loop.call_soon(self.loop.end)
+
+    async def wait_lost(self) -> ConnectionLost:
+        """Waits until the link has ended and returns why."""
+        if self.lost is None:
+            waiter = self.loop.create_waiter()
+            self._closed_waiters.append(waiter)
+            await waiter
+        assert self.lost is not None
+        return self.lost
+
+    async def aclose(self) -> None:
+        """Ends the link in good order: what is queued leaves, the process is told, and nothing of it remains."""
+        if not self.connection.is_closing:
+            self.connection.is_closing = True
+            self._wrote_alone = False
+            self.flush()
+            if self.transport.queued and self.lost is None:
+                self.loop.spawn(self._flush_and_lose())
+            else:
+                self.lose(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
+        if not self.is_done:
+            waiter = self.loop.create_waiter()
+            self._done_waiters.append(waiter)
+            await self.loop.finish(waiter)
+
+    async def _flush_and_lose(self) -> None:
+        until = self.loop.time() + self.limits.flush_grace
+        self.wake_at(until)
+        try:
+            while self.transport.queued and self.loop.time() < until and self.lost is None:
+                await self.wait_for_room()
+        finally:
+            self.lose(ConnectionLost(DisconnectReason.LOCAL_CLOSE))

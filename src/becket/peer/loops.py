@@ -1,0 +1,313 @@
+"""The two event loops behind one small interface: what a link needs of asyncio or of trio, and nothing more.
+
+Everything above is written once, with callbacks for bytes and timers and a waiter for each call. No protocol rule
+stands here. Under asyncio the methods are the loop's own, so that the short way stays short; under trio each link has
+one system task that owns all others, catches everything, and can be told to end from any task.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Coroutine, Generator
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import asyncio
+
+    import trio
+
+__all__ = ["Loop", "Running", "Timer", "Waiter", "current_loop"]
+
+EAGER = sys.version_info >= (3, 12)
+
+
+class Timer(Protocol):
+    """A callback that will run later."""
+
+    def cancel(self) -> None: ...
+
+
+class Running(Protocol):
+    """A coroutine that runs on its own."""
+
+    def cancel(self) -> object: ...
+
+
+class Waiter(Protocol):
+    """One task waits, one callback lets it go on."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: None, /) -> None: ...
+
+    def __await__(self) -> Generator[Any, None, None]: ...
+
+
+class Loop(Protocol):
+    """What a link asks of its event loop. Everything but `run_in_thread` and `finish` returns at once."""
+
+    def time(self) -> float: ...
+
+    def call_soon(self, function: Callable[[], object], /) -> object: ...
+
+    def call_later(self, delay: float, function: Callable[[], object], /) -> Timer: ...
+
+    def add_reader(self, fd: int, function: Callable[[], object], /) -> object: ...
+
+    def remove_reader(self, fd: int, /) -> object: ...
+
+    def add_writer(self, fd: int, function: Callable[[], object], /) -> object: ...
+
+    def remove_writer(self, fd: int, /) -> object: ...
+
+    def closing(self, fd: int) -> None:
+        """Nobody waits for this descriptor any more: it may be closed."""
+        ...
+
+    def create_waiter(self) -> Waiter: ...
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> Running:
+        """Starts a coroutine that catches its own errors. Where the loop can, it runs to its first wait at once."""
+        ...
+
+    async def run_in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
+        """Runs a plain function in a worker. A cancelled caller still waits for it: a thread cannot be stopped."""
+        ...
+
+    async def finish(self, waiter: Waiter) -> None:
+        """Waits although cancelled; the cancellation is raised afterwards. Only for waits that are bounded."""
+        ...
+
+    def end(self) -> None:
+        """Releases what the loop holds for this link and cancels what still runs."""
+        ...
+
+
+async def current_loop() -> Loop:
+    """Returns the running event loop, ready for one link."""
+    if "trio" in sys.modules:
+        import trio
+
+        if trio.lowlevel.in_trio_run():
+            return await TrioLoop().start()
+    return AsyncioLoop()
+
+
+class AsyncioLoop:
+    """asyncio, or uvloop where the program runs on it."""
+
+    def __init__(self) -> None:
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        self._loop = loop
+        self._task = asyncio.Task
+        self._cancelled = asyncio.CancelledError
+        self._shield = asyncio.shield
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.time = loop.time
+        self.call_soon = loop.call_soon
+        self.call_later = loop.call_later
+        self.add_reader = loop.add_reader
+        self.remove_reader = loop.remove_reader
+        self.add_writer = loop.add_writer
+        self.remove_writer = loop.remove_writer
+        self.create_waiter: Callable[[], Waiter] = loop.create_future
+
+    def closing(self, fd: int) -> None:
+        """Nothing to do: removing a reader or writer is final here."""
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> Running:
+        if EAGER:
+            # Without a task switch until its first wait: an `async def` handler at nearly the price of a plain one.
+            task = self._task(coroutine, loop=self._loop, eager_start=True)  # type: ignore[call-arg, unused-ignore]  # pyright: ignore[reportCallIssue, reportUnknownVariableType]
+        else:
+            task = self._loop.create_task(coroutine)
+        if not task.done():
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def run_in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
+        import anyio
+
+        return await anyio.to_thread.run_sync(function, *arguments)
+
+    async def finish(self, waiter: Waiter) -> None:
+        cancelled: BaseException | None = None
+        while not waiter.done():
+            try:
+                await self._shield(waiter)  # type: ignore[arg-type]
+            except self._cancelled as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+
+    def end(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+
+
+class TrioLoop:
+    """trio: one system task for the link, in whose nursery everything of it runs."""
+
+    def __init__(self) -> None:
+        import trio
+
+        self._trio = trio
+        self._nursery: trio.Nursery | None = None
+        self._watches: dict[tuple[int, bool], trio.CancelScope] = {}
+        self._run_soon = trio.lowlevel.current_trio_token().run_sync_soon
+        self.time = trio.current_time
+
+    async def start(self) -> TrioLoop:
+        started = self._trio.Event()
+        self._trio.lowlevel.spawn_system_task(self._own, started, name="becket link")
+        await started.wait()
+        return self
+
+    async def _own(self, started: trio.Event) -> None:
+        # An exception that left a system task would crash the whole program; what runs here logs its own errors.
+        try:
+            async with self._trio.open_nursery(strict_exception_groups=True) as nursery:
+                self._nursery = nursery
+                started.set()
+                await self._trio.sleep_forever()
+        except BaseExceptionGroup as group:
+            _, others = group.split(self._trio.Cancelled)
+            if others is not None:
+                unexpected(others)
+
+    def call_soon(self, function: Callable[[], object], /) -> object:
+        return self._run_soon(guarded(function))
+
+    def call_later(self, delay: float, function: Callable[[], object], /) -> Timer:
+        scope = self._trio.CancelScope()
+        self._start(self._sleep, delay, function, scope)
+        return scope
+
+    async def _sleep(self, delay: float, function: Callable[[], object], scope: trio.CancelScope) -> None:
+        with scope:
+            await self._trio.sleep(max(delay, 0.0))
+            guarded(function)()
+
+    def add_reader(self, fd: int, function: Callable[[], object], /) -> None:
+        self._watch(fd, False, self._trio.lowlevel.wait_readable, function)
+
+    def add_writer(self, fd: int, function: Callable[[], object], /) -> None:
+        self._watch(fd, True, self._trio.lowlevel.wait_writable, function)
+
+    def remove_reader(self, fd: int, /) -> None:
+        self._unwatch(fd, False)
+
+    def remove_writer(self, fd: int, /) -> None:
+        self._unwatch(fd, True)
+
+    def closing(self, fd: int) -> None:
+        self._trio.lowlevel.notify_closing(fd)
+
+    def _watch(self, fd: int, writes: bool, wait: Callable[[int], Any], function: Callable[[], object]) -> None:
+        self._unwatch(fd, writes)
+        scope = self._watches[fd, writes] = self._trio.CancelScope()
+        self._start(self._call_whenever, fd, wait, guarded(function), scope)
+
+    def _unwatch(self, fd: int, writes: bool) -> None:
+        scope = self._watches.pop((fd, writes), None)
+        if scope is not None:
+            scope.cancel()
+
+    async def _call_whenever(
+        self, fd: int, wait: Callable[[int], Any], function: Callable[[], object], scope: trio.CancelScope
+    ) -> None:
+        with scope:
+            try:
+                while not scope.cancel_called:  # the function itself may have closed the descriptor
+                    await wait(fd)
+                    function()
+            except self._trio.ClosedResourceError:
+                return
+
+    def create_waiter(self) -> Waiter:
+        return TrioWaiter(self._trio)
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> Running:
+        scope = self._trio.CancelScope()
+        self._start(self._run, coroutine, scope)
+        return scope
+
+    async def _run(self, coroutine: Coroutine[Any, Any, None], scope: trio.CancelScope) -> None:
+        with scope:
+            try:
+                await coroutine
+            except Exception as error:
+                unexpected(error)
+
+    def _start(self, function: Callable[..., Any], *arguments: object) -> None:
+        assert self._nursery is not None
+        self._nursery.start_soon(function, *arguments)
+
+    async def run_in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
+        import anyio
+
+        return await anyio.to_thread.run_sync(function, *arguments)
+
+    async def finish(self, waiter: Waiter) -> None:
+        with self._trio.CancelScope(shield=True):
+            await waiter
+        await self._trio.lowlevel.checkpoint_if_cancelled()
+
+    def end(self) -> None:
+        if self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
+
+
+class TrioWaiter:
+    """A future for one task of trio."""
+
+    __slots__ = ("_is_set", "_task", "_trio")
+
+    def __init__(self, trio: Any) -> None:
+        self._trio = trio
+        self._task: Any = None
+        self._is_set = False
+
+    def done(self) -> bool:
+        return self._is_set
+
+    def set_result(self, result: None, /) -> None:
+        self._is_set = True
+        if self._task is not None:
+            self._trio.lowlevel.reschedule(self._task)
+            self._task = None
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._wait().__await__()
+
+    async def _wait(self) -> None:
+        if self._is_set:
+            await self._trio.lowlevel.checkpoint()
+            return
+        self._task = self._trio.lowlevel.current_task()
+
+        def abort(_: Any) -> Any:
+            self._task = None
+            return self._trio.lowlevel.Abort.SUCCEEDED
+
+        await self._trio.lowlevel.wait_task_rescheduled(abort)
+
+
+def guarded(function: Callable[[], object]) -> Callable[[], None]:
+    def call() -> None:
+        try:
+            function()
+        except Exception as error:
+            unexpected(error)
+
+    return call
+
+
+def unexpected(error: BaseException) -> None:
+    """Writes down an error of becket itself: what runs on a link catches what users' code raises."""
+    import logging
+
+    logging.getLogger("becket.peer").error("unexpected error on a link", exc_info=error)

@@ -1,0 +1,278 @@
+"""Calls of ours, from their arguments to their outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from math import inf
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Raw, Struct
+
+from becket.dialects import CallMeta
+from becket.errors import BadReply, BecketError, Busy, NotSupported
+from becket.peer.loops import Waiter
+from becket.peer.streams import CallStream, Claim, Gap, Listener
+from becket.peer.transport import wake
+from becket.rpc.codec import decode_json, encode_json
+from becket.rpc.connection import Call, InboundRequest
+from becket.typed.decoding import UNDECODABLE, result_decoder
+
+if TYPE_CHECKING:
+    from becket.peer.link import Link
+
+__all__ = ["CURRENT", "BatchCall", "BatchNotify", "Outbound", "Serving"]
+
+
+class Serving(Struct, frozen=True):
+    """The request that the running handler serves, and the link that it came by."""
+
+    request: InboundRequest
+    link: Any
+
+
+CURRENT: ContextVar[Serving | None] = ContextVar("becket_serving", default=None)
+"""Set in the task or worker of a handler: a call made there belongs to that request, however deep it is made."""
+
+
+class BatchCall(Struct, frozen=True):
+    """A call within a batch."""
+
+    method: str
+    params: object = None
+    returns: Any = Any
+
+
+class BatchNotify(Struct, frozen=True):
+    """A notification within a batch."""
+
+    method: str
+    params: object = None
+
+
+class Outbound:
+    """The calling half of one link."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+
+    async def call(self, method: str, params: object, timeout: float, decode: Callable[[Raw], Any]) -> Any:
+        """Calls and returns the decoded result."""
+        link = self.link
+        connection = link.connection
+        loop = link.loop
+        encoded = None if params is None else encode_json(params)
+        waiter = loop.create_waiter()
+        call = Call(method, waiter, deadline=loop.time() + timeout, timeout=timeout)
+        current = CURRENT.get()
+        if current is not None:
+            call.deadline = min(call.deadline, current.request.deadline)
+        if link.features:
+            encoded = self._add_meta(encoded, call, current, None)
+        if len(connection.calls) >= link.limits.outbound_calls or link.queued:
+            await self._wait_for_room(call, 0 if encoded is None else len(encoded))
+        link.send(connection.open_call(call, encoded))
+        if call.deadline < link.wakes_at:
+            link.wake_at(call.deadline)
+        try:
+            await waiter
+        except BaseException:
+            link.send(connection.abandon(call))
+            raise
+        finally:
+            if link.slot_waiters:
+                link.free_slot()
+        if call.error is not None:
+            raise call.error
+        try:
+            return decode(call.reply)  # type: ignore[arg-type]
+        except UNDECODABLE as error:
+            raise BadReply(method=method, problem=str(error)) from error
+
+    async def open(
+        self, call: Call, params: object, *, credit: int | None = None, progress: Claim | None = None
+    ) -> None:
+        """Sends a call whose waiter somebody else awaits; `progress` is claimed before the request leaves."""
+        link = self.link
+        if progress is not None and link.dialect.progress is None:
+            raise NotSupported("progress", f"the dialect {link.dialect.name} has no word for it")
+        encoded = None if params is None else encode_json(params)
+        current = CURRENT.get()
+        if current is not None:
+            call.deadline = min(call.deadline, current.request.deadline)
+        if link.features:
+            encoded = self._add_meta(encoded, call, current, credit)
+        await self._wait_for_room(call, 0 if encoded is None else len(encoded))
+        frame = link.connection.open_call(call, encoded)
+        if progress is not None:
+            link.claims.add_progress(call.id, progress)
+        link.send(frame)
+        link.wake_at(call.deadline)
+
+    async def call_with_events(
+        self,
+        method: str,
+        params: object,
+        timeout: float,
+        decode: Callable[[Raw], Any],
+        on: Mapping[str, Callable[..., Any]],
+        on_progress: Callable[..., Any] | None,
+    ) -> Any:
+        """Calls, hands the events that come before the answer to these functions, and returns the result.
+
+        Plain functions are called by the reader, in order. Where one is `async def`, all are called from here."""
+        listeners = {name: Listener(function) for name, function in on.items()}
+        progress = None if on_progress is None else Listener(on_progress)
+        if any(listener.is_async for listener in (*listeners.values(), progress) if listener is not None):
+            return await self._call_and_await_events(method, params, timeout, decode, listeners, progress)
+        link = self.link
+        waiter = link.loop.create_waiter()
+        call = Call(method, waiter, deadline=link.loop.time() + timeout, timeout=timeout)
+        failures: list[Exception] = []
+
+        def fail(error: Exception) -> None:
+            failures.append(error)
+            link.send(link.connection.abandon(call))
+            wake(waiter)
+
+        claims = [(name, listener.claim(method, fail)) for name, listener in listeners.items()]
+        for name, claim in claims:
+            link.claims.add(name, claim)
+        try:
+            await self.open(call, params, progress=None if progress is None else progress.claim(method, fail))
+            await waiter
+        except BaseException:
+            link.send(link.connection.abandon(call))
+            raise
+        finally:
+            for name, claim in claims:
+                link.claims.remove(name, claim)
+            link.claims.remove_progress(call.id)
+        if failures:
+            raise failures[0]
+        return self.outcome(call, decode)
+
+    async def _call_and_await_events(
+        self,
+        method: str,
+        params: object,
+        timeout: float,
+        decode: Callable[[Raw], Any],
+        listeners: Mapping[str, Listener],
+        progress: Listener | None,
+    ) -> Any:
+        stream = CallStream[tuple[Listener, Any]](
+            self,
+            method,
+            params,
+            events={name: listener.decode_with_self for name, listener in listeners.items()},
+            progress=None if progress is None else progress.decode_with_self,
+            returns=decode,
+            timeout=timeout,
+        )
+        async with stream as run:
+            async for event in run:
+                assert not isinstance(event, Gap)  # this stream ends rather than dropping
+                listener, value = event
+                outcome = listener.function(*((value,) if listener.arity else ()))
+                if listener.is_async:
+                    await outcome
+            return await run.result()
+
+    async def notify(self, method: str, params: object) -> None:
+        """Tells, and waits while the other side is behind with reading."""
+        link = self.link
+        link.send(link.connection.notification(method, None if params is None else encode_json(params)))
+        if link.queued > link.limits.send_high:
+            await self.wait_until_read()
+
+    def notify_nowait(self, method: str, params: object) -> None:
+        """Tells, or raises Busy when too much waits to leave."""
+        link = self.link
+        encoded = None if params is None else encode_json(params)
+        if link.queued + len(encoded or b"") > link.limits.send_queue:
+            raise Busy("bytes that the other side has not read", link.limits.send_queue)
+        link.send(link.connection.notification(method, encoded))
+
+    async def batch(self, members: Sequence[BatchCall | BatchNotify], timeout: float) -> list[Any]:
+        """Sends all in one frame and returns an outcome for each call: its result, or the error that it would raise."""
+        link = self.link
+        asked = [member for member in members if isinstance(member, BatchCall)]
+        told = [member for member in members if isinstance(member, BatchNotify)]
+        deadline = link.loop.time() + timeout
+        calls = [Call(member.method, link.loop.create_waiter(), deadline=deadline, timeout=timeout) for member in asked]
+        encoded = [None if member.params is None else encode_json(member.params) for member in asked]
+        notes = [(member.method, None if member.params is None else encode_json(member.params)) for member in told]
+        link.send(link.connection.open_batch(list(zip(calls, encoded, strict=True)), notes))
+        link.wake_at(deadline)
+        try:
+            for call in calls:
+                await cast(Waiter, call.waiter)
+        except BaseException:
+            for call in calls:
+                link.send(link.connection.abandon(call))
+            raise
+        return [self._settled(call, member.returns) for call, member in zip(calls, asked, strict=True)]
+
+    def _settled(self, call: Call, returns: Any) -> Any:
+        try:
+            return self.outcome(call, result_decoder(returns))
+        except BecketError as error:
+            return error
+
+    def outcome(self, call: Call, decode: Callable[[Raw], Any]) -> Any:
+        """Returns the result of a settled call, or raises its error."""
+        if call.error is not None:
+            raise call.error
+        assert call.reply is not None
+        try:
+            return decode(call.reply)
+        except UNDECODABLE as error:
+            raise BadReply(method=call.method, problem=str(error)) from error
+
+    def _add_meta(self, params: bytes | None, call: Call, current: Serving | None, credit: int | None) -> bytes | None:
+        link = self.link
+        timeout_ms: int | None = None
+        if "deadline" in link.features and call.deadline < inf:
+            timeout_ms = max(1, round((call.deadline - link.loop.time()) * 1000))
+        depth = 0
+        parent: int | str | None = None
+        if current is not None:
+            depth = current.request.depth + 1
+            if current.link is link:
+                parent = decode_json(current.request.id)
+        if depth > link.limits.call_depth:
+            raise Busy("calls within calls", link.limits.call_depth)
+        meta = CallMeta(timeout_ms=timeout_ms, parent=parent, depth=depth, credit=credit)
+        return params if meta == NO_META else link.dialect.write_meta(params, meta)
+
+    async def _wait_for_room(self, call: Call, size: int) -> None:
+        """Waits until the call has a slot and its bytes have room. What never left is busy, not timed out."""
+        link = self.link
+        limits = link.limits
+        connection = link.connection
+        while connection.lost is None:
+            if len(connection.calls) >= limits.outbound_calls:
+                if link.loop.time() >= call.deadline:
+                    raise Busy("calls in flight", limits.outbound_calls)
+                link.wake_at(call.deadline)
+                await link.wait_for_slot()
+            elif link.queued and link.queued + size > limits.send_queue:
+                if link.loop.time() >= call.deadline:
+                    raise Busy("bytes that the other side has not read", limits.send_queue)
+                link.wake_at(call.deadline)
+                await link.wait_for_room()
+            else:
+                return
+
+    async def wait_until_read(self) -> None:
+        link = self.link
+        until = link.loop.time() + link.limits.call_timeout
+        while link.queued > link.limits.send_high and link.lost is None:
+            if link.loop.time() >= until:
+                raise Busy("bytes that the other side has not read", link.limits.send_queue)
+            link.wake_at(until)
+            await link.wait_for_room()
+
+
+NO_META = CallMeta()

@@ -1,0 +1,428 @@
+"""`Peer`: one end of a link. The same class for a host and for a child; either may call the other at any time.
+
+A façade: calls are `outbound`'s, handlers `inbound`'s, events `streams`', bytes and end the `link`'s.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from math import inf
+from typing import Any, Final, TypeVar, overload
+
+from becket.dialects import PLAIN, Dialect, find_dialect
+from becket.errors import ConnectionLost, NotSupported
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.methods.registry import F, Registry
+from becket.peer.child import ChildTransport
+from becket.peer.inbound import Inbound
+from becket.peer.link import Link
+from becket.peer.loops import Loop, current_loop
+from becket.peer.outbound import BatchCall, BatchNotify, Outbound
+from becket.peer.process import Child, open_child
+from becket.peer.streams import CallStream, Overflow
+from becket.peer.transport import ByteStream, StreamTransport, Transport
+from becket.typed.decoding import result_decoder
+from becket.wire.framing import FramingFactory
+
+__all__ = ["Connecting", "Peer"]
+
+T = TypeVar("T")
+
+
+class Unset:
+    """The type of a default that None would not tell apart."""
+
+
+DEFAULT: Final = Unset()
+
+
+class Peer:
+    """One end of a link: calls the other side, and answers it. Made by its `connect_*` methods and by `over`."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        transport: Transport,
+        *,
+        dialect: Dialect | str = PLAIN,
+        framing: FramingFactory | None = None,
+        methods: Registry | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        name: str = "peer",
+    ) -> None:
+        spoken = find_dialect(dialect)
+        self.name = name
+        self.methods: Registry = Registry() if methods is None else Registry().including(methods)
+        self._link = Link(loop, transport, spoken, spoken.connection(limits, framing), name=name)
+        self._outbound = Outbound(self._link)
+        self._link.taker = Inbound(self._link, self.methods, self)
+        self._link.start()
+
+    # -- opening
+
+    @classmethod
+    def connect_process(
+        cls,
+        command: Sequence[str | os.PathLike[str]],
+        *,
+        env: Mapping[str, str] | None = None,
+        inherit_env: bool = False,
+        cwd: str | os.PathLike[str] | None = None,
+        on_stderr: Callable[[str], None] | None = None,
+        dialect: Dialect | str = PLAIN,
+        framing: FramingFactory | None = None,
+        methods: Registry | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        name: str | None = None,
+    ) -> Connecting:
+        """Starts a program and speaks with it over its stdin and stdout; closing the peer ends the program.
+
+        The program sees a short list of environment variables and `env`, or all with `inherit_env`. Its stderr is
+        read line by line into `on_stderr` (the log, if none is given), and its tail stands in the error when it crashes.
+
+        Raises:
+            StartFailed: when entered or awaited, if the program cannot be started.
+        """
+        words = [os.fspath(word) for word in command]
+        label = name or os.path.basename(words[0] if words else "")
+
+        async def connect() -> Peer:
+            loop = await current_loop()
+            try:
+                child, pipes = open_child(
+                    words,
+                    env=env,
+                    inherit_env=inherit_env,
+                    cwd=cwd,
+                    on_stderr=on_stderr or log_stderr(label),
+                    limits=limits,
+                )
+            except BaseException:
+                loop.end()
+                raise
+            transport = ChildTransport(child, pipes, limits)
+            return cls(loop, transport, dialect=dialect, framing=framing, methods=methods, limits=limits, name=label)
+
+        return Connecting(connect)
+
+    @classmethod
+    def connect_stdio(
+        cls,
+        *,
+        dialect: Dialect | str = PLAIN,
+        framing: FramingFactory | None = None,
+        methods: Registry | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        name: str = "host",
+    ) -> Connecting:
+        """Speaks over this program's own stdin and stdout, which are taken over: `print` goes to stderr from then on."""
+
+        async def connect() -> Peer:
+            from becket.peer.stdio import take_stdio
+
+            loop = await current_loop()
+            return cls(loop, take_stdio(), dialect=dialect, framing=framing, methods=methods, limits=limits, name=name)
+
+        return Connecting(connect)
+
+    @classmethod
+    def connect_tcp(
+        cls,
+        host: str,
+        port: int,
+        *,
+        dialect: Dialect | str = PLAIN,
+        framing: FramingFactory | None = None,
+        methods: Registry | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        name: str | None = None,
+    ) -> Connecting:
+        """Connects to a listening TCP socket.
+
+        Raises:
+            OSError: when entered or awaited, if nothing answers there.
+        """
+
+        async def connect() -> Peer:
+            from becket.peer.sockets import open_tcp
+
+            transport = await open_tcp(host, port)
+            loop = await current_loop()
+            label = name or f"{host}:{port}"
+            return cls(loop, transport, dialect=dialect, framing=framing, methods=methods, limits=limits, name=label)
+
+        return Connecting(connect)
+
+    @classmethod
+    def connect_unix(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        dialect: Dialect | str = PLAIN,
+        framing: FramingFactory | None = None,
+        methods: Registry | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        name: str | None = None,
+    ) -> Connecting:
+        """Connects to a listening unix socket.
+
+        Raises:
+            OSError: when entered or awaited, if nothing answers there.
+        """
+
+        async def connect() -> Peer:
+            from becket.peer.sockets import open_unix
+
+            transport = await open_unix(path)
+            loop = await current_loop()
+            label = name or os.fspath(path)
+            return cls(loop, transport, dialect=dialect, framing=framing, methods=methods, limits=limits, name=label)
+
+        return Connecting(connect)
+
+    @classmethod
+    def over(
+        cls,
+        transport: Transport | ByteStream,
+        *,
+        dialect: Dialect | str = PLAIN,
+        framing: FramingFactory | None = None,
+        methods: Registry | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        name: str = "peer",
+    ) -> Connecting:
+        """Speaks over a byte stream of anyio (or any object like it), or over a transport of becket's own kind."""
+
+        async def connect() -> Peer:
+            chosen = transport if hasattr(transport, "start") else StreamTransport(transport)  # type: ignore[arg-type]
+            loop = await current_loop()
+            return cls(
+                loop,
+                chosen,  # type: ignore[arg-type]
+                dialect=dialect,
+                framing=framing,
+                methods=methods,
+                limits=limits,
+                name=name,
+            )
+
+        return Connecting(connect)
+
+    # -- calling
+
+    @overload
+    def call(
+        self,
+        method: str,
+        params: object = None,
+        *,
+        timeout: float | None | Unset = DEFAULT,
+        returns: type[T],
+        on: Mapping[str, Callable[..., Any]] | None = None,
+        on_progress: Callable[..., Any] | None = None,
+    ) -> Coroutine[Any, Any, T]: ...
+
+    @overload
+    def call(
+        self,
+        method: str,
+        params: object = None,
+        *,
+        timeout: float | None | Unset = DEFAULT,
+        returns: Any = Any,
+        on: Mapping[str, Callable[..., Any]] | None = None,
+        on_progress: Callable[..., Any] | None = None,
+    ) -> Coroutine[Any, Any, Any]: ...
+
+    def call(
+        self,
+        method: str,
+        params: object = None,
+        *,
+        timeout: float | None | Unset = DEFAULT,
+        returns: Any = Any,
+        on: Mapping[str, Callable[..., Any]] | None = None,
+        on_progress: Callable[..., Any] | None = None,
+    ) -> Coroutine[Any, Any, Any]:
+        """Calls a method of the other side and returns its result, decoded as `returns`.
+
+        Leaving the scope cancels the call at both ends. `on` maps notifications that belong to this call to functions
+        (`def on_tick(event: Tick)`), claimed before the request leaves; `on_progress` takes the call's progress.
+
+        Raises:
+            RemoteError: the other side answered with an error.
+            CallTimeout: no answer came within `timeout` seconds (60 by default, None for ever).
+            ConnectionLost: the link has ended; `PeerCrashed` with the story of a process.
+            Busy: it never left, because the other side does not read or has too many calls in flight.
+            BadReply: the answer cannot be decoded.
+            LocalProtocolError: the params have no JSON, or are too large for a frame.
+        """
+        seconds = self._link.limits.call_timeout if timeout is DEFAULT else inf if timeout is None else timeout
+        decode = result_decoder(returns)
+        if on or on_progress is not None:
+            return self._outbound.call_with_events(method, params, seconds, decode, on or {}, on_progress)  # type: ignore[arg-type]
+        return self._outbound.call(method, params, seconds, decode)  # type: ignore[arg-type]
+
+    def stream(
+        self,
+        method: str,
+        params: object = None,
+        *,
+        events: Mapping[str, Any] | None = None,
+        returns: Any = Any,
+        timeout: float | None = None,
+        idle_timeout: float | None | Unset = DEFAULT,
+        overflow: Overflow = Overflow.END,
+        pause_connection: bool = False,
+    ) -> CallStream[Any]:
+        """Opens a call together with its events: the notifications in `events` (name to type), else its progress.
+
+        It ends when `idle_timeout` (60 s by default) passes without an event. A consumer that falls behind gets
+        `StreamOverrun`, or a `Gap` with `Overflow.DROP_OLDEST`. With `pause_connection` the whole link stops being
+        read instead, answers to other calls included: unsafe where calls are nested.
+        """
+        idle = self._link.limits.call_timeout if isinstance(idle_timeout, Unset) else idle_timeout
+        return CallStream(
+            self._outbound,
+            method,
+            params,
+            events={name: result_decoder(kind) for name, kind in (events or {}).items()},
+            progress=result_decoder(Any) if events is None else None,
+            returns=result_decoder(returns),
+            timeout=inf if timeout is None else timeout,
+            idle_timeout=inf if idle is None else idle,
+            overflow=overflow,
+            pause_connection=pause_connection,
+        )
+
+    def batch(
+        self, members: Sequence[BatchCall | BatchNotify], *, timeout: float | None | Unset = DEFAULT
+    ) -> Coroutine[Any, Any, list[Any]]:
+        """Sends calls and notifications in one frame; returns for each call its result or the error it would raise.
+
+        Many programs do not understand batches: use it only where the other side is known to."""
+        seconds = self._link.limits.call_timeout if isinstance(timeout, Unset) else inf if timeout is None else timeout
+        return self._outbound.batch(members, seconds)
+
+    def notify(self, method: str, params: object = None) -> Coroutine[Any, Any, None]:
+        """Tells the other side something; waits only while it is behind with reading.
+
+        Raises:
+            ConnectionLost: the link has ended.
+            Busy: the other side has not read for a minute.
+        """
+        return self._outbound.notify(method, params)
+
+    def notify_nowait(self, method: str, params: object = None) -> None:
+        """Tells without waiting.
+
+        Raises:
+            ConnectionLost: the link has ended.
+            Busy: too much waits to leave.
+        """
+        self._outbound.notify_nowait(method, params)
+
+    async def drain(self) -> None:
+        """Waits until the other side has read most of what was sent."""
+        await self._outbound.wait_until_read()
+
+    async def ping(self, *, timeout: float = 5.0) -> None:
+        """Asks whether the other side reads at all; answered by its reader, never by a handler.
+
+        Raises:
+            NotSupported: no ping was agreed on.
+            CallTimeout: it does not read.
+        """
+        method = self._link.dialect.ping
+        if method is None or "ping" not in self._link.features:
+            raise NotSupported("ping", "it was not agreed on with the other side")
+        await self.call(method, timeout=timeout)
+
+    # -- serving
+
+    def handle(self, name: str, *, thread: bool = False) -> Callable[[F], F]:
+        """Registers the decorated function for this method: `()`, `(params)` or `(params, ctx)`.
+
+        A plain `def` runs inline and must return within 50 ms; with `thread` it runs in a worker. The annotation of
+        `params` is decoded strictly. What is registered before the first `await` after connecting is in time for the
+        first byte."""
+        return self.methods.handle(name, thread=thread)
+
+    def on(self, name: str, *, thread: bool = False) -> Callable[[F], F]:
+        """Registers the decorated function for this notification. They are handled one at a time, in order."""
+        return self.methods.on(name, thread=thread)
+
+    # -- the end
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the link has ended."""
+        return self._link.lost is not None
+
+    @property
+    def close_reason(self) -> ConnectionLost | None:
+        """Why the link ended; None while it lives."""
+        return self._link.lost
+
+    @property
+    def process(self) -> Child | None:
+        """The child process, where there is one."""
+        return getattr(self._link.transport, "child", None)
+
+    @property
+    def features(self) -> frozenset[str]:
+        """What both sides have agreed to use beyond the dialect's minimum."""
+        return self._link.features
+
+    def agree(self, features: frozenset[str]) -> None:
+        """Limits what is used from now on to what both sides have announced."""
+        self._link.features = self._link.dialect.features & features
+
+    async def wait_closed(self) -> ConnectionLost:
+        """Waits until the link has ended, from whichever side, and returns why."""
+        return await self._link.wait_lost()
+
+    async def aclose(self) -> None:
+        """Ends the link, and the process behind it. From any task, twice, and in the middle of anything."""
+        await self._link.aclose()
+
+    async def __aenter__(self) -> Peer:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        state = "open" if self._link.lost is None else self._link.lost.reason.value
+        return f"<Peer {self.name} ({self._link.dialect.name}): {state}>"
+
+
+class Connecting:
+    """A peer that is about to be: `async with` it, or `await` it and close it yourself."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Peer]]) -> None:
+        self._connect = connect
+        self._peer: Peer | None = None
+
+    def __await__(self) -> Generator[Any, Any, Peer]:
+        return self._connect().__await__()
+
+    async def __aenter__(self) -> Peer:
+        self._peer = await self._connect()
+        return self._peer
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._peer is not None:
+            await self._peer.aclose()
+
+
+def log_stderr(name: str) -> Callable[[str], None]:
+    """Returns a function that writes a child's stderr to the log."""
+
+    def write(line: str) -> None:
+        import logging
+
+        logging.getLogger("becket.peer").info("%s: %s", name, line)
+
+    return write

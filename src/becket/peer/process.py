@@ -1,0 +1,273 @@
+"""A child process: how it is started, watched and ended.
+
+It starts in a session of its own with nothing inherited but its three pipes, and an environment built from a short
+list. Its exit is learnt from the process (a pidfd), never from a pipe, which a grandchild may hold open. It is reaped
+last: until then its pid, and so the group that is signalled, cannot belong to anybody else.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from becket.errors import NotSupported, PeerCrashed, StartFailed
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.peer.stderr import StderrLog
+
+__all__ = ["Child", "Pipes", "build_environment", "find_executable", "open_child"]
+
+INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL", "TERM")
+INHERITED_PREFIX = "LC_"
+BLOCKING_GRACE = 1.0  # a killed process is gone in milliseconds, unless the kernel holds it
+FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+live_children: set[Child] = set()  # so that none outlives a host that ends without closing its peers
+
+
+def build_environment(own: Mapping[str, str] | None, *, inherit: bool) -> dict[str, str]:
+    """Returns what a child sees: the short list of names that every program needs, and what the caller gives."""
+    if inherit:
+        environment = dict(os.environ)
+    else:
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            # A value that begins like this is a function that an old shell would run.
+            if (name in INHERITED or name.startswith(INHERITED_PREFIX)) and not value.startswith("()")
+        }
+    environment.update(own or {})
+    return environment
+
+
+def find_executable(command: str, environment: Mapping[str, str], cwd: str | os.PathLike[str] | None) -> str:
+    """Returns the absolute path of a program, looked up where the child itself would look, the current folder excepted.
+
+    Raises:
+        StartFailed: it is missing, a folder, or not executable.
+    """
+    if os.sep in command:
+        path = Path(command) if Path(command).is_absolute() else Path(cwd or ".") / command
+        found: str | None = str(path.absolute())
+    else:
+        folders = environment.get("PATH", FALLBACK_PATH).split(os.pathsep)
+        absolute = os.pathsep.join(folder for folder in folders if Path(folder).is_absolute())
+        found = shutil.which(command, path=absolute)
+    if found is None:
+        raise StartFailed(command, "the program was not found on PATH")
+    target = Path(found)
+    if not target.exists():
+        raise StartFailed(command, f"no such program: {found}")
+    if target.is_dir():
+        raise StartFailed(command, f"a folder, not a program: {found}")
+    if not os.access(found, os.X_OK):
+        raise StartFailed(command, f"not executable: {found} (chmod +x it, or name its interpreter)")
+    return found
+
+
+class Pipes:
+    """Our ends of a child's three pipes, as descriptors."""
+
+    __slots__ = ("stderr", "stdin", "stdout")
+
+    def __init__(self, stdin: int, stdout: int, stderr: int) -> None:
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+
+
+class Child:
+    """One started process. It never waits: whoever watches `pidfd` calls `note_exit`, then `bury`."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], command: Sequence[str], log: StderrLog) -> None:
+        self.pid = popen.pid
+        self.command = tuple(command)
+        self.log = log
+        self.exit_code: int | None = None
+        self.has_exited = False
+        self.is_abandoned = False
+        self.pidfd = os.pidfd_open(popen.pid) if hasattr(os, "pidfd_open") else -1
+        self._popen = popen
+        self.owner = os.getpid()
+        self._is_buried = False
+        live_children.add(self)
+
+    @property
+    def signal(self) -> str | None:
+        """The name of the signal that ended it, None if none did."""
+        if self.exit_code is None or self.exit_code >= 0:
+            return None
+        try:
+            return signal.Signals(-self.exit_code).name
+        except ValueError:
+            return f"signal {-self.exit_code}"
+
+    @property
+    def stderr_tail(self) -> str:
+        """The last that it wrote to its stderr, made harmless."""
+        return self.log.tail()
+
+    def note_exit(self) -> None:
+        """Reads how it ended and leaves it unreaped, so that its group can still be named."""
+        if self.has_exited:
+            return
+        self.has_exited = True
+        try:
+            status = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        except ChildProcessError:
+            return  # something else in this program reaped it: that it ended is all that is known
+        if status is not None:
+            ended_itself = status.si_code == os.CLD_EXITED
+            self.exit_code = status.si_status if ended_itself else -status.si_status
+
+    def terminate(self) -> None:
+        """Asks it and all of its group to end."""
+        self._signal_group(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Ends it and all that stayed in its session, at once."""
+        self._signal_group(signal.SIGKILL)
+        for pid in session_members(self.pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def kill_now(self) -> None:
+        """Kills it and waits a moment, blocking: for the end of a loop that cannot wait any more."""
+        self.kill()
+        try:
+            self._popen.wait(BLOCKING_GRACE)
+        except subprocess.TimeoutExpired:
+            return
+        self.has_exited = True
+        self.exit_code = self._popen.returncode
+
+    def bury(self) -> None:
+        """Ends what it left behind and reaps it. May be called twice."""
+        if self._is_buried:
+            return
+        self._is_buried = True
+        live_children.discard(self)
+        self.kill()
+        if self.has_exited:
+            self._popen.wait()
+        else:
+            self.is_abandoned = True
+            self._popen.returncode = -signal.SIGKILL  # still in the kernel's hands: nobody may wait for it
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+
+    def crash(self, detail: str = "") -> PeerCrashed:
+        """Returns what its callers learn about its end."""
+        return PeerCrashed(exit_code=self.exit_code, signal=self.signal, stderr_tail=self.stderr_tail, detail=detail)
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        # Never after it was reaped: until then the pid is its own, and with it the group.
+        if self._popen.returncode is None:
+            try:
+                os.killpg(self.pid, number)
+            except (ProcessLookupError, PermissionError):
+                pass
+
+
+def session_members(leader: int) -> list[int]:
+    """Returns the processes that are still in this session, in whatever group; empty where the system has no procfs."""
+    members: list[int] = []
+    try:
+        entries = os.listdir("/proc")
+    except OSError:
+        return members
+    for entry in entries:
+        if entry.isdigit() and int(entry) != leader:
+            try:
+                if os.getsid(int(entry)) == leader:
+                    members.append(int(entry))
+            except (ProcessLookupError, PermissionError):
+                continue
+    return members
+
+
+def open_child(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    inherit_env: bool = False,
+    cwd: str | os.PathLike[str] | None = None,
+    on_stderr: Callable[[str], None] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> tuple[Child, Pipes]:
+    """Starts a program and returns it with our ends of its pipes; nothing is left open when it cannot be started.
+
+    Raises:
+        StartFailed: the program is missing or cannot be executed, or this process has no descriptors left.
+        NotSupported: this platform has no such processes.
+    """
+    if sys.platform == "win32":
+        raise NotSupported("starting a child process", "Windows has no sessions and no pidfd")
+    if isinstance(command, str) or not command:
+        raise TypeError("the command is a list of a program and its arguments, never a line for a shell")
+    environment = build_environment(env, inherit=inherit_env)
+    executable = find_executable(command[0], environment, cwd)
+    opened: list[int] = []
+    try:
+        for _ in range(3):
+            opened.extend(os.pipe2(os.O_CLOEXEC))
+        child_in, stdin, stdout, child_out, stderr, child_err = opened
+        popen = subprocess.Popen(
+            [str(part) for part in command],
+            executable=executable,
+            stdin=child_in,
+            stdout=child_out,
+            stderr=child_err,
+            cwd=cwd,
+            env=environment,
+            start_new_session=True,
+            close_fds=True,
+        )
+    except OSError as error:
+        for fd in opened:
+            os.close(fd)
+        raise StartFailed(str(command[0]), explain(error, executable)) from error
+    for fd in (child_in, child_out, child_err):
+        os.close(fd)
+    for fd in (stdin, stdout, stderr):
+        os.set_blocking(fd, False)
+    try:
+        child = Child(popen, command, StderrLog(on_stderr, limits))
+    except OSError as error:  # no descriptor left for the pidfd
+        os.killpg(popen.pid, signal.SIGKILL)
+        popen.wait()
+        for fd in (stdin, stdout, stderr):
+            os.close(fd)
+        raise StartFailed(str(command[0]), explain(error, executable)) from error
+    return child, Pipes(stdin, stdout, stderr)
+
+
+def explain(error: OSError, executable: str) -> str:
+    match error.errno:
+        case errno.ENOEXEC:
+            return f"no program of this system: {executable} (wrong architecture, or a script without `#!`)"
+        case errno.ENOENT:
+            return f"{executable} names an interpreter or a folder that does not exist (its `#!` line, or cwd)"
+        case errno.EACCES:
+            return f"may not be executed: {executable}"
+        case errno.EMFILE | errno.ENFILE:
+            return "no file descriptors left in this process (raise its limit, or close something)"
+        case errno.EAGAIN | errno.ENOMEM:
+            return f"the system has no room for another process: {error.strerror}"
+        case _:
+            return f"could not be started: {error.strerror or error} ({executable})"
+
+
+@atexit.register
+def kill_live_children() -> None:
+    for child in list(live_children):
+        if child.owner == os.getpid():  # a fork of this program has the list, not the children
+            child.kill()

@@ -1,0 +1,73 @@
+"""This program's own stdin and stdout as a transport, safe from the program itself.
+
+The wire gets private copies of descriptors 0 and 1. What is left under those numbers is the null device for reading and
+stderr for writing: `print`, C code and grandchildren write there, and never reach the wire.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+from becket.errors import LocalProtocolError
+from becket.peer.transport import FdTransport
+
+__all__ = ["open_stdio", "take_stdio"]
+
+STDIN, STDOUT, STDERR = 0, 1, 2
+
+
+def take_stdio() -> FdTransport:
+    """Returns a transport over what this program was given as stdin and stdout."""
+    read_fd, write_fd = open_stdio()
+    if read_fd >= 0:
+        read_fd = private(read_fd, os.O_RDONLY)
+    return FdTransport(read_fd, private(write_fd, os.O_WRONLY))
+
+
+def open_stdio() -> tuple[int, int]:
+    """Moves stdin and stdout to private descriptors and returns them; -1 stands for a stdin that is closed.
+
+    Raises:
+        LocalProtocolError: stdout is closed: there is nobody to speak to.
+    """
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    if not is_open(STDOUT):
+        raise LocalProtocolError("stdout is closed: start this program with a pipe there")
+    write_fd = os.dup(STDOUT)
+    read_fd = os.dup(STDIN) if is_open(STDIN) else -1
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, STDIN)
+    os.dup2(STDERR if is_open(STDERR) else null, STDOUT)
+    if null > STDERR:
+        os.close(null)
+    return read_fd, write_fd
+
+
+def is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+def private(fd: int, mode: int) -> int:
+    """Returns a non-blocking descriptor of the same thing, without changing it for others who hold it.
+
+    The mode belongs to the open file, not to the descriptor: a pipe or a terminal is opened anew for it. A socket cannot
+    be, and the other holders of its end are copies of ours."""
+    kind = os.fstat(fd).st_mode
+    if stat.S_ISFIFO(kind) or (stat.S_ISCHR(kind) and os.isatty(fd)):
+        try:
+            again = os.open(f"/proc/self/fd/{fd}", mode | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        except OSError:
+            pass  # no procfs, or a terminal of somebody else
+        else:
+            os.close(fd)
+            return again
+    if not stat.S_ISREG(kind):
+        os.set_blocking(fd, False)
+    return fd

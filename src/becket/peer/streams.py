@@ -1,0 +1,377 @@
+"""The events of a call: which notifications belong to it, and how whoever made the call gets them.
+
+A call claims its notifications before its request leaves, so none can be missed. The reader hands them over and never
+waits: a stream holds a bounded number of them, and past the bound its declared policy applies. The call settles for its
+consumer when everything that came before the answer was taken or dropped; only that call waits for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from enum import Enum
+from math import inf
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from becket.dialects import ProgressForm
+from becket.errors import BadReply, BecketError, LocalProtocolError, StreamOverrun
+from becket.methods.registry import describe, read_signature
+from becket.peer.loops import Waiter
+from becket.peer.transport import wake
+from becket.rpc.connection import Call
+from becket.rpc.messages import Notification
+from becket.typed.decoding import UNDECODABLE, result_decoder
+
+if TYPE_CHECKING:
+    from becket.peer.link import Link
+    from becket.peer.outbound import Outbound
+
+__all__ = ["CallStream", "Claim", "Claims", "Gap", "Listener", "Overflow"]
+
+E = TypeVar("E")
+
+CREDIT_WINDOW = 256  # events that the other side may send ahead of the consumer, where credit was agreed
+PAUSE_SHARE = 4  # a quarter of the bounds: where a stream that may pause its connection does so
+
+
+class Overflow(Enum):
+    """What a stream does when its consumer is slower than its producer, and no credit holds the producer back."""
+
+    END = "end with StreamOverrun"
+    DROP_OLDEST = "drop the oldest and say how many"
+
+
+class Gap(Struct, frozen=True):
+    """Stands in a stream where events were dropped."""
+
+    dropped: int
+
+
+class Claim:
+    """The notifications of one kind that belong to one call."""
+
+    __slots__ = ("accept", "put")
+
+    def __init__(self, put: Callable[[Raw | None], None], accept: Callable[[Raw | None], bool] | None = None) -> None:
+        self.put = put
+        self.accept = accept
+
+
+class Claims:
+    """Who waits for which notification on one link."""
+
+    def __init__(self, progress: ProgressForm | None) -> None:
+        self._progress = progress
+        self._by_method: dict[str, list[Claim]] = {}
+        self._by_token: dict[bytes, Claim] = {}
+
+    def add(self, method: str, claim: Claim) -> None:
+        self._by_method.setdefault(method, []).append(claim)
+
+    def add_progress(self, token: bytes, claim: Claim) -> None:
+        self._by_token[token] = claim
+
+    def remove(self, method: str, claim: Claim) -> None:
+        claims = self._by_method.get(method)
+        if claims is not None and claim in claims:
+            claims.remove(claim)
+            if not claims:
+                del self._by_method[method]
+
+    def remove_progress(self, token: bytes) -> None:
+        self._by_token.pop(token, None)
+
+    def take(self, notification: Notification) -> bool:
+        """Hands a notification to the calls that claimed it and returns whether there was one."""
+        claims = self._by_method.get(notification.method)
+        if claims is not None:
+            taken = False
+            for claim in tuple(claims) if len(claims) > 1 else claims:
+                if claim.accept is None or claim.accept(notification.params):
+                    claim.put(notification.params)
+                    taken = True
+            return taken
+        if self._by_token and self._progress is not None and notification.method == self._progress.method:
+            return self._take_progress(notification.params, self._progress)
+        return False
+
+    def _take_progress(self, params: Raw | None, form: ProgressForm) -> bool:
+        if params is None:
+            return False
+        try:
+            members = msgspec.json.decode(params, type=dict[str, Raw])
+            claim = self._by_token.get(bytes(members[form.token]))
+        except (*UNDECODABLE, KeyError):
+            return False
+        if claim is not None:
+            claim.put(members.get(form.value))
+        return claim is not None
+
+
+class Listener:
+    """A function that takes the events of a call, and the type that it asks for."""
+
+    __slots__ = ("arity", "decode", "function", "is_async")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.arity, annotation, self.is_async = read_signature(function)
+        if self.arity > 1:
+            raise TypeError(f"{describe(function)} must take `()` or `(event)`")
+        self.function = function
+        self.decode = result_decoder(annotation)
+
+    def decode_with_self(self, raw: Raw) -> tuple[Listener, Any]:
+        """Returns who wants the event, and the event."""
+        return self, self.decode(raw)
+
+    def claim(self, method: str, fail: Callable[[Exception], None]) -> Claim:
+        """Returns a claim that calls the function at once; its errors, and an event that it cannot take, go to `fail`."""
+        function, arity, decode = self.function, self.arity, self.decode
+
+        def put(raw: Raw | None) -> None:
+            try:
+                if arity:
+                    function(decode(NULL if raw is None else raw))
+                else:
+                    function()
+            except UNDECODABLE as error:
+                fail(BadReply(method=method, problem=f"an event: {error}"))
+            except Exception as error:
+                fail(error)
+
+        return Claim(put)
+
+
+class CallStream(Generic[E]):
+    """A call and its events: `async with peer.stream(...) as run: async for event in run: ...; await run.result()`."""
+
+    def __init__(
+        self,
+        outbound: Outbound,
+        method: str,
+        params: object,
+        *,
+        events: Mapping[str, Callable[[Raw], Any]],
+        progress: Callable[[Raw], Any] | None,
+        returns: Callable[[Raw], Any],
+        timeout: float = inf,
+        idle_timeout: float = inf,
+        overflow: Overflow = Overflow.END,
+        pause_connection: bool = False,
+    ) -> None:
+        self.dropped = 0
+        self._outbound = outbound
+        self._link: Link = outbound.link
+        self._method = method
+        self._params = params
+        self._kinds = events
+        self._progress = progress
+        self._returns = returns
+        self._timeout = timeout
+        self._idle = idle_timeout
+        self._overflow = overflow
+        self._may_pause = pause_connection
+        self._is_paused = False
+        self._call: Call | None = None
+        self._claims: list[tuple[str, Claim]] = []
+        self._buffer: deque[tuple[Callable[[Raw], Any], Raw]] = deque()
+        self._bytes = 0
+        self._gap = 0
+        self._taken = 0
+        self._credit = 0
+        self._error: BecketError | None = None
+        self._is_settled = False
+        self._waiter: Waiter | None = None
+        self._started = 0.0
+        self._last_event = 0.0
+
+    # -- life
+
+    async def __aenter__(self) -> CallStream[E]:
+        if self._call is not None:
+            raise LocalProtocolError("a stream is opened once")
+        link = self._link
+        self._started = self._last_event = link.loop.time()
+        call = self._call = Call(self._method, self)
+        call.deadline = self._started + min(self._timeout, self._idle)
+        call.timeout = min(self._timeout, self._idle)
+        for method, decode in self._kinds.items():
+            claim = Claim(self._put_into(decode))
+            self._claims.append((method, claim))
+            link.claims.add(method, claim)
+        try:
+            if "credit" in link.features:
+                self._credit = CREDIT_WINDOW
+            progress = None if self._progress is None else Claim(self._put_into(self._progress))
+            await self._outbound.open(call, self._params, credit=self._credit or None, progress=progress)
+        except BaseException:
+            self._release()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._abandon()
+
+    def _abandon(self) -> None:
+        """Nobody wants the rest: the other side is told unless it has answered."""
+        if self._call is not None and not self._is_settled:
+            self._link.send(self._link.connection.abandon(self._call))
+            self._is_settled = True
+        self._release()
+        self._buffer.clear()
+        self._resume()
+
+    def _release(self) -> None:
+        for method, claim in self._claims:
+            self._link.claims.remove(method, claim)
+        self._claims.clear()
+        if self._call is not None:
+            self._link.claims.remove_progress(self._call.id)
+
+    # -- the call's waiter
+
+    def done(self) -> bool:
+        """Whether the answer is there, or will never come."""
+        return self._is_settled
+
+    def set_result(self, _: None, /) -> None:
+        """The answer is there, or will never come."""
+        self._is_settled = True
+        self._release()
+        wake(self._waiter)
+
+    def extend(self) -> float:
+        """Returns the deadline as it is after the last event."""
+        return min(self._started + self._timeout, self._last_event + self._idle)
+
+    # -- events in
+
+    def _put_into(self, decode: Callable[[Raw], Any]) -> Callable[[Raw | None], None]:
+        append = self._buffer.append
+        limits = self._link.limits
+        link = self._link
+
+        def put(raw: Raw | None) -> None:
+            value = NULL if raw is None else raw
+            append((decode, value))
+            self._bytes += len(value)
+            self._last_event = link.now
+            if len(self._buffer) > limits.stream_events or self._bytes > limits.stream_bytes:
+                self._overrun()
+            elif self._may_pause and not self._is_paused:
+                self._pause_if_full()
+            if self._waiter is not None and not self._waiter.done():
+                self._waiter.set_result(None)
+
+        return put
+
+    def _overrun(self) -> None:
+        limits = self._link.limits
+        if self._overflow is Overflow.DROP_OLDEST:
+            while len(self._buffer) > limits.stream_events or self._bytes > limits.stream_bytes:
+                _, raw = self._buffer.popleft()
+                self._bytes -= len(raw)
+                self._gap += 1
+                self.dropped += 1
+            return
+        self._end_with(StreamOverrun(self._method, limits.stream_events))
+
+    def _end_with(self, error: BecketError) -> None:
+        assert self._call is not None
+        if not self._is_settled:
+            self._error = error
+            self._link.send(self._link.connection.abandon(self._call))
+            self._is_settled = True
+            self._release()
+            wake(self._waiter)
+
+    def _pause_if_full(self) -> None:
+        limits = self._link.limits
+        if len(self._buffer) * PAUSE_SHARE > limits.stream_events or self._bytes * PAUSE_SHARE > limits.stream_bytes:
+            self._is_paused = True
+            self._link.transport.pause()
+
+    def _resume(self) -> None:
+        if self._is_paused:
+            self._is_paused = False
+            self._link.transport.resume()
+
+    # -- events out
+
+    def __aiter__(self) -> AsyncIterator[E | Gap]:
+        return self
+
+    async def __anext__(self) -> E | Gap:
+        while True:
+            if self._gap:
+                gap, self._gap = Gap(self._gap), 0
+                return gap
+            if self._buffer:
+                return self._take()
+            self._bytes = 0
+            self._resume()
+            if self._is_settled:
+                if (error := self._failure()) is not None:
+                    raise error
+                raise StopAsyncIteration
+            self._waiter = self._link.loop.create_waiter()
+            await self._waiter
+
+    async def batches(self) -> AsyncIterator[list[E | Gap]]:
+        """Yields what has come since the last time, many at once: the cheapest way to take a flood."""
+        async for event in self:
+            batch = [event]
+            while self._buffer:
+                batch.append(self._take())
+            yield batch
+
+    def _take(self) -> E:
+        decode, raw = self._buffer.popleft()
+        self._bytes -= len(raw)
+        if self._credit:
+            self._return_credit()
+        try:
+            value: E = decode(raw)
+        except UNDECODABLE as error:
+            bad = BadReply(method=self._method, problem=f"an event: {error}")
+            self._end_with(bad)
+            raise bad from error
+        return value
+
+    def _return_credit(self) -> None:
+        self._taken += 1
+        link = self._link
+        if self._taken * 2 >= self._credit and not self._is_settled and link.dialect.credit is not None:
+            assert self._call is not None
+            params = b'{"id":%b,"n":%d}' % (self._call.id, self._taken)
+            self._taken = 0
+            link.send(link.connection.notification(link.dialect.credit, params))
+
+    async def result(self) -> Any:
+        """Returns the answer of the call. Events that were not taken by now are dropped.
+
+        Raises:
+            RemoteError, CallTimeout, ConnectionLost, StreamOverrun, BadReply: as for any call.
+        """
+        while not self._is_settled:
+            self._buffer.clear()
+            self._bytes = 0
+            self._resume()
+            self._waiter = self._link.loop.create_waiter()
+            await self._waiter
+        self._buffer.clear()
+        if (error := self._failure()) is not None:
+            raise error
+        assert self._call is not None
+        return self._outbound.outcome(self._call, self._returns)
+
+    def _failure(self) -> BecketError | None:
+        if self._error is not None:
+            return self._error
+        return None if self._call is None else self._call.error
+
+
+NULL = Raw(b"null")

@@ -1,0 +1,403 @@
+"""Where bytes come from and go to: descriptors of the system, and streams that a program brings itself.
+
+A transport moves bytes and knows nothing of frames. Nothing here blocks and nothing waits: what the other side does not
+take is queued and counted, and whoever writes looks at `queued`. A receiver gets its bytes in callbacks, in order.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from becket.errors import ConnectionLost, DisconnectReason
+from becket.peer.loops import Loop, Waiter, unexpected
+from becket.rpc.connection import Settles
+
+__all__ = ["ByteStream", "Describe", "FdTransport", "Receiver", "StreamTransport", "Transport", "closed_remotely", "wake"]
+
+READ_SIZE = 64 * 1024  # asking for more makes the kernel and malloc ten times slower for small messages
+WRITE_PARTS = 64  # buffers handed to one writev
+
+
+Describe = Callable[[str], ConnectionLost]
+"""Makes the reason of an end from a detail that the receiver may know: what was cut off."""
+
+
+class Receiver(Protocol):
+    """Who gets the bytes."""
+
+    def data_received(self, data: bytes) -> None: ...
+
+    def room_made(self) -> None:
+        """The queue has become shorter."""
+        ...
+
+    def transport_ended(self, describe: Describe) -> None:
+        """No more bytes will come, for this reason. Said at most once, and not after `close`."""
+        ...
+
+    def transport_gone(self) -> None:
+        """Nothing of a closed transport is left: no descriptor, no task, no process. Said once, after `close`."""
+        ...
+
+
+class Transport(Protocol):
+    """One byte link, used by one receiver."""
+
+    queued: int
+    """Bytes that were written here and have not left yet."""
+
+    def start(self, loop: Loop, receiver: Receiver) -> None: ...
+
+    def write(self, data: bytes) -> None: ...
+
+    def pause(self) -> None:
+        """Stops reading: the other side will feel it."""
+        ...
+
+    def resume(self) -> None: ...
+
+    def close_writing(self) -> None:
+        """Tells the other side that no more comes, once the queue is empty."""
+        ...
+
+    def close(self) -> None:
+        """Ends it at once; what is queued is lost. May be called twice."""
+        ...
+
+
+def is_pollable(fd: int) -> bool:
+    """Returns whether the system can tell when this descriptor is ready: not so for files and the null device."""
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISCHR(mode):
+        return os.isatty(fd)
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+class FdTransport:
+    """Two descriptors (or one socket) in non-blocking mode. It owns them."""
+
+    def __init__(self, read_fd: int, write_fd: int, *, owner: socket.socket | None = None) -> None:
+        self.queued = 0
+        self.has_ended = False
+        self._has_told = False
+        self._read_fd = read_fd
+        self._write_fd = write_fd
+        self._owner = owner  # a socket object closes its one descriptor itself
+        self._queue: deque[memoryview] = deque()
+        self._is_reading = False
+        self._ends_when_empty = False
+        self._is_closed = False
+        self._is_write_open = True
+        self._read_polls = is_pollable(read_fd) if read_fd >= 0 else False
+
+    @classmethod
+    def of_socket(cls, sock: socket.socket) -> FdTransport:
+        """Returns a transport over a connected socket, which it closes in the end."""
+        sock.setblocking(False)
+        return cls(sock.fileno(), sock.fileno(), owner=sock)
+
+    def start(self, loop: Loop, receiver: Receiver) -> None:
+        self._loop = loop
+        self._receiver = receiver
+        self.resume()
+
+    # -- reading
+
+    def resume(self) -> None:
+        if self._is_reading or self._is_closed:
+            return
+        self._is_reading = True
+        if self._read_polls:
+            self._loop.add_reader(self._read_fd, self._read)
+        else:
+            self._loop.call_soon(self._read_unpolled)
+
+    def pause(self) -> None:
+        if self._is_reading:
+            self._is_reading = False
+            if self._read_polls:
+                self._loop.remove_reader(self._read_fd)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._read_fd, READ_SIZE)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._end(failure(error))
+            return
+        if data:
+            self._receiver.data_received(data)
+        else:
+            self._end(closed_remotely)
+
+    def _end(self, describe: Describe) -> None:
+        self.pause()
+        self.has_ended = True
+        if not self._has_told and not self._is_closed:
+            self._has_told = True
+            self._receiver.transport_ended(describe)
+
+    def _read_unpolled(self) -> None:
+        # A file is always ready; one read a turn leaves the loop to the others.
+        if self._is_reading:
+            if self._read_fd < 0:
+                self._end(closed_remotely)
+                return
+            self._read()
+            if self._is_reading:
+                self._loop.call_soon(self._read_unpolled)
+
+    def drain(self) -> None:
+        """Reads what is there now, to the last byte; for a link whose other side is known to be gone."""
+        while self._is_reading and not self._is_closed and self._read_polls:
+            try:
+                data = os.read(self._read_fd, READ_SIZE)
+            except OSError:
+                return
+            if not data:
+                self.pause()
+                self.has_ended = True
+                return
+            self._receiver.data_received(data)
+
+    # -- writing
+
+    def write(self, data: bytes) -> None:
+        if not self._is_write_open:
+            return
+        if self._queue:
+            self._queue.append(memoryview(data))
+            self.queued += len(data)
+            return
+        try:
+            written = os.write(self._write_fd, data)
+        except BlockingIOError:
+            written = 0
+        except OSError as error:
+            self._fail_writing(error)
+            return
+        if written < len(data):
+            self._queue.append(memoryview(data)[written:])
+            self.queued += len(data) - written
+            self._loop.add_writer(self._write_fd, self._flush)
+
+    def _flush(self) -> None:
+        try:
+            written = os.writev(self._write_fd, [self._queue[i] for i in range(min(len(self._queue), WRITE_PARTS))])
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._fail_writing(error)
+            return
+        self.queued -= written
+        while written:
+            part = self._queue[0]
+            if written < len(part):
+                self._queue[0] = part[written:]
+                break
+            written -= len(part)
+            self._queue.popleft()
+        if not self._queue:
+            self._loop.remove_writer(self._write_fd)
+            if self._ends_when_empty:
+                self._close_write_end()
+        self._receiver.room_made()
+
+    def _fail_writing(self, error: OSError) -> None:
+        self._drop_queue()
+        self._close_write_end()
+        if not self._has_told and not self._is_closed:
+            self._has_told = True
+            self._receiver.transport_ended(failure(error))
+
+    def _drop_queue(self) -> None:
+        if self._queue:
+            self._loop.remove_writer(self._write_fd)
+            self._queue.clear()
+            self.queued = 0
+
+    def close_writing(self) -> None:
+        if self._queue:
+            self._ends_when_empty = True
+        else:
+            self._close_write_end()
+
+    def close_now(self) -> None:
+        """Ends writing at once; what is queued is lost."""
+        self._drop_queue()
+        self._close_write_end()
+
+    def _close_write_end(self) -> None:
+        if not self._is_write_open:
+            return
+        self._is_write_open = False
+        if self._owner is not None:
+            try:
+                self._owner.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass  # the other side was faster
+        elif self._write_fd != self._read_fd:
+            if hasattr(self, "_loop"):
+                self._loop.closing(self._write_fd)
+            os.close(self._write_fd)
+
+    def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if hasattr(self, "_loop"):
+            self.pause()
+            self._drop_queue()
+            if self._read_fd >= 0:
+                self._loop.closing(self._read_fd)
+        self._close_write_end()
+        if self._owner is not None:
+            self._owner.close()
+        elif self._read_fd >= 0:
+            os.close(self._read_fd)
+        if hasattr(self, "_loop"):
+            self._receiver.transport_gone()
+
+
+def closed_remotely(detail: str) -> ConnectionLost:
+    return ConnectionLost(DisconnectReason.REMOTE_CLOSE, detail)
+
+
+def failure(error: Exception) -> Describe:
+    def describe(detail: str) -> ConnectionLost:
+        lost = ConnectionLost(DisconnectReason.STREAM_ERROR, detail or str(error) or repr(error))
+        lost.__cause__ = error
+        return lost
+
+    return describe
+
+
+class ByteStream(Protocol):
+    """What `Peer.over` takes: any byte stream of anyio, or an object with these three."""
+
+    async def receive(self) -> bytes: ...
+
+    async def send(self, item: bytes, /) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+class StreamTransport:
+    """A byte stream of the program's own. One task reads, one writes: a frame is never torn by a cancelled caller."""
+
+    def __init__(self, stream: ByteStream) -> None:
+        self.queued = 0
+        self._stream = stream
+        self._queue: deque[bytes] = deque()
+        self._wanted: Waiter | None = None
+        self._resumed: Waiter | None = None
+        self._is_paused = False
+        self._is_closed = False
+        self._has_told = False
+        self._ends_when_empty = False
+
+    def start(self, loop: Loop, receiver: Receiver) -> None:
+        self._loop = loop
+        self._receiver = receiver
+        loop.call_soon(self._begin)
+
+    def _begin(self) -> None:
+        if not self._is_closed:
+            self._tasks = [self._loop.spawn(self._read()), self._loop.spawn(self._write())]
+
+    async def _read(self) -> None:
+        import anyio
+
+        try:
+            while not self._is_closed:
+                if self._is_paused:
+                    self._resumed = self._loop.create_waiter()
+                    await self._resumed
+                    continue
+                data = await self._stream.receive()
+                if not data or self._is_closed:
+                    break
+                self._receiver.data_received(data)
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            pass
+        except (anyio.BrokenResourceError, OSError) as error:
+            self._report(error)
+            return
+        if not self._is_closed and not self._has_told:
+            self._has_told = True
+            self._receiver.transport_ended(closed_remotely)
+
+    async def _write(self) -> None:
+        import anyio
+
+        try:
+            while not self._is_closed:
+                if not self._queue:
+                    if self._ends_when_empty:
+                        await self._end_writing()
+                        return
+                    self._wanted = self._loop.create_waiter()
+                    await self._wanted
+                    continue
+                data = b"".join(self._queue)
+                self._queue.clear()
+                await self._stream.send(data)
+                self.queued -= len(data)
+                self._receiver.room_made()
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError) as error:
+            self._report(error)
+
+    async def _end_writing(self) -> None:
+        send_eof: Callable[[], Any] | None = getattr(self._stream, "send_eof", None)
+        if send_eof is not None:
+            await send_eof()
+
+    def _report(self, error: Exception) -> None:
+        if not self._is_closed and not self._has_told:
+            self._has_told = True
+            self._receiver.transport_ended(failure(error))
+
+    def write(self, data: bytes) -> None:
+        if self._is_closed:
+            return
+        self._queue.append(data)
+        self.queued += len(data)
+        wake(self._wanted)
+
+    def pause(self) -> None:
+        self._is_paused = True
+
+    def resume(self) -> None:
+        self._is_paused = False
+        wake(self._resumed)
+
+    def close_writing(self) -> None:
+        self._ends_when_empty = True
+        wake(self._wanted)
+
+    def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for task in getattr(self, "_tasks", ()):
+            task.cancel()
+        self._loop.spawn(self._close_stream())
+
+    async def _close_stream(self) -> None:
+        try:
+            await self._stream.aclose()
+        except Exception as error:
+            unexpected(error)
+        finally:
+            self._receiver.transport_gone()
+
+
+def wake(waiter: Settles | None) -> None:
+    if waiter is not None and not waiter.done():
+        waiter.set_result(None)

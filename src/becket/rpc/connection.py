@@ -1,0 +1,504 @@
+"""The state of one link: its calls, the requests it serves, its batches, and how it ends.
+
+Sans-I/O: bytes in, events out; calls in, bytes out. No clock (time comes in as an argument), no task, no lock. asyncio,
+trio, threads and the tests drive the same object. It knows no method name: how a cancellation is spelled and which
+request is a ping come from a dialect.
+
+Every call that `open_call` files leaves the table exactly once: answered, abandoned, expired or lost with the link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from enum import Enum
+from math import inf
+from typing import Protocol, assert_never
+
+import msgspec
+from msgspec import Raw, Struct
+
+from becket.errors import (
+    NUMBERS,
+    BadFrame,
+    BadMessage,
+    BadReply,
+    BecketError,
+    Busy,
+    ConnectionLost,
+    DisconnectReason,
+    LocalProtocolError,
+    Meaning,
+    RemoteError,
+    RemoteProtocolError,
+    RpcError,
+)
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.rpc.codec import Codec, encode_json, key_of
+from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Notification, Request, Success
+from becket.wire.framing import Framing, Skipped
+
+__all__ = [
+    "Call",
+    "CancelAsked",
+    "CancelRule",
+    "Cancelling",
+    "Connection",
+    "Event",
+    "InboundRequest",
+    "Settles",
+    "reason_of",
+]
+
+LARGEST_ID = 2**31 - 1  # larger ones are never answered by some programs
+MINUTE = 60.0
+
+
+class CancelRule(Enum):
+    """What becomes of a request that was cancelled by the side that sent it."""
+
+    ANSWERED = "answered with an error, or with its result if that was first"  # LSP
+    NEVER_ANSWERED = "never answered"  # MCP
+    ANSWERS_ITSELF = "told, and answers with a result of its own"  # ACP
+
+
+class Cancelling(Struct, frozen=True):
+    """How a dialect says that a request is no longer wanted."""
+
+    method: str
+    member: str = "id"
+    rule: CancelRule = CancelRule.ANSWERED
+
+
+class Settles(Protocol):
+    """Who waits for a call: told once, when its answer is there or will never come."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: None, /) -> None: ...
+
+
+class Call:
+    """A call of ours. It comes out of `receive` once, as the event of its own answer: `reply` or `error` is set then."""
+
+    __slots__ = ("deadline", "error", "id", "method", "reply", "timeout", "waiter")
+
+    def __init__(self, method: str, waiter: Settles, *, deadline: float = inf, timeout: float = inf) -> None:
+        self.method = method
+        self.waiter = waiter
+        self.deadline = deadline
+        self.timeout = timeout
+        self.id = b""
+        self.reply: Raw | None = None
+        self.error: BecketError | None = None
+
+
+class InboundRequest:
+    """A request of theirs. It is open until it was answered, or until its link has ended."""
+
+    __slots__ = ("batch", "credit", "deadline", "depth", "id", "is_cancelled", "key", "method", "params", "runner")
+
+    def __init__(self, id: bytes, key: bytes, method: str, params: Raw | None, batch: BatchReply | None) -> None:
+        self.id = id
+        self.key = key
+        self.method = method
+        self.params = params
+        self.batch = batch
+        self.deadline = inf
+        self.depth = 0
+        self.credit: int | None = None
+        self.is_cancelled = False
+        self.runner: object = None  # whatever its driver runs it with
+
+
+class CancelAsked(Struct, frozen=True):
+    """They no longer want the answer to this request of theirs, which is still open."""
+
+    request: InboundRequest
+
+
+class BatchReply:
+    """The answers to one batch, sent together when the last is there."""
+
+    __slots__ = ("bodies", "missing")
+
+    def __init__(self) -> None:
+        self.bodies: list[tuple[bytes, bytes]] = []  # id and answer
+        self.missing = 0
+
+
+Event = InboundRequest | Notification | Call | CancelAsked | Failure
+"""A request or notification of theirs; a call of ours that has its answer; a cancellation; an error that belongs to no call."""
+
+
+class Connection:
+    """One link, driven by whoever owns its bytes and its clock."""
+
+    def __init__(
+        self,
+        framing: Framing,
+        codec: Codec,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        cancelling: Cancelling | None = None,
+        ping: str | None = None,
+        numbers: Mapping[Meaning, int] = NUMBERS,
+        bad_json_is_fatal: bool = False,
+    ) -> None:
+        self.framing = framing
+        self.codec = codec
+        self.limits = limits
+        self.cancelling = cancelling
+        self.numbers = numbers
+        self.calls: dict[bytes, Call] = {}
+        self.requests: dict[bytes, InboundRequest] = {}
+        self.lost: ConnectionLost | None = None
+        self.violation: RemoteProtocolError | None = None
+        self.is_closing = False
+        self.strays = 0
+        self._meanings = {number: meaning for meaning, number in numbers.items()}
+        self._ping = ping
+        self._bad_json_is_fatal = bad_json_is_fatal
+        self._last_id = 0
+        self._nulls = 0
+        self._answers: list[bytes] = []
+        self._forgotten: dict[bytes, None] = {}
+        self._batches: list[set[bytes]] = []
+        self._stray_window = (-inf, 0)
+
+    # -- calls of ours
+
+    def open_call(self, call: Call, params: bytes | None) -> bytes:
+        """Files the call and returns the bytes that ask it.
+
+        Raises:
+            ConnectionLost: the link has ended.
+            LocalProtocolError: the request cannot be framed; nothing was filed.
+        """
+        if self.lost is not None:
+            raise copy(self.lost)
+        id = self._next_id()
+        frame = self.framing.encode(self.codec.encode_request(id, call.method, params))
+        call.id = id
+        self.calls[id] = call
+        return frame
+
+    def open_batch(
+        self, calls: Sequence[tuple[Call, bytes | None]], notes: Sequence[tuple[str, bytes | None]]
+    ) -> bytes:
+        """Files these calls and returns the one frame that asks them and tells the notifications behind them."""
+        if self.lost is not None:
+            raise copy(self.lost)
+        if not calls and not notes:
+            raise LocalProtocolError("an empty batch")
+        bodies: list[bytes] = []
+        filed: dict[bytes, Call] = {}
+        for call, params in calls:
+            id = self._next_id()
+            filed[id] = call
+            bodies.append(self.codec.encode_request(id, call.method, params))
+        bodies.extend(self.codec.encode_notification(method, params) for method, params in notes)
+        frame = self.framing.encode(self.codec.encode_batch(bodies))
+        for id, call in filed.items():
+            call.id = id
+            self.calls[id] = call
+        if filed:
+            self._batches.append(set(filed))
+        return frame
+
+    def notification(self, method: str, params: bytes | None) -> bytes:
+        """Returns the bytes that tell this to the other side.
+
+        Raises:
+            ConnectionLost: the link has ended.
+            LocalProtocolError: it cannot be framed.
+        """
+        if self.lost is not None:
+            raise copy(self.lost)
+        return self.framing.encode(self.codec.encode_notification(method, params))
+
+    def abandon(self, call: Call) -> bytes:
+        """Forgets a call whose answer nobody wants any more; returns the bytes that say so, b"" if none are needed."""
+        if self.calls.pop(call.id, None) is None:
+            return b""
+        if len(self._forgotten) >= self.limits.remembered_ids:
+            del self._forgotten[next(iter(self._forgotten))]
+        self._forgotten[call.id] = None
+        if self.cancelling is None or self.lost is not None:
+            return b""
+        params = b"{" + encode_json(self.cancelling.member) + b":" + call.id + b"}"
+        return self.framing.encode(self.codec.encode_notification(self.cancelling.method, params))
+
+    def expired_calls(self, now: float) -> list[Call]:
+        """Returns the calls whose deadline has passed. They stay open until they are abandoned."""
+        return [call for call in self.calls.values() if call.deadline <= now]
+
+    def expired_requests(self, now: float) -> list[InboundRequest]:
+        """Returns the requests of theirs whose deadline has passed."""
+        return [request for request in self.requests.values() if request.deadline <= now]
+
+    def next_deadline(self) -> float:
+        """Returns when a call or a request expires next; infinity when none does."""
+        first_call = min((call.deadline for call in self.calls.values()), default=inf)
+        first_request = min((request.deadline for request in self.requests.values()), default=inf)
+        return min(first_call, first_request)
+
+    # -- answers of ours
+
+    def answer(self, request: InboundRequest, result: bytes) -> bytes:
+        """Closes the request with this result; returns what is to be sent now, b"" if nothing is."""
+        return self._close(request, self.codec.encode_success(request.id, result))
+
+    def refuse(self, request: InboundRequest, error: RpcError) -> bytes:
+        """Closes the request with this error; returns what is to be sent now, b"" if nothing is."""
+        return self._close(request, self._error_body(request.id, error))
+
+    def forget(self, request: InboundRequest) -> bytes:
+        """Closes a request that its dialect leaves without an answer."""
+        return self._close(request, None)
+
+    def _close(self, request: InboundRequest, body: bytes | None) -> bytes:
+        if self.requests.pop(request.key, None) is not request or self.lost is not None:
+            return b""
+        batch = request.batch
+        if batch is None:
+            return b"" if body is None else self._frame_answer(request.id, body)
+        if body is not None:
+            batch.bodies.append((request.id, body))
+        batch.missing -= 1
+        return b"" if batch.missing else self._frame_batch(batch)
+
+    def _frame_answer(self, id: bytes, body: bytes) -> bytes:
+        try:
+            return self.framing.encode(body)
+        except LocalProtocolError:
+            return self.framing.encode(self._error_body(id, self._too_large(len(body))))
+
+    def _frame_batch(self, batch: BatchReply) -> bytes:
+        if not batch.bodies:
+            return b""
+        whole = self.codec.encode_batch(body for _, body in batch.bodies)
+        try:
+            return self.framing.encode(whole)
+        except LocalProtocolError:
+            excess = self._too_large(len(whole))
+            return self.framing.encode(self.codec.encode_batch(self._error_body(id, excess) for id, _ in batch.bodies))
+
+    def _too_large(self, size: int) -> RpcError:
+        return RpcError(Meaning.TOO_LARGE, f"the answer has {size} bytes, the limit is {self.limits.frame}")
+
+    def _error_body(self, id: bytes, error: RpcError) -> bytes:
+        code = self.numbers[error.meaning] if error.meaning is not None else error.code
+        assert code is not None  # RpcError has a meaning or a number
+        try:
+            return self.codec.encode_failure(id, code, error.message, error.data)
+        except LocalProtocolError:  # what the handler attached has no JSON; its number still tells the most
+            return self.codec.encode_failure(id, code, "the details of this error could not be encoded", None)
+
+    # -- what they send
+
+    def receive(self, chunk: bytes, now: float = 0.0) -> list[Event]:
+        """Returns what these bytes bring, in order. Look at `violation` and at `take_answers` after it."""
+        events: list[Event] = []
+        decode = self.codec.decode
+        calls = self.calls
+        for frame in self.framing.feed(chunk):
+            if isinstance(frame, Skipped):
+                self._skip(frame.error)
+                continue
+            message = decode(frame)
+            # The two that come by the hundred thousand stand first.
+            if type(message) is Notification:
+                if self.cancelling is not None and message.method == self.cancelling.method:
+                    self._take_cancel(message, events)
+                else:
+                    events.append(message)
+            elif type(message) is Success and not self._batches:
+                call = calls.pop(message.id, None)
+                if call is None:
+                    self._stray(message.id, now)
+                else:
+                    call.reply = message.result
+                    events.append(call)
+            else:
+                self._take(message, None, events, now)
+        if self.framing.error is not None and self.violation is None:
+            self.violation = self.framing.error
+        return events
+
+    def receive_eof(self) -> BadFrame | None:
+        """Returns what was cut off when the input ended here; None between frames."""
+        return self.framing.end()
+
+    def take_answers(self) -> bytes:
+        """Returns the bytes that the link itself has to say about what it received: refusals and pings."""
+        if not self._answers:
+            return b""
+        answers = b"".join(self._answers)
+        self._answers.clear()
+        return answers
+
+    def close(self, lost: ConnectionLost) -> list[Call]:
+        """Ends the link for good and returns every call that was open, each with its error set."""
+        if self.lost is not None:
+            return []
+        self.lost = lost
+        self.is_closing = True
+        calls = list(self.calls.values())
+        self.calls.clear()
+        self.requests.clear()
+        for call in calls:
+            call.error = copy(lost)  # each is raised on its own, with a traceback of its own
+        return calls
+
+    def _take(
+        self,
+        message: Request | Notification | Success | Failure | Malformed | Invalid | Batch,
+        batch: BatchReply | None,
+        events: list[Event],
+        now: float,
+    ) -> None:
+        match message:
+            case Request():
+                self._take_request(message, batch, events)
+            case Notification():
+                if self.cancelling is not None and message.method == self.cancelling.method:
+                    self._take_cancel(message, events)
+                else:
+                    events.append(message)
+            case Success(id, result):
+                if call := self._answered(id, now):
+                    call.reply = result
+                    events.append(call)
+            case Failure(id, code, text, data):
+                if id == NULL_ID:
+                    self._take_unmatched(message, events)
+                elif call := self._answered(id, now):
+                    call.error = self._remote_error(call, message)
+                    events.append(call)
+            case Malformed(id, problem):
+                if id in self.calls:
+                    call = self.calls.pop(id)
+                    call.error = BadReply(method=call.method, problem=problem)
+                    events.append(call)
+                else:
+                    self._reject(id, Meaning.INVALID_REQUEST, problem, batch)
+            case Invalid(id, meaning, problem):
+                if meaning is Meaning.PARSE_ERROR and self._bad_json_is_fatal:
+                    self.violation = self.violation or BadMessage(problem)
+                else:
+                    self._reject(id, meaning, problem, batch)
+            case Batch(members):
+                together = BatchReply()
+                together.missing = 1  # held until all members were looked at
+                for member in members:
+                    self._take(member, together, events, now)
+                together.missing -= 1
+                if not together.missing and (frame := self._frame_batch(together)):
+                    self._answers.append(frame)
+            case _:
+                assert_never(message)
+
+    def _take_request(self, message: Request, batch: BatchReply | None, events: list[Event]) -> None:
+        id = message.id
+        if message.method == self._ping:
+            self._say(id, self.codec.encode_success(id, b"null"), batch)
+            return
+        key = key_of(id)
+        if key == NULL_ID:  # null names nothing, so two of them are no duplicate
+            self._nulls += 1
+            key = b"null %d" % self._nulls
+        if key in self.requests:
+            # Answered under the null id: under its own it would settle the first request at their side.
+            problem = f"duplicate id in flight: {id.decode(errors='replace')}"
+            self._reject(NULL_ID, Meaning.INVALID_REQUEST, problem, batch)
+        elif self.is_closing:
+            self._reject(id, Meaning.NOT_READY, "shutting down", batch)
+        elif len(self.requests) >= self.limits.inbound_requests:
+            busy = Busy("requests in flight", self.limits.inbound_requests)
+            self._say(id, self._error_body(id, busy), batch)
+        else:
+            if batch is not None:
+                batch.missing += 1
+            request = InboundRequest(id, key, message.method, message.params, batch)
+            self.requests[key] = request
+            events.append(request)
+
+    def _take_cancel(self, message: Notification, events: list[Event]) -> None:
+        assert self.cancelling is not None
+        if message.params is None:
+            return
+        try:
+            members = msgspec.json.decode(message.params, type=dict[str, Raw])
+            request = self.requests.get(key_of(bytes(members[self.cancelling.member])))
+        except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
+            return  # it names no request, and a notification is never answered
+        if request is not None and not request.is_cancelled:
+            request.is_cancelled = True
+            events.append(CancelAsked(request))
+
+    def _take_unmatched(self, message: Failure, events: list[Event]) -> None:
+        # A peer that refuses a batch as a whole says so under the null id; nothing else of ours can be unreadable.
+        while self._batches:
+            open_ids = self._batches.pop(0) & self.calls.keys()
+            if open_ids:
+                for id in open_ids:
+                    call = self.calls.pop(id)
+                    call.error = self._remote_error(call, message)
+                    events.append(call)
+                return
+        events.append(message)
+
+    def _answered(self, id: bytes, now: float) -> Call | None:
+        call = self.calls.pop(id, None)
+        if call is None:
+            self._stray(id, now)
+        if self._batches and not self._batches[0] & self.calls.keys():
+            del self._batches[0]
+        return call
+
+    def _remote_error(self, call: Call, failure: Failure) -> RemoteError:
+        return RemoteError(
+            method=call.method,
+            code=failure.code,
+            message=failure.message,
+            data=failure.data,
+            meaning=self._meanings.get(failure.code),
+        )
+
+    def _stray(self, id: bytes, now: float) -> None:
+        if id in self._forgotten:
+            del self._forgotten[id]
+            return
+        self.strays += 1
+        start, count = self._stray_window
+        start, count = (start, count + 1) if now - start < MINUTE else (now, 1)
+        self._stray_window = (start, count)
+        if count > self.limits.stray_replies and self.violation is None:
+            self.violation = BadMessage(f"{count} answers in a minute that nobody asked for, the last under id {id!r}")
+
+    def _skip(self, error: BadFrame) -> None:
+        self._reject(NULL_ID, Meaning.TOO_LARGE, str(error), None)
+
+    def _reject(self, id: bytes, meaning: Meaning, problem: str, batch: BatchReply | None) -> None:
+        self._say(id, self._error_body(id, RpcError(meaning, f"{meaning.value}: {problem}")), batch)
+
+    def _say(self, id: bytes, body: bytes, batch: BatchReply | None) -> None:
+        if batch is not None:
+            batch.bodies.append((id, body))
+        else:
+            self._answers.append(self._frame_answer(id, body))
+
+    def _next_id(self) -> bytes:
+        while True:
+            self._last_id = self._last_id % LARGEST_ID + 1
+            id = b"%d" % self._last_id
+            if id not in self.calls and id not in self._forgotten:
+                return id
+
+
+def reason_of(violation: RemoteProtocolError) -> ConnectionLost:
+    """Returns how a link ends whose other side broke the rules."""
+    lost = ConnectionLost(DisconnectReason.REMOTE_VIOLATION, str(violation))
+    lost.__cause__ = violation
+    return lost

@@ -1,0 +1,107 @@
+"""Two peers in one program, joined in memory: `async with memory_pair() as (left, right): ...`. No process, no sleep."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from becket.peer.loops import Loop
+from becket.peer.peer import Peer
+from becket.peer.transport import Receiver, closed_remotely
+
+__all__ = ["MemoryTransport", "memory_pair", "memory_transports"]
+
+
+class MemoryTransport:
+    """One end of a link in memory. What is written arrives at the other end in the loop's next turn."""
+
+    def __init__(self) -> None:
+        self.queued = 0
+        self.other: MemoryTransport
+        self._inbox: deque[bytes] = deque()
+        self._receiver: Receiver | None = None
+        self._loop: Loop | None = None
+        self._is_paused = False
+        self._is_planned = False
+        self._has_ended_input = False
+        self._has_ended_output = False
+        self._is_closed = False
+
+    def start(self, loop: Loop, receiver: Receiver) -> None:
+        self._loop = loop
+        self._receiver = receiver
+        self._plan()
+
+    def write(self, data: bytes) -> None:
+        if not self._has_ended_output:
+            self.queued += len(data)
+            self.other.accept(data)
+
+    def accept(self, data: bytes) -> None:
+        """Takes what the other end has written."""
+        self._inbox.append(data)
+        self._plan()
+
+    def pause(self) -> None:
+        self._is_paused = True
+
+    def resume(self) -> None:
+        self._is_paused = False
+        self._plan()
+
+    def close_writing(self) -> None:
+        if not self._has_ended_output:
+            self._has_ended_output = True
+            self.other.end_input()
+
+    def end_input(self) -> None:
+        """The other end will write no more."""
+        self._has_ended_input = True
+        self._plan()
+
+    def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self.close_writing()
+        self._inbox.clear()
+        if self._receiver is not None:
+            self._receiver.transport_gone()
+
+    def _plan(self) -> None:
+        if self._loop is not None and not self._is_planned:
+            self._is_planned = True
+            self._loop.call_soon(self._deliver)
+
+    def _deliver(self) -> None:
+        self._is_planned = False
+        assert self._receiver is not None
+        while self._inbox and not self._is_paused and not self._is_closed:
+            data = self._inbox.popleft()
+            self.other.taken(len(data))
+            self._receiver.data_received(data)
+        if self._has_ended_input and not self._inbox and not self._is_closed:
+            self._receiver.transport_ended(closed_remotely)
+
+    def taken(self, size: int) -> None:
+        """The other end has read this much."""
+        self.queued -= size
+        if self._receiver is not None and not self._is_closed:
+            self._receiver.room_made()
+
+
+def memory_transports() -> tuple[MemoryTransport, MemoryTransport]:
+    """Returns the two ends of a link in memory."""
+    left, right = MemoryTransport(), MemoryTransport()
+    left.other, right.other = right, left
+    return left, right
+
+
+@asynccontextmanager
+async def memory_pair(**options: Any) -> AsyncIterator[tuple[Peer, Peer]]:
+    """Yields two connected peers and closes them; the options are those of `Peer.over`, for both."""
+    left, right = memory_transports()
+    async with Peer.over(left, **options) as one, Peer.over(right, **options) as other:
+        yield one, other
