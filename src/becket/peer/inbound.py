@@ -7,6 +7,7 @@ handled one at a time, in arrival order, by one task that exists while there is 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,7 +18,7 @@ from becket.methods.dispatch import answer_to, find_handler
 from becket.methods.registry import Handler, Registry
 from becket.peer.context import Context
 from becket.peer.loops import Running, Waiter
-from becket.peer.outbound import CURRENT, Serving
+from becket.peer.outbound import CURRENT, Serving, wait_until_read
 from becket.peer.transport import wake
 from becket.rpc.codec import encode_json, key_of
 from becket.rpc.connection import CancelRule, InboundRequest
@@ -26,7 +27,6 @@ from becket.typed.decoding import UNDECODABLE
 
 if TYPE_CHECKING:
     from becket.peer.link import Link
-    from becket.peer.peer import Peer
 
 __all__ = ["Inbound"]
 
@@ -51,9 +51,11 @@ class CreditGrant(Struct):
 class Inbound:
     """The serving half of one link."""
 
-    def __init__(self, link: Link, registry: Registry, peer: Peer) -> None:
+    def __init__(self, link: Link, registry: Registry, peer: Any, context: Callable[..., Any] = Context) -> None:
         self.link = link
         self.peer = peer
+        self._context = context
+        self._nests = link.loop.nests
         self._get = registry.get
         self._notifications: deque[tuple[Handler, tuple[Any, ...]]] = deque()
         self._notification_bytes = 0
@@ -73,10 +75,11 @@ class Inbound:
                 handler = find_handler(self._get, request.method)
             if link.transport.queued > link.limits.send_queue:
                 raise Busy("bytes that you have not read", link.limits.send_queue)
-            context = Context(self, request.method, request) if handler.arity == 2 else None
+            context = self._context(self, request.method, request) if handler.arity == 2 else None
             arguments = handler.arguments(request.params, context)
             if not handler.is_async and not handler.in_thread:
-                frame = link.connection.answer(request, encode_json(handler.function(*arguments)))
+                result = handler.function(*arguments) if not self._nests else self._run_nesting(request, handler, arguments)
+                frame = link.connection.answer(request, encode_json(result))
             else:
                 runner = request.runner = Runner(is_thread=handler.in_thread)
                 runner.running = link.loop.spawn(self._serve(request, runner, handler, arguments))
@@ -84,6 +87,13 @@ class Inbound:
         except Exception as error:
             frame = link.connection.refuse(request, answer_to(error, request.method))
         link.send(frame)
+
+    def _run_nesting(self, request: InboundRequest, handler: Handler, arguments: tuple[Any, ...]) -> Any:
+        before = CURRENT.set(Serving(request, self.link))
+        try:
+            return handler.function(*arguments)
+        finally:
+            CURRENT.reset(before)
 
     async def _serve(
         self, request: InboundRequest, runner: Runner, handler: Handler, arguments: tuple[Any, ...]
@@ -158,7 +168,7 @@ class Inbound:
             request.credit -= 1
         link.send(link.connection.notification(method, params))
         if link.queued > link.limits.send_high:
-            await self.peer.drain()
+            await wait_until_read(link)
 
     def _take_credit(self, notification: Notification) -> None:
         try:
@@ -182,10 +192,12 @@ class Inbound:
                 self._take_credit(notification)
             return
         try:
-            context = Context(self, notification.method, None) if handler.arity == 2 else None
+            context = self._context(self, notification.method, None) if handler.arity == 2 else None
             arguments = handler.arguments(notification.params, context)
             if handler.is_async or handler.in_thread or self._is_working_off:
                 self._queue(handler, arguments, 0 if notification.params is None else len(notification.params))
+            elif self._nests:
+                self._queue(handler, arguments, 0)  # its handler may wait, and the next must not overtake it
             else:
                 handler.function(*arguments)
         except Exception as error:

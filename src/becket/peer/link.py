@@ -8,6 +8,7 @@ no user's function is called here (that is `inbound`'s and `streams`').
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from becket.peer.streams import CallStream, Claims
 from becket.peer.transport import READ_SIZE, Describe, Transport, wake
 from becket.rpc.connection import Call, CancelAsked, Connection, Event, InboundRequest, reason_of
 from becket.rpc.messages import Failure, Notification
+from becket.wire.framing import Skipped
 
 __all__ = ["EventTaker", "Link"]
 
@@ -69,6 +71,9 @@ class Link:
         self._is_flush_planned = False
         # reading
         self._backlog: deque[Event] = deque()
+        self._rest: Iterator[Event] | None = None
+        self._holders: set[str] = set()
+        self._turn = inf if loop.nests else self.limits.turn_seconds
         self._has_ended_input = False
         # time
         self._timer: Timer | None = None
@@ -87,28 +92,31 @@ class Link:
         connection = self.connection
         now = self.now = self.loop.time()
         events = connection.receive(data, now)
-        self._is_corked = True
-        try:
-            if self._backlog:
-                self._backlog.extend(events)
-            else:
-                self._hand_out(events, now)
-        finally:
-            self._is_corked = False
-            self._wrote_alone = False
-        if connection.violation is not None:
-            self._end_by(connection.violation)
-            return
+        if events:
+            self._is_corked = True
+            try:
+                if self._backlog:
+                    self._backlog.extend(events)
+                else:
+                    self._hand_out(events, now)
+            finally:
+                self._is_corked = False
+                self._wrote_alone = False
         self.send(connection.take_answers())
         if self._buffer:
             self.flush()
-        if connection.framing.pending or self._partial is not None:
+        if connection.violation is not None:
+            self._end_by(connection.violation)
+        elif connection.framing.pending or self._partial is not None:
             self._time_partial_frame(now)
 
-    def _hand_out(self, events: list[Event], now: float) -> None:
+    def _hand_out(self, events: Iterable[Event], now: float) -> None:
         taker = self.taker
-        until = now + self.limits.turn_seconds
-        for index, event in enumerate(events):
+        until = now + self._turn
+        # Where handlers can wait for the link within the link's own callback, they go on with the same iterator.
+        rest = self._rest = iter(events)
+        left = CHECK_EVERY
+        for event in rest:
             kind = type(event)
             if kind is Notification:
                 taker.take_notification(event)  # type: ignore[arg-type]
@@ -122,16 +130,23 @@ class Link:
                     self.free_slot()
             elif isinstance(event, CancelAsked):
                 taker.take_cancel(event.request)
-            elif isinstance(event, Failure):
-                self._log_unmatched(event)
-            if not index % CHECK_EVERY and index and self.loop.time() > until and index + 1 < len(events):
-                self._backlog.extend(events[index + 1 :])
-                self.transport.pause()
-                self.loop.call_soon(self._continue)
-                return
+            else:
+                self._log_oddity(event)  # type: ignore[arg-type]
+            left -= 1
+            if not left:
+                if self.loop.time() > until:
+                    self._put_off(rest)
+                    return
+                left = CHECK_EVERY
+
+    def _put_off(self, rest: Iterable[Event]) -> None:
+        """Leaves the loop to others; what came already is taken in the next turn."""
+        self._backlog.extend(rest)
+        if self._backlog:
+            self.hold("backlog")
+            self.loop.call_soon(self._continue)
 
     def _continue(self) -> None:
-        """Goes on with what one turn was too short for."""
         if self.lost is not None:
             return
         events = list(self._backlog)
@@ -143,14 +158,35 @@ class Link:
             self._is_corked = False
         if self._buffer:
             self.flush()
-        if not self._backlog and not self._has_ended_input:
-            self.transport.resume()
+        if not self._backlog:
+            self.release("backlog")
 
     def _finish_backlog(self) -> None:
         while self._backlog and self.lost is None:
             events = list(self._backlog)
             self._backlog.clear()
             self._hand_out(events, inf)
+
+    def before_wait(self) -> None:
+        """A handler waits within this link's own callback: what came and what leaves must not wait for it."""
+        self._is_corked = False
+        self._wrote_alone = False
+        if self._rest is not None:
+            self._hand_out(self._rest, inf)
+        self.flush()
+
+    def hold(self, who: str) -> None:
+        """Stops reading until everybody who asked for it has let go."""
+        if not self._holders:
+            self.transport.pause()
+        self._holders.add(who)
+
+    def release(self, who: str) -> None:
+        """Lets go of a `hold`."""
+        if who in self._holders:
+            self._holders.discard(who)
+            if not self._holders and not self._has_ended_input and self.lost is None:
+                self.transport.resume()
 
     def transport_ended(self, describe: Describe) -> None:
         """The other side will send no more."""
@@ -168,12 +204,14 @@ class Link:
     def _end_by(self, violation: RemoteProtocolError) -> None:
         self.lose(reason_of(violation))
 
-    def _log_unmatched(self, failure: Failure) -> None:
+    def _log_oddity(self, event: Failure | Skipped) -> None:
         import logging
 
-        logging.getLogger("becket.peer").warning(
-            "%s: an error that belongs to no call: %r (%d)", self.name, failure.message, failure.code
-        )
+        if isinstance(event, Failure):
+            odd = f"an error that belongs to no call: {event.message!r} ({event.code})"
+        else:
+            odd = f"dropped: {event.error}"
+        logging.getLogger("becket.peer").warning("%s: %s", self.name, odd)
 
     # -- out
 

@@ -46,6 +46,9 @@ class Waiter(Protocol):
 class Loop(Protocol):
     """What a link asks of its event loop. Everything but `run_in_thread` and `finish` returns at once."""
 
+    nests: bool
+    """Whether a plain function can wait for the link: it then runs the loop itself, within the link's own callback."""
+
     def time(self) -> float: ...
 
     def call_soon(self, function: Callable[[], object], /) -> object: ...
@@ -95,6 +98,8 @@ async def current_loop() -> Loop:
 
 class AsyncioLoop:
     """asyncio, or uvloop where the program runs on it."""
+
+    nests = False
 
     def __init__(self) -> None:
         import asyncio
@@ -150,6 +155,8 @@ class AsyncioLoop:
 
 class TrioLoop:
     """trio: one system task for the link, in whose nursery everything of it runs."""
+
+    nests = False
 
     def __init__(self) -> None:
         import trio

@@ -21,7 +21,7 @@ from becket.typed.decoding import UNDECODABLE, result_decoder
 if TYPE_CHECKING:
     from becket.peer.link import Link
 
-__all__ = ["CURRENT", "BatchCall", "BatchNotify", "Outbound", "Serving"]
+__all__ = ["CURRENT", "BatchCall", "BatchNotify", "Outbound", "Serving", "wait_until_read"]
 
 
 class Serving(Struct, frozen=True):
@@ -184,7 +184,7 @@ class Outbound:
         link = self.link
         link.send(link.connection.notification(method, None if params is None else encode_json(params)))
         if link.queued > link.limits.send_high:
-            await self.wait_until_read()
+            await wait_until_read(link)
 
     def notify_nowait(self, method: str, params: object) -> None:
         """Tells, or raises Busy when too much waits to leave."""
@@ -265,14 +265,19 @@ class Outbound:
             else:
                 return
 
-    async def wait_until_read(self) -> None:
-        link = self.link
-        until = link.loop.time() + link.limits.call_timeout
-        while link.queued > link.limits.send_high and link.lost is None:
-            if link.loop.time() >= until:
-                raise Busy("bytes that the other side has not read", link.limits.send_queue)
-            link.wake_at(until)
-            await link.wait_for_room()
+
+async def wait_until_read(link: Link) -> None:
+    """Waits while the other side is behind with reading.
+
+    Raises:
+        Busy: it has not read for as long as a call may take.
+    """
+    until = link.loop.time() + link.limits.call_timeout
+    while link.queued > link.limits.send_high and link.lost is None:
+        if link.loop.time() >= until:
+            raise Busy("bytes that the other side has not read", link.limits.send_queue)
+        link.wake_at(until)
+        await link.wait_for_room()
 
 
 NO_META = CallMeta()

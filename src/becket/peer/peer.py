@@ -18,7 +18,7 @@ from becket.peer.child import ChildTransport
 from becket.peer.inbound import Inbound
 from becket.peer.link import Link
 from becket.peer.loops import Loop, current_loop
-from becket.peer.outbound import BatchCall, BatchNotify, Outbound
+from becket.peer.outbound import BatchCall, BatchNotify, Outbound, wait_until_read
 from becket.peer.process import Child, open_child
 from becket.peer.streams import CallStream, Overflow
 from becket.peer.transport import ByteStream, StreamTransport, Transport
@@ -325,7 +325,7 @@ class Peer:
 
     async def drain(self) -> None:
         """Waits until the other side has read most of what was sent."""
-        await self._outbound.wait_until_read()
+        await wait_until_read(self._link)
 
     async def ping(self, *, timeout: float = 5.0) -> None:
         """Asks whether the other side reads at all; answered by its reader, never by a handler.

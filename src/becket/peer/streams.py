@@ -175,6 +175,7 @@ class CallStream(Generic[E]):
         self._overflow = overflow
         self._may_pause = pause_connection
         self._is_paused = False
+        self._holder = f"stream {id(self)}"
         self._call: Call | None = None
         self._claims: list[tuple[str, Claim]] = []
         self._buffer: deque[tuple[Callable[[Raw], Any], Raw]] = deque()
@@ -292,12 +293,12 @@ class CallStream(Generic[E]):
         limits = self._link.limits
         if len(self._buffer) * PAUSE_SHARE > limits.stream_events or self._bytes * PAUSE_SHARE > limits.stream_bytes:
             self._is_paused = True
-            self._link.transport.pause()
+            self._link.hold(self._holder)
 
     def _resume(self) -> None:
         if self._is_paused:
             self._is_paused = False
-            self._link.transport.resume()
+            self._link.release(self._holder)
 
     # -- events out
 

@@ -27,6 +27,7 @@ from becket.errors import (
     Busy,
     ConnectionLost,
     DisconnectReason,
+    FrameTooLarge,
     LocalProtocolError,
     Meaning,
     RemoteError,
@@ -127,8 +128,8 @@ class BatchReply:
         self.missing = 0
 
 
-Event = InboundRequest | Notification | Call | CancelAsked | Failure
-"""A request or notification of theirs; a call of ours that has its answer; a cancellation; an error that belongs to no call."""
+Event = InboundRequest | Notification | Call | CancelAsked | Failure | Skipped
+"""Their request or notification; our call with its answer; a cancellation; an error without a call; a dropped frame."""
 
 
 class Connection:
@@ -304,7 +305,7 @@ class Connection:
         calls = self.calls
         for frame in self.framing.feed(chunk):
             if isinstance(frame, Skipped):
-                self._skip(frame.error)
+                self._skip(frame, events)
                 continue
             message = decode(frame)
             # The two that come by the hundred thousand stand first.
@@ -477,8 +478,10 @@ class Connection:
         if count > self.limits.stray_replies and self.violation is None:
             self.violation = BadMessage(f"{count} answers in a minute that nobody asked for, the last under id {id!r}")
 
-    def _skip(self, error: BadFrame) -> None:
-        self._reject(NULL_ID, Meaning.TOO_LARGE, str(error), None)
+    def _skip(self, skipped: Skipped, events: list[Event]) -> None:
+        if isinstance(skipped.error, FrameTooLarge):  # whoever sent it waits; stray text has nobody to answer
+            self._reject(NULL_ID, Meaning.TOO_LARGE, str(skipped.error), None)
+        events.append(skipped)
 
     def _reject(self, id: bytes, meaning: Meaning, problem: str, batch: BatchReply | None) -> None:
         self._say(id, self._error_body(id, RpcError(meaning, f"{meaning.value}: {problem}")), batch)
