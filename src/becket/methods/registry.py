@@ -85,6 +85,10 @@ class Registry:
         both._handlers.update(other._handlers)
         return both
 
+    def handlers(self) -> list[Handler]:
+        """Returns all handlers, in the order of their registration."""
+        return list(self._handlers.values())
+
     def __contains__(self, name: str) -> bool:
         return name in self._handlers
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from becket.errors import LocalProtocolError, NotSupported
 from becket.rpc.codec import decode_json, encode_json
 from becket.rpc.connection import InboundRequest
 
@@ -57,19 +56,11 @@ class Context:
             NotSupported: the dialect has no word for progress.
             LocalProtocolError: a notification has nobody to report to.
         """
-        link = self._inbound.link
-        form = link.dialect.progress
-        if form is None:
-            raise NotSupported("progress", f"the dialect {link.dialect.name} has no word for it")
-        if self._request is None:
-            raise LocalProtocolError(f"{self.method} came as a notification: nobody waits for its progress")
-        members = (encode_json(form.token), self._request.id, encode_json(form.value), encode_json(value))
-        await self._inbound.send_event(self._request, form.method, b"{%b:%b,%b:%b}" % members)
+        await self._inbound.send_progress(self.method, self._request, value)
 
     async def notify(self, method: str, params: object = None) -> None:
         """Sends a notification that belongs to this call: it counts against the caller's credit, where that was agreed."""
-        encoded = None if params is None else encode_json(params)
-        await self._inbound.send_event(self._request, method, encoded)
+        await self._inbound.send_event(self._request, method, None if params is None else encode_json(params))
 
     async def call(self, method: str, params: object = None, **options: Any) -> Any:
         """Calls the caller back, as part of this request. The same as `ctx.peer.call`."""

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw, Struct
 
-from becket.errors import Busy, ConnectionLost, DisconnectReason, Meaning, RequestCancelled, RpcError
+from becket.errors import (
+    Busy,
+    ConnectionLost,
+    DisconnectReason,
+    LocalProtocolError,
+    Meaning,
+    NotSupported,
+    RequestCancelled,
+    RpcError,
+)
 from becket.methods.dispatch import answer_to, find_handler
 from becket.methods.registry import Handler, Registry
 from becket.peer.context import Context
@@ -78,7 +87,9 @@ class Inbound:
             context = self._context(self, request.method, request) if handler.arity == 2 else None
             arguments = handler.arguments(request.params, context)
             if not handler.is_async and not handler.in_thread:
-                result = handler.function(*arguments) if not self._nests else self._run_nesting(request, handler, arguments)
+                result = (
+                    handler.function(*arguments) if not self._nests else self._run_nesting(request, handler, arguments)
+                )
                 frame = link.connection.answer(request, encode_json(result))
             else:
                 runner = request.runner = Runner(is_thread=handler.in_thread)
@@ -169,6 +180,16 @@ class Inbound:
         link.send(link.connection.notification(method, params))
         if link.queued > link.limits.send_high:
             await wait_until_read(link)
+
+    async def send_progress(self, method: str, request: InboundRequest | None, value: object) -> None:
+        """Reports from within a request."""
+        form = self.link.dialect.progress
+        if form is None:
+            raise NotSupported("progress", f"the dialect {self.link.dialect.name} has no word for it")
+        if request is None:
+            raise LocalProtocolError(f"{method} came as a notification: nobody waits for its progress")
+        members = (encode_json(form.token), request.id, encode_json(form.value), encode_json(value))
+        await self.send_event(request, form.method, b"{%b:%b,%b:%b}" % members)
 
     def _take_credit(self, notification: Notification) -> None:
         try:

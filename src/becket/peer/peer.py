@@ -8,22 +8,23 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from math import inf
-from typing import Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import ConnectionLost, NotSupported
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.registry import F, Registry
-from becket.peer.child import ChildTransport
 from becket.peer.inbound import Inbound
 from becket.peer.link import Link
 from becket.peer.loops import Loop, current_loop
 from becket.peer.outbound import BatchCall, BatchNotify, Outbound, wait_until_read
-from becket.peer.process import Child, open_child
 from becket.peer.streams import CallStream, Overflow
 from becket.peer.transport import ByteStream, StreamTransport, Transport
 from becket.typed.decoding import result_decoder
 from becket.wire.framing import FramingFactory
+
+if TYPE_CHECKING:
+    from becket.peer.process import Child
 
 __all__ = ["Connecting", "Peer"]
 
@@ -88,6 +89,9 @@ class Peer:
         label = name or os.path.basename(words[0] if words else "")
 
         async def connect() -> Peer:
+            from becket.peer.child import ChildTransport
+            from becket.peer.process import log_stderr, open_child
+
             loop = await current_loop()
             try:
                 child, pipes = open_child(
@@ -415,14 +419,3 @@ class Connecting:
     async def __aexit__(self, *_: object) -> None:
         if self._peer is not None:
             await self._peer.aclose()
-
-
-def log_stderr(name: str) -> Callable[[str], None]:
-    """Returns a function that writes a child's stderr to the log."""
-
-    def write(line: str) -> None:
-        import logging
-
-        logging.getLogger("becket.peer").info("%s: %s", name, line)
-
-    return write

@@ -21,7 +21,7 @@ from becket.errors import NotSupported, PeerCrashed, StartFailed
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.peer.stderr import StderrLog
 
-__all__ = ["Child", "Pipes", "build_environment", "find_executable", "open_child"]
+__all__ = ["Child", "Pipes", "build_environment", "find_executable", "log_stderr", "open_child"]
 
 INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL", "TERM")
 INHERITED_PREFIX = "LC_"
@@ -264,6 +264,17 @@ def explain(error: OSError, executable: str) -> str:
             return f"the system has no room for another process: {error.strerror}"
         case _:
             return f"could not be started: {error.strerror or error} ({executable})"
+
+
+def log_stderr(name: str) -> Callable[[str], None]:
+    """Returns a function that writes a child's stderr to the log."""
+
+    def write(line: str) -> None:
+        import logging
+
+        logging.getLogger("becket.peer").info("%s: %s", name, line)
+
+    return write
 
 
 @atexit.register

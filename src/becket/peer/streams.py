@@ -324,10 +324,17 @@ class CallStream(Generic[E]):
     async def batches(self) -> AsyncIterator[list[E | Gap]]:
         """Yields what has come since the last time, many at once: the cheapest way to take a flood."""
         async for event in self:
-            batch = [event]
-            while self._buffer:
-                batch.append(self._take())
-            yield batch
+            yield [event, *self.take_ready()]
+
+    def take_ready(self) -> list[E | Gap]:
+        """Returns what has come and was not taken, without waiting."""
+        ready: list[E | Gap] = []
+        if self._gap:
+            ready.append(Gap(self._gap))
+            self._gap = 0
+        while self._buffer:
+            ready.append(self._take())
+        return ready
 
     def _take(self) -> E:
         decode, raw = self._buffer.popleft()

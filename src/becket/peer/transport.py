@@ -17,7 +17,16 @@ from becket.errors import ConnectionLost, DisconnectReason
 from becket.peer.loops import Loop, Waiter, unexpected
 from becket.rpc.connection import Settles
 
-__all__ = ["ByteStream", "Describe", "FdTransport", "Receiver", "StreamTransport", "Transport", "closed_remotely", "wake"]
+__all__ = [
+    "ByteStream",
+    "Describe",
+    "FdTransport",
+    "Receiver",
+    "StreamTransport",
+    "Transport",
+    "closed_remotely",
+    "wake",
+]
 
 READ_SIZE = 64 * 1024  # asking for more makes the kernel and malloc ten times slower for small messages
 WRITE_PARTS = 64  # buffers handed to one writev

@@ -1,0 +1,417 @@
+"""`BlockingPeer`: the same peer for programs without an event loop. Calls block; any thread may make them.
+
+The link, the connection, the streams and the rules are those of `Peer`; only the loop is another one. A plain function
+that handles a request runs in the thread that reads, or in a worker where it was registered so; it may call back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from math import inf
+from typing import Any, TypeVar
+
+from becket.dialects import PLAIN, Dialect, find_dialect
+from becket.errors import ConnectionLost, NotSupported
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.methods.registry import F, Handler, Registry
+from becket.peer.blocking_loop import BlockingLoop, BlockingWaiter
+from becket.peer.inbound import Inbound
+from becket.peer.link import Link
+from becket.peer.outbound import BatchCall, BatchNotify, Outbound, wait_until_read
+from becket.peer.streams import CallStream, Gap, Overflow
+from becket.peer.transport import Transport
+from becket.rpc.codec import decode_json, encode_json
+from becket.rpc.connection import InboundRequest
+from becket.typed.decoding import result_decoder
+from becket.wire.framing import FramingFactory
+
+__all__ = ["BlockingContext", "BlockingPeer", "BlockingStream", "PendingCall", "connect_process", "connect_stdio"]
+
+T = TypeVar("T")
+
+
+def connect_process(
+    command: Sequence[str | os.PathLike[str]],
+    *,
+    env: Mapping[str, str] | None = None,
+    inherit_env: bool = False,
+    cwd: str | os.PathLike[str] | None = None,
+    on_stderr: Callable[[str], None] | None = None,
+    dialect: Dialect | str = PLAIN,
+    framing: FramingFactory | None = None,
+    methods: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    name: str | None = None,
+) -> BlockingPeer:
+    """Starts a program and returns a peer that speaks with it: `with connect_process(cmd) as peer: peer.call(...)`.
+
+    Raises:
+        StartFailed: the program cannot be started.
+    """
+    from becket.peer.child import ChildTransport
+    from becket.peer.process import log_stderr, open_child
+
+    words = [os.fspath(word) for word in command]
+    label = name or os.path.basename(words[0] if words else "")
+    child, pipes = open_child(
+        words, env=env, inherit_env=inherit_env, cwd=cwd, on_stderr=on_stderr or log_stderr(label), limits=limits
+    )
+    transport = ChildTransport(child, pipes, limits)
+    peer = BlockingPeer(transport, dialect=dialect, framing=framing, methods=methods, limits=limits, name=label)
+    peer.listen()
+    return peer
+
+
+def connect_stdio(
+    *,
+    dialect: Dialect | str = PLAIN,
+    framing: FramingFactory | None = None,
+    methods: Registry | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    name: str = "host",
+) -> BlockingPeer:
+    """Takes over this program's stdin and stdout: `with connect_stdio(methods=methods) as peer: peer.serve()`.
+
+    Nothing is read before `serve`, `listen` or the first call; handlers that are registered until then are in time."""
+    from becket.peer.stdio import take_stdio
+
+    return BlockingPeer(take_stdio(), dialect=dialect, framing=framing, methods=methods, limits=limits, name=name)
+
+
+class BlockingPeer:
+    """One end of a link, for threads. See `Peer`: the methods are the same, without `await`."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        dialect: Dialect | str = PLAIN,
+        framing: FramingFactory | None = None,
+        methods: Registry | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        name: str = "peer",
+    ) -> None:
+        spoken = find_dialect(dialect)
+        self.name = name
+        self.methods: Registry = Registry() if methods is None else Registry().including(methods)
+        for handler in self.methods.handlers():
+            refuse_async(handler)
+        self._loop = BlockingLoop()
+        self._link = Link(self._loop, transport, spoken, spoken.connection(limits, framing), name=name)
+        self._outbound = Outbound(self._link)
+        self._link.taker = Inbound(self._link, self.methods, self, BlockingContext)
+        self._loop.before_wait = self._link.before_wait
+        with self._loop:
+            self._link.start()
+
+    # -- calling
+
+    def call(
+        self,
+        method: str,
+        params: object = None,
+        *,
+        timeout: float | None = DEFAULT_LIMITS.call_timeout,
+        returns: Any = Any,
+        on: Mapping[str, Callable[..., Any]] | None = None,
+        on_progress: Callable[..., Any] | None = None,
+    ) -> Any:
+        """Calls a method of the other side and returns its result. Raises what `Peer.call` raises."""
+        return self._loop.run(self._asked(method, params, timeout, returns, on, on_progress))
+
+    def begin(
+        self,
+        method: str,
+        params: object = None,
+        *,
+        timeout: float | None = DEFAULT_LIMITS.call_timeout,
+        returns: Any = Any,
+    ) -> PendingCall:
+        """Sends a call and returns at once: many can be on their way from one thread. Take `result()` later."""
+        return PendingCall(self._loop, self._asked(method, params, timeout, returns, None, None))
+
+    def _asked(
+        self,
+        method: str,
+        params: object,
+        timeout: float | None,
+        returns: Any,
+        on: Mapping[str, Callable[..., Any]] | None,
+        on_progress: Callable[..., Any] | None,
+    ) -> Coroutine[Any, Any, Any]:
+        seconds = inf if timeout is None else timeout
+        decode = result_decoder(returns)
+        if on or on_progress is not None:
+            return self._outbound.call_with_events(method, params, seconds, decode, on or {}, on_progress)
+        return self._outbound.call(method, params, seconds, decode)
+
+    def stream(
+        self,
+        method: str,
+        params: object = None,
+        *,
+        events: Mapping[str, Any] | None = None,
+        returns: Any = Any,
+        timeout: float | None = None,
+        idle_timeout: float | None = DEFAULT_LIMITS.call_timeout,
+        overflow: Overflow = Overflow.END,
+        pause_connection: bool = False,
+    ) -> BlockingStream:
+        """Opens a call together with its events: `with peer.stream(...) as run: for event in run: ...`."""
+        stream = CallStream[Any](
+            self._outbound,
+            method,
+            params,
+            events={name: result_decoder(kind) for name, kind in (events or {}).items()},
+            progress=result_decoder(Any) if events is None else None,
+            returns=result_decoder(returns),
+            timeout=inf if timeout is None else timeout,
+            idle_timeout=inf if idle_timeout is None else idle_timeout,
+            overflow=overflow,
+            pause_connection=pause_connection,
+        )
+        return BlockingStream(self._loop, stream)
+
+    def batch(
+        self, members: Sequence[BatchCall | BatchNotify], *, timeout: float | None = DEFAULT_LIMITS.call_timeout
+    ) -> list[Any]:
+        """Sends calls and notifications in one frame; returns for each call its result or the error it would raise."""
+        return self._loop.run(self._outbound.batch(members, inf if timeout is None else timeout))
+
+    def notify(self, method: str, params: object = None) -> None:
+        """Tells the other side something; waits only while it is behind with reading."""
+        self._loop.run(self._outbound.notify(method, params))
+
+    def drain(self) -> None:
+        """Waits until the other side has read most of what was sent."""
+        self._loop.run(wait_until_read(self._link))
+
+    def ping(self, *, timeout: float = 5.0) -> None:
+        """Asks whether the other side reads at all. Raises what `Peer.ping` raises."""
+        method = self._link.dialect.ping
+        if method is None or "ping" not in self._link.features:
+            raise NotSupported("ping", "it was not agreed on with the other side")
+        self.call(method, timeout=timeout)
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine that waits for nothing but this link."""
+        return self._loop.run(coroutine)
+
+    # -- serving
+
+    def handle(self, name: str, *, thread: bool = False) -> Callable[[F], F]:
+        """Registers the decorated plain function for this method; with `thread` it runs in a worker."""
+        return self._checked(self.methods.handle(name, thread=thread), name)
+
+    def on(self, name: str, *, thread: bool = False) -> Callable[[F], F]:
+        """Registers the decorated plain function for this notification."""
+        return self._checked(self.methods.on(name, thread=thread), name)
+
+    def _checked(self, register: Callable[[F], F], name: str) -> Callable[[F], F]:
+        def check(function: F) -> F:
+            register(function)
+            handler = self.methods.get(name)
+            assert handler is not None
+            try:
+                refuse_async(handler)
+            except TypeError:
+                self.methods.remove(name)
+                raise
+            return function
+
+        return check
+
+    def listen(self) -> None:
+        """Reads in a thread of its own while nobody waits for the link."""
+        self._loop.start_background()
+
+    def serve(self) -> ConnectionLost:
+        """Serves the other side in this thread until the link has ended; returns why."""
+        return self.wait_closed()
+
+    # -- the end
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the link has ended."""
+        return self._link.lost is not None
+
+    @property
+    def close_reason(self) -> ConnectionLost | None:
+        """Why the link ended; None while it lives."""
+        return self._link.lost
+
+    @property
+    def process(self) -> Any:
+        """The child process, where there is one."""
+        return getattr(self._link.transport, "child", None)
+
+    @property
+    def features(self) -> frozenset[str]:
+        """What both sides have agreed to use beyond the dialect's minimum."""
+        return self._link.features
+
+    def agree(self, features: frozenset[str]) -> None:
+        """Limits what is used from now on to what both sides have announced."""
+        self._link.features = self._link.dialect.features & features
+
+    def wait_closed(self) -> ConnectionLost:
+        """Waits until the link has ended, from whichever side, and returns why."""
+        return self._loop.run(self._link.wait_lost())
+
+    def close(self) -> None:
+        """Ends the link, and the process behind it. From any thread, twice, and in the middle of anything."""
+        if not self._link.is_done:
+            self._loop.run(self._link.aclose())
+        self._loop.end()
+        self._loop.release()
+
+    def __enter__(self) -> BlockingPeer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "open" if self._link.lost is None else self._link.lost.reason.value
+        return f"<BlockingPeer {self.name} ({self._link.dialect.name}): {state}>"
+
+
+class PendingCall:
+    """A call that is on its way."""
+
+    def __init__(self, loop: BlockingLoop, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self._loop = loop
+        self._coroutine = coroutine
+        self._outcome: tuple[Any, BaseException | None] | None = None
+        self._waiter: BlockingWaiter | None = None
+        with loop.entered():
+            self._step(None)
+
+    def _step(self, error: BaseException | None) -> None:
+        try:
+            self._waiter = self._coroutine.send(None) if error is None else self._coroutine.throw(error)
+        except StopIteration as stop:
+            self._outcome = (stop.value, None)
+        except BaseException as failure:
+            self._outcome = (None, failure)
+
+    def result(self) -> Any:
+        """Waits for the answer and returns it. Raises what `call` raises, each time it is asked."""
+        with self._loop.entered():
+            while self._outcome is None:
+                assert self._waiter is not None
+                try:
+                    self._loop.wait(self._waiter)
+                except BaseException as error:
+                    self._step(error)
+                else:
+                    self._step(None)
+        value, error = self._outcome
+        if error is not None:
+            raise error
+        return value
+
+    def cancel(self) -> None:
+        """Tells the other side that the answer is not wanted any more; `result` raises from then on."""
+        with self._loop.entered():
+            if self._outcome is None:
+                self._step(CallCancelled())
+
+
+class CallCancelled(BaseException):
+    """`PendingCall.cancel` was called."""
+
+
+class BlockingStream:
+    """A call and its events, for a thread."""
+
+    def __init__(self, loop: BlockingLoop, stream: CallStream[Any]) -> None:
+        self._loop = loop
+        self._stream = stream
+
+    @property
+    def dropped(self) -> int:
+        """How many events were dropped because they were not taken in time."""
+        return self._stream.dropped
+
+    def __enter__(self) -> BlockingStream:
+        self._loop.run(self._stream.__aenter__())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.run(self._stream.__aexit__())
+
+    def __iter__(self) -> Iterator[Any | Gap]:
+        while True:
+            with self._loop.entered():
+                ready = self._stream.take_ready()
+            if ready:
+                yield from ready
+                continue
+            try:
+                yield self._loop.run(self._stream.__anext__())
+            except StopAsyncIteration:
+                return
+
+    def result(self) -> Any:
+        """Waits for the answer of the call and returns it. Events that were not taken are dropped."""
+        return self._loop.run(self._stream.result())
+
+
+class BlockingContext:
+    """The second argument of a handler on the blocking face."""
+
+    __slots__ = ("_inbound", "_request", "method")
+
+    def __init__(self, inbound: Inbound, method: str, request: InboundRequest | None) -> None:
+        self._inbound = inbound
+        self._request = request
+        self.method = method
+
+    @property
+    def peer(self) -> BlockingPeer:
+        """The peer that the request came from: it may be called back."""
+        peer: BlockingPeer = self._inbound.peer
+        return peer
+
+    @property
+    def id(self) -> int | float | str | None:
+        """The id of the request, None for a notification."""
+        return None if self._request is None else decode_json(self._request.id)
+
+    @property
+    def deadline(self) -> float:
+        """When the caller stops waiting, on the monotonic clock; infinity if it did not say."""
+        return inf if self._request is None else self._request.deadline
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the caller no longer wants the answer. A long function looks at it now and then."""
+        return self._request is not None and (self._request.is_cancelled or self._inbound.link.lost is not None)
+
+    def remaining(self) -> float:
+        """Returns the seconds that are left for the answer; infinity if the caller set no limit."""
+        return self.deadline - self._inbound.link.loop.time()
+
+    def progress(self, value: object) -> None:
+        """Reports from within the call; waits while the caller is behind with reading."""
+        self._run(self._inbound.send_progress(self.method, self._request, value))
+
+    def notify(self, method: str, params: object = None) -> None:
+        """Sends a notification that belongs to this call."""
+        self._run(self._inbound.send_event(self._request, method, None if params is None else encode_json(params)))
+
+    def call(self, method: str, params: object = None, **options: Any) -> Any:
+        """Calls the caller back, as part of this request. The same as `ctx.peer.call`."""
+        return self.peer.call(method, params, **options)
+
+    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return self.peer.run(coroutine)
+
+
+def refuse_async(handler: Handler) -> None:
+    """Raises TypeError for a handler that this face cannot run."""
+    if handler.is_async:
+        raise TypeError(f"the handler of {handler.name!r} is `async def`: the blocking face runs plain functions only")

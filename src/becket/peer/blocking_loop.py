@@ -1,0 +1,423 @@
+"""The third loop: no event loop at all. Whichever thread waits for the link runs it, under one lock.
+
+A thread that waits becomes the *pump*: it polls, and lets go of the lock only while it does. Other threads that wait are
+woken when what they wait for is there, or when the pump leaves and one of them must go on. A background thread pumps
+while nobody waits; it steps back for a caller, and comes forward again when callers have been quiet for a moment, so that
+a row of calls costs no thread switch. A function that runs within the pump may wait as well: it goes on pumping.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import select
+import time
+from _thread import LockType, allocate_lock, get_ident
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from contextlib import contextmanager
+from math import inf
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from becket.peer.loops import Running, Waiter, unexpected
+
+if TYPE_CHECKING:
+    from threading import Thread
+
+__all__ = ["BlockingLoop"]
+
+T = TypeVar("T")
+
+QUIET = 0.005  # seconds without a caller, after which the background thread pumps again
+FOREVER = 3600.0  # poll takes no infinity; an hour later it looks again
+
+
+class Cancelled(BaseException):
+    """Ends a coroutine that waits."""
+
+
+class BlockingWaiter:
+    """One thread, or one coroutine of this loop, waits; something that the pump does lets it go on."""
+
+    __slots__ = ("_is_done", "parked", "resume")
+
+    def __init__(self) -> None:
+        self._is_done = False
+        self.parked: LockType | None = None
+        self.resume: Callable[[], None] | None = None
+
+    def done(self) -> bool:
+        return self._is_done
+
+    def set_result(self, result: None, /) -> None:
+        self._is_done = True
+        if self.parked is not None:
+            unpark(self.parked)
+        if self.resume is not None:
+            self.resume()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        if not self._is_done:
+            yield self
+
+
+class BlockingTimer:
+    """A callback in the heap; cancelled ones are passed over when their time comes."""
+
+    __slots__ = ("function", "time")
+
+    def __init__(self, time: float, function: Callable[[], object]) -> None:
+        self.time = time
+        self.function: Callable[[], object] | None = function
+
+    def __lt__(self, other: BlockingTimer) -> bool:
+        return self.time < other.time
+
+    def cancel(self) -> None:
+        self.function = None
+
+
+class BlockingTask:
+    """A coroutine that the pump steps whenever what it waits for is there."""
+
+    __slots__ = ("_coroutine", "_loop", "_waiter")
+
+    def __init__(self, loop: BlockingLoop, coroutine: Coroutine[Any, Any, None]) -> None:
+        self._loop = loop
+        self._coroutine = coroutine
+        self._waiter: BlockingWaiter | None = None
+        self._step()
+
+    def _step(self) -> None:
+        try:
+            self._waiter = self._coroutine.send(None)
+        except (StopIteration, Cancelled):
+            self._waiter = None
+        except Exception as error:
+            self._waiter = None
+            unexpected(error)
+        else:
+            self._waiter.resume = self._resume
+
+    def _resume(self) -> None:
+        self._loop.call_soon(self._step)
+
+    def cancel(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None:
+            waiter.resume = None
+            try:
+                self._coroutine.throw(Cancelled())
+            except (StopIteration, Cancelled):
+                pass
+            except Exception as error:
+                unexpected(error)
+
+
+class BlockingLoop:
+    """A link's loop for programs without one. All of the link's state is touched under its lock alone."""
+
+    nests = True
+
+    def __init__(self) -> None:
+        self.time = time.monotonic
+        self.create_waiter: Callable[[], Waiter] = BlockingWaiter
+        self.before_wait: Callable[[], None] = nothing
+        self._lock = allocate_lock()
+        self._owner = 0  # the thread that holds the lock
+        self._pump = 0  # the thread that polls
+        self._pump_since = 0.0
+        self._parked: deque[tuple[BlockingWaiter, LockType]] = deque()
+        self._wanted = False
+        self._background = 0
+        self._thread: Thread | None = None
+        self._gate = allocate_lock()
+        self._gate.acquire()
+        self._last_caller = -inf
+        self._is_ended = False
+        self._is_polling = False
+        self._poll = select.poll()
+        self._readers: dict[int, Callable[[], object]] = {}
+        self._writers: dict[int, Callable[[], object]] = {}
+        self._ready: deque[Callable[[], object]] = deque()
+        self._timers: list[BlockingTimer] = []
+        self._wake_in, self._wake_out = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._poll.register(self._wake_in, select.POLLIN)
+
+    # -- what a link asks of it
+
+    def call_soon(self, function: Callable[[], object], /) -> object:
+        self._ready.append(function)
+        self._interrupt()
+        return None
+
+    def call_later(self, delay: float, function: Callable[[], object], /) -> BlockingTimer:
+        timer = BlockingTimer(self.time() + delay, function)
+        heapq.heappush(self._timers, timer)
+        self._interrupt()
+        return timer
+
+    def add_reader(self, fd: int, function: Callable[[], object], /) -> None:
+        self._readers[fd] = function
+        self._register(fd)
+
+    def remove_reader(self, fd: int, /) -> None:
+        if self._readers.pop(fd, None) is not None:
+            self._register(fd)
+
+    def add_writer(self, fd: int, function: Callable[[], object], /) -> None:
+        self._writers[fd] = function
+        self._register(fd)
+
+    def remove_writer(self, fd: int, /) -> None:
+        if self._writers.pop(fd, None) is not None:
+            self._register(fd)
+
+    def closing(self, fd: int) -> None:
+        """Nothing to do: removing a reader or writer is final here."""
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> Running:
+        return BlockingTask(self, coroutine)
+
+    async def run_in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
+        outcome: list[Any] = []
+        waiter = BlockingWaiter()
+
+        def work() -> None:
+            try:
+                outcome.append((True, function(*arguments)))
+            except BaseException as error:
+                outcome.append((False, error))
+            with self:
+                waiter.set_result(None)
+
+        from contextvars import copy_context
+        from threading import Thread
+
+        Thread(target=copy_context().run, args=(work,), name="becket worker", daemon=True).start()
+        while not waiter.done():
+            try:
+                await waiter
+            except Cancelled:
+                continue  # a thread cannot be stopped, and its caller waits for it
+        succeeded, value = outcome[0]
+        if not succeeded:
+            raise value
+        return value
+
+    async def finish(self, waiter: Waiter) -> None:
+        await waiter
+
+    def end(self) -> None:
+        self._is_ended = True
+        while self._parked:
+            _, lock = self._parked.popleft()
+            unpark(lock)
+        unpark(self._gate)
+        self._interrupt()
+
+    # -- the lock
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._owner = get_ident()
+
+    def __exit__(self, *_: object) -> None:
+        self._owner = 0
+        self._lock.release()
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Holds the lock, whether or not this thread holds it already."""
+        if self._owner == get_ident():
+            yield
+        else:
+            with self:
+                yield
+
+    # -- waiting
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine of the link in this thread, pumping or parked while it waits."""
+        if self._owner == get_ident():
+            return self._drive(coroutine)
+        with self:
+            return self._drive(coroutine)
+
+    def _drive(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        try:
+            waiter: BlockingWaiter = coroutine.send(None)
+            while True:
+                try:
+                    self.wait(waiter)
+                except BaseException as error:  # a KeyboardInterrupt, say: the call is abandoned
+                    waiter = coroutine.throw(error)
+                else:
+                    waiter = coroutine.send(None)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    def wait(self, waiter: BlockingWaiter) -> None:
+        """Waits with the lock held, which is let go meanwhile."""
+        me = get_ident()
+        if self._pump and self._pump != me:
+            self._park(waiter)
+        if not waiter.done():
+            outer, self._pump = self._pump, me
+            if not outer:
+                self._pump_since = self.time()
+            try:
+                while not waiter.done() and not self._is_ended:
+                    self.turn()
+            finally:
+                self._pump = outer
+                if not outer:
+                    self._leave()
+        if self._is_ended and not waiter.done():
+            raise RuntimeError("this link has been closed and its loop has ended")
+
+    def _park(self, waiter: BlockingWaiter) -> None:
+        """Waits beside the pump until it has done what is waited for, or has left."""
+        lock = waiter.parked = allocate_lock()
+        lock.acquire()
+        self._parked.append((waiter, lock))
+        if self._pump == self._background:
+            self._wanted = True  # a caller pumps with one thread switch less for each of its calls
+            self._interrupt()
+        while not waiter.done() and self._pump and not self._is_ended:
+            self.__exit__()
+            try:
+                lock.acquire()
+            finally:
+                self.__enter__()
+        waiter.parked = None
+        if (waiter, lock) in self._parked:
+            self._parked.remove((waiter, lock))
+
+    def _leave(self) -> None:
+        """The pump leaves: one that waits goes on, else the background thread when it finds that all is quiet."""
+        now = self._last_caller = self.time()
+        while self._parked:
+            waiter, lock = self._parked.popleft()
+            if not waiter.done():
+                unpark(lock)
+                return
+        if now - self._pump_since >= QUIET:
+            unpark(self._gate)  # it waits without looking at the clock while one caller pumps for long
+
+    def _interrupt(self) -> None:
+        """Makes the pump look again, if it is another thread and polls."""
+        if self._is_polling and self._pump != get_ident() and self._wake_out >= 0:
+            try:
+                os.write(self._wake_out, b"w")
+            except (BlockingIOError, OSError):
+                pass  # it has been woken already, or is gone
+
+    # -- pumping
+
+    def turn(self) -> None:
+        """Does what is due, polls once, and does what came. The lock is let go only while polling."""
+        self.before_wait()
+        ready = self._ready
+        while ready:
+            ready.popleft()()
+        timers = self._timers
+        timeout = FOREVER
+        if timers:
+            now = self.time()
+            while timers and timers[0].time <= now:
+                function = heapq.heappop(timers).function
+                if function is not None:
+                    function()
+            if timers:
+                timeout = max(0.0, timers[0].time - now)
+        if ready:
+            timeout = 0.0
+        if self._is_ended:
+            return
+        self._is_polling = True
+        self._owner = 0
+        self._lock.release()
+        try:
+            events = self._poll.poll(timeout * 1000)
+        finally:
+            self._lock.acquire()
+            self._owner = get_ident()
+            self._is_polling = False
+        for fd, flags in events:
+            if fd == self._wake_in:
+                os.read(fd, 4096)
+                continue
+            if flags & ~select.POLLOUT and (reader := self._readers.get(fd)) is not None:
+                reader()
+            if flags & ~select.POLLIN and (writer := self._writers.get(fd)) is not None:
+                writer()
+
+    def serve(self, until: BlockingWaiter) -> None:
+        """Pumps in this thread until told to stop."""
+        with self:
+            self.wait(until)
+
+    def start_background(self) -> None:
+        """Starts the thread that pumps while nobody waits."""
+        if self._thread is None:
+            from threading import Thread
+
+            self._thread = Thread(target=self._run_background, name="becket link", daemon=True)
+            self._thread.start()
+
+    def _run_background(self) -> None:
+        me = get_ident()
+        with self:
+            self._background = me
+        while not self._is_ended:
+            with self:
+                now = self.time()
+                if not self._pump and now - self._last_caller >= QUIET:
+                    self._pump_in_background(me)
+                pumped_for = now - self._pump_since if self._pump else 0.0
+            self._gate.acquire(timeout=-1 if pumped_for >= QUIET else QUIET)
+
+    def _pump_in_background(self, me: int) -> None:
+        self._pump = me
+        self._pump_since = self.time()
+        try:
+            while not self._is_ended and not self._wanted:
+                self.turn()
+        except BaseException as error:
+            unexpected(error)
+        finally:
+            self._wanted = False
+            self._pump = 0
+            self._leave()
+
+    def _register(self, fd: int) -> None:
+        flags = (select.POLLIN if fd in self._readers else 0) | (select.POLLOUT if fd in self._writers else 0)
+        if flags:
+            self._poll.register(fd, flags)
+        else:
+            self._poll.unregister(fd)
+        self._interrupt()
+
+    def release(self) -> None:
+        """Waits for the background thread and closes what the loop itself holds. After `end`; may be called twice."""
+        if self._thread is not None and self._thread.ident != get_ident():
+            self._thread.join()
+        with self:
+            for fd in (self._wake_in, self._wake_out):
+                if fd >= 0:
+                    os.close(fd)
+            self._wake_in = self._wake_out = -1
+
+
+def unpark(lock: LockType) -> None:
+    if lock.locked():
+        try:
+            lock.release()
+        except RuntimeError:
+            pass  # another thread was faster
+
+
+def nothing() -> None:
+    """Stands where no link has said what to do."""
