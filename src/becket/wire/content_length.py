@@ -1,0 +1,218 @@
+"""Content-Length framing: a small header, a blank line, and as many bytes as the header said. The default of becket.
+
+This file owns the bodies and the way past headers that were seen before; careful reading of headers is in
+`strict_header` and `loose_header`, text that is no frame in `stray_text`. Nothing here knows of JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from becket.errors import BadFrame, LocalProtocolError
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.wire.framing import Frame, Skipped
+from becket.wire.stray_text import TextBeforeHeader
+
+__all__ = ["ContentLength"]
+
+BLANK_LINE = b"\r\n\r\n"
+NAME = b"Content-Length: "
+DIGITS = 10
+REMEMBERED = 256  # headers, in each direction: some 30 KiB where a link uses that many different lengths
+LONGEST_REMEMBERED = 128  # bytes: a length and a content type
+
+
+class HeaderReader(Protocol):
+    error: BadFrame | None
+    length: int
+    size: int
+    taken: int
+
+    def read(self, chunk: bytes, position: int, frames: int) -> int: ...
+
+
+class ContentLength:
+    """Reads and writes `Content-Length: N`, a blank line and N bytes.
+
+    `strict=False` reads headers as the synaps host does. With `skip_stray=True` lines of text between frames are
+    dropped up to `limits.stray` bytes in total; the first is kept in `stray` and reported as `Skipped`, once.
+    """
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS, *, strict: bool = True, skip_stray: bool = False) -> None:
+        self.error: BadFrame | None = None
+        self.frames = 0
+        self._limits = limits
+        self._strict = strict
+        self._text = TextBeforeHeader(limits) if skip_stray else None
+        self._reader: HeaderReader | None = None
+        self._is_in_header = False
+        self._length = 0  # what the last header announced
+        self._width = 0  # and its size in bytes: the next one is likely to have the same,
+        self._other = 0  # or that of the one before
+        self._body: bytearray | None = None
+        self._missing = 0
+        self._lengths: dict[bytes, int] = {}
+        self._headers: dict[int, bytes] = {}
+
+    @property
+    def stray(self) -> bytes:
+        """The first line of text that was dropped."""
+        return self._text.account.first if self._text is not None else b""
+
+    @property
+    def pending(self) -> int:
+        if self._body is not None:
+            return self._width + len(self._body)
+        kept = self._text.pending if self._text is not None else 0
+        return kept if self._reader is None else kept + self._reader.taken
+
+    def feed(self, chunk: bytes) -> list[Frame | Skipped]:
+        if self.error is not None:
+            return []
+        found: list[Frame | Skipped] = []
+        size = len(chunk)
+        position = 0 if self._body is None else self._fill(self._body, chunk, found)
+        # The whole header is looked up at once. A hit is byte-exact, so it is right whatever the header says; an empty
+        # slice hits nothing, which sends an unfinished header to its reader.
+        lengths = self._lengths
+        width, other = (0, 0) if self._is_in_header else (self._width, self._other)
+        while position < size:
+            start = position + width
+            length = lengths.get(chunk[position:start])
+            if length is None:
+                # Sizes around 100 or 1,000 bytes make two widths take turns.
+                width, other = other, width
+                start = position + width
+                length = lengths.get(chunk[position:start])
+                if length is None:
+                    start = self._read_header(chunk, position, found)
+                    if start < 0:
+                        break
+                    length = self._length
+                    width = self._width
+            stop = start + length
+            if stop <= size:
+                found.append(chunk[start:stop])
+                position = stop
+            elif start <= size:
+                self._body = bytearray(memoryview(chunk)[start:])
+                self._missing = stop - size
+                self._width = width
+                self._other = other
+                break
+            else:  # the slice was cut off by the end of the chunk and hit a shorter header
+                width = other = 0
+        self.frames += len(found)
+        return found
+
+    def end(self) -> BadFrame | None:
+        if self.error is not None:
+            return self.error
+        if self._body is not None:
+            size = len(self._body) + self._missing
+            return BadFrame(f"truncated body: {self._missing} of {size} bytes are missing")
+        if self.pending:
+            return BadFrame(f"truncated header: the input ended after {self.pending} bytes of it")
+        return None
+
+    def encode(self, body: bytes) -> bytes:
+        header = self._headers.get(len(body))
+        if header is None:
+            header = self._build_header(len(body))
+        return header + body
+
+    def _build_header(self, size: int) -> bytes:
+        if size > self._limits.frame:
+            raise LocalProtocolError(f"frame too large: {size} bytes, the limit is {self._limits.frame}")
+        if len(self._headers) >= REMEMBERED:
+            self._headers.clear()
+        header = self._headers[size] = b"%b%d%b" % (NAME, size, BLANK_LINE)
+        return header
+
+    def _fill(self, body: bytearray, chunk: bytes, found: list[Frame | Skipped]) -> int:
+        """Adds to an unfinished body; returns where the chunk goes on behind it."""
+        taken = min(self._missing, len(chunk))
+        body += chunk if taken == len(chunk) else memoryview(chunk)[:taken]
+        self._missing -= taken
+        if self._missing == 0:
+            found.append(body)
+            self._body = None
+        return taken
+
+    # -- headers that are not known yet
+
+    def _read_header(self, chunk: bytes, position: int, found: list[Frame | Skipped]) -> int:
+        """Returns where the body starts, or -1: the header goes on in the next chunk, or is wrong."""
+        if not self._is_in_header:
+            end = chunk.find(BLANK_LINE, position, position + LONGEST_REMEMBERED)
+            if end >= 0:
+                start = end + len(BLANK_LINE)
+                header = chunk[position:start]
+                length = self._lengths.get(header)
+                if length is None:
+                    length = self._parse_plain(header)
+                if length is not None:
+                    self._length = length
+                    self._width = len(header)
+                    return start
+        return self._read_carefully(chunk, position, found)
+
+    def _parse_plain(self, header: bytes) -> int | None:
+        """Returns the length that a header of the usual form announces; None leaves it to careful reading."""
+        digits = header[len(NAME) : -len(BLANK_LINE)]
+        if not header.startswith(NAME) or not digits.isdigit() or len(digits) > DIGITS:
+            return None
+        length = int(digits)
+        if length > self._limits.frame:
+            return None
+        self._remember(header, length)
+        return length
+
+    def _read_carefully(self, chunk: bytes, position: int, found: list[Frame | Skipped]) -> int:
+        reader = self._reader
+        if reader is None:
+            reader = self._reader = self._open_reader()
+        self._is_in_header = True
+        frames = self.frames + len(found)
+        if self._text is not None and not reader.taken:
+            kept, position = self._skip_text(self._text, chunk, position, found)
+            reader.read(kept, 0, frames)
+        self.error = self.error or reader.error
+        start = -1 if self.error is not None else reader.read(chunk, position, frames)
+        if start < 0:
+            self.error = self.error or reader.error
+            return -1
+        self._is_in_header = False
+        self._length = reader.length
+        self._width = reader.size
+        if start - reader.size >= position and reader.size <= LONGEST_REMEMBERED:
+            self._remember(chunk[start - reader.size : start], reader.length)
+        return start
+
+    def _skip_text(
+        self, text: TextBeforeHeader, chunk: bytes, position: int, found: list[Frame | Skipped]
+    ) -> tuple[bytes, int]:
+        lines = text.account.lines
+        kept, position = text.skip(chunk, position)
+        dropped = text.account.lines - lines
+        if lines == 0 and text.notice is not None:
+            found.append(text.notice)
+            dropped -= 1
+        self.frames += dropped
+        self.error = text.account.error
+        return kept, position
+
+    def _open_reader(self) -> HeaderReader:
+        # Imported here because the usual header never needs it and its patterns take most of a millisecond to compile.
+        if self._strict:
+            from becket.wire.strict_header import StrictHeader
+
+            return StrictHeader(self._limits)
+        from becket.wire.loose_header import LooseHeader
+
+        return LooseHeader(self._limits)
+
+    def _remember(self, header: bytes, length: int) -> None:
+        if len(self._lengths) >= REMEMBERED:
+            self._lengths.clear()
+        self._lengths[header] = length
