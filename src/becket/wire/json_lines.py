@@ -1,0 +1,147 @@
+"""Lines as frames: one message on each, ended by LF or CRLF. Newlines inside a body do not exist in compact JSON.
+
+Only LF ends a line, never what `str.splitlines` takes for a line end: U+2028 may stand in any JSON string.
+"""
+
+from __future__ import annotations
+
+from becket.errors import BadFrame, FrameTooLarge, LocalProtocolError
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.wire.framing import Frame, Skipped
+from becket.wire.stray_text import StrayText
+
+__all__ = ["JsonLines"]
+
+JSON_STARTS = (b"{", b"[")
+LF, CR = b"\n\r"  # as numbers: `b"\n" in body` tries a number first and takes seven times as long
+
+
+class JsonLines:
+    """Reads and writes one body a line; blank lines are passed over.
+
+    A line beyond `limits.frame` is dropped as it comes, without being kept, and stands as `Skipped` in its place;
+    `limits.skipped_frames` may be dropped so. With `skip_stray=True` lines that begin neither an object nor an array
+    are dropped up to `limits.stray` bytes in total; the first is kept in `stray` and reported as `Skipped`, once.
+    """
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS, *, skip_stray: bool = False) -> None:
+        self.error: BadFrame | None = None
+        self.frames = 0
+        self._limits = limits
+        self._text = StrayText(limits) if skip_stray else None
+        self._line = bytearray()  # an unfinished one
+        self._oversize = 0  # bytes dropped of an unfinished line
+        self._skipped = 0
+
+    @property
+    def stray(self) -> bytes:
+        """The first line of text that was dropped."""
+        return self._text.first if self._text is not None else b""
+
+    @property
+    def pending(self) -> int:
+        return self._oversize or len(self._line)
+
+    def feed(self, chunk: bytes) -> list[Frame | Skipped]:
+        found: list[Frame | Skipped] = []
+        if self.error is not None:
+            return found
+        if LF not in chunk:  # the middle of a large body: copied once, into `_line`
+            self._keep(chunk)
+            return found
+        lines = chunk.split(b"\n")
+        rest = lines.pop()
+        if self._line or self._oversize:
+            self._keep(lines.pop(0))
+            self._end_line(found)
+        if self._is_plain(chunk):
+            found += [line for line in lines if line and not line.isspace()]
+        else:
+            for line in lines:
+                self._take(line, found)
+        if rest:
+            self._keep(rest)
+        self.frames += len(found)
+        return found
+
+    def end(self) -> BadFrame | None:
+        if self.error is not None:
+            return self.error
+        if self.pending and not self._line.isspace():
+            return BadFrame(f"truncated line: no line end after {self.pending} bytes", found=self._line)
+        return None
+
+    def encode(self, body: bytes) -> bytes:
+        # The last byte alone tells most bodies from those that would not come out of the line as they went in.
+        if LF in body or len(body) > self._limits.frame or body[-1:] <= b" ":
+            self._check_body(body)
+        return body + b"\n"
+
+    def _is_plain(self, chunk: bytes) -> bool:
+        """Returns True where every line of the chunk is a frame as it stands, or blank."""
+        return len(chunk) <= self._limits.frame and CR not in chunk and self._text is None and self.error is None
+
+    def _check_body(self, body: bytes) -> None:
+        if len(body) > self._limits.frame:
+            raise LocalProtocolError(f"frame too large: {len(body)} bytes, the limit is {self._limits.frame}")
+        if LF in body or body.endswith(b"\r"):
+            raise LocalProtocolError("a line cannot carry a line end: send compact JSON")
+        if not body or body.isspace():
+            raise LocalProtocolError("a blank line is no frame: send JSON")
+
+    def _keep(self, piece: bytes) -> None:
+        """Adds to the unfinished line, or only counts once it is too long."""
+        if self.error is not None:
+            return
+        size = self.pending + len(piece)
+        if size <= self._limits.frame + 1:  # one more: a CR at the end is not the body's
+            self._line += piece
+            return
+        self._line.clear()
+        self._oversize = size
+        if self._skipped >= self._limits.skipped_frames:
+            self._refuse()
+
+    def _end_line(self, found: list[Frame | Skipped]) -> None:
+        line = self._line
+        size = self._oversize
+        self._line = bytearray()
+        self._oversize = 0
+        if size:
+            self._skip(size, found)
+        else:
+            self._take(line, found)
+
+    def _take(self, line: bytes | bytearray, found: list[Frame | Skipped]) -> None:
+        if self.error is not None:
+            return
+        size = len(line)
+        if line.endswith(b"\r"):
+            line = line[:-1]
+        if len(line) > self._limits.frame:
+            self._skip(size, found)
+        elif not line or line.isspace():
+            return
+        elif self._text is None or line.lstrip().startswith(JSON_STARTS):
+            found.append(line)
+        else:
+            self._drop(self._text, line, found)
+
+    def _skip(self, size: int, found: list[Frame | Skipped]) -> None:
+        if self.error is not None or self._skipped >= self._limits.skipped_frames:
+            self._refuse()
+            return
+        self._skipped += 1
+        found.append(Skipped(FrameTooLarge(size=size, limit=self._limits.frame, what="line")))
+
+    def _refuse(self) -> None:
+        # Without a size: nobody waits for the end of the line that ends the link.
+        self.error = FrameTooLarge(size=None, limit=self._limits.frame, what="line")
+
+    def _drop(self, text: StrayText, line: bytes | bytearray, found: list[Frame | Skipped]) -> None:
+        notice = text.drop(line)
+        if notice is not None:
+            found.append(notice)
+        else:
+            self.frames += 1
+        self.error = text.error

@@ -1,0 +1,67 @@
+"""Tells the framing of a link by its first bytes, for the side that reads first and was not told."""
+
+from __future__ import annotations
+
+from becket.errors import BadFrame, LocalProtocolError
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.wire.content_length import ContentLength
+from becket.wire.framing import Frame, Skipped
+from becket.wire.json_lines import JsonLines
+from becket.wire.length_prefixed import LengthPrefixed
+
+__all__ = ["Sniffing", "sniff"]
+
+WHITE_SPACE = b" \t\r\n"
+
+
+def sniff(prefix: bytes) -> type[ContentLength | JsonLines | LengthPrefixed] | None:
+    """Returns the framing whose input begins like this, or None: more bytes are needed.
+
+    What begins like none of them is given to `ContentLength`, the default, which says best what is wrong with it.
+    """
+    start = prefix.lstrip(WHITE_SPACE)[:1]
+    if not start:
+        return None
+    if start in (b"{", b"["):
+        return JsonLines
+    # The first of four bytes is zero for every frame below 16 MiB.
+    return LengthPrefixed if start == b"\0" else ContentLength
+
+
+class Sniffing:
+    """Decides at the first bytes that are read, and is that framing from then on. Nothing can be sent before."""
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.error: BadFrame | None = None
+        self.frames = 0
+        self.chosen: ContentLength | JsonLines | LengthPrefixed | None = None
+        self._limits = limits
+        self._prefix = b""
+
+    @property
+    def pending(self) -> int:
+        return 0 if self.chosen is None else self.chosen.pending
+
+    def feed(self, chunk: bytes) -> list[Frame | Skipped]:
+        chosen = self.chosen
+        if chosen is None:
+            chunk = self._prefix + chunk
+            framing = sniff(chunk)
+            if framing is None:
+                # Blank lines without end are what only one framing passes over; it needs none of them.
+                self._prefix = chunk[: self._limits.header]
+                return []
+            self._prefix = b""
+            chosen = self.chosen = framing(self._limits)
+        found = chosen.feed(chunk)
+        self.error = chosen.error
+        self.frames = chosen.frames
+        return found
+
+    def end(self) -> BadFrame | None:
+        return None if self.chosen is None else self.chosen.end()
+
+    def encode(self, body: bytes) -> bytes:
+        if self.chosen is None:
+            raise LocalProtocolError("the framing is not known before the other side has sent something")
+        return self.chosen.encode(body)
