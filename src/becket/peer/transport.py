@@ -57,8 +57,10 @@ class Receiver(Protocol):
 class Transport(Protocol):
     """One byte link, used by one receiver."""
 
-    queued: int
-    """Bytes that were written here and have not left yet."""
+    @property
+    def queued(self) -> int:
+        """Bytes that were written here and have not left yet."""
+        ...
 
     def start(self, loop: Loop, receiver: Receiver) -> None: ...
 
