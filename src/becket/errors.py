@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Self, TypeVar
 
 __all__ = [
     "NUMBERS",
@@ -108,8 +108,19 @@ class BecketError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         return rebuild, (type(self), self.args, self.__dict__)
 
+    def __copy__(self) -> Self:
+        """Returns the same error to be raised a second time: with its cause, and a traceback of its own."""
+        error = rebuild(type(self), self.args, self.__dict__)
+        if hasattr(self, "__notes__"):
+            error.__notes__ = [*self.__notes__]
+        error.__cause__ = self.__cause__
+        return error
 
-def rebuild(kind: type[BecketError], args: tuple[object, ...], fields: dict[str, object]) -> BecketError:
+
+E = TypeVar("E", bound=BecketError)
+
+
+def rebuild(kind: type[E], args: tuple[object, ...], fields: dict[str, object]) -> E:
     error = kind.__new__(kind)
     error.args = args
     error.__dict__.update(fields)
@@ -245,7 +256,7 @@ class RequestCancelled(RpcError):
 
 
 class RemoteError(BecketError):
-    """Our call was answered with an error. `code` is the number as it came, `meaning` is None if the dialect knows none."""
+    """Our call was answered with an error. `code` is the number as it came, `meaning` None if the dialect knows none."""
 
     def __init__(
         self, *, method: str, code: int, message: str, data: object = None, meaning: Meaning | None = None

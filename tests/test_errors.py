@@ -1,0 +1,189 @@
+"""Errors carry fields, build their text from them, survive copying and pickling, and mean one number each."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import pytest
+
+import becket.errors
+from becket.errors import (
+    NUMBERS,
+    BadFrame,
+    BadMessage,
+    BadReply,
+    BecketError,
+    Busy,
+    CallTimeout,
+    ConnectionLost,
+    DisconnectReason,
+    FrameTooLarge,
+    InvalidParams,
+    InvalidRequest,
+    LocalProtocolError,
+    Meaning,
+    MethodNotFound,
+    NotSupported,
+    PeerCrashed,
+    PermissionDenied,
+    ProtocolError,
+    RemoteError,
+    RemoteProtocolError,
+    RequestCancelled,
+    RpcError,
+    StartFailed,
+    StreamOverrun,
+)
+
+# One of each class, and words that its text must hold because they are its fields.
+EXAMPLES: list[tuple[BecketError, list[str]]] = [
+    (BecketError("plain"), ["plain"]),
+    (NotSupported("ping", "nobody agreed"), ["ping", "nobody agreed"]),
+    (LocalProtocolError("an empty batch"), ["an empty batch"]),
+    (RemoteProtocolError("nonsense"), ["nonsense"]),
+    (BadFrame("no header", found=b"\x1b[2J", hint="print to stderr"), ["no header", "\\x1b[2J", "print to stderr"]),
+    (BadFrame("truncated"), ["truncated"]),
+    (FrameTooLarge(size=11, limit=10, what="line"), ["line", "11", "10"]),
+    (FrameTooLarge(size=None, limit=10), ["frame", "endless", "10"]),
+    (BadMessage("no id", pointer="/id"), ["no id", "/id"]),
+    (BadMessage("no id"), ["no id"]),
+    (RpcError(Meaning.QUOTA), ["quota exceeded"]),
+    (RpcError(0, "zero is a number", data={"a": 1}), ["zero is a number"]),
+    (RpcError(7), ["application error"]),
+    (MethodNotFound("notes/none"), ["notes/none"]),
+    (InvalidRequest("no method"), ["no method"]),
+    (InvalidParams([("/a", "is missing"), ("", "is no object")]), ["/a: is missing", "/: is no object"]),
+    (PermissionDenied("memory.read"), ["memory.read"]),
+    (Busy("requests in flight", 256), ["requests in flight", "256"]),
+    (RequestCancelled(), ["cancelled"]),
+    (RemoteError(method="echo", code=0, message="no", data=[1], meaning=None), ["echo", "no", "0"]),
+    (BadReply(method="echo", problem="no result"), ["echo", "no result"]),
+    (CallTimeout("echo", 2.5), ["echo", "2.5"]),
+    (ConnectionLost(DisconnectReason.STREAM_ERROR, "EPIPE"), ["reading or writing failed", "EPIPE"]),
+    (ConnectionLost(DisconnectReason.LOCAL_CLOSE), ["closed by this side"]),
+    (PeerCrashed(exit_code=3, stderr_tail="one\nlast words\n", detail="in a frame"), ["3", "in a frame", "last words"]),
+    (PeerCrashed(exit_code=None, signal="SIGSEGV"), ["SIGSEGV"]),
+    (StreamOverrun("ticks", 65_536), ["ticks", "65536"]),
+    (StartFailed("notes", "no such file", exit_code=127, stderr_tail="sh: 1"), ["notes", "no such file"]),
+]
+KINDS = [
+    kind for _, kind in inspect.getmembers(becket.errors, inspect.isclass) if issubclass(kind, BecketError)
+]  # fmt: skip
+
+
+def fields_of(error: BecketError) -> dict[str, object]:
+    return {name: value for name, value in vars(error).items() if not name.startswith("__")}
+
+
+def test_every_class_has_an_example_here() -> None:
+    assert {type(error) for error, _ in EXAMPLES} == set(KINDS) - {ProtocolError}
+
+
+@pytest.mark.parametrize(("error", "words"), EXAMPLES)
+def test_the_text_is_built_from_the_fields(error: BecketError, words: list[str]) -> None:
+    assert [word for word in words if word not in str(error)] == []
+
+
+@pytest.mark.parametrize("error", [error for error, _ in EXAMPLES])
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_it_can_be_copied_and_pickled(error: BecketError, again: object) -> None:
+    twin = again(error)  # type: ignore[operator]
+    assert type(twin) is type(error)
+    assert twin is not error
+    assert str(twin) == str(error)
+    assert fields_of(twin) == fields_of(error)
+
+
+def test_a_copy_keeps_the_cause_and_not_the_traceback() -> None:
+    cause = OSError(32, "broken pipe")
+    with pytest.raises(ConnectionLost) as caught:
+        raise ConnectionLost(DisconnectReason.STREAM_ERROR) from cause
+    twin = copy.copy(caught.value)
+    assert caught.value.__traceback__ is not None
+    assert twin.__cause__ is cause
+    assert twin.__traceback__ is None
+
+
+def test_a_note_added_to_a_copy_is_not_on_the_original() -> None:
+    lost = ConnectionLost(DisconnectReason.LOCAL_CLOSE)
+    lost.add_note("first")
+    twin = copy.copy(lost)
+    twin.add_note("second")
+    assert lost.__notes__ == ["first"]
+
+
+def test_the_protocol_error_itself_is_abstract() -> None:
+    with pytest.raises(TypeError, match="LocalProtocolError"):
+        ProtocolError("somebody broke a rule")
+
+
+def test_an_answer_and_a_failed_call_have_nothing_in_common() -> None:
+    assert not issubclass(RemoteError, RpcError)
+    assert not issubclass(RpcError, RemoteError)
+
+
+def test_the_ends_of_a_call_are_also_what_python_calls_them() -> None:
+    assert issubclass(CallTimeout, TimeoutError)
+    assert issubclass(ConnectionLost, ConnectionError)
+    assert issubclass(PeerCrashed, ConnectionLost)
+
+
+def test_each_meaning_has_one_number_of_its_own() -> None:
+    assert set(NUMBERS) == set(Meaning)
+    assert len(set(NUMBERS.values())) == len(NUMBERS)
+
+
+def test_the_numbers_of_json_rpc_and_of_lsp_are_theirs() -> None:
+    assert NUMBERS[Meaning.PARSE_ERROR] == -32700
+    assert NUMBERS[Meaning.INVALID_REQUEST] == -32600
+    assert NUMBERS[Meaning.UNKNOWN_METHOD] == -32601
+    assert NUMBERS[Meaning.INVALID_PARAMS] == -32602
+    assert NUMBERS[Meaning.INTERNAL] == -32603
+    assert NUMBERS[Meaning.CANCELLED] == -32800
+
+
+def test_our_own_numbers_stand_outside_the_reserved_range() -> None:
+    theirs = {Meaning.PARSE_ERROR, Meaning.INVALID_REQUEST, Meaning.UNKNOWN_METHOD, Meaning.INVALID_PARAMS}
+    ours = set(Meaning) - theirs - {Meaning.INTERNAL, Meaning.CANCELLED}
+    assert [NUMBERS[meaning] for meaning in ours if -32768 <= NUMBERS[meaning] <= -32000] == []
+
+
+def test_the_table_of_numbers_cannot_be_changed() -> None:
+    with pytest.raises(TypeError):
+        NUMBERS[Meaning.BUSY] = 5  # type: ignore[index]
+
+
+def test_an_error_has_a_meaning_or_a_number_and_zero_is_a_number() -> None:
+    assert (RpcError(Meaning.BUSY).meaning, RpcError(Meaning.BUSY).code) == (Meaning.BUSY, None)
+    assert (RpcError(0).meaning, RpcError(0).code) == (None, 0)
+
+
+def test_invalid_params_tell_their_problems_as_data() -> None:
+    error = InvalidParams([("/a/0", "is no int")])
+    assert error.problems == (("/a/0", "is no int"),)
+    assert error.data == {"problems": [{"pointer": "/a/0", "message": "is no int"}]}
+
+
+@pytest.mark.parametrize(
+    "found", [b"\x1b]0;title\x07", b"\r\nforged: line", "\u202e".encode(), b"\x00\xff", b"\n" * 99]
+)
+def test_what_is_quoted_is_one_harmless_line(found: bytes) -> None:
+    text = str(BadFrame("no header", found=found))
+    assert text.isascii()
+    assert text.isprintable()
+
+
+def test_a_long_offence_is_cut_short() -> None:
+    assert len(BadFrame("no header", found=b"\xff" * 10_000).found) < 300
+    assert BadFrame("no header", found=b"x" * 65).found.endswith("...")
+    assert not BadFrame("no header", found=bytearray(b"x" * 64)).found.endswith("...")
+
+
+def test_a_crash_tells_the_last_line_of_stderr_and_keeps_the_rest() -> None:
+    crash = PeerCrashed(exit_code=1, stderr_tail="Traceback\n  ...\nValueError: no\n")
+    assert crash.reason is DisconnectReason.PROCESS_EXIT
+    assert "ValueError: no" in crash.detail
+    assert "Traceback" not in crash.detail
+    assert "Traceback" in crash.stderr_tail
