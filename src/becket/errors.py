@@ -256,7 +256,7 @@ class RequestCancelled(RpcError):
 
 
 class RemoteError(BecketError):
-    """Our call was answered with an error. `code` is the number as it came, `meaning` None if the dialect knows none."""
+    """Our call was answered with an error. `code` is the number as it came, `meaning` None if the dialect has none."""
 
     def __init__(
         self, *, method: str, code: int, message: str, data: object = None, meaning: Meaning | None = None
