@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+import logging
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
 import pytest
+import uvloop
 from hypothesis import settings
+
+from becket.testing import adopt_orphans, check_leaks, check_task_leaks
 
 ASYNCIO = pytest.param(("asyncio", {"use_uvloop": False}), id="asyncio")
 TRIO = pytest.param(("trio", {}), id="trio")
 UVLOOP = pytest.param(("asyncio", {"use_uvloop": True}), id="uvloop")
+UNEXPECTED = "unexpected error on a link"  # what becket logs when a callback of its own has raised
 
 # How long one example takes says more about the machine than about the code; the test's own timeout bounds the sum.
 settings.register_profile("becket", deadline=None, print_blob=True)
@@ -28,5 +38,65 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, object
     return backend
 
 
-# The check for leaks belongs here: one autouse fixture that asks `becket.testing`, after each test, whether a task,
-# a thread, a descriptor or a child process has outlived it.
+# -- what every test leaves behind: nothing
+
+adopt_orphans()  # a grandchild that outlives its parent is then a child of this program, and seen
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Notes that a test has failed: what it left behind says nothing then."""
+    report = yield
+    if report.failed:
+        item.stash[FAILED] = True
+    return report
+
+
+@pytest.fixture(scope="session")
+def uvloop_has_its_pipe() -> None:
+    """Lets uvloop open the pipe for signals that it keeps for as long as the program lives."""
+    uvloop.new_event_loop().close()
+
+
+@pytest.fixture(autouse=True)
+def check_for_leaks(request: pytest.FixtureRequest, uvloop_has_its_pipe: None) -> Iterator[None]:
+    """Fails a test that leaves a descriptor, a thread, a process or a zombie behind."""
+    before = check_leaks()
+    before.__enter__()
+    yield
+    if FAILED not in request.node.stash:
+        before.__exit__(None, None, None)
+
+
+@pytest.fixture(autouse=True)
+def internal_errors(request: pytest.FixtureRequest) -> Iterator[list[logging.LogRecord]]:
+    """Fails a test in which a callback raised: such errors are logged and reach nobody. Who expects one clears it."""
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = records.append  # type: ignore[method-assign]
+    loggers = [logging.getLogger("asyncio"), logging.getLogger("becket.peer")]
+    for logger in loggers:
+        logger.addHandler(handler)
+    yield records
+    for logger in loggers:
+        logger.removeHandler(handler)
+    found = [record.getMessage() for record in records if record.name == "asyncio" or UNEXPECTED in record.msg]
+    if FAILED not in request.node.stash:
+        assert found == []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Lets async tests look for tasks that outlive them, on their own loop."""
+    if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
+        item.obj = leaving_no_task(item.obj)
+
+
+def leaving_no_task(test: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(test)
+    async def checked(*args: Any, **kwargs: Any) -> None:
+        async with check_task_leaks():
+            await test(*args, **kwargs)
+
+    return checked

@@ -1,4 +1,9 @@
-"""What becket uses to test itself, for those who build on it. Each part is imported when it is first used."""
+"""What becket uses to test itself, for those who build on it. Each part is imported when it is first used.
+
+Two peers in memory (`memory_pair`), links that go wrong (`CutReads`, `SplitReads`, ...), children that misbehave
+(`child`), time that a test lets pass (`VirtualClock`, `VirtualTimeLoop`), what a test left behind (`check_leaks`), and
+contracts as programs (`check_framing`).
+"""
 
 from __future__ import annotations
 
@@ -6,18 +11,69 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from becket.testing.clocks import VirtualClock, VirtualTimeLoop, run_in_virtual_time
+    from becket.testing.faults import CutReads, CutWrites, DelayReads, Fault, SplitReads, TornWrites
     from becket.testing.framing_checks import check_framing
-    from becket.testing.pairs import memory_pair
+    from becket.testing.leaks import Inventory, adopt_orphans, check_leaks, check_task_leaks, take_inventory
+    from becket.testing.pairs import MemoryTransport, memory_pair, memory_transports
+    from becket.testing.processes import CHILDREN, ProcessWatch, child
 
-_HOMES = {
+__all__ = [
+    "CHILDREN",
+    "CutReads",
+    "CutWrites",
+    "DelayReads",
+    "Fault",
+    "Inventory",
+    "MemoryTransport",
+    "ProcessWatch",
+    "SplitReads",
+    "TornWrites",
+    "VirtualClock",
+    "VirtualTimeLoop",
+    "adopt_orphans",
+    "check_framing",
+    "check_leaks",
+    "check_task_leaks",
+    "child",
+    "memory_pair",
+    "memory_transports",
+    "run_in_virtual_time",
+    "take_inventory",
+]
+
+HOMES = {
+    "CHILDREN": "becket.testing.processes",
+    "CutReads": "becket.testing.faults",
+    "CutWrites": "becket.testing.faults",
+    "DelayReads": "becket.testing.faults",
+    "Fault": "becket.testing.faults",
+    "Inventory": "becket.testing.leaks",
+    "MemoryTransport": "becket.testing.pairs",
+    "ProcessWatch": "becket.testing.processes",
+    "SplitReads": "becket.testing.faults",
+    "TornWrites": "becket.testing.faults",
+    "VirtualClock": "becket.testing.clocks",
+    "VirtualTimeLoop": "becket.testing.clocks",
+    "adopt_orphans": "becket.testing.leaks",
     "check_framing": "becket.testing.framing_checks",
+    "check_leaks": "becket.testing.leaks",
+    "check_task_leaks": "becket.testing.leaks",
+    "child": "becket.testing.processes",
     "memory_pair": "becket.testing.pairs",
+    "memory_transports": "becket.testing.pairs",
+    "run_in_virtual_time": "becket.testing.clocks",
+    "take_inventory": "becket.testing.leaks",
 }
-
-__all__ = ["check_framing", "memory_pair"]
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    value = getattr(import_module(HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,15 +1,16 @@
-"""Two peers in one program, joined in memory: `async with memory_pair() as (left, right): ...`. No process, no sleep."""
+"""Two peers in one program, joined in memory: `async with memory_pair() as (left, right): ...`."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from becket.peer.loops import Loop
 from becket.peer.peer import Peer
 from becket.peer.transport import Receiver, closed_remotely
+from becket.testing.faults import Fault
 
 __all__ = ["MemoryTransport", "memory_pair", "memory_transports"]
 
@@ -26,6 +27,7 @@ class MemoryTransport:
         self._is_paused = False
         self._is_planned = False
         self._has_ended_input = False
+        self._has_told = False
         self._has_ended_output = False
         self._is_closed = False
 
@@ -40,9 +42,12 @@ class MemoryTransport:
             self.other.accept(data)
 
     def accept(self, data: bytes) -> None:
-        """Takes what the other end has written."""
-        self._inbox.append(data)
-        self._plan()
+        """Takes what the other end has written; it is lost if this end is closed."""
+        if self._is_closed:
+            self.other.taken(len(data))
+        else:
+            self._inbox.append(data)
+            self._plan()
 
     def pause(self) -> None:
         self._is_paused = True
@@ -66,7 +71,9 @@ class MemoryTransport:
             return
         self._is_closed = True
         self.close_writing()
+        lost = sum(map(len, self._inbox))
         self._inbox.clear()
+        self.other.taken(lost)
         if self._receiver is not None:
             self._receiver.transport_gone()
 
@@ -82,7 +89,8 @@ class MemoryTransport:
             data = self._inbox.popleft()
             self.other.taken(len(data))
             self._receiver.data_received(data)
-        if self._has_ended_input and not self._inbox and not self._is_closed:
+        if self._has_ended_input and not self._inbox and not self._is_closed and not self._has_told:
+            self._has_told = True
             self._receiver.transport_ended(closed_remotely)
 
     def taken(self, size: int) -> None:
@@ -100,8 +108,16 @@ def memory_transports() -> tuple[MemoryTransport, MemoryTransport]:
 
 
 @asynccontextmanager
-async def memory_pair(**options: Any) -> AsyncIterator[tuple[Peer, Peer]]:
-    """Yields two connected peers and closes them; the options are those of `Peer.over`, for both."""
-    left, right = memory_transports()
-    async with Peer.over(left, **options) as one, Peer.over(right, **options) as other:
-        yield one, other
+async def memory_pair(
+    *, left: Fault | None = None, right: Fault | None = None, **options: Any
+) -> AsyncGenerator[tuple[Peer, Peer], None]:
+    """Yields two connected peers and closes them.
+
+    `left` and `right` make their ends go wrong (see `becket.testing.faults`); the options are those of `Peer.over`,
+    for both."""
+    one, other = memory_transports()
+    async with (
+        Peer.over(left(one) if left else one, **options) as left_peer,
+        Peer.over(right(other) if right else other, **options) as right_peer,
+    ):
+        yield left_peer, right_peer

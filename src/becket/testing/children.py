@@ -1,0 +1,407 @@
+"""Programs that misbehave, one function each: `python children.py NAME [ARGUMENT ...]`; see `becket.testing.child`.
+
+The docstring of a function says what its program does wrong. They use nothing but the standard library and speak
+JSON-RPC in Content-Length frames; whatever they say of themselves is the notification `ready`, with their `pid`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+__all__ = ["PROGRAMS"]
+
+Message = dict[str, Any]
+Program = Callable[..., None]
+
+PROGRAMS: dict[str, Program] = {}
+"""Each program by its name."""
+
+CHUNK = 64 * 1024
+
+
+def program(function: Program) -> Program:
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+# -- how they speak
+
+
+def frame(message: Message) -> bytes:
+    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def send(message: Message) -> None:
+    sys.stdout.buffer.write(frame(message))
+    sys.stdout.buffer.flush()
+
+
+def tell(method: str, params: object = None) -> None:
+    send({"method": method, "params": params})
+
+
+def answer(request: Message, result: object = None) -> None:
+    send({"id": request["id"], "result": result})
+
+
+def read_message() -> Message | None:
+    """Returns the next message; None when stdin has ended."""
+    length = 0
+    while line := sys.stdin.buffer.readline().strip():
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            length = int(value)
+    if not length:
+        return None
+    message: Message = json.loads(sys.stdin.buffer.read(length))
+    return message
+
+
+def read_request() -> Message:
+    """Returns the next request; the program ends where stdin does."""
+    while (message := read_message()) is not None:
+        if "id" in message and "method" in message:
+            return message
+    sys.exit(0)
+
+
+def ready(**more: object) -> None:
+    tell("ready", {"pid": os.getpid(), **more})
+
+
+def stay() -> NoReturn:
+    """Lives until it is killed, whatever it is told."""
+    while True:
+        time.sleep(3600)
+
+
+# -- programs that behave
+
+
+@program
+def echoes() -> None:
+    """Behaves: answers every request with its params until stdin ends."""
+    while True:
+        request = read_request()
+        answer(request, request.get("params"))
+
+
+@program
+def describes_itself() -> None:
+    """Behaves: answers with what it was given: its environment, descriptors, arguments, folder, ids and signal mask."""
+    descriptors = sorted(int(name) for name in os.listdir("/proc/self/fd"))
+    opened = [fd for fd in descriptors if is_open(fd)]
+    while True:
+        answer(
+            read_request(),
+            {
+                "environment": dict(os.environ),
+                "descriptors": opened,
+                "arguments": sys.orig_argv,
+                "folder": os.getcwd(),
+                "pid": os.getpid(),
+                "group": os.getpgid(0),
+                "session": os.getsid(0),
+                "blocking": [os.get_blocking(fd) for fd in (0, 1, 2)],
+                "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
+            },
+        )
+
+
+def is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+@program
+def ticks(count: str = "3", size: str = "0") -> None:
+    """Behaves: sends `count` notifications `tick`, with `n` and `size` bytes of padding, before each answer."""
+    while True:
+        request = read_request()
+        for number in range(int(count)):
+            tell("tick", {"n": number, "padding": "x" * int(size)})
+        answer(request, int(count))
+
+
+# -- how they end
+
+
+@program
+def exits(code: str = "0") -> None:
+    """Ends at once with this exit code, before it has said a word."""
+    os._exit(int(code))
+
+
+@program
+def fails() -> None:
+    """Ends with a traceback on stderr, as a program does that cannot import something."""
+    raise ModuleNotFoundError("No module named 'notes_of_the_day'")
+
+
+@program
+def exits_when_called(code: str = "3") -> None:
+    """Ends with this exit code instead of answering its first request."""
+    ready()
+    read_request()
+    os._exit(int(code))
+
+
+@program
+def dies_when_called(name: str = "SIGSEGV") -> None:
+    """Kills itself by this signal instead of answering its first request."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    ready()
+    read_request()
+    os.kill(os.getpid(), signal.Signals[name])
+    stay()
+
+
+@program
+def dies_in_mid_frame() -> None:
+    """Answers the first request whole, and dies in the middle of its second answer."""
+    answer(read_request(), "whole")
+    request = read_request()
+    half = frame({"id": request["id"], "result": "x" * 100})
+    os.write(1, half[: len(half) // 2])
+    os._exit(3)
+
+
+@program
+def dies_in_mid_stream(count: str = "3") -> None:
+    """Sends `count` notifications `tick` for its first request and dies before the answer."""
+    read_request()
+    for number in range(int(count)):
+        tell("tick", {"n": number, "padding": ""})
+    os._exit(4)
+
+
+@program
+def dies_while_it_is_written_to() -> None:
+    """Reads the beginning of a large request and dies."""
+    ready()
+    os.read(0, 1024)
+    os._exit(5)
+
+
+# -- how they do not end
+
+
+@program
+def ignores_eof() -> None:
+    """Stays when its stdin has ended; a SIGTERM ends it."""
+    ready()
+    while read_message() is not None:
+        pass
+    stay()
+
+
+@program
+def ignores_sigterm() -> None:
+    """Stays when its stdin has ended, and ignores SIGTERM too."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    ready()
+    stay()
+
+
+@program
+def masks_every_signal() -> None:
+    """Stays when its stdin has ended, with every signal blocked that can be."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    ready()
+    stay()
+
+
+@program
+def stops_when_called() -> None:
+    """Stops (SIGSTOP) instead of answering its first request: it is there, and does nothing."""
+    ready()
+    read_request()
+    os.kill(os.getpid(), signal.SIGSTOP)
+    stay()
+
+
+@program
+def never_answers() -> None:
+    """Reads everything and never answers; ends with its stdin."""
+    ready()
+    while read_message() is not None:
+        pass
+
+
+# -- what they do to their pipes
+
+
+@program
+def never_reads() -> None:
+    """Never reads a byte of its stdin."""
+    ready()
+    stay()
+
+
+@program
+def closes_stdout_when_called() -> None:
+    """Closes its stdout instead of answering its first request, and lives on."""
+    ready()
+    read_request()
+    os.close(1)
+    stay()
+
+
+@program
+def closes_stdin() -> None:
+    """Closes its stdin and goes on telling `tick` for as long as somebody reads."""
+    os.close(0)
+    ready()
+    number = 0
+    while True:
+        os.write(1, frame({"method": "tick", "params": {"n": number}}))
+        number += 1
+        time.sleep(0.001)
+
+
+@program
+def writes_before_it_reads(size: str = "1000000") -> None:
+    """Fills its stdout with notifications before it reads a byte, then echoes; both pipes are full in between."""
+    note = frame({"method": "tick", "params": {"padding": "x" * 1000}})
+    for _ in range(int(size) // len(note) + 1):
+        sys.stdout.buffer.write(note)
+    sys.stdout.buffer.flush()
+    echoes()
+
+
+@program
+def floods_stdout() -> None:
+    """Tells `tick` without end and without reading; what it is told afterwards it never learns."""
+    notes = frame({"method": "tick", "params": {"n": 0}}) * 500
+    while True:
+        os.write(1, notes)
+
+
+@program
+def prints_to_stdout(text: str = "hello") -> None:
+    """Prints a line to stdout, between the frames, before each answer."""
+    while True:
+        request = read_request()
+        sys.stdout.buffer.write(f"{text}\n".encode())
+        answer(request)
+
+
+@program
+def floods_stderr(size: str = "4000000", kind: str = "lines") -> None:
+    """Writes this many bytes to stderr before each answer: in `lines`, `unbroken`, or with carriage `returns` only."""
+    pattern = {"lines": b"a" * 79 + b"\n", "unbroken": b"a" * 80, "returns": b"50 % done...\r"}[kind]
+    while True:
+        request = read_request()
+        left = int(size)
+        block = pattern * (CHUNK // len(pattern))
+        while left > 0:
+            left -= os.write(2, block[:left])
+        answer(request, request.get("params"))
+
+
+@program
+def writes_to_stderr(encoded: str) -> None:
+    """Writes these bytes (given in hexadecimal) to stderr before each answer."""
+    while True:
+        request = read_request()
+        os.write(2, bytes.fromhex(encoded))
+        answer(request)
+
+
+# -- what they say
+
+
+@program
+def answers_twice() -> None:
+    """Answers every request twice."""
+    while True:
+        request = read_request()
+        answer(request, 1)
+        answer(request, 2)
+
+
+@program
+def ticks_after_the_answer(count: str = "3") -> None:
+    """Sends `count` notifications `tick` of a call after it has answered it, and then `over`."""
+    while True:
+        answer(read_request(), "answered")
+        for number in range(int(count)):
+            tell("tick", {"n": number, "padding": ""})
+        tell("over")
+
+
+# -- whom they leave behind
+
+
+@program
+def starts_a_family() -> None:
+    """Starts a grandchild in its group and one in another group of its session, tells their pids, and echoes."""
+    sleeper = [sys.executable, "-I", "-S", __file__, "ignores_sigterm"]
+    quiet: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    same = subprocess.Popen(sleeper, **quiet)
+    other = subprocess.Popen(sleeper, **quiet, process_group=0)
+    for grandchild in (same, other):  # each has said that it is ready: SIGTERM does nothing to it any more
+        assert grandchild.stdout is not None
+        grandchild.stdout.read(1)
+    ready(family=[same.pid, other.pid])
+    echoes()
+
+
+@program
+def leaves_a_grandchild_with_its_pipes() -> None:
+    """Starts a grandchild that holds stdout and stderr open, and ends with exit code 7."""
+    grandchild = subprocess.Popen([sys.executable, "-I", "-S", __file__, "holds_on"], stdin=subprocess.DEVNULL)
+    ready(family=[grandchild.pid])
+    read_request()
+    os._exit(7)
+
+
+@program
+def holds_on() -> None:
+    """Does nothing with what it was given, and never ends."""
+    stay()
+
+
+@program
+def leaves_a_grandchild_that_floods() -> None:
+    """Starts a grandchild that writes to stdout and stderr without end, and ends with exit code 7 when it is called."""
+    read_request()
+    grandchild = subprocess.Popen([sys.executable, "-I", "-S", __file__, "floods_all"], stdin=subprocess.DEVNULL)
+    ready(family=[grandchild.pid])
+    os._exit(7)
+
+
+@program
+def floods_all() -> None:
+    """Tells `tick` on stdout and fills stderr, in turns, without end and without waiting for either."""
+    for fd in (1, 2):
+        os.set_blocking(fd, False)
+    notes = frame({"method": "tick", "params": {"n": 0}}) * 500
+    while True:
+        for fd in (1, 2):
+            try:
+                os.write(fd, notes)
+            except BlockingIOError:
+                pass
+            except BrokenPipeError:
+                stay()
+
+
+def main(name: str, *arguments: str) -> None:
+    PROGRAMS[name](*arguments)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,237 @@
+"""Links that go wrong on purpose: each wraps a transport and does one thing to its bytes. They can be stacked.
+
+Nothing sleeps: a delay is a number of turns of the loop. `memory_pair(left=lambda end: CutReads(end, cut_after=9))`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
+
+from becket.errors import ConnectionLost, DisconnectReason
+from becket.peer.loops import Loop
+from becket.peer.transport import Describe, Receiver, Transport
+
+__all__ = ["CutReads", "CutWrites", "DelayReads", "Fault", "SplitReads", "TornWrites"]
+
+Fault = Callable[[Transport], Transport]
+"""Makes a transport that goes wrong of one that does not."""
+
+
+class Wrapper:
+    """A transport around a transport, through which everything passes unchanged."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.inner = inner
+        self._loop: Loop
+        self._receiver: Receiver
+        self._is_closed = False
+
+    @property
+    def queued(self) -> int:
+        """Bytes that were written here and have not left yet."""
+        return self.inner.queued
+
+    def start(self, loop: Loop, receiver: Receiver) -> None:
+        self._loop = loop
+        self._receiver = receiver
+        self.inner.start(loop, self)
+
+    def write(self, data: bytes) -> None:
+        self.inner.write(data)
+
+    def pause(self) -> None:
+        self.inner.pause()
+
+    def resume(self) -> None:
+        self.inner.resume()
+
+    def close_writing(self) -> None:
+        self.inner.close_writing()
+
+    def close(self) -> None:
+        self._is_closed = True
+        self.inner.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Takes what the inner transport has read."""
+        self._receiver.data_received(data)
+
+    def room_made(self) -> None:
+        """The inner queue has become shorter."""
+        self._receiver.room_made()
+
+    def transport_ended(self, describe: Describe) -> None:
+        """The inner transport brings no more."""
+        self._receiver.transport_ended(describe)
+
+    def transport_gone(self) -> None:
+        """Nothing of the inner transport is left."""
+        self._receiver.transport_gone()
+
+
+class SplitReads(Wrapper):
+    """Hands on what arrives in pieces: of `every` bytes, or split where the stream has reached each byte of `at`."""
+
+    def __init__(self, inner: Transport, *, every: int = 0, at: Iterable[int] = ()) -> None:
+        super().__init__(inner)
+        self._ends = gaps(at) if not every else repeat(every)
+        self._left = next(self._ends, 0)
+
+    def data_received(self, data: bytes) -> None:
+        while self._left and len(data) > self._left and not self._is_closed:
+            piece, data = data[: self._left], data[self._left :]
+            self._left = next(self._ends, 0)
+            self._receiver.data_received(piece)
+        self._left = max(0, self._left - len(data)) or next(self._ends, 0)
+        if not self._is_closed:
+            self._receiver.data_received(data)
+
+
+def gaps(positions: Iterable[int]) -> Iterator[int]:
+    """Yields the distances between positions of a stream, from its start."""
+    before = 0
+    for position in sorted(set(positions)):
+        if position > before:
+            yield position - before
+            before = position
+
+
+class DelayReads(Wrapper):
+    """Hands on what arrives, and the end, a number of turns of the loop later; order stays."""
+
+    def __init__(self, inner: Transport, *, turns: int) -> None:
+        super().__init__(inner)
+        self._turns = turns
+        self._held: deque[tuple[int, Callable[[], None]]] = deque()
+        self._turn = 0
+        self._is_paused = False
+
+    def pause(self) -> None:
+        self._is_paused = True
+        super().pause()
+
+    def resume(self) -> None:
+        self._is_paused = False
+        super().resume()
+
+    def data_received(self, data: bytes) -> None:
+        self._hold(lambda: self._receiver.data_received(data))
+
+    def transport_ended(self, describe: Describe) -> None:
+        self._hold(lambda: self._receiver.transport_ended(describe))
+
+    def _hold(self, hand_on: Callable[[], None]) -> None:
+        self._held.append((self._turn + self._turns, hand_on))
+        if len(self._held) == 1:
+            self._loop.call_soon(self._pass_turn)
+
+    def _pass_turn(self) -> None:
+        self._turn += 1
+        while self._held and not self._is_closed and not self._is_paused and self._held[0][0] <= self._turn:
+            self._held.popleft()[1]()
+        if self._held and not self._is_closed:
+            self._loop.call_soon(self._pass_turn)
+
+
+class TornWrites(Wrapper):
+    """Lets every write leave in pieces of at most `size` bytes, one piece a turn, as a full pipe would."""
+
+    def __init__(self, inner: Transport, *, size: int) -> None:
+        super().__init__(inner)
+        self._size = size
+        self._pieces: deque[bytes] = deque()
+        self._waiting = 0
+        self._ends_when_empty = False
+
+    @property
+    def queued(self) -> int:
+        """Bytes that were written here and have not left yet."""
+        return self._waiting + self.inner.queued
+
+    def write(self, data: bytes) -> None:
+        if not self._pieces:
+            self._loop.call_soon(self._send_piece)
+        self._pieces.extend(data[start : start + self._size] for start in range(0, len(data), self._size))
+        self._waiting += len(data)
+
+    def _send_piece(self) -> None:
+        if self._is_closed:
+            return
+        piece = self._pieces.popleft()
+        self._waiting -= len(piece)
+        self.inner.write(piece)
+        if self._pieces:
+            self._loop.call_soon(self._send_piece)
+        elif self._ends_when_empty:
+            self.inner.close_writing()
+        self._receiver.room_made()
+
+    def close_writing(self) -> None:
+        if self._pieces:
+            self._ends_when_empty = True
+        else:
+            self.inner.close_writing()
+
+
+class CutReads(Wrapper):
+    """Breaks the link when `cut_after` bytes have been read: those arrive, and not one more."""
+
+    def __init__(self, inner: Transport, *, cut_after: int) -> None:
+        super().__init__(inner)
+        self._left = cut_after
+        self._is_cut = False
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_cut:
+            return
+        kept = data[: self._left]
+        self._left -= len(kept)
+        if kept:
+            self._receiver.data_received(kept)
+        if len(kept) < len(data) and not self._is_closed:
+            self._is_cut = True
+            self._receiver.transport_ended(cut)
+
+    def transport_ended(self, describe: Describe) -> None:
+        if not self._is_cut:
+            self._receiver.transport_ended(describe)
+
+
+class CutWrites(Wrapper):
+    """Breaks the link when `cut_after` bytes have been written: the other side gets those, and not one more."""
+
+    def __init__(self, inner: Transport, *, cut_after: int) -> None:
+        super().__init__(inner)
+        self._left = cut_after
+        self._is_cut = False
+
+    def write(self, data: bytes) -> None:
+        if self._is_cut:
+            return
+        kept = data[: self._left]
+        self._left -= len(kept)
+        if kept:
+            self.inner.write(kept)
+        if len(kept) < len(data):
+            self._is_cut = True
+            # Not from within the write: a real pipe breaks between two turns, or says so in its own callback.
+            self._loop.call_soon(self._tell)
+
+    def _tell(self) -> None:
+        if not self._is_closed:
+            self._receiver.transport_ended(cut)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_cut:
+            self._receiver.data_received(data)
+
+    def transport_ended(self, describe: Describe) -> None:
+        if not self._is_cut:
+            self._receiver.transport_ended(describe)
+
+
+def cut(detail: str) -> ConnectionLost:
+    """Returns how a link ends that was cut."""
+    return ConnectionLost(DisconnectReason.STREAM_ERROR, detail or "cut by the test")

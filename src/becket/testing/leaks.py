@@ -1,0 +1,197 @@
+"""What a test has left behind: descriptors, threads, child processes and zombies of this program, tasks of its loop.
+
+An inventory is taken before and after; what is new after a moment of grace is a leak. Nothing is closed or ended here.
+Needs procfs for processes; elsewhere only descriptors, threads and tasks are looked at.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import time
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+from msgspec import Struct
+
+__all__ = ["Inventory", "adopt_orphans", "check_leaks", "check_task_leaks", "take_inventory"]
+
+GRACE = 5.0  # seconds for what ends by itself, a worker thread or a process that was just killed
+PAUSE = 0.005
+TURNS = 50  # of the loop, for callbacks that are on their way
+TRIO_CACHE = "Trio thread"  # its idle workers stay for ten seconds, by design
+PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
+
+
+class Inventory(Struct, frozen=True):
+    """What this program holds at one moment, each with a word to recognise it by."""
+
+    descriptors: dict[int, str]
+    threads: dict[int, str]
+    processes: dict[int, str]
+
+    def beyond(self, before: Inventory) -> list[str]:
+        """Returns a line for each thing that is here and was not there before."""
+        return [
+            *(f"descriptor {key}: {name}" for key, name in new(self.descriptors, before.descriptors)),
+            *(f"thread {key}: {name}" for key, name in new(self.threads, before.threads)),
+            *(f"process {key}: {name}" for key, name in new(self.processes, before.processes)),
+        ]
+
+
+def new(now: dict[int, str], before: dict[int, str]) -> list[tuple[int, str]]:
+    # A number that now stands for something else is new. A process keeps its number until it is reaped, and may change
+    # its name; a zombie that was a process before is no new leak.
+    return [(key, name) for key, name in sorted(now.items()) if key not in before or is_other(before[key], name)]
+
+
+def is_other(before: str, now: str) -> bool:
+    return now != before and now.startswith(("pipe:", "socket:", "anon_inode:", "/"))
+
+
+def take_inventory() -> Inventory:
+    """Returns what this program holds now."""
+    return Inventory(
+        descriptors=open_descriptors(),
+        threads={
+            thread.ident or 0: thread.name for thread in threading.enumerate() if not thread.name.startswith(TRIO_CACHE)
+        },
+        processes=child_processes(),
+    )
+
+
+@contextmanager
+def check_leaks(*, grace: float = GRACE) -> Generator[None, None, None]:
+    """Proves that its block leaves nothing behind in this program; what ends by itself gets `grace` seconds.
+
+    Raises:
+        AssertionError: with a line for each thing that is left.
+    """
+    before = take_inventory()
+    yield
+    left = take_inventory().beyond(before)
+    until = time.monotonic() + grace
+    while left and time.monotonic() < until:
+        gc.collect()
+        reap_adopted()
+        time.sleep(PAUSE)
+        left = take_inventory().beyond(before)
+    if left:
+        raise AssertionError("left behind:\n  " + "\n  ".join(left))
+
+
+@asynccontextmanager
+async def check_task_leaks(*, grace: float = GRACE) -> AsyncGenerator[None, None]:
+    """Proves that its block leaves no task running on this loop, of asyncio or of trio; system tasks count too.
+
+    Raises:
+        AssertionError: with a line for each task that is left.
+    """
+    import anyio
+
+    before = running_tasks()
+    yield
+    for _ in range(TURNS):
+        if not running_tasks() - before:
+            return
+        await anyio.lowlevel.checkpoint()
+    with anyio.move_on_after(grace):
+        while running_tasks() - before:  # noqa: ASYNC110 - they end without telling anybody
+            await anyio.sleep(PAUSE)
+    if left := running_tasks() - before:
+        raise AssertionError("tasks left behind:\n  " + "\n  ".join(sorted(map(repr, left))))
+
+
+def running_tasks() -> set[Any]:
+    """Returns the tasks of the running loop, without the one that asks."""
+    if "trio" in sys.modules:
+        import trio
+
+        if trio.lowlevel.in_trio_run():
+            return set(tasks_below(trio.lowlevel.current_root_task())) - {trio.lowlevel.current_task()}
+    import asyncio
+
+    return set(asyncio.all_tasks()) - {asyncio.current_task()}
+
+
+def tasks_below(task: Any) -> Iterator[Any]:
+    if task is not None:
+        yield task
+        for nursery in task.child_nurseries:
+            for child in nursery.child_tasks:
+                yield from tasks_below(child)
+
+
+# -- what the system knows of this program
+
+
+def open_descriptors() -> dict[int, str]:
+    folder = "/proc/self/fd" if os.path.isdir("/proc/self/fd") else "/dev/fd"
+    found: dict[int, str] = {}
+    for entry in os.listdir(folder):
+        try:
+            found[int(entry)] = os.readlink(f"{folder}/{entry}") if folder.startswith("/proc") else entry
+        except OSError:
+            continue  # the descriptor by which the folder itself was read
+    return found
+
+
+def child_processes() -> dict[int, str]:
+    found: dict[int, str] = {}
+    for pid in child_pids():
+        try:
+            name, state, _ = process_status(pid)
+        except (OSError, ValueError):
+            continue
+        found[pid] = f"{name}, a zombie" if state == "Z" else name
+    return found
+
+
+def child_pids() -> list[int]:
+    try:
+        threads = os.listdir("/proc/self/task")
+    except OSError:
+        return []
+    pids: list[int] = []
+    for thread in threads:
+        try:
+            with open(f"/proc/self/task/{thread}/children", encoding="ascii") as file:
+                pids += [int(pid) for pid in file.read().split()]
+        except OSError:
+            continue
+    return pids
+
+
+def process_status(pid: int) -> tuple[str, str, int]:
+    """Returns the name, the state and the session of a process."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    name, _, rest = text.partition("(")[2].rpartition(")")
+    fields = rest.split()
+    return name, fields[0], int(fields[3])
+
+
+def adopt_orphans() -> bool:
+    """Makes this program the new parent of processes that lose theirs, so that an orphan of a child is seen as a leak.
+
+    Holds for the whole program; returns whether the system can do it."""
+    if sys.platform != "linux":
+        return False
+    import ctypes
+
+    adopted: int = ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    return adopted == 0
+
+
+def reap_adopted() -> None:
+    """Reaps the dead that this program has adopted, as init would have done; its own children are somebody's here."""
+    for pid in child_pids():
+        try:
+            _, state, session = process_status(pid)
+            if state == "Z" and session != pid:  # a child that becket has started leads a session
+                os.waitpid(pid, os.WNOHANG)
+        except (OSError, ValueError):
+            continue

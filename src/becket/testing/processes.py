@@ -1,0 +1,66 @@
+"""Child processes that misbehave, for tests: `child("ignores_sigterm")` is a command line for `Peer.connect_process`.
+
+Any host that speaks JSON-RPC over pipes can be tried against them, in whatever language it is written.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from types import MappingProxyType, TracebackType
+
+from becket.testing import children
+
+__all__ = ["CHILDREN", "ProcessWatch", "child"]
+
+CHILDREN: Mapping[str, str] = MappingProxyType({name: str(run.__doc__) for name, run in children.PROGRAMS.items()})
+"""What there is: the name of each program, and what it does wrong."""
+
+
+def child(name: str, *arguments: object) -> list[str]:
+    """Returns the command line of a program of `CHILDREN`.
+
+    Raises:
+        LookupError: there is none of this name.
+    """
+    if name not in CHILDREN:
+        raise LookupError(f"no such child: {name!r}; there are {', '.join(sorted(CHILDREN))}")
+    # Without site-packages it starts in 12 ms, and nothing that is installed can change what it does.
+    return [sys.executable, "-I", "-S", children.__file__, name, *map(str, arguments)]
+
+
+class ProcessWatch:
+    """A process of whatever parent, known by more than its number: `with ProcessWatch(pid) as it: await it.gone()`."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._pidfd = os.pidfd_open(pid)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still runs; a zombie does not."""
+        import select
+
+        return not select.select([self._pidfd], [], [], 0)[0]
+
+    async def gone(self) -> None:
+        """Waits until it has ended."""
+        import anyio
+
+        # `wait_readable` of anyio wants an object or a number; a pidfd is readable from the end of its process on.
+        await anyio.wait_readable(self._pidfd)
+
+    def close(self) -> None:
+        """Lets it out of sight."""
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+    def __enter__(self) -> ProcessWatch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
