@@ -125,6 +125,11 @@ def test_a_header_is_read_up_to_its_limit_and_refused_beyond_it() -> None:
     assert (error.what, error.limit) == ("header", DEFAULT_LIMITS.header)
 
 
+def test_a_header_limit_below_the_usual_header_holds_in_every_chunking() -> None:
+    assert isinstance(refused(GOOD, limits=Limits(header=20)), FrameTooLarge)
+    assert read(GOOD, limits=Limits(header=21)) == ([b"{}"], None)
+
+
 # -- lengths
 
 
@@ -184,7 +189,7 @@ def test_a_header_without_a_length_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [b"utf-16", b"latin-1", b'"utf-16"', b"", b'"utf-8', b"utf-8; charset=utf-16", b"utf-8x"]
+    "value", [b"utf-16", b"latin-1", b'"utf-16"', b"", b'"utf-8', b"utf-8; charset=utf-16", b"utf-8x", b'"utf-8"x']
 )
 def test_a_charset_other_than_utf_8_is_refused(value: bytes) -> None:
     error = refused(b"Content-Length: 2\r\nContent-Type: application/json; charset=" + value + b"\r\n\r\n{}")

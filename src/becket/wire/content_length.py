@@ -23,6 +23,8 @@ LONGEST_REMEMBERED = 128  # bytes: a length and a content type
 
 
 class HeaderReader(Protocol):
+    """Reads one header block after another, each with care; see `StrictHeader` for what the fields mean."""
+
     error: BadFrame | None
     length: int
     size: int
@@ -42,6 +44,7 @@ class ContentLength:
         self.error: BadFrame | None = None
         self.frames = 0
         self._limits = limits
+        self._longest = min(LONGEST_REMEMBERED, limits.header)
         self._strict = strict
         self._text = TextBeforeHeader(limits) if skip_stray else None
         self._reader: HeaderReader | None = None
@@ -97,11 +100,11 @@ class ContentLength:
             elif start <= size:
                 self._body = bytearray(memoryview(chunk)[start:])
                 self._missing = stop - size
-                self._width = width
-                self._other = other
                 break
             else:  # the slice was cut off by the end of the chunk and hit a shorter header
                 width = other = 0
+        self._width = width
+        self._other = other
         self.frames += len(found)
         return found
 
@@ -144,7 +147,7 @@ class ContentLength:
     def _read_header(self, chunk: bytes, position: int, found: list[Frame | Skipped]) -> int:
         """Returns where the body starts, or -1: the header goes on in the next chunk, or is wrong."""
         if not self._is_in_header:
-            end = chunk.find(BLANK_LINE, position, position + LONGEST_REMEMBERED)
+            end = chunk.find(BLANK_LINE, position, position + self._longest)
             if end >= 0:
                 start = end + len(BLANK_LINE)
                 header = chunk[position:start]
@@ -177,15 +180,14 @@ class ContentLength:
         if self._text is not None and not reader.taken:
             kept, position = self._skip_text(self._text, chunk, position, found)
             reader.read(kept, 0, frames)
-        self.error = self.error or reader.error
-        start = -1 if self.error is not None else reader.read(chunk, position, frames)
+        start = reader.read(chunk, position, frames) if self.error is None and reader.error is None else -1
         if start < 0:
             self.error = self.error or reader.error
             return -1
         self._is_in_header = False
         self._length = reader.length
         self._width = reader.size
-        if start - reader.size >= position and reader.size <= LONGEST_REMEMBERED:
+        if start - reader.size >= position and reader.size <= self._longest:  # all of it in this chunk
             self._remember(chunk[start - reader.size : start], reader.length)
         return start
 

@@ -35,7 +35,7 @@ class StrayText:
         if self.lines > 1:
             return None
         self.first = bytes(text)
-        return Skipped(BadFrame(WROTE_TO_STDOUT, found=self.first, hint="dropped; what follows is dropped unseen"))
+        return Skipped(BadFrame(WROTE_TO_STDOUT, found=self.first, hint="more of it is dropped without a word"))
 
     def count(self, size: int) -> None:
         """Counts bytes of a line that is not over yet, or is longer than anybody wants to keep."""

@@ -20,8 +20,8 @@ VALUE_END = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 AFTER_CR = re.compile(rb"(?s:.)")
 
 LENGTH = re.compile(rb"[0-9]{1,10}")
-CHARSET = re.compile(rb";[ \t]*charset[ \t]*=[ \t]*(\"?)([^\";\t ]*)\1", re.IGNORECASE)
-UTF_8 = (b"utf-8", b"utf8")
+CHARSET = re.compile(rb";[ \t]*charset[ \t]*=([^;]*)", re.IGNORECASE)
+UTF_8 = (b"utf-8", b"utf8", b'"utf-8"', b'"utf8"')
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 KNOWN = (b"content-length", b"content-type")
 
@@ -102,7 +102,7 @@ class StrictHeader:
         if name == b"content-length":
             return self._take_length(value)
         if name == b"content-type":
-            if any(charset.lower() not in UTF_8 for _, charset in CHARSET.findall(value)):
+            if any(charset.strip(b" \t").lower() not in UTF_8 for charset in CHARSET.findall(value)):
                 return BadFrame("charset other than UTF-8", found=value)
         # Text without a line end and a header right behind it look like one header with a strange name.
         elif not self._suspect or name.endswith(KNOWN):
