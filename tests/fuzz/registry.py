@@ -1,0 +1,10 @@
+"""All targets of the fuzzer, in the order in which they run. A new one is a list of its own file, added here."""
+
+from __future__ import annotations
+
+from tests.fuzz import framings
+from tests.fuzz.target import Target
+
+TARGETS: list[Target] = [
+    *framings.TARGETS,
+]

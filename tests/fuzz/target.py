@@ -1,0 +1,23 @@
+"""What a target of the fuzzer is, and how it says that something is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+__all__ = ["Target"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One function that must survive every input.
+
+    `run` returns what came of the input, roughly: an input with an outcome that is new joins the corpus. It lets out
+    whatever exception the code under test must not raise, and raises AssertionError for a wrong answer.
+    """
+
+    name: str
+    corpus: Sequence[bytes]
+    tokens: Sequence[bytes]
+    run: Callable[[bytes, Random], Hashable]
