@@ -19,13 +19,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 IS_ASYNC = 0x80  # inspect.CO_COROUTINE; importing inspect would cost an extension 10 ms at start
 HAS_STAR_ARGUMENTS = 0x04
+YIELDS = 0x20 | 0x200  # CO_GENERATOR, CO_ASYNC_GENERATOR
 RESERVED = "rpc."  # by JSON-RPC 2.0, for the protocol itself
 
 
 class Handler:
     """One registered function and all that is known about it."""
 
-    __slots__ = ("arity", "decode", "function", "in_thread", "is_async", "is_for_notifications", "name")
+    __slots__ = ("arity", "decode", "function", "in_thread", "invoke", "is_async", "is_for_notifications", "name")
 
     def __init__(self, name: str, function: Callable[..., Any], *, thread: bool, notifications: bool) -> None:
         arity, annotation, is_async = read_signature(function)
@@ -38,6 +39,16 @@ class Handler:
         self.in_thread = thread
         self.is_for_notifications = notifications
         self.decode: Callable[[Raw | None], object] = decoder_for(annotation)
+        self.invoke: Callable[[Raw | None, object], Any] = self._build_invoke()
+
+    def _build_invoke(self) -> Callable[[Raw | None, object], Any]:
+        """Returns a function from raw params and context to what the handler returns, with nothing left to decide."""
+        function, decode = self.function, self.decode
+        if self.arity == 1:
+            return lambda params, context: function(decode(params))
+        if self.arity == 2:
+            return lambda params, context: function(decode(params), context)
+        return lambda params, context: function(*self.arguments(params, context))
 
     def arguments(self, params: Raw | None, context: object) -> tuple[object, ...]:
         """Returns what the function is called with.
@@ -116,31 +127,47 @@ class Registry:
 
 def read_signature(function: Callable[..., Any]) -> tuple[int, Any, bool]:
     """Returns how many arguments a handler takes, the annotation of its params, and whether it is `async def`."""
-    target: Any = function
-    bound = 0
-    if not hasattr(target, "__code__") and not hasattr(target, "__func__"):
-        target = getattr(type(target), "__call__", target)  # an object with a call method
-        bound = 1
-    if hasattr(target, "__func__"):
-        target, bound = target.__func__, 1
+    target, bound = underlying(function)
     code = getattr(target, "__code__", None)
     if code is None:
         raise TypeError(f"{describe(function)} is no Python function: wrap it in a `def`")
-    needed = code.co_argcount - bound
-    optional = len(target.__defaults__ or ())
+    if code.co_flags & YIELDS:
+        raise TypeError(f"{describe(function)} yields: a handler returns one result, and reports with `ctx.progress`")
+    taken = code.co_argcount - bound
+    may_take = range(3 + len(target.__defaults__ or ()))
     required_keywords = code.co_kwonlyargcount - len(target.__kwdefaults__ or {})
-    if needed > 2 + optional or required_keywords or code.co_flags & HAS_STAR_ARGUMENTS:
+    if taken not in may_take or required_keywords or code.co_flags & HAS_STAR_ARGUMENTS:
         raise TypeError(f"{describe(function)} must take `()`, `(params)` or `(params, ctx)`")
-    arity = min(needed, 2)
+    arity = min(taken, 2)
     annotation: Any = Any
     if arity:
-        name = code.co_varnames[bound]
-        annotation = target.__annotations__.get(name, Any)
+        annotation = target.__annotations__.get(code.co_varnames[bound], Any)
         if isinstance(annotation, str):
-            from typing import get_type_hints
-
-            annotation = get_type_hints(target).get(name, Any)
+            annotation = resolve(annotation, target, function)
     return arity, annotation, bool(code.co_flags & IS_ASYNC)
+
+
+def underlying(function: Any) -> tuple[Any, int]:
+    """Returns the function behind a method or an object with a call method, and how many arguments are bound."""
+    if hasattr(function, "__code__"):
+        return function, 0
+    if hasattr(function, "__func__"):
+        return function.__func__, int(hasattr(function, "__self__"))  # a static method binds nothing
+    return (function.__class__.__call__, 1) if callable(function) else (None, 0)
+
+
+def resolve(annotation: str, target: Any, function: Callable[..., Any]) -> Any:
+    """Returns the type that a postponed annotation names. The others of the function may name what only a type checker
+    has imported."""
+    from types import SimpleNamespace
+    from typing import get_type_hints
+
+    try:
+        alone: Any = SimpleNamespace(__annotations__={"params": annotation})
+        return get_type_hints(alone, target.__globals__, include_extras=True)["params"]
+    except NameError as error:
+        problem = f"the annotation `{annotation}` of {describe(function)} names nothing in its module: {error}"
+        raise TypeError(problem) from error
 
 
 def describe(function: Callable[..., Any]) -> str:

@@ -13,82 +13,48 @@ from becket.peer.transport import READ_SIZE, Describe, FdTransport, Receiver, wa
 __all__ = ["ChildTransport"]
 
 
-class ChildTransport:
+class ChildTransport(FdTransport):
     """The stdin and stdout of a child. Closing it ends the child, and nothing of its session remains."""
 
     def __init__(self, child: Child, pipes: Pipes, limits: Limits) -> None:
+        super().__init__(pipes.stdout, pipes.stdin)
         self.child = child
-        self._pipe = FdTransport(pipes.stdout, pipes.stdin)
         self._stderr = pipes.stderr
         self._limits = limits
         self._reason: Describe | None = None
-        self._has_told = False
-        self._is_closing = False
+        self._is_stopping = False
         self._exit_waiter: Waiter | None = None
 
-    @property
-    def queued(self) -> int:
-        """Bytes that the child has not taken yet."""
-        return self._pipe.queued
-
     def start(self, loop: Loop, receiver: Receiver) -> None:
-        self._loop = loop
-        self._receiver = receiver
-        self.data_received = receiver.data_received
-        self.room_made = receiver.room_made
-        self.write = self._pipe.write
-        self.pause = self._pipe.pause
-        self.resume = self._pipe.resume
-        self._pipe.start(loop, self)
+        super().start(loop, receiver)
         loop.add_reader(self._stderr, self._read_stderr)
         loop.add_reader(self.child.pidfd, self._note_exit)
 
-    # Bound to the pipe's own in `start`: a message passes through no function of this class.
-    def data_received(self, data: bytes) -> None: ...
-
-    def room_made(self) -> None: ...
-
-    def write(self, data: bytes) -> None: ...
-
-    def pause(self) -> None: ...
-
-    def resume(self) -> None: ...
-
-    def close_writing(self) -> None:
-        self._pipe.close_writing()
-
     # -- what is noticed
 
-    def transport_ended(self, describe: Describe) -> None:
+    def _tell(self, describe: Describe) -> None:
         """A pipe has ended. A process that ends closes its pipes first: its exit gets a moment to tell more."""
         self._reason = self._reason or describe
         if self.child.has_exited:
-            self._tell()
+            self._tell_all()
         else:
-            self._loop.call_later(self._limits.drain_grace, self._tell)
-
-    def transport_gone(self) -> None:
-        """The pipes are closed; the process is looked after in `_stop`."""
+            self._loop.call_later(self._limits.drain_grace, self._tell_all)
 
     def _note_exit(self) -> None:
         self._loop.remove_reader(self.child.pidfd)
         self.child.note_exit()
-        self._pipe.drain()
+        if not self._is_stopping:
+            self.drain()
         self._drain_stderr()
         wake(self._exit_waiter)
-        if self._pipe.has_ended:
-            self._tell()
+        if self.has_ended:
+            self._tell_all()
         else:  # a grandchild holds the pipe: it gets a moment and no more
-            self._loop.call_later(self._limits.drain_grace, self._tell)
+            self._loop.call_later(self._limits.drain_grace, self._tell_all)
 
-    def _tell(self) -> None:
-        if self._has_told or self._is_closing:
-            return
-        self._has_told = True
-        if self.child.has_exited:
-            self._receiver.transport_ended(self.child.crash)
-        else:
-            self._receiver.transport_ended(self._reason or ended_without_reason)
+    def _tell_all(self) -> None:
+        if not self._is_stopping:
+            super()._tell(self.child.crash if self.child.has_exited else self._reason or ended_without_reason)
 
     def _read_stderr(self) -> bool:
         """Takes one chunk of stderr and returns whether there may be more."""
@@ -125,17 +91,16 @@ class ChildTransport:
     # -- the end
 
     def close(self) -> None:
-        if not self._is_closing:
-            self._is_closing = True
+        if not self._is_stopping:
+            self._is_stopping = True
             self._loop.spawn(self._stop())
 
     async def _stop(self) -> None:
         """Closes stdin, then asks, then kills; every wait is bounded."""
         child, limits = self.child, self._limits
         try:
-            self.data_received = discard  # it may still be writing, and must be able to
-            self._pipe.resume()
-            self._pipe.close_now()
+            self.discard_input()  # it may still be writing, and must be able to
+            self.close_now()
             if not await self._exits_within(limits.stdin_grace):
                 child.terminate()
                 if not await self._exits_within(limits.term_grace):
@@ -167,12 +132,7 @@ class ChildTransport:
         if self._stderr >= 0:
             child.log.end(self._loop.time())
             self._close_stderr()
-        self._pipe.close()
-        self._receiver.transport_gone()
-
-
-def discard(data: bytes) -> None:
-    """Takes what nobody wants any more."""
+        super().close()
 
 
 def ended_without_reason(detail: str) -> ConnectionLost:

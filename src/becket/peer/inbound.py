@@ -85,24 +85,24 @@ class Inbound:
             if link.transport.queued > link.limits.send_queue:
                 raise Busy("bytes that you have not read", link.limits.send_queue)
             context = self._context(self, request.method, request) if handler.arity == 2 else None
-            arguments = handler.arguments(request.params, context)
-            if not handler.is_async and not handler.in_thread:
-                result = (
-                    handler.function(*arguments) if not self._nests else self._run_nesting(request, handler, arguments)
-                )
-                frame = link.connection.answer(request, encode_json(result))
-            else:
+            if handler.is_async or handler.in_thread:
+                arguments = handler.arguments(request.params, context)
                 runner = request.runner = Runner(is_thread=handler.in_thread)
                 runner.running = link.loop.spawn(self._serve(request, runner, handler, arguments))
                 return
+            if self._nests:
+                result = self._run_nesting(request, handler, context)
+            else:
+                result = handler.invoke(request.params, context)
+            frame = link.connection.answer(request, encode_json(result))
         except Exception as error:
             frame = link.connection.refuse(request, answer_to(error, request.method))
         link.send(frame)
 
-    def _run_nesting(self, request: InboundRequest, handler: Handler, arguments: tuple[Any, ...]) -> Any:
+    def _run_nesting(self, request: InboundRequest, handler: Handler, context: object) -> Any:
         before = CURRENT.set(Serving(request, self.link))
         try:
-            return handler.function(*arguments)
+            return handler.invoke(request.params, context)
         finally:
             CURRENT.reset(before)
 

@@ -102,7 +102,8 @@ class Link:
             finally:
                 self._is_corked = False
                 self._wrote_alone = False
-        self.send(connection.take_answers())
+        if connection.has_answers:
+            self.send(connection.take_answers())
         if self._buffer:
             self.flush()
         if connection.violation is not None:
@@ -117,11 +118,10 @@ class Link:
         rest = self._rest = iter(events)
         left = CHECK_EVERY
         for event in rest:
-            kind = type(event)
-            if kind is Notification:
-                taker.take_notification(event)  # type: ignore[arg-type]
-            elif kind is InboundRequest:
-                taker.take_request(event)  # type: ignore[arg-type]
+            if isinstance(event, Notification):
+                taker.take_notification(event)
+            elif isinstance(event, InboundRequest):
+                taker.take_request(event)
             elif isinstance(event, Call):
                 waiter = event.waiter
                 if not waiter.done():
@@ -131,7 +131,7 @@ class Link:
             elif isinstance(event, CancelAsked):
                 taker.take_cancel(event.request)
             else:
-                self._log_oddity(event)  # type: ignore[arg-type]
+                self._log_oddity(event)
             left -= 1
             if not left:
                 if self.loop.time() > until:

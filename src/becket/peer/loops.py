@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine, Generator
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -110,7 +111,9 @@ class AsyncioLoop:
         self._cancelled = asyncio.CancelledError
         self._shield = asyncio.shield
         self._tasks: set[asyncio.Task[None]] = set()
-        self.time = loop.time
+        # The loop's own clock, read without the loop; a program's own loop may have another one.
+        has_usual_clock = type(loop).time is asyncio.BaseEventLoop.time
+        self.time: Callable[[], float] = monotonic if has_usual_clock else loop.time
         self.call_soon = loop.call_soon
         self.call_later = loop.call_later
         self.add_reader = loop.add_reader

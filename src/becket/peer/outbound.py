@@ -69,7 +69,7 @@ class Outbound:
             call.deadline = min(call.deadline, current.request.deadline)
         if link.features:
             encoded = self._add_meta(encoded, call, current, None)
-        if len(connection.calls) >= link.limits.outbound_calls or link.queued:
+        if len(connection.calls) >= link.limits.outbound_calls or link.transport.queued:
             await self._wait_for_room(call, 0 if encoded is None else len(encoded))
         link.send(connection.open_call(call, encoded))
         if call.deadline < link.wakes_at:

@@ -96,6 +96,7 @@ class FdTransport:
         self.queued = 0
         self.has_ended = False
         self._has_told = False
+        self._discards = False
         self._read_fd = read_fd
         self._write_fd = write_fd
         self._owner = owner  # a socket object closes its one descriptor itself
@@ -120,7 +121,7 @@ class FdTransport:
     # -- reading
 
     def resume(self) -> None:
-        if self._is_reading or self._is_closed:
+        if self._is_reading or self._is_closed or self.has_ended:
             return
         self._is_reading = True
         if self._read_polls:
@@ -143,16 +144,25 @@ class FdTransport:
             self._end(failure(error))
             return
         if data:
-            self._receiver.data_received(data)
+            if not self._discards:
+                self._receiver.data_received(data)
         else:
             self._end(closed_remotely)
 
     def _end(self, describe: Describe) -> None:
         self.pause()
         self.has_ended = True
+        self._tell(describe)
+
+    def _tell(self, describe: Describe) -> None:
         if not self._has_told and not self._is_closed:
             self._has_told = True
             self._receiver.transport_ended(describe)
+
+    def discard_input(self) -> None:
+        """Reads on and drops what comes: the other side shall not wait for a reader that has left."""
+        self._discards = True
+        self.resume()
 
     def _read_unpolled(self) -> None:
         # A file is always ready; one read a turn leaves the loop to the others.
@@ -223,9 +233,7 @@ class FdTransport:
     def _fail_writing(self, error: OSError) -> None:
         self._drop_queue()
         self._close_write_end()
-        if not self._has_told and not self._is_closed:
-            self._has_told = True
-            self._receiver.transport_ended(failure(error))
+        self._tell(failure(error))
 
     def _drop_queue(self) -> None:
         if self._queue:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -63,6 +63,7 @@ NOTIFICATION_BYTES = len('{"jsonrpc":"2.0","method":""}')
 REQUEST_BYTES = len('{"jsonrpc":"2.0","id":,"method":""}')
 SUCCESS_BYTES = len('{"jsonrpc":"2.0","id":,"result":}')
 PARAMS_BYTES = len(',"params":')
+NULL_BYTES = len(NULL_ID)
 
 METHODS_KEPT = 1_024  # encoded method names; a program that sends more kinds than this encodes them anew
 
@@ -87,11 +88,29 @@ def encode_json(value: object) -> bytes:
     try:
         text = encode_any(value)
         # msgspec writes NaN and infinities as null, which would change the value in silence.
-        if b"null" in text:
+        kind = type(value)
+        if kind not in FINITE and (kind in WATCHED or not learn_finite(kind)) and b"null" in text:
             check_finite(msgspec.to_builtins(value))
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise LocalProtocolError(f"no JSON for this {type(value).__name__}: {error}") from error
     return text
+
+
+# Types whose values cannot hold a number without JSON, and those that could.
+FINITE: set[object] = {str, int, bool, type(None)}
+WATCHED: set[object] = {dict, list, tuple, float}
+
+
+def learn_finite(kind: type) -> bool:
+    """Files a type by its fields and returns whether its values need no second look."""
+    is_harmless = issubclass(kind, Struct) and all(is_finite(hint) for hint in get_type_hints(kind).values())
+    (FINITE if is_harmless else WATCHED).add(kind)
+    return is_harmless
+
+
+def is_finite(hint: Any) -> bool:
+    arguments = get_args(hint)
+    return all(is_finite(argument) for argument in arguments) if arguments else hint in FINITE
 
 
 def check_finite(value: object) -> None:
@@ -115,45 +134,61 @@ class JsonCodec:
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
         self._methods: dict[str, bytes] = {}
-        # A level takes two bytes and a node at least two: smaller frames cannot reach the limit.
+        # A level takes two bytes and a node at least two: smaller values cannot reach the limit.
         self._deep = 2 * limits.depth
         self._dense = 2 * limits.nodes
+        self._name_bytes = min(limits.method_bytes, limits.id_bytes) + REQUEST_BYTES
 
     # -- in
 
     def decode(self, frame: Frame) -> Message:
         """Returns the message in `frame`. Whatever the bytes are: what is no message comes back as `Invalid`."""
-        size = len(frame)
-        if size > self._deep and (problem := find_excess(frame, self._deep, self._dense, self.limits)):
-            return refuse_unread(frame, problem)
         try:
             envelope = decode_envelope(frame)
         except (*UNDECODABLE, msgspec.ValidationError):
             return self._decode_carefully(frame)
+        size = len(frame)
+        id = envelope.id
         method = envelope.method
         if envelope.jsonrpc == VERSION and envelope.error is UNSET:
-            id = envelope.id
-            params = envelope.params
             if method is UNSET:
                 result = envelope.result
-                if id is not UNSET and result is not UNSET and params is UNSET:
-                    if size == len(id) + len(result) + SUCCESS_BYTES:
+                if result is not UNSET and id is not UNSET:
+                    inner = len(result)
+                    if inner > self._deep and (excess := self._find_excess(frame)):
+                        return refuse_unread(envelope, excess)
+                    if size == len(id) + inner + SUCCESS_BYTES:
                         return Success(bytes(id), result)
-            elif envelope.result is UNSET:
+            elif envelope.result is UNSET and method:
+                params = envelope.params
                 if params is UNSET:
-                    rest, raw = size, None
+                    raw = None
+                    rest = size
                 else:
-                    rest, raw = size - len(params) - PARAMS_BYTES, params
-                if id is UNSET:
-                    if rest == len(method) + NOTIFICATION_BYTES and method and rest <= self.limits.method_bytes:
-                        return Notification(method, without_null(raw))
-                elif rest == len(method) + len(id) + REQUEST_BYTES and method and rest <= self.limits.method_bytes:
-                    text = bytes(id)
-                    if text.isdigit() and len(text) <= self.limits.id_bytes:
-                        return Request(text, method, without_null(raw))
+                    raw = params
+                    inner = len(params)
+                    rest = size - inner - PARAMS_BYTES
+                    if inner > self._deep:
+                        if excess := self._find_excess(frame):
+                            return refuse_unread(envelope, excess)
+                    elif inner == NULL_BYTES and bytes(params) == NULL_ID:
+                        raw = None
+                if rest <= self._name_bytes:
+                    if id is UNSET:
+                        if rest == len(method) + NOTIFICATION_BYTES:
+                            return Notification(method, raw)
+                    elif rest == len(method) + len(id) + REQUEST_BYTES:
+                        text = bytes(id)
+                        if text.isdigit():
+                            return Request(text, method, raw)
         return self._decode_carefully(frame)
 
     def _decode_carefully(self, frame: Frame) -> Message:
+        if len(frame) > self._deep and (excess := self._find_excess(frame)):
+            try:
+                return refuse_unread(decode_envelope(frame), excess)
+            except (*UNDECODABLE, msgspec.ValidationError):
+                return Invalid(NULL_ID, Meaning.TOO_LARGE, excess)
         try:
             members = decode_members(frame)
         except msgspec.ValidationError:
@@ -235,6 +270,14 @@ class JsonCodec:
                 members.append(Invalid(NULL_ID, Meaning.INVALID_REQUEST, "no object in a batch"))
         return Batch(members)
 
+    def _find_excess(self, frame: Frame) -> str | None:
+        # Counted with what stands in strings: most frames are below the limits even so.
+        opened = frame.count(b"{")
+        if OPENING_BRACKET in frame:
+            opened += frame.count(b"[")
+        is_dense = len(frame) > self._dense and opened + frame.count(b",") > self.limits.nodes
+        return find_excess(frame, self.limits) if is_dense or opened > self.limits.depth else None
+
     # -- out
 
     def encode_value(self, value: object) -> bytes:
@@ -314,12 +357,8 @@ def without_null(raw: Raw | None) -> Raw | None:
     return None if raw is not None and len(raw) == 4 and bytes(raw) == b"null" else raw
 
 
-def refuse_unread(frame: Frame, problem: str) -> Malformed | Invalid:
-    """Returns the refusal of a frame that is too much to parse, under its id where one can be read all the same."""
-    try:
-        envelope = decode_envelope(frame)
-    except (*UNDECODABLE, msgspec.ValidationError):
-        return Invalid(NULL_ID, Meaning.TOO_LARGE, problem)
+def refuse_unread(envelope: Envelope, problem: str) -> Malformed | Invalid:
+    """Returns the refusal of a message that is too much to parse, under its id where that can be read."""
     id = None if envelope.id is UNSET else readable_id(envelope.id, DEFAULT_LIMITS)
     if id is not None and envelope.method is UNSET:
         return Malformed(id, problem)
@@ -359,13 +398,9 @@ def skip_space(frame: bytes, position: int) -> int:
     return match.end() if match else position
 
 
-def find_excess(frame: Frame, deep: int, dense: int, limits: Limits) -> str | None:
-    """Returns what is too much in `frame`, None where nothing is. Runs at the speed of C whatever the bytes are."""
-    opened = frame.count(b"[") + frame.count(b"{")
-    is_dense = len(frame) > dense and opened + frame.count(b",") > limits.nodes
-    if opened <= limits.depth and not is_dense:
-        return None
-    # The counts include what stands in strings. Without escapes, every second piece between quotes is outside of them.
+def find_excess(frame: Frame, limits: Limits) -> str | None:
+    """Returns what is too much in a frame, None where nothing is. Runs at the speed of C whatever the bytes are."""
+    # Without escapes, every second piece between quotes is outside of strings.
     plain = bytes(frame).replace(b"\\\\", b"").replace(b'\\"', b"")
     if plain.count(b'"') // 2 > 2 * limits.nodes:
         return f"more than {limits.nodes} values"
@@ -380,4 +415,5 @@ def find_excess(frame: Frame, deep: int, dense: int, limits: Limits) -> str | No
     return f"nested deeper than {limits.depth}" if brackets else None
 
 
+OPENING_BRACKET = ord("[")
 NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")

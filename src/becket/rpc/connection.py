@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from enum import Enum
 from math import inf
-from typing import Protocol, assert_never
+from typing import Any, Protocol, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
@@ -79,37 +79,31 @@ class Settles(Protocol):
     def set_result(self, result: None, /) -> None: ...
 
 
-class Call:
+class Call(Struct, eq=False):
     """A call of ours. It comes out of `receive` once, as the event of its own answer: `reply` or `error` is set then."""
 
-    __slots__ = ("deadline", "error", "id", "method", "reply", "timeout", "waiter")
-
-    def __init__(self, method: str, waiter: Settles, *, deadline: float = inf, timeout: float = inf) -> None:
-        self.method = method
-        self.waiter = waiter
-        self.deadline = deadline
-        self.timeout = timeout
-        self.id = b""
-        self.reply: Raw | None = None
-        self.error: BecketError | None = None
+    method: str
+    waiter: Settles
+    deadline: float = inf
+    timeout: float = inf
+    id: bytes = b""
+    reply: Raw | None = None
+    error: BecketError | None = None
 
 
-class InboundRequest:
+class InboundRequest(Struct, eq=False):
     """A request of theirs. It is open until it was answered, or until its link has ended."""
 
-    __slots__ = ("batch", "credit", "deadline", "depth", "id", "is_cancelled", "key", "method", "params", "runner")
-
-    def __init__(self, id: bytes, key: bytes, method: str, params: Raw | None, batch: BatchReply | None) -> None:
-        self.id = id
-        self.key = key
-        self.method = method
-        self.params = params
-        self.batch = batch
-        self.deadline = inf
-        self.depth = 0
-        self.credit: int | None = None
-        self.is_cancelled = False
-        self.runner: object = None  # whatever its driver runs it with
+    id: bytes
+    key: bytes
+    method: str
+    params: Raw | None
+    batch: BatchReply | None = None
+    deadline: float = inf
+    depth: int = 0
+    credit: int | None = None
+    is_cancelled: bool = False
+    runner: Any = None  # whatever its driver runs it with
 
 
 class CancelAsked(Struct, frozen=True):
@@ -161,7 +155,9 @@ class Connection:
         self._ping = ping
         self._bad_json_is_fatal = bad_json_is_fatal
         self._last_id = 0
+        self._ids_return = False  # the numbers have begun anew, and some may still be in use
         self._nulls = 0
+        self.has_answers = False
         self._answers: list[bytes] = []
         self._forgotten: dict[bytes, None] = {}
         self._batches: list[set[bytes]] = []
@@ -248,7 +244,15 @@ class Connection:
 
     def answer(self, request: InboundRequest, result: bytes) -> bytes:
         """Closes the request with this result; returns what is to be sent now, b"" if nothing is."""
-        return self._close(request, self.codec.encode_success(request.id, result))
+        body = self.codec.encode_success(request.id, result)
+        if request.batch is not None:
+            return self._close(request, body)
+        if self.requests.pop(request.key, None) is None:
+            return b""
+        try:
+            return self.framing.encode(body)
+        except LocalProtocolError:
+            return self.framing.encode(self._error_body(request.id, self._too_large(len(body))))
 
     def refuse(self, request: InboundRequest, error: RpcError) -> bytes:
         """Closes the request with this error; returns what is to be sent now, b"" if nothing is."""
@@ -321,6 +325,8 @@ class Connection:
                 else:
                     call.reply = message.result
                     events.append(call)
+            elif type(message) is Request:
+                self._take_request(message, None, events)
             else:
                 self._take(message, None, events, now)
         if self.framing.error is not None and self.violation is None:
@@ -333,10 +339,9 @@ class Connection:
 
     def take_answers(self) -> bytes:
         """Returns the bytes that the link itself has to say about what it received: refusals and pings."""
-        if not self._answers:
-            return b""
         answers = b"".join(self._answers)
         self._answers.clear()
+        self.has_answers = False
         return answers
 
     def close(self, lost: ConnectionLost) -> list[Call]:
@@ -396,6 +401,7 @@ class Connection:
                     self._take(member, together, events, now)
                 together.missing -= 1
                 if not together.missing and (frame := self._frame_batch(together)):
+                    self.has_answers = True
                     self._answers.append(frame)
             case _:
                 assert_never(message)
@@ -405,7 +411,7 @@ class Connection:
         if message.method == self._ping:
             self._say(id, self.codec.encode_success(id, b"null"), batch)
             return
-        key = key_of(id)
+        key = id if id.isdigit() else key_of(id)
         if key == NULL_ID:  # null names nothing, so two of them are no duplicate
             self._nulls += 1
             key = b"null %d" % self._nulls
@@ -421,8 +427,7 @@ class Connection:
         else:
             if batch is not None:
                 batch.missing += 1
-            request = InboundRequest(id, key, message.method, message.params, batch)
-            self.requests[key] = request
+            request = self.requests[key] = InboundRequest(id, key, message.method, message.params, batch)
             events.append(request)
 
     def _take_cancel(self, message: Notification, events: list[Event]) -> None:
@@ -490,14 +495,18 @@ class Connection:
         if batch is not None:
             batch.bodies.append((id, body))
         else:
+            self.has_answers = True
             self._answers.append(self._frame_answer(id, body))
 
     def _next_id(self) -> bytes:
-        while True:
-            self._last_id = self._last_id % LARGEST_ID + 1
-            id = b"%d" % self._last_id
-            if id not in self.calls and id not in self._forgotten:
-                return id
+        self._last_id += 1
+        if self._last_id > LARGEST_ID:
+            self._last_id = 1
+            self._ids_return = True
+        id = b"%d" % self._last_id
+        if self._ids_return and (id in self.calls or id in self._forgotten):
+            return self._next_id()
+        return id
 
 
 def reason_of(violation: RemoteProtocolError) -> ConnectionLost:
