@@ -52,13 +52,18 @@ class Peer:
         limits: Limits = DEFAULT_LIMITS,
         name: str = "peer",
     ) -> None:
-        spoken = find_dialect(dialect)
-        self.name = name
-        self.methods: Registry = Registry() if methods is None else Registry().including(methods)
-        self._link = Link(loop, transport, spoken, spoken.connection(limits, framing), name=name)
-        self._outbound = Outbound(self._link)
-        self._link.taker = Inbound(self._link, self.methods, self)
-        self._link.start()
+        try:
+            spoken = find_dialect(dialect)
+            self.name = name
+            self.methods: Registry = Registry() if methods is None else Registry().including(methods)
+            self._link = Link(loop, transport, spoken, spoken.connection(limits, framing), name=name)
+            self._outbound = Outbound(self._link)
+            self._link.taker = Inbound(self._link, self.methods, self)
+            self._link.start()
+        except BaseException:  # a dialect that does not exist, a framing that cannot be made
+            transport.close()
+            loop.end()
+            raise
 
     # -- opening
 
@@ -85,6 +90,8 @@ class Peer:
         Raises:
             StartFailed: when entered or awaited, if the program cannot be started.
         """
+        if isinstance(command, str | bytes):
+            raise TypeError("the command is a list of a program and its arguments, never a line for a shell")
         words = [os.fspath(word) for word in command]
         label = name or os.path.basename(words[0] if words else "")
 
@@ -125,8 +132,9 @@ class Peer:
         async def connect() -> Peer:
             from becket.peer.stdio import take_stdio
 
+            transport = take_stdio()
             loop = await current_loop()
-            return cls(loop, take_stdio(), dialect=dialect, framing=framing, methods=methods, limits=limits, name=name)
+            return cls(loop, transport, dialect=dialect, framing=framing, methods=methods, limits=limits, name=name)
 
         return Connecting(connect)
 

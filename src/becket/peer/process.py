@@ -10,12 +10,12 @@ from __future__ import annotations
 import atexit
 import errno
 import os
+import select
 import shutil
-import signal
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from signal import SIGKILL, SIGTERM, Signals, pidfd_send_signal
 
 from becket.errors import NotSupported, PeerCrashed, StartFailed
 from becket.limits import DEFAULT_LIMITS, Limits
@@ -27,8 +27,11 @@ INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL", "TERM")
 INHERITED_PREFIX = "LC_"
 BLOCKING_GRACE = 1.0  # a killed process is gone in milliseconds, unless the kernel holds it
 FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
+SIGNAL_PROCESS_GROUP = 4  # of pidfd_send_signal(2), since Linux 6.9: the group is named by the pidfd, not by a number
+KILL_ROUNDS = 16  # of looking for members of a session that fork while they are being killed
 
 live_children: set[Child] = set()  # so that none outlives a host that ends without closing its peers
+abandoned: list[subprocess.Popen[bytes]] = []  # killed, but still in the kernel's hands when their peers had to go on
 
 
 def build_environment(own: Mapping[str, str] | None, *, inherit: bool) -> dict[str, str]:
@@ -85,14 +88,14 @@ class Pipes:
 class Child:
     """One started process. It never waits: whoever watches `pidfd` calls `note_exit`, then `bury`."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], command: Sequence[str], log: StderrLog) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], pidfd: int, command: Sequence[str], log: StderrLog) -> None:
         self.pid = popen.pid
         self.command = tuple(command)
         self.log = log
         self.exit_code: int | None = None
         self.has_exited = False
         self.is_abandoned = False
-        self.pidfd = os.pidfd_open(popen.pid) if hasattr(os, "pidfd_open") else -1
+        self.pidfd = pidfd
         self._popen = popen
         self.owner = os.getpid()
         self._is_buried = False
@@ -104,7 +107,7 @@ class Child:
         if self.exit_code is None or self.exit_code >= 0:
             return None
         try:
-            return signal.Signals(-self.exit_code).name
+            return Signals(-self.exit_code).name
         except ValueError:
             return f"signal {-self.exit_code}"
 
@@ -113,68 +116,88 @@ class Child:
         """The last that it wrote to its stderr, made harmless."""
         return self.log.tail()
 
-    def note_exit(self) -> None:
-        """Reads how it ended and leaves it unreaped, so that its group can still be named."""
-        if self.has_exited:
-            return
-        self.has_exited = True
-        try:
-            status = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        except ChildProcessError:
-            return  # something else in this program reaped it: that it ended is all that is known
-        if status is not None:
-            ended_itself = status.si_code == os.CLD_EXITED
-            self.exit_code = status.si_status if ended_itself else -status.si_status
+    def note_exit(self) -> bool:
+        """Returns whether it has ended, and reads how; it stays unreaped, so that its session can still be named."""
+        if not self.has_exited:
+            try:
+                status = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+            except ChildProcessError:
+                self.has_exited = True  # something else in this program reaped it: that it ended is all that is known
+            else:
+                if status is not None:
+                    self.has_exited = True
+                    ended_itself = status.si_code == os.CLD_EXITED
+                    self.exit_code = status.si_status if ended_itself else -status.si_status
+        return self.has_exited
 
     def terminate(self) -> None:
         """Asks it and all of its group to end."""
-        self._signal_group(signal.SIGTERM)
+        self._signal_group(SIGTERM)
 
     def kill(self) -> None:
         """Ends it and all that stayed in its session, at once."""
-        self._signal_group(signal.SIGKILL)
-        for pid in session_members(self.pid):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        self._signal_group(SIGKILL)
+        seen: set[int] = set()
+        for _ in range(KILL_ROUNDS):
+            members = set(session_members(self.pid)) - seen if self._is_unreaped() else set[int]()
+            if not members:
+                return
+            seen |= members
+            for pid in members:
+                kill_member(pid, self.pid)
 
     def kill_now(self) -> None:
         """Kills it and waits a moment, blocking: for the end of a loop that cannot wait any more."""
         self.kill()
-        try:
-            self._popen.wait(BLOCKING_GRACE)
-        except subprocess.TimeoutExpired:
-            return
-        self.has_exited = True
-        self.exit_code = self._popen.returncode
+        if not self.note_exit():
+            ended = select.poll()
+            ended.register(self.pidfd, select.POLLIN)
+            ended.poll(BLOCKING_GRACE * 1000)
+            self.note_exit()
 
     def bury(self) -> None:
         """Ends what it left behind and reaps it. May be called twice."""
         if self._is_buried:
             return
+        self.kill()
         self._is_buried = True
         live_children.discard(self)
-        self.kill()
         if self.has_exited:
             self._popen.wait()
         else:
             self.is_abandoned = True
-            self._popen.returncode = -signal.SIGKILL  # still in the kernel's hands: nobody may wait for it
-        if self.pidfd >= 0:
-            os.close(self.pidfd)
+            abandoned.append(self._popen)  # reaped when the next child is started, if it has ended by then
+        os.close(self.pidfd)
 
     def crash(self, detail: str = "") -> PeerCrashed:
         """Returns what its callers learn about its end."""
         return PeerCrashed(exit_code=self.exit_code, signal=self.signal, stderr_tail=self.stderr_tail, detail=detail)
 
-    def _signal_group(self, number: signal.Signals) -> None:
-        # Never after it was reaped: until then the pid is its own, and with it the group.
-        if self._popen.returncode is None:
-            try:
-                os.killpg(self.pid, number)
-            except (ProcessLookupError, PermissionError):
-                pass
+    def _signal_group(self, number: Signals) -> None:
+        if self._is_buried:
+            return  # its pid may be somebody else's by now
+        try:
+            pidfd_send_signal(self.pidfd, number, None, SIGNAL_PROCESS_GROUP)
+        except (ProcessLookupError, PermissionError):
+            pass
+        except OSError:  # an older kernel: until it is reaped the pid is its own, and with it the group
+            if self._is_unreaped():
+                try:
+                    os.killpg(self.pid, number)
+                except (ProcessLookupError, PermissionError):
+                    pass
+
+    def _is_unreaped(self) -> bool:
+        """Returns whether its pid is still its own: false too when something else in this program has reaped it."""
+        if self._is_buried:
+            return False
+        try:
+            pidfd_send_signal(self.pidfd, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
 
 
 def session_members(leader: int) -> list[int]:
@@ -194,6 +217,21 @@ def session_members(leader: int) -> list[int]:
     return members
 
 
+def kill_member(pid: int, session: int) -> None:
+    """Kills a process if it is still in this session; its pid may have become another's since it was read."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except OSError:
+        return  # it has ended; or this process has no descriptors left, and the next round finds it again
+    try:
+        if os.getsid(pid) == session:
+            pidfd_send_signal(pidfd, SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+    finally:
+        os.close(pidfd)
+
+
 def open_child(
     command: Sequence[str],
     *,
@@ -209,17 +247,21 @@ def open_child(
         StartFailed: the program is missing or cannot be executed, or this process has no descriptors left.
         NotSupported: this platform has no such processes.
     """
-    if sys.platform == "win32":
-        raise NotSupported("starting a child process", "Windows has no sessions and no pidfd")
+    if not hasattr(os, "pidfd_open"):
+        raise NotSupported("starting a child process", "this system has no pidfd to watch it by")
     if isinstance(command, str) or not command:
         raise TypeError("the command is a list of a program and its arguments, never a line for a shell")
     environment = build_environment(env, inherit=inherit_env)
     executable = find_executable(command[0], environment, cwd)
+    abandoned[:] = [popen for popen in abandoned if popen.poll() is None]
     opened: list[int] = []
+    popen: subprocess.Popen[bytes] | None = None
     try:
         for _ in range(3):
-            opened.extend(os.pipe2(os.O_CLOEXEC))
+            opened.extend(os.pipe())
         child_in, stdin, stdout, child_out, stderr, child_err = opened
+        for fd in (stdin, stdout, stderr):
+            os.set_blocking(fd, False)
         popen = subprocess.Popen(
             [str(part) for part in command],
             executable=executable,
@@ -231,31 +273,34 @@ def open_child(
             start_new_session=True,
             close_fds=True,
         )
-    except OSError as error:
+        child = Child(popen, os.pidfd_open(popen.pid), command, StderrLog(on_stderr, limits))
+    except BaseException as error:
         for fd in opened:
             os.close(fd)
-        raise StartFailed(str(command[0]), explain(error, executable)) from error
+        if popen is not None:  # no descriptor was left for its pidfd
+            popen.kill()
+            popen.wait()
+        match error:
+            case OSError():
+                raise StartFailed(str(command[0]), explain(error, executable, cwd)) from error
+            case ValueError():  # a zero byte, a lone surrogate, a name with `=`
+                because = f"its arguments or environment cannot be handed over: {error}"
+                raise StartFailed(str(command[0]), because) from error
+            case _:
+                raise
     for fd in (child_in, child_out, child_err):
         os.close(fd)
-    for fd in (stdin, stdout, stderr):
-        os.set_blocking(fd, False)
-    try:
-        child = Child(popen, command, StderrLog(on_stderr, limits))
-    except OSError as error:  # no descriptor left for the pidfd
-        os.killpg(popen.pid, signal.SIGKILL)
-        popen.wait()
-        for fd in (stdin, stdout, stderr):
-            os.close(fd)
-        raise StartFailed(str(command[0]), explain(error, executable)) from error
     return child, Pipes(stdin, stdout, stderr)
 
 
-def explain(error: OSError, executable: str) -> str:
+def explain(error: OSError, executable: str, cwd: str | os.PathLike[str] | None) -> str:
+    if cwd is not None and error.filename == cwd:
+        return f"cannot start in {os.fspath(cwd)}: {error.strerror}"
     match error.errno:
         case errno.ENOEXEC:
             return f"no program of this system: {executable} (wrong architecture, or a script without `#!`)"
         case errno.ENOENT:
-            return f"{executable} names an interpreter or a folder that does not exist (its `#!` line, or cwd)"
+            return f"{executable} names an interpreter that does not exist (look at its `#!` line)"
         case errno.EACCES:
             return f"may not be executed: {executable}"
         case errno.EMFILE | errno.ENFILE:
