@@ -27,11 +27,12 @@ class JsonLines:
     def __init__(self, limits: Limits = DEFAULT_LIMITS, *, skip_stray: bool = False) -> None:
         self.error: BadFrame | None = None
         self.frames = 0
-        self._limits = limits
+        self._limit = limits.frame
         self._text = StrayText(limits) if skip_stray else None
         self._line = bytearray()  # an unfinished one
         self._oversize = 0  # bytes dropped of an unfinished line
         self._skipped = 0
+        self._most_skipped = limits.skipped_frames
 
     @property
     def stray(self) -> bytes:
@@ -73,17 +74,17 @@ class JsonLines:
 
     def encode(self, body: bytes) -> bytes:
         # The last byte alone tells most bodies from those that would not come out of the line as they went in.
-        if LF in body or len(body) > self._limits.frame or body[-1:] <= b" ":
+        if LF in body or len(body) > self._limit or body[-1:] <= b" ":
             self._check_body(body)
         return body + b"\n"
 
     def _is_plain(self, chunk: bytes) -> bool:
         """Returns True where every line of the chunk is a frame as it stands, or blank."""
-        return len(chunk) <= self._limits.frame and CR not in chunk and self._text is None and self.error is None
+        return len(chunk) <= self._limit and CR not in chunk and self._text is None and self.error is None
 
     def _check_body(self, body: bytes) -> None:
-        if len(body) > self._limits.frame:
-            raise LocalProtocolError(f"frame too large: {len(body)} bytes, the limit is {self._limits.frame}")
+        if len(body) > self._limit:
+            raise LocalProtocolError(f"frame too large: {len(body)} bytes, the limit is {self._limit}")
         if LF in body or body.endswith(b"\r"):
             raise LocalProtocolError("a line cannot carry a line end: send compact JSON")
         if not body or body.isspace():
@@ -94,12 +95,12 @@ class JsonLines:
         if self.error is not None:
             return
         size = self.pending + len(piece)
-        if size <= self._limits.frame + 1:  # one more: a CR at the end is not the body's
+        if size <= self._limit + 1:  # one more: a CR at the end is not the body's
             self._line += piece
             return
         self._line.clear()
         self._oversize = size
-        if self._skipped >= self._limits.skipped_frames:
+        if self._skipped >= self._most_skipped:
             self._refuse()
 
     def _end_line(self, found: list[Frame | Skipped]) -> None:
@@ -117,8 +118,11 @@ class JsonLines:
             return
         size = len(line)
         if line.endswith(b"\r"):
-            line = line[:-1]
-        if len(line) > self._limits.frame:
+            if isinstance(line, bytearray):  # perhaps large, and ours: no copy
+                line.pop()
+            else:
+                line = line[:-1]
+        if len(line) > self._limit:
             self._skip(size, found)
         elif not line or line.isspace():
             return
@@ -128,15 +132,15 @@ class JsonLines:
             self._drop(self._text, line, found)
 
     def _skip(self, size: int, found: list[Frame | Skipped]) -> None:
-        if self.error is not None or self._skipped >= self._limits.skipped_frames:
+        if self.error is not None or self._skipped >= self._most_skipped:
             self._refuse()
             return
         self._skipped += 1
-        found.append(Skipped(FrameTooLarge(size=size, limit=self._limits.frame, what="line")))
+        found.append(Skipped(FrameTooLarge(size=size, limit=self._limit, what="line")))
 
     def _refuse(self) -> None:
         # Without a size: nobody waits for the end of the line that ends the link.
-        self.error = FrameTooLarge(size=None, limit=self._limits.frame, what="line")
+        self.error = FrameTooLarge(size=None, limit=self._limit, what="line")
 
     def _drop(self, text: StrayText, line: bytes | bytearray, found: list[Frame | Skipped]) -> None:
         notice = text.drop(line)
