@@ -1,24 +1,30 @@
-"""Raw JSON into the type that a handler or a caller asked for; when that fails, every problem with its JSON pointer.
+"""Raw JSON into the type that a handler or a caller asked for.
 
-The decode itself is msgspec's, strict by nature, and the check at run time. Only when it fails is the value decoded
-again without a type, and walked beside the type to collect all that is wrong.
+The decode is msgspec's, strict by nature, and the check at run time. What is wrong with a value that does not fit is
+found by `problems`, which is imported only then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
-from becket.errors import InvalidParams, Problem
+from becket.errors import InvalidParams, Meaning, RpcError
 
-__all__ = ["decoder_for", "find_problems", "result_decoder"]
+__all__ = ["decode_json", "decoder_for", "result_decoder"]
+
+Decode = Callable[[Raw | bytes], Any]
 
 decode_json = msgspec.json.Decoder().decode
 UNDECODABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
-SCALARS = (str, int, float, bool, bytes, type(None))
+NO_PARAMS = b"{}"
+SHAPE = "params are an object or an array"
+
+
+# -- params
 
 
 def decoder_for(annotation: Any) -> Callable[[Raw | None], Any]:
@@ -29,20 +35,25 @@ def decoder_for(annotation: Any) -> Callable[[Raw | None], Any]:
     """
     if annotation is Any or annotation is object:
         return decode_plain
-    if annotation in SCALARS:
-        raise TypeError(f"params are an object or an array, never a {annotation.__name__}")
-    typed = msgspec.json.Decoder(annotation).decode
+    strict: Decode = msgspec.json.Decoder(annotation).decode
+    if not is_surely_container(annotation):
+        strict = containers_only(annotation, strict)
+    typed: Decode
+
+    def look_once(raw: Raw | bytes) -> Any:  # at the first call: an extension does not pay for it at start
+        nonlocal typed
+        typed = whole(strict) if holds_raw(annotation) else strict
+        return typed(raw)
+
+    typed = look_once
 
     def decode(raw: Raw | None) -> Any:
         try:
-            return typed(b"{}" if raw is None else raw)
+            return typed(NO_PARAMS if raw is None else raw)
         except UNDECODABLE as error:
             if raw is None:
-                try:
-                    return msgspec.convert(None, annotation)
-                except msgspec.ValidationError:
-                    raise InvalidParams(find_problems({}, annotation) or [("", "params are required")]) from error
-            raise InvalidParams(collect(raw, annotation, error)) from error
+                return decode_absent(annotation, error)
+            raise explain(raw, annotation, error) from error
 
     return decode
 
@@ -52,15 +63,48 @@ def decode_plain(raw: Raw | None) -> Any:
     if raw is None:
         return None
     try:
-        value = decode_json(raw)
+        value: Any = decode_json(raw)
     except UNDECODABLE as error:
-        raise InvalidParams([("", str(error))]) from error
-    if not isinstance(value, dict | list):
-        raise InvalidParams([("", "params are an object or an array")])
+        raise explain(raw, Any, error) from error
+    if not is_container(value):
+        raise InvalidParams([("", SHAPE)])
     return value
 
 
-RESULT_DECODERS: dict[Any, Callable[[Raw], Any]] = {Any: decode_json}
+def decode_absent(annotation: Any, error: Exception) -> Any:
+    """Returns None where the type allows it; absent params have been tried as an empty object already."""
+    from becket.typed.problems import find_problems
+
+    try:
+        return msgspec.convert(None, annotation)
+    except msgspec.ValidationError:
+        problems = find_problems({}, annotation)
+        if problems and all(pointer for pointer, _ in problems):
+            raise InvalidParams(problems) from error
+        raise InvalidParams([("", "params are required")]) from error
+
+
+def explain(raw: Raw, annotation: Any, error: Exception) -> RpcError:
+    """Returns the answer to params that could not be decoded."""
+    from becket.typed.problems import find_problems, problem_of
+
+    try:
+        value: Any = decode_json(raw)
+    except msgspec.ValidationError as beyond:  # a number that Python has no room for
+        return InvalidParams([problem_of(beyond)])
+    except UNDECODABLE as malformed:
+        # The envelope was read without looking into strings: text that is not UTF-8 shows only here.
+        return RpcError(Meaning.PARSE_ERROR, f"parse error: not JSON: {malformed}")
+    if not is_container(value):
+        return InvalidParams([("", SHAPE)])
+    return InvalidParams(find_problems(value, annotation) or [problem_of(error)])
+
+
+def is_container(value: Any) -> bool:
+    return isinstance(value, dict | list)
+
+
+# -- results and events
 
 
 def result_decoder(type: Any) -> Callable[[Raw], Any]:
@@ -68,112 +112,94 @@ def result_decoder(type: Any) -> Callable[[Raw], Any]:
     try:
         known = RESULT_DECODERS.get(type)
     except TypeError:  # an unhashable type expression
-        return msgspec.json.Decoder(type).decode
+        return checked_decoder(type)
     if known is None:
-        known = RESULT_DECODERS[type] = msgspec.json.Decoder(type).decode
+        known = RESULT_DECODERS[type] = checked_decoder(type)
     return known
 
 
-def collect(raw: Raw, annotation: Any, error: Exception) -> list[Problem]:
-    try:
-        value = decode_json(raw)
-    except UNDECODABLE as malformed:
-        return [("", str(malformed))]
-    return find_problems(value, annotation) or [("", str(error))]
+RESULT_DECODERS: dict[Any, Callable[[Raw], Any]] = {Any: decode_json}
 
 
-def find_problems(value: object, annotation: Any) -> list[Problem]:
-    """Returns all that is wrong with a JSON value for a type, each with its JSON pointer; empty when nothing is."""
-    problems: list[Problem] = []
-    walk(value, msgspec.inspect.type_info(annotation), annotation, "", problems)
-    return problems
+def checked_decoder(type: Any) -> Callable[[Raw], Any]:
+    strict = msgspec.json.Decoder(type).decode
+    return whole(strict) if holds_raw(type) else strict
 
 
-def walk(value: object, info: Any, annotation: Any, pointer: str, problems: list[Problem]) -> None:
+# -- what msgspec lets through
+
+
+def whole(strict: Decode) -> Decode:
+    """Returns a decoder that reads all of a value first: what stays raw may be sent on, and must be JSON then."""
+
+    def decode(raw: Raw | bytes) -> Any:
+        decode_json(raw)
+        return strict(raw)
+
+    return decode
+
+
+def containers_only(annotation: Any, strict: Decode) -> Decode:
+    """Returns a decoder that refuses scalars, which are no params even where the type has room for them."""
     inspect = msgspec.inspect
-    match info:
-        case inspect.StructType() | inspect.DataclassType() | inspect.TypedDictType() if isinstance(value, dict):
-            names = set[str]()
-            for field in info.fields:
-                names.add(field.encode_name)
-                inner = f"{pointer}/{escape(field.encode_name)}"
-                if field.encode_name in value:
-                    walk(value[field.encode_name], field.type, None, inner, problems)
-                elif field.required:
-                    problems.append((inner, "is missing"))
-            if getattr(info, "forbid_unknown_fields", False):
-                unknown = sorted(str(name) for name in value if name not in names)
-                problems.extend((f"{pointer}/{escape(name)}", "is unknown") for name in unknown)
-        case inspect.ListType() | inspect.SetType() | inspect.VarTupleType() if isinstance(value, list):
-            for index, element in enumerate(value):
-                walk(element, info.item_type, None, f"{pointer}/{index}", problems)
-        case inspect.DictType() if isinstance(value, dict):
-            for name, member in value.items():
-                walk(member, info.value_type, None, f"{pointer}/{escape(str(name))}", problems)
-        case _:
-            check(value, info, annotation, pointer, problems)
+    info = inspect.type_info(annotation)
+    for part in walk_types(info):
+        if isinstance(part, inspect.CustomType):
+            raise TypeError(f"JSON cannot become a `{name_of(part.cls)}`: use a Struct, a dataclass or a TypedDict")
+    while isinstance(info, inspect.Metadata):
+        info = info.type
+    members = info.types if isinstance(info, inspect.UnionType) else (info,)
+    if not any(isinstance(member, CONTAINERS) for member in members) and not isinstance(info, inspect.NoneType):
+        raise TypeError(f"{SHAPE}, never a `{name_of(annotation)}`")
+    if all(isinstance(member, CONTAINERS) and not isinstance(member, inspect.RawType) for member in members):
+        return strict
+
+    def decode(raw: Raw | bytes) -> Any:
+        if memoryview(raw)[0] not in STARTS:
+            raise msgspec.ValidationError(SHAPE)
+        return strict(raw)
+
+    return decode
 
 
-def check(value: object, info: Any, annotation: Any, pointer: str, problems: list[Problem]) -> None:
-    """Asks msgspec about one value that cannot be taken apart further."""
-    try:
-        msgspec.convert(value, annotation if annotation is not None else type_of(info))
-    except msgspec.ValidationError as error:
-        message, _, path = str(error).partition(" - at `$")
-        problems.append((pointer + pointer_of(path.rstrip("`")), message[:1].lower() + message[1:]))
+STARTS = b"{["
+CONTAINERS = (
+    msgspec.inspect.CollectionType,
+    msgspec.inspect.TupleType,
+    msgspec.inspect.DictType,
+    msgspec.inspect.TypedDictType,
+    msgspec.inspect.NamedTupleType,
+    msgspec.inspect.DataclassType,
+    msgspec.inspect.StructType,
+    msgspec.inspect.RawType,
+)
 
 
-def type_of(info: Any) -> Any:
-    """Returns a type expression for what msgspec.inspect says of a field."""
-    inspect = msgspec.inspect
-    match info:
-        case inspect.StructType() | inspect.DataclassType() | inspect.TypedDictType() | inspect.EnumType():
-            return info.cls
-        case inspect.UnionType():
-            members = [type_of(member) for member in info.types]
-            union = members[0]
-            for member in members[1:]:
-                union = union | member
-            return union
-        case inspect.LiteralType():
-            from typing import Literal
-
-            return Literal[tuple(info.values)]
-        case inspect.ListType():
-            return list[type_of(info.item_type)]
-        case inspect.SetType():
-            return set[type_of(info.item_type)]
-        case inspect.VarTupleType():
-            return tuple[type_of(info.item_type), ...]
-        case inspect.DictType():
-            return dict[type_of(info.key_type), type_of(info.value_type)]
-        case inspect.IntType() | inspect.FloatType() | inspect.StrType() if limits := constraints(info):
-            from typing import Annotated
-
-            return Annotated[PLAIN_TYPES[type(info).__name__], msgspec.Meta(**limits)]
-        case _:
-            return PLAIN_TYPES.get(type(info).__name__, Any)
+def name_of(annotation: Any) -> str:
+    return getattr(annotation, "__name__", None) or str(annotation)
 
 
-PLAIN_TYPES: dict[str, Any] = {
-    "NoneType": None,
-    "BoolType": bool,
-    "IntType": int,
-    "FloatType": float,
-    "StrType": str,
-    "BytesType": bytes,
-}
+def is_surely_container(annotation: Any) -> bool:
+    """Tells the usual types at a glance; looking into a type expression takes a hundred times as long."""
+    return isinstance(annotation, type) and (annotation in (dict, list) or issubclass(annotation, Struct))
 
 
-def constraints(info: Any) -> dict[str, Any]:
-    names = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length")
-    return {name: value for name in names if (value := getattr(info, name, None)) is not None}
+def holds_raw(annotation: Any) -> bool:
+    """Returns whether a value of this type can hold JSON that nobody has looked into."""
+    return any(isinstance(info, msgspec.inspect.RawType) for info in walk_types(msgspec.inspect.type_info(annotation)))
 
 
-def pointer_of(path: str) -> str:
-    """Returns the JSON pointer of a msgspec path such as `.a[0].b`."""
-    return "".join(f"/{escape(part)}" for part in path.replace("[", ".").replace("]", "").split(".") if part)
-
-
-def escape(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
+def walk_types(info: Any) -> Iterator[Any]:
+    """Yields a type and all that it is made of, each once: types may be recursive."""
+    seen: set[int] = set()
+    waiting = [info]
+    while waiting:
+        info = waiting.pop()
+        if id(info) in seen:
+            continue
+        seen.add(id(info))
+        yield info
+        for name in ("type", "types", "item_type", "item_types", "key_type", "value_type"):
+            part: Any = getattr(info, name, ())
+            waiting += part if isinstance(part, tuple) else [part]
+        waiting.extend(field.type for field in getattr(info, "fields", ()))

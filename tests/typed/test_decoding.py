@@ -1,0 +1,436 @@
+"""Raw JSON becomes the asked type or a list of all that is wrong with it, each problem with its pointer."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import uuid
+from collections.abc import Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+
+import attrs
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Meta, Raw, Struct
+
+from becket.errors import NUMBERS, InvalidParams, Meaning, Problem, RpcError
+from becket.typed.decoding import decoder_for, result_decoder
+from becket.typed.problems import MOST_PROBLEMS, find_problems
+
+
+class Point(Struct):
+    x: int
+    y: int = 0
+
+
+class Line(Struct):
+    points: list[Point]
+    label: str | None = None
+    width: Annotated[float, Meta(gt=0)] = 1.0
+
+
+class Closed(Struct, forbid_unknown_fields=True):
+    a: int = 0
+
+
+class Circle(Struct, tag="circle", forbid_unknown_fields=True):
+    radius: Annotated[int, Meta(ge=0)]
+
+
+class Square(Struct, tag="square"):
+    side: int
+    corners: list[Point] = []
+
+
+class Pair(Struct, array_like=True):
+    left: int
+    right: str = ""
+
+
+class Even(Struct):
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n % 2:
+            raise ValueError("n is odd")
+
+
+class Tree(Struct):
+    name: str
+    children: list[Tree] = []
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Settings(TypedDict, total=False):
+    path: str
+    depth: int
+
+
+class Spot(NamedTuple):
+    x: int
+    y: int
+
+
+@dataclasses.dataclass
+class Person:
+    name: str
+    age: int = 0
+
+
+@attrs.define
+class Note:
+    text: str
+    tags: list[str] = attrs.field(factory=list)
+
+
+class Opaque:
+    """A class that JSON cannot become."""
+
+
+def decode(text: str | bytes, annotation: Any) -> Any:
+    return decoder_for(annotation)(Raw(text.encode() if isinstance(text, str) else text))
+
+
+def problems(text: str, annotation: Any) -> list[Problem]:
+    with pytest.raises(InvalidParams) as caught:
+        decode(text, annotation)
+    return list(caught.value.problems)
+
+
+# -- what fits
+
+
+@pytest.mark.parametrize(
+    ("text", "annotation", "value"),
+    [
+        ('{"x":1}', Point, Point(1)),
+        ('{"name":"a"}', Person, Person("a")),
+        ('{"text":"a","tags":["b"]}', Note, Note("a", ["b"])),
+        ('{"depth":1}', Settings, {"depth": 1}),
+        ("[1,2]", Spot, Spot(1, 2)),
+        ('[1,"a"]', Pair, Pair(1, "a")),
+        ('{"a":1}', dict[str, int], {"a": 1}),
+        ('{"1":"a"}', dict[int, str], {1: "a"}),
+        ("[1,2]", list[int], [1, 2]),
+        ("[1,2]", tuple[int, int], (1, 2)),
+        ("[1,1]", set[int], {1}),
+        ('{"type":"square","side":1}', Circle | Square, Square(1)),
+        ('{"x":1}', Point | None, Point(1)),
+        ('{"x":1}', Annotated[Point, Meta(description="where")], Point(1)),
+        ("{}", Any, {}),
+        ("[null]", Any, [None]),
+        ('{"a":[1.5,"b",true]}', object, {"a": [1.5, "b", True]}),
+    ],
+)
+def test_params_become_the_annotated_type(text: str, annotation: Any, value: object) -> None:
+    assert decode(text, annotation) == value
+
+
+def test_raw_params_stay_as_they_were_written() -> None:
+    assert bytes(decode('{"a": 1e2}', Raw)) == b'{"a": 1e2}'
+
+
+@pytest.mark.parametrize("annotation", [Raw, list[Raw], Struct.__class__("Sealed", (Struct,), {"__annotations__": {}})])
+def test_a_decoder_gives_the_same_twice(annotation: Any) -> None:
+    decoder = decoder_for(annotation)
+    text = Raw(b"[1]") if annotation == list[Raw] else Raw(b"{}")
+    assert repr(decoder(text))[:12] == repr(decoder(text))[:12]
+
+
+# -- absent params
+
+
+def test_absent_params_are_none_where_nothing_is_asked_for() -> None:
+    assert decoder_for(Any)(None) is None
+    assert decoder_for(None)(None) is None
+
+
+def test_absent_params_are_an_object_where_all_fields_have_defaults() -> None:
+    assert decoder_for(Closed)(None) == Closed()
+
+
+def test_absent_params_are_none_where_the_type_allows_it() -> None:
+    assert decoder_for(Point | None)(None) is None
+
+
+def test_absent_params_lack_each_required_field() -> None:
+    with pytest.raises(InvalidParams) as caught:
+        decoder_for(Point)(None)
+    assert caught.value.problems == (("/x", "is missing"),)
+
+
+@pytest.mark.parametrize("annotation", [list[int], Spot, Pair, Circle | Square])
+def test_absent_params_are_required_where_no_field_can_be_named(annotation: Any) -> None:
+    with pytest.raises(InvalidParams) as caught:
+        decoder_for(annotation)(None)
+    assert caught.value.problems == (("", "params are required"),)
+
+
+# -- what cannot be the type of params
+
+
+@pytest.mark.parametrize("annotation", [int, str, float, bool, bytes, int | None, Literal["a"], Colour, datetime])
+def test_a_scalar_is_never_the_type_of_params(annotation: Any) -> None:
+    with pytest.raises(TypeError, match="an object or an array"):
+        decoder_for(annotation)
+
+
+@pytest.mark.parametrize("annotation", [Opaque, list[Opaque], Opaque | None, complex])
+def test_a_class_that_json_cannot_become_is_refused_at_once(annotation: Any) -> None:
+    with pytest.raises(TypeError, match="JSON cannot become"):
+        decoder_for(annotation)
+
+
+@pytest.mark.parametrize("annotation", [5, "Point", Point | Closed, list[str] | tuple[int, int]])
+def test_a_type_that_msgspec_does_not_know_is_refused_at_once(annotation: Any) -> None:
+    with pytest.raises(TypeError):
+        decoder_for(annotation)
+
+
+@pytest.mark.parametrize("text", ["1", '"a"', "true", "null", "1.5"])
+@pytest.mark.parametrize("annotation", [Any, Raw, Point, int | Point | None, dict[str, Any], Literal["a"] | list[int]])
+def test_scalar_params_are_refused_whatever_the_type(text: str, annotation: Any) -> None:
+    assert [pointer for pointer, _ in problems(text, annotation)] == [""]
+
+
+# -- strictness
+
+
+@pytest.mark.parametrize(
+    ("text", "annotation"),
+    [
+        ('{"x":"5"}', Point),
+        ('{"x":1.0}', Point),
+        ('{"x":true}', Point),
+        ('{"x":null}', Point),
+        ('{"points":"abc"}', Line),
+        ('{"points":[],"label":5}', Line),
+        ('"abc"', list[str]),
+        ("[1]", list[str]),
+        ('["1"]', list[int]),
+        ("[0,1]", list[bool]),
+    ],
+)
+def test_nothing_is_coerced(text: str, annotation: Any) -> None:
+    assert len(problems(text, annotation)) == 1 or annotation == list[bool]
+
+
+# -- all problems, with pointers
+
+
+@pytest.mark.parametrize(
+    ("text", "annotation", "pointers"),
+    [
+        ('{"y":"a"}', Point, ["/x", "/y"]),
+        ('{"points":[{"x":1},{"x":"a"},{},7],"width":0}', Line, ["/points/1/x", "/points/2/x", "/points/3", "/width"]),
+        ('{"points":[{"x":null,"y":[]}],"label":1}', Line, ["/points/0/x", "/points/0/y", "/label"]),
+        ('{"a":"x","c":1,"b":2}', Closed, ["/a", "/b", "/c"]),
+        ('{"type":"circle","radius":-1,"extra":1}', Circle | Square, ["/radius", "/extra"]),
+        ('{"type":"circle","radius":1,"extra":1}', Circle, ["/extra"]),
+        ('{"type":"square","corners":[{"x":1},{}]}', Circle | Square, ["/side", "/corners/1/x"]),
+        ('{"type":"triangle"}', Circle | Square, ["/type"]),
+        ('{"radius":1}', Circle | Square, [""]),
+        ('{"type":"square","radius":1}', Circle, ["/type"]),
+        ('["a",1]', Pair, ["/0", "/1"]),
+        ("[]", Pair, [""]),
+        ("{}", Pair, [""]),
+        ('["a","b"]', Spot, ["/0", "/1"]),
+        ('["a",1]', tuple[int, int], ["/0"]),
+        ("[1]", tuple[int, int], [""]),
+        ("{}", tuple[int, int], [""]),
+        ('[1,"a",null,2]', tuple[int, ...], ["/1", "/2"]),
+        ('["a",1,"b"]', set[int], ["/0", "/2"]),
+        ('["a"]', frozenset[int], ["/0"]),
+        ('{"a":1,"b":"x","c":[]}', dict[str, int], ["/b", "/c"]),
+        ('{"1":"a","two":"b","3":3}', dict[int, str], ["/two", "/3"]),
+        ("[]", dict[str, int], [""]),
+        ('{"a":{"b":[1,"c"]}}', dict[str, dict[str, list[int]]], ["/a/b/1"]),
+        ('{"n":3}', Even, [""]),
+        ('[{"n":2},{"n":3},{"n":"x"}]', list[Even], ["/1", "/2/n"]),
+        ('{"name":"a","children":[{"name":"b","children":[{}]}]}', Tree, ["/children/0/children/0/name"]),
+        ('{"name":1,"age":"x"}', Person, ["/name", "/age"]),
+        ('{"tags":[1]}', Note, ["/text", "/tags/0"]),
+        ('{"path":1,"depth":"x"}', Settings, ["/depth", "/path"]),
+        ('{"a/b":1,"c~d":2}', dict[str, str], ["/a~1b", "/c~0d"]),
+        ('{"a.b[0]":"x"}', dict[str, int], ["/a.b[0]"]),
+        ('[[1],"a",{}]', list[list[int] | None], ["/1", "/2"]),
+        ('[{"x":1},{"x":"a"},[1]]', list[Point | str], ["/1/x", "/2"]),
+        ('[[1,"a"],{"x":"b"}]', list[Point | list[int]], ["/0/1", "/1/x"]),
+        ('[[1],{"type":"circle","radius":""}]', list[Circle | Square | list[int]], ["/1/radius"]),
+        ('[{"type":"x"},1]', list[Circle | Square | list[int]], ["/0/type", "/1"]),
+    ],
+)  # fmt: skip
+def test_every_problem_has_its_pointer(text: str, annotation: Any, pointers: list[str]) -> None:
+    assert [pointer for pointer, _ in problems(text, annotation)] == pointers
+
+
+@pytest.mark.parametrize(
+    ("text", "annotation", "pointers"),
+    [
+        ('["",1]', list[Annotated[str, Meta(min_length=1)]], ["/0", "/1"]),
+        ('["a","b1"]', list[Annotated[str, Meta(pattern="^[a-z]$")]], ["/1"]),
+        ("[5,10,11]", list[Annotated[int, Meta(ge=10, multiple_of=5)]], ["/0", "/2"]),
+        ("[5,10.5,1]", list[Annotated[float, Meta(gt=4, le=10)]], ["/1", "/2"]),
+        ('[1,2,"a"]', Annotated[list[int], Meta(max_length=2)], ["", "/2"]),
+        ('{"a":1,"b":"x"}', Annotated[dict[str, int], Meta(max_length=1)], ["", "/b"]),
+        ("[[1],[]]", list[Annotated[set[int], Meta(min_length=1)]], ["/1"]),
+        ("[[1],[]]", list[Annotated[tuple[int, ...], Meta(min_length=1)]], ["/1"]),
+        ("[[1],[]]", list[Annotated[list[int], Meta(min_length=1)]], ["/1"]),
+        ('[{"a":1},{}]', list[Annotated[dict[str, int], Meta(min_length=1)]], ["/1"]),
+        ('["YQ==","YWI=","!"]', list[Annotated[bytes, Meta(max_length=1)]], ["/1", "/2"]),
+        ('["YQ==","!"]', list[bytearray], ["/1"]),
+        ('["2020-01-01T00:00:00Z","2020-01-01T00:00:00","x"]', list[Annotated[datetime, Meta(tz=True)]], ["/1", "/2"]),
+        ('["10:00:00","x"]', list[Annotated[time, Meta(tz=False)]], ["/1"]),
+        ('["2020-01-01","x"]', list[date], ["/1"]),
+        ('["P1D","x"]', list[timedelta], ["/1"]),
+        ('["x"]', list[uuid.UUID], ["/0"]),
+        ('["1.5","x"]', list[Decimal], ["/1"]),
+        ('["red","blue"]', list[Colour], ["/1"]),
+        ('["a","b",1,2]', list[Literal["a", 1]], ["/1", "/3"]),
+        ('[1,"a",null,[]]', list[int | str | None], ["/3"]),
+        ("[true,1]", list[bool], ["/1"]),
+        ("[null,1]", list[None], ["/1"]),
+        ('[1,"x"]', list[Annotated[int, "a remark", Meta(extra={"unit": "ms"})]], ["/1"]),
+        ('[{"a":"x"},1]', Annotated[list[Annotated[dict[str, int], Meta(extra={})]], Meta(extra={})], ["/0/a", "/1"]),
+        ("[1,[2]]", list[Sequence[int]], ["/0"]),
+        ('[[1,"a"],["b","c"]]', list[tuple[int, str]], ["/1/0"]),
+    ],
+)
+def test_constraints_and_rarer_types_are_looked_at_too(text: str, annotation: Any, pointers: list[str]) -> None:
+    assert [pointer for pointer, _ in problems(text, annotation)] == pointers
+
+
+def test_what_stays_raw_or_untyped_is_no_problem_of_its_neighbours() -> None:
+    mixed = msgspec.defstruct("Mixed", [("a", int), ("b", Any), ("c", Raw)])
+    assert problems('{"a":"x","b":{},"c":[]}', mixed) == [("/a", "expected `int`, got `str`")]
+
+
+def test_a_problem_says_what_was_expected_and_what_was_found() -> None:
+    assert problems('{"x":"5"}', Point) == [("/x", "expected `int`, got `str`")]
+    assert problems('{"1":"a","two":"b"}', dict[int, str]) == [("/two", "is no key: expected `int`, got `str`")]
+    assert problems('{"n":3}', Even) == [("", "n is odd")]
+
+
+def test_a_key_may_be_refused_for_its_length() -> None:
+    annotation = dict[Annotated[str, Meta(max_length=2)], int]
+    assert [pointer for pointer, _ in problems('{"ab":1,"abc":2}', annotation)] == ["/abc"]
+
+
+def test_a_value_without_problems_has_none() -> None:
+    assert find_problems({"x": 1}, Point) == []
+
+
+# -- hostile values
+
+
+def test_thousands_of_problems_are_cut_to_a_page() -> None:
+    found = problems("[" + ",".join(["{}"] * 10_000) + "]", list[Point])
+    assert len(found) == MOST_PROBLEMS + 1
+    assert found[0] == ("/0/x", "is missing")
+    assert found[-1] == ("", "there are further problems")
+
+
+def test_one_problem_among_thousands_is_found() -> None:
+    text = "[" + ",".join(["1"] * 9_999) + ',"a"]'
+    assert [pointer for pointer, _ in problems(text, list[int])] == ["/9999"]
+    members = ",".join(f'"{n}":{n}' for n in range(5_000))
+    assert [pointer for pointer, _ in problems('{"z":"a",' + members + "}", dict[str, int])] == ["/z"]
+
+
+def test_what_a_problem_quotes_is_cut_short() -> None:
+    found = problems('["' + "x" * 10_000 + '"]', list[Colour])
+    assert len(found[0][1]) < 300
+    found = problems('{"' + "x" * 10_000 + '":1}', Closed)
+    assert len(found[0][0]) < 300
+
+
+@pytest.mark.parametrize("annotation", [Any, list[Any], list[float], Raw, list[Raw]])
+def test_a_number_that_no_double_holds_is_refused_with_its_pointer(annotation: Any) -> None:
+    assert [pointer for pointer, _ in problems("[1,1e400]", annotation)] == ["/1"]
+
+
+@pytest.mark.parametrize("text", [b'["\xff"]', b'["\xc3"]', b'{"a":"\xed\xa0\x80"}', b'{"\xff":1}'])
+@pytest.mark.parametrize("annotation", [Any, Raw, dict[str, Raw] | list[Raw], dict[str, str] | list[str]])
+def test_text_that_is_not_utf_8_is_no_json(text: bytes, annotation: Any) -> None:
+    with pytest.raises(RpcError) as caught:
+        decode(text, annotation)
+    assert caught.value.meaning is Meaning.PARSE_ERROR
+    assert NUMBERS[caught.value.meaning] == -32700
+
+
+def test_what_stays_raw_inside_a_type_is_json_all_the_same() -> None:
+    forwarded = msgspec.defstruct("Forwarded", [("body", Raw)])
+    assert bytes(decode('{"body":[1]}', forwarded).body) == b"[1]"
+    with pytest.raises(RpcError) as caught:
+        decode(b'{"body":"\xff"}', forwarded)
+    assert caught.value.meaning is Meaning.PARSE_ERROR
+
+
+def test_the_cause_of_a_refusal_is_kept() -> None:
+    with pytest.raises(InvalidParams) as caught:
+        decode('{"x":"5"}', Point)
+    assert isinstance(caught.value.__cause__, msgspec.ValidationError)
+
+
+# -- results
+
+
+def test_a_result_becomes_the_asked_type() -> None:
+    assert result_decoder(Point)(Raw(b'{"x":1}')) == Point(1)
+    assert result_decoder(Any)(Raw(b"[1]")) == [1]
+    assert result_decoder(int)(Raw(b"5")) == 5
+    assert result_decoder(None)(Raw(b"null")) is None
+
+
+def test_the_decoder_of_a_type_is_made_once() -> None:
+    assert result_decoder(list[int]) is result_decoder(list[int])
+
+
+def test_a_type_expression_without_a_hash_has_a_decoder_too() -> None:
+    unhashable = Annotated[int, {"unit": "ms"}]
+    with pytest.raises(TypeError):
+        hash(unhashable)
+    assert result_decoder(unhashable)(Raw(b"5")) == 5
+
+
+@pytest.mark.parametrize("text", [b'"\xff"', b'["\xff"]', b"1e400"])
+def test_a_raw_result_is_json_all_the_same(text: bytes) -> None:
+    with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)):
+        result_decoder(Raw)(Raw(text))
+
+
+# -- msgspec decides, we only explain
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abxy"), inner, max_size=3),
+    max_leaves=8,
+)
+TYPES: list[Any] = [Point, Line, Closed, Circle | Square, Pair, Tree, dict[str, Point], list[Point | None], Person]
+
+
+@given(value=JSON, annotation=st.sampled_from(TYPES))
+def test_there_are_problems_exactly_where_msgspec_refuses(value: object, annotation: Any) -> None:
+    try:
+        msgspec.json.decode(msgspec.json.encode(value), type=annotation)
+    except msgspec.ValidationError:
+        assert find_problems(value, annotation)
+    else:
+        assert find_problems(value, annotation) == []
+
+
+@given(value=JSON, annotation=st.sampled_from(TYPES))
+def test_every_pointer_leads_to_a_place_in_the_value_or_to_what_it_lacks(value: object, annotation: Any) -> None:
+    for pointer, _ in find_problems(value, annotation):
+        at: Any = value
+        *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]] or [""]
+        for part in parents:
+            at = at[int(part)] if isinstance(at, list) else at[part]
+        assert pointer == "" or isinstance(at, dict) or int(last) < len(at)
