@@ -8,7 +8,7 @@ from becket.errors import ConnectionLost, DisconnectReason
 from becket.limits import Limits
 from becket.peer.loops import Loop, Waiter, unexpected
 from becket.peer.process import Child, Pipes
-from becket.peer.transport import READ_SIZE, Describe, FdTransport, Receiver, wake
+from becket.peer.transport import FULL_PIPE, READ_SIZE, Describe, FdTransport, Receiver, wake
 
 __all__ = ["ChildTransport"]
 
@@ -41,8 +41,9 @@ class ChildTransport(FdTransport):
             self._loop.call_later(self._limits.drain_grace, self._tell_all)
 
     def _note_exit(self) -> None:
+        if not self.child.note_exit():
+            return
         self._loop.remove_reader(self.child.pidfd)
-        self.child.note_exit()
         if not self._is_stopping:
             self.drain()
         self._drain_stderr()
@@ -75,9 +76,7 @@ class ChildTransport(FdTransport):
         return False
 
     def _drain_stderr(self) -> None:
-        for _ in range(
-            self._limits.stderr_tail // READ_SIZE + 16
-        ):  # a pipe holds 64 KiB, or 1 MiB where it was enlarged
+        for _ in range(FULL_PIPE):  # whoever else holds its end may write for ever
             if not self._read_stderr():
                 return
 
@@ -93,7 +92,11 @@ class ChildTransport(FdTransport):
     def close(self) -> None:
         if not self._is_stopping:
             self._is_stopping = True
-            self._loop.spawn(self._stop())
+            if hasattr(self, "_loop"):
+                self._loop.spawn(self._stop())
+            else:
+                self._is_closed = True
+                self._let_go()
 
     async def _stop(self) -> None:
         """Closes stdin, then asks, then kills; every wait is bounded."""
@@ -106,7 +109,10 @@ class ChildTransport(FdTransport):
                 if not await self._exits_within(limits.term_grace):
                     child.kill()
                     await self._exits_within(limits.kill_grace)
-        except Exception as error:
+        except BaseException as error:  # the loop ends, and nobody can wait any more
+            child.kill_now()
+            if not isinstance(error, Exception):
+                raise
             unexpected(error)
         finally:
             self._bury()
@@ -123,16 +129,35 @@ class ChildTransport(FdTransport):
 
     def _bury(self) -> None:
         child = self.child
-        if not child.has_exited:
-            self._loop.remove_reader(child.pidfd)
-            child.kill_now()
+        self._loop.remove_reader(child.pidfd)
         self._drain_stderr()
         self._loop.closing(child.pidfd)
         child.bury()
         if self._stderr >= 0:
             child.log.end(self._loop.time())
             self._close_stderr()
+        if child.is_abandoned:
+            log_abandoned(child)
         super().close()
+
+    def _let_go(self) -> None:
+        if self.child.owner == os.getpid():  # a fork of this program has the object, not the child
+            self.child.kill_now()
+            self.child.bury()
+        if self._stderr >= 0:
+            os.close(self._stderr)
+            self._stderr = -1
+        super()._let_go()
+
+
+def log_abandoned(child: Child) -> None:
+    import logging
+
+    logging.getLogger("becket.peer").warning(
+        "process %d (%s) was killed and has not ended: the system holds it, and nobody waits for it any more",
+        child.pid,
+        child.command[0],
+    )
 
 
 def ended_without_reason(detail: str) -> ConnectionLost:

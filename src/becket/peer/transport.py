@@ -30,6 +30,7 @@ __all__ = [
 
 READ_SIZE = 64 * 1024  # asking for more makes the kernel and malloc ten times slower for small messages
 WRITE_PARTS = 64  # buffers handed to one writev
+FULL_PIPE = 1024 * 1024 // READ_SIZE + 1  # reads that empty the largest pipe, which may be 16 times the usual one
 
 
 Describe = Callable[[str], ConnectionLost]
@@ -91,6 +92,8 @@ def is_pollable(fd: int) -> bool:
 
 class FdTransport:
     """Two descriptors (or one socket) in non-blocking mode. It owns them."""
+
+    _is_closed = True  # until there is something to close
 
     def __init__(self, read_fd: int, write_fd: int, *, owner: socket.socket | None = None) -> None:
         self.queued = 0
@@ -175,8 +178,12 @@ class FdTransport:
                 self._loop.call_soon(self._read_unpolled)
 
     def drain(self) -> None:
-        """Reads what is there now, to the last byte; for a link whose other side is known to be gone."""
-        while self._is_reading and not self._is_closed and self._read_polls:
+        """Reads what is there now, even while paused; for a pipe whose other side is known to be gone.
+
+        Somebody else may hold its end and write for ever: no more is read than a pipe can hold."""
+        for _ in range(FULL_PIPE):
+            if self.has_ended or self._is_closed or self._discards:
+                return
             try:
                 data = os.read(self._read_fd, READ_SIZE)
             except OSError:
@@ -282,6 +289,25 @@ class FdTransport:
             os.close(self._read_fd)
         if hasattr(self, "_loop"):
             self._receiver.transport_gone()
+
+    def __del__(self) -> None:
+        if not self._is_closed:
+            import warnings
+
+            warnings.warn(f"a link was never closed: {self!r}", ResourceWarning, stacklevel=1, source=self)
+            self._is_closed = True
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Closes what it holds without its loop, which has ended or never began."""
+        if self._owner is not None:
+            self._owner.close()
+            return
+        if self._is_write_open:
+            self._is_write_open = False
+            os.close(self._write_fd)
+        if self._read_fd >= 0 and self._read_fd != self._write_fd:
+            os.close(self._read_fd)
 
 
 def closed_remotely(detail: str) -> ConnectionLost:

@@ -96,7 +96,7 @@ def echoes() -> None:
 
 
 @program
-def describes_itself() -> None:
+def describes_itself(*_: str) -> None:
     """Behaves: answers with what it was given: its environment, descriptors, arguments, folder, ids and signal mask."""
     descriptors = sorted(int(name) for name in os.listdir("/proc/self/fd"))
     opened = [fd for fd in descriptors if is_open(fd)]
