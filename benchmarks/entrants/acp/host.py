@@ -1,0 +1,70 @@
+"""agent-client-protocol as a host: its client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from acp import PROTOCOL_VERSION, Client, spawn_agent_process, text_block
+
+from benchmarks.hosting.asynchronous import AsyncioLoop, run_host
+from benchmarks.workloads import EVENT_TEXT, MESSAGE_TEXT
+
+BUFFER = 50 * 1024 * 1024  # what the agent's side has by default; asyncio's own is too small for a line of 1 MiB
+
+
+class BenchmarkClient(Client):
+    """Counts the events: the chunks of a message bear no number of their own."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.total = 0
+
+    async def session_update(self, session_id: str, update: Any, **kwargs: Any) -> None:
+        self.total += self.seen
+        self.seen += 1
+
+    async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {"text": params["text"]}
+
+
+class AgentClientProtocol:
+    def __init__(self, client: BenchmarkClient, connection: Any) -> None:
+        self.client = client
+        self.connection = connection
+
+    def handshake(self) -> Awaitable[object]:
+        answer: Awaitable[object] = self.connection.initialize(protocol_version=PROTOCOL_VERSION)
+        return answer
+
+    def echo(self, text: str) -> Awaitable[Any]:
+        answer: Awaitable[Any] = self.connection.ext_method("echo", {"text": text})
+        return answer
+
+    def text_of(self, answer: Any) -> str:
+        text: str = answer["text"]
+        return text
+
+    async def count(self, events: int) -> int:
+        self.client.seen = self.client.total = 0
+        await self.connection.prompt(session_id="benchmark", prompt=[text_block(str(events)), text_block(EVENT_TEXT)])
+        return self.client.total
+
+    def drive(self, calls: int) -> Awaitable[object]:
+        answer: Awaitable[object] = self.connection.ext_method("drive", {"count": calls, "text": MESSAGE_TEXT})
+        return answer
+
+    def usage(self) -> Awaitable[Any]:
+        answer: Awaitable[Any] = self.connection.ext_method("usage", {})
+        return answer
+
+
+@asynccontextmanager
+async def connect(command: list[str]) -> AsyncIterator[AgentClientProtocol]:
+    client = BenchmarkClient()
+    async with spawn_agent_process(client, *command, transport_kwargs={"limit": BUFFER}) as (connection, _):
+        yield AgentClientProtocol(client, connection)
+
+
+run_host(connect, AsyncioLoop())
