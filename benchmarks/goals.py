@@ -1,0 +1,156 @@
+"""The speeds that becket is held to, as data, and whether a run reached them.
+
+Ratios are what counts: `must` is the bar and `aim` the goal, both as multiples of another entrant's figure in the same
+run. Bounds are absolute; they were set on one machine and give orientation on another.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from benchmarks.run import Calm, Figure, Results
+from benchmarks.workloads import WORKLOADS
+
+__all__ = ["GOALS", "Bound", "Goal", "Verdict", "judge"]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A figure of `entrant` as a multiple of the one of `against`: at least, or for times and costs at most."""
+
+    entrant: str
+    workload: str
+    against: str
+    must: float
+    aim: float | None = None
+    figure: str = ""  # the workload's own, if empty
+    python: tuple[int, int] = (3, 11)  # from which on it holds
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A figure that is at most so much."""
+
+    entrant: str
+    workload: str
+    figure: str
+    must: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    goal: Goal | Bound
+    measured: Figure | None
+
+    @property
+    def is_at_most(self) -> bool:
+        return isinstance(self.goal, Bound) or is_cost(self.goal)
+
+    @property
+    def text(self) -> str:
+        """Met, missed and by how much, or not measured."""
+        if self.measured is None:
+            return "not measured"
+        if not reaches(self.measured.value, self.goal.must, at_most=self.is_at_most):
+            return f"**missed by {abs(self.measured.value / self.goal.must - 1):.0%}**"
+        aim = self.goal.aim if isinstance(self.goal, Goal) else None
+        if aim is not None and reaches(self.measured.value, aim, at_most=self.is_at_most):
+            return "met, the aim too"
+        return "met"
+
+    @property
+    def is_missed(self) -> bool:
+        return self.measured is not None and "missed" in self.text
+
+    @property
+    def is_trusted(self) -> bool:
+        return self.measured is not None and self.measured.calm is Calm.QUIET
+
+
+def judge(results: Results) -> list[Verdict]:
+    """Returns a verdict on each goal that was measured."""
+    verdicts = []
+    for goal in GOALS:
+        if isinstance(goal, Bound):
+            measured = results.figure(goal.entrant, goal.workload, goal.figure)
+        elif sys.version_info < goal.python:
+            continue
+        else:
+            measured = results.ratio(goal.entrant, goal.against, goal.workload, figure_of(goal))
+        if measured is not None:
+            verdicts.append(Verdict(goal, measured))
+    return verdicts
+
+
+def figure_of(goal: Goal) -> str:
+    return goal.figure or WORKLOADS[goal.workload].figure
+
+
+def is_cost(goal: Goal) -> bool:
+    return bool(goal.figure) or WORKLOADS[goal.workload].is_time
+
+
+def reaches(measured: float, wanted: float, *, at_most: bool) -> bool:
+    return measured <= wanted if at_most else measured >= wanted
+
+
+GOALS: tuple[Goal | Bound, ...] = (
+    # -- beside the hand-written asyncio peer
+    Goal("becket", "W1", "floor", 0.85, 0.95),
+    Goal("becket-async-handlers", "W1", "floor", 0.70, 0.80),
+    Goal("becket", "W2", "floor", 0.80, 0.90),
+    Goal("becket-async-handlers", "W2", "floor", 0.50, 0.58),
+    Goal("becket-async-handlers", "W2", "becket", 0.90, python=(3, 12)),  # where tasks start eagerly
+    Goal("becket", "W3", "floor", 0.85, 0.95),
+    Goal("becket-stream", "W3", "floor", 0.50, 0.70),
+    Goal("becket", "W4", "floor", 0.95, 1.25),
+    Goal("becket", "W5", "floor", 0.85, 0.95),
+    Goal("becket", "W6", "floor", 1.25, 1.10),
+    Goal("becket-mixed", "W6", "floor", 0.70, 0.60),
+    Goal("becket", "W7", "floor", 1.25, 1.10),
+    Goal("becket-mixed", "W7", "floor", 0.70),
+    Goal("becket-blocking", "W1", "floor", 1.00, 1.70),
+    # -- on trio
+    Goal("becket-trio", "W1", "floor-trio", 1.00),
+    Goal("becket-trio", "W2", "floor-trio", 1.00),
+    Goal("becket-trio", "W3", "floor-trio", 1.00),
+    # -- processor time of host and child: the steadier gate on a machine that others use
+    Goal("becket", "W1", "floor", 1.17, figure="cpu_us"),
+    Goal("becket", "W2", "floor", 1.24, figure="cpu_us"),
+    Goal("becket", "W3", "floor", 1.21, figure="cpu_us"),
+    # -- beside hand-written Node
+    *(Goal("becket", workload, "node", 1.00) for workload in ("W1", "W2", "W3", "W4", "W5")),
+    # -- beside other libraries
+    Goal("becket", "W1", "pygls", 20),
+    Goal("becket", "W1", "mcp", 20),
+    Goal("becket", "W1", "acp", 4),
+    Goal("becket", "W1", "vscode-jsonrpc", 3),
+    Goal("becket", "W2", "pygls", 70),
+    Goal("becket", "W2", "mcp", 90),
+    Goal("becket", "W2", "acp", 4),
+    Goal("becket", "W2", "vscode-jsonrpc", 10),
+    Goal("becket", "W3", "pygls", 35),
+    Goal("becket", "W3", "mcp", 150),
+    Goal("becket", "W3", "acp", 20),
+    Goal("becket", "W3", "vscode-jsonrpc", 10),
+    Goal("becket", "W4", "pygls", 2.5),
+    Goal("becket", "W4", "mcp", 1.5),
+    Goal("becket", "W5", "pygls", 20),
+    Goal("becket", "W5", "mcp", 20),
+    Goal("becket", "W6", "pygls", 1 / 4),
+    Goal("becket", "W6", "mcp", 1 / 6),
+    Goal("becket", "W6", "acp", 1 / 6),
+    # -- absolute
+    Bound("becket", "W1", "p50_us", 48, "us"),
+    Bound("becket", "W1", "p99_us", 90, "us"),
+    Bound("becket", "W1", "cpu_us", 54, "us"),
+    Bound("becket", "W2", "cpu_us", 12.8, "us"),
+    Bound("becket", "W3", "cpu_us", 4.0, "us"),
+    Bound("becket", "W6", "rss_mib", 28, "MiB"),
+    Bound("becket-mixed", "W6", "rss_mib", 17, "MiB"),
+    Bound("becket", "W7", "host_kib_child", 64, "KiB"),
+    Bound("becket", "W7", "threads", 2, "threads"),
+    Bound("becket", "W7", "lap_call_us", 250, "us"),
+)

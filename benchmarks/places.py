@@ -1,0 +1,52 @@
+"""Where things are and where they run: interpreters, folders, and the core that a process is pinned to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+__all__ = ["ENTRANTS", "ENVIRONMENT", "NODE_MODULES", "ROOT", "environment", "interpreter", "placed", "spare_cores"]
+
+ROOT = Path(__file__).resolve().parent.parent
+ENTRANTS = ROOT / "benchmarks" / "entrants"
+ENVIRONMENT = ROOT / ".venv-bench"
+NODE_MODULES = ROOT / "benchmarks" / "node" / "node_modules"
+
+
+def interpreter() -> str:
+    """Returns the Python of the benchmarks' own environment, or this one where there is none."""
+    own = ENVIRONMENT / "bin" / "python"
+    return str(own) if own.exists() else sys.executable
+
+
+def environment() -> dict[str, str]:
+    """Returns the variables that hosts run with. Byte code is cached: compiling is no part of a start."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    variables["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    variables["NODE_PATH"] = str(NODE_MODULES)
+    return variables
+
+
+def spare_cores() -> tuple[int, int] | None:
+    """Returns a core for the host and one for the child; None where a process cannot be pinned."""
+    if not hasattr(os, "sched_getaffinity") or shutil.which("taskset") is None:
+        return None
+    cores = sorted(os.sched_getaffinity(0))
+    return (cores[-2], cores[-1]) if len(cores) > 1 else None
+
+
+def placed(command: list[str], core: int | None, nice: int = 0) -> list[str]:
+    """Returns the command on that core and at that priority.
+
+    Done by the command itself and not by whoever starts it, so that it holds for every library's way of starting a
+    child. Linux weighs whole sessions against each other, so that a session's priority is what counts; some libraries
+    put a child into a session of its own.
+    """
+    if core is None:
+        return command
+    pinned = ["taskset", "-c", str(core), *command]
+    if nice == 0:
+        return pinned
+    return ["sh", "-c", f'echo {nice} > /proc/self/autogroup; exec nice -n {nice} "$@"', "sh", *pinned]

@@ -1,0 +1,245 @@
+"""The report of a run: tables as Markdown, the numbers as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from benchmarks.goals import Goal, Verdict, figure_of, judge
+from benchmarks.growth import Growth, render_growth
+from benchmarks.imports import Imports, render_imports
+from benchmarks.places import NODE_MODULES, interpreter
+from benchmarks.roster import ENTRANTS_BY_NAME
+from benchmarks.run import Calm, Figure, Plan, Results, Run
+from benchmarks.workloads import WORKLOADS
+
+__all__ = ["Report", "load_report", "render", "save_report"]
+
+FLOOR = "floor"
+DOUBT = {Calm.QUIET: "", Calm.UNDELAYED: "~", Calm.DISTURBED: "?"}
+
+
+@dataclass
+class Report:
+    """What one call of `python -m benchmarks` found out; a section that was not asked for is None."""
+
+    plan: Plan
+    results: Results = field(default_factory=Results)
+    growth: Growth | str | None = None
+    imports: Imports | None = None
+    machine: dict[str, str] = field(default_factory=lambda: machine_facts())
+    day: str = field(default_factory=lambda: date.today().isoformat())
+
+
+# -- as JSON
+
+
+def save_report(report: Report, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(report), indent=1) + "\n", encoding="utf-8")
+
+
+def load_report(path: Path) -> Report:
+    """Returns a report that was saved, to be rendered again."""
+    stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    results = stored["results"]
+    return Report(
+        plan=Plan(**stored["plan"]),
+        results=Results([Run(**run) for run in results["runs"]], results["skipped"], results["failed"]),
+        growth=stored["growth"],
+        imports=stored["imports"],
+        machine=stored["machine"],
+        day=stored["day"],
+    )
+
+
+def machine_facts() -> dict[str, str]:
+    """Returns what the figures depend on: the machine, the interpreters and the versions of who took part."""
+    facts = {
+        "processor": f"{platform.machine()}, {os.cpu_count()} cores",
+        "system": f"{platform.system()} {platform.release().split('-')[0]}",
+        "Python": printed([interpreter(), "-c", "import platform; print(platform.python_version())"]),
+        "Node": printed(["node", "--version"]).removeprefix("v"),
+    }
+    for package in sorted({package for entrant in ENTRANTS_BY_NAME.values() for package in entrant.packages}):
+        facts[package] = printed(
+            [interpreter(), "-c", f"from importlib.metadata import version; print(version({package!r}))"]
+        )
+    package_json = NODE_MODULES / "vscode-jsonrpc" / "package.json"
+    if package_json.exists():
+        facts["vscode-jsonrpc"] = json.loads(package_json.read_text(encoding="utf-8"))["version"]
+    return {name: fact for name, fact in facts.items() if fact}
+
+
+def printed(command: list[str]) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+# -- as Markdown
+
+
+def render(report: Report, *, picture: str | None = None) -> str:
+    """Returns the whole report as Markdown, with the picture of that name on top."""
+    results = report.results
+    parts = ["# Benchmarks\n"]
+    if results.runs:
+        parts.append(introduction(report))
+        if picture:
+            parts.append(f"![becket beside other JSON-RPC peers]({picture})\n")
+        parts += [rates_table(results), ratios_table(results), goals_table(results)]
+        if "W7" in results.workloads():
+            parts.append(children_table(results))
+    if report.growth is not None:
+        parts.append(render_growth(report.growth))
+    if report.imports is not None:
+        parts.append(render_imports(report.imports))
+    parts.append(machine_list(report))
+    return "\n".join(parts)
+
+
+def introduction(report: Report) -> str:
+    names = [f"- {name}: {WORKLOADS[name].title}" for name in report.results.workloads()]
+    return (
+        "A host and a child that speak JSON-RPC over pipes. Every entrant runs the same workloads, all of them in one\n"
+        "interleaved run, host and child on a core each (W6 and W7 on all cores).\n\n" + "\n".join(names) + "\n\n"
+        "A figure is the median of the quiet runs. `~` marks one for which too few runs were quiet: others used the\n"
+        "machine, though not the cores when they were wanted. `?` marks one that others disturbed. Absolute figures\n"
+        "differ from machine to machine; the ratios are what counts.\n"
+    )
+
+
+def rates_table(results: Results) -> str:
+    workloads = results.workloads()
+    head = [f"{name} {WORKLOADS[name].unit}" for name in workloads]
+    rows = [
+        [ENTRANTS_BY_NAME[entrant].title, *(rate_cell(results, entrant, name) for name in workloads)]
+        for entrant in results.entrants()
+    ]
+    return "\n".join(["## Speed", "", *table(["", *head], rows), ""])
+
+
+def rate_cell(results: Results, entrant: str, workload: str) -> str:
+    measured = results.figure(entrant, workload, WORKLOADS[workload].figure)
+    if measured is None:
+        return "failed" if f"{entrant} {workload}" in results.failed else ""
+    text = shown(measured)
+    if workload == "W1" and (latency := results.figure(entrant, workload, "p50_us")):
+        text += f" ({latency.value:,.0f} us)"
+    if workload == "W6" and (memory := results.figure(entrant, workload, "rss_mib")):
+        text += f", {memory.value:.0f} MiB"
+    return text
+
+
+def ratios_table(results: Results) -> str:
+    if FLOOR not in results.entrants():
+        return ""
+    workloads = results.workloads()
+    cpu = [name for name in ("W1", "W2", "W3") if name in workloads]
+    head = ["", *workloads, *(f"CPU us {name}" for name in cpu)]
+    rows = []
+    for entrant in results.entrants():
+        ratios = [results.ratio(entrant, FLOOR, name, WORKLOADS[name].figure) for name in workloads]
+        costs = [results.figure(entrant, name, "cpu_us") for name in cpu]
+        rows.append(
+            [
+                ENTRANTS_BY_NAME[entrant].title,
+                *(f"{ratio.value:.2f}{DOUBT[ratio.calm]}" if ratio else "" for ratio in ratios),
+                *(shown(cost) if cost else "" for cost in costs),
+            ]
+        )
+    lines = [
+        "## Beside the hand-written asyncio peer",
+        "",
+        "The asyncio floor is a hand-written `asyncio.Protocol` with msgspec: no cancellation, no timeouts, no limits,",
+        "no error mapping. Ratios to it (of rates more is better, of the times W6 and W7 less), and the processor time",
+        "of host and child for each operation.",
+        "",
+    ]
+    return "\n".join([*lines, *table(head, rows), ""])
+
+
+def goals_table(results: Results) -> str:
+    verdicts = judge(results)
+    if not verdicts:
+        return ""
+    missed = sum(verdict.is_missed for verdict in verdicts)
+    lines = ["## Goals", "", f"{len(verdicts) - missed} of {len(verdicts)} are met.", ""]
+    rows = [goal_row(verdict) for verdict in verdicts]
+    return "\n".join([*lines, *table(["", "measured", "must", "aim", ""], rows, left=(0, 4)), ""])
+
+
+def goal_row(verdict: Verdict) -> list[str]:
+    goal, measured = verdict.goal, verdict.measured
+    assert measured is not None
+    sign = "<=" if verdict.is_at_most else ">="
+    if isinstance(goal, Goal):
+        figure = "" if figure_of(goal) == WORKLOADS[goal.workload].figure else f" {goal.figure}"
+        what, unit, aim = f"{goal.workload}{figure}, {goal.entrant} / {goal.against}", "", goal.aim
+    else:
+        what, unit, aim = f"{goal.workload} {goal.figure}, {goal.entrant}", f" {goal.unit}", None
+    return [
+        what,
+        f"{number(measured.value)}{DOUBT[measured.calm]}{unit}",
+        f"{sign} {number(goal.must)}{unit}",
+        "" if aim is None else number(aim),
+        verdict.text,
+    ]
+
+
+def children_table(results: Results) -> str:
+    head = ["", "memory of the host a child, KiB", "threads of the host", "a call in turn, us", "CPU a child, ms"]
+    rows = []
+    for entrant in results.entrants():
+        figures = [
+            results.figure(entrant, "W7", name) for name in ("host_kib_child", "threads", "lap_call_us", "cpu_us")
+        ]
+        if all(figures):
+            memory, threads, lap, cpu = (figure.value for figure in figures if figure)
+            rows.append(
+                [
+                    ENTRANTS_BY_NAME[entrant].title,
+                    f"{memory:,.0f}",
+                    f"{threads:.0f}",
+                    f"{lap:,.0f}",
+                    f"{cpu / 1e3:,.0f}",
+                ]
+            )
+    return "\n".join(["## Many children (W7)", "", *table(head, rows), ""])
+
+
+def machine_list(report: Report) -> str:
+    results = report.results
+    facts = ", ".join(
+        f"{fact}" if name in ("processor", "system") else f"{name} {fact}" for name, fact in report.machine.items()
+    )
+    lines = ["## The run", "", f"{report.day}: {facts}; {report.plan.rounds} rounds.", ""]
+    if report.plan.quick:
+        lines += ["A quick run: fewer operations, fewer children.", ""]
+    lines += [f"- skipped {name}: {reason}" for name, reason in results.skipped.items()]
+    lines += [f"- failed {cell}: {reason}" for cell, reason in results.failed.items()]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def table(head: list[str], rows: list[list[str]], left: tuple[int, ...] = (0,)) -> list[str]:
+    rule = "|" + "|".join("---" if column in left else "---:" for column in range(len(head))) + "|"
+    return [f"| {' | '.join(head)} |", rule, *(f"| {' | '.join(row)} |" for row in rows)]
+
+
+def shown(figure: Figure) -> str:
+    return number(figure.value) + DOUBT[figure.calm]
+
+
+def number(value: float) -> str:
+    """Returns it with about three digits."""
+    if value >= 1_000:
+        return f"{value:,.0f}" if value < 10_000 else f"{round(value, -2):,.0f}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

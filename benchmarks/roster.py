@@ -1,0 +1,169 @@
+"""Who takes part: every entrant, the programs of its host and child, and about how fast it is.
+
+A new entrant is a folder in `entrants` and a line here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from benchmarks.places import ENTRANTS, interpreter
+
+__all__ = ["ENTRANTS_BY_NAME", "Entrant", "Kind"]
+
+ALL = ("W1", "W2", "W3", "W4", "W5", "W6", "W7")
+
+
+class Kind(Enum):
+    BECKET = "becket"
+    FLOOR = "hand-written"
+    PEER = "peer"
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """One row of the table. `host` and `child` are scripts in `entrants`, with arguments after a space."""
+
+    name: str
+    title: str
+    kind: Kind
+    host: str
+    child: str
+    workloads: tuple[str, ...] = ALL
+    speed: float = 1.0  # about, beside the asyncio floor: slow entrants get fewer operations a run
+    packages: tuple[str, ...] = field(default=())  # whose versions the report names
+
+    def host_command(self, settings: str) -> list[str]:
+        program, *arguments = script(self.host)
+        return [*runtime(program), program, settings, *arguments]
+
+    def child_command(self) -> list[str]:
+        program, *arguments = script(self.child)
+        return [*runtime(program), program, *arguments]
+
+
+def script(words: str) -> list[str]:
+    program, *arguments = words.split()
+    return [str(ENTRANTS / program), *arguments]
+
+
+def runtime(program: str) -> list[str]:
+    return ["node"] if program.endswith(".js") else [interpreter()]
+
+
+ENTRANTS_BY_NAME = {
+    entrant.name: entrant
+    for entrant in (
+        Entrant("becket", "becket, asyncio", Kind.BECKET, "becket/host.py", "becket/child.py"),
+        Entrant(
+            "becket-async-handlers",
+            "becket, `async def` handlers",
+            Kind.BECKET,
+            "becket/host.py",
+            "becket/child.py async-handlers",
+            ("W1", "W2"),
+        ),
+        Entrant(
+            "becket-stream",
+            "becket, events as an async iterator",
+            Kind.BECKET,
+            "becket/host.py stream",
+            "becket/child.py",
+            ("W3",),
+        ),
+        Entrant("becket-uvloop", "becket, uvloop", Kind.BECKET, "becket/host.py uvloop", "becket/child.py uvloop"),
+        Entrant(
+            "becket-mixed",
+            "becket, asyncio host, blocking child",
+            Kind.BECKET,
+            "becket/host.py",
+            "becket/blocking_child.py",
+        ),
+        Entrant(
+            "becket-blocking",
+            "becket, blocking both sides",
+            Kind.BECKET,
+            "becket/blocking_host.py",
+            "becket/blocking_child.py",
+        ),
+        Entrant("becket-trio", "becket, trio", Kind.BECKET, "becket/host.py trio", "becket/child.py trio", speed=0.4),
+        Entrant("floor", "asyncio floor", Kind.FLOOR, "floor/asyncio_host.py", "floor/asyncio_child.py"),
+        Entrant(
+            "floor-tasks",
+            "asyncio floor, a task a request",
+            Kind.FLOOR,
+            "floor/asyncio_host.py",
+            "floor/asyncio_child.py tasks",
+            ("W1", "W2"),
+        ),
+        Entrant(
+            "floor-uvloop",
+            "same under uvloop",
+            Kind.FLOOR,
+            "floor/asyncio_host.py uvloop",
+            "floor/asyncio_child.py uvloop",
+            packages=("uvloop",),
+        ),
+        Entrant(
+            "floor-mixed",
+            "asyncio host, blocking child",
+            Kind.FLOOR,
+            "floor/asyncio_host.py",
+            "floor/blocking_child.py",
+        ),
+        Entrant(
+            "floor-blocking",
+            "blocking both sides",
+            Kind.FLOOR,
+            "floor/blocking_host.py",
+            "floor/blocking_child.py",
+            packages=("msgspec",),
+        ),
+        Entrant(
+            "floor-trio",
+            "anyio streams on trio",
+            Kind.FLOOR,
+            "floor/trio_host.py",
+            "floor/trio_child.py",
+            speed=0.4,
+            packages=("anyio", "trio"),
+        ),
+        Entrant(
+            "node",
+            "Node, hand-written",
+            Kind.FLOOR,
+            "node/host.js",
+            "node/child.js",
+            speed=0.5,
+        ),
+        Entrant(
+            "vscode-jsonrpc",
+            "vscode-jsonrpc",
+            Kind.PEER,
+            "node/vscode_host.js",
+            "node/vscode_child.js",
+            speed=0.15,
+        ),
+        Entrant(
+            "python-lsp-jsonrpc",
+            "python-lsp-jsonrpc",
+            Kind.PEER,
+            "pylsp/host.py",
+            "pylsp/child.py",
+            speed=0.4,
+            packages=("python-lsp-jsonrpc",),
+        ),
+        Entrant(
+            "acp",
+            "agent-client-protocol",
+            Kind.PEER,
+            "acp/host.py",
+            "acp/child.py",
+            speed=0.1,
+            packages=("agent-client-protocol",),
+        ),
+        Entrant("pygls", "pygls", Kind.PEER, "pygls/host.py", "pygls/child.py", speed=0.03, packages=("pygls",)),
+        Entrant("mcp", "mcp SDK", Kind.PEER, "mcp/host.py", "mcp/child.py", speed=0.03, packages=("mcp",)),
+    )
+}
