@@ -1,4 +1,4 @@
-"""Starts the children of `becket.testing` for the tests of this folder, and waits until they say that they are ready."""
+"""Starts the children of `becket.testing` for the tests of this folder, and waits until they are ready."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import anyio
 import pytest
+from tests.peer.starting import QUICK
 
 from becket import Peer, StartFailed
 from becket.peer.process import build_environment, find_executable
 from becket.testing import check_leaks, child
-from tests.peer.starting import QUICK
 
 pytestmark = [pytest.mark.loops, pytest.mark.process]
 
@@ -63,7 +63,7 @@ async def test_a_child_leads_a_session_of_its_own() -> None:
 
 
 async def test_a_child_starts_in_the_folder_that_it_was_given(tmp_path: Path) -> None:
-    assert (await describe(cwd=tmp_path))["folder"] == str(tmp_path.resolve())
+    assert (await describe(cwd=tmp_path))["folder"] == str(tmp_path)
 
 
 async def test_a_secret_of_the_host_does_not_reach_a_child(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -385,18 +385,11 @@ def leaves_a_grandchild_that_floods() -> None:
 
 @program
 def floods_all() -> None:
-    """Tells `tick` on stdout and fills stderr, in turns, without end and without waiting for either."""
-    for fd in (1, 2):
-        os.set_blocking(fd, False)
-    notes = frame({"method": "tick", "params": {"n": 0}}) * 500
+    """Tells `tick` on stdout without end, while a child of its own fills stderr."""
+    if os.fork():
+        floods_stdout()
     while True:
-        for fd in (1, 2):
-            try:
-                os.write(fd, notes)
-            except BlockingIOError:
-                pass
-            except BrokenPipeError:
-                stay()
+        os.write(2, b"a" * CHUNK)
 
 
 def main(name: str, *arguments: str) -> None:
