@@ -33,6 +33,7 @@ from becket.errors import (
     RemoteError,
     RemoteProtocolError,
     RpcError,
+    quote,
 )
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.rpc.codec import Codec, encode_json, key_of
@@ -80,7 +81,7 @@ class Settles(Protocol):
 
 
 class Call(Struct, eq=False):
-    """A call of ours. It comes out of `receive` once, as the event of its own answer: `reply` or `error` is set then."""
+    """A call of ours. It comes out of `receive` once, as the event of its answer: `reply` or `error` is set then."""
 
     method: str
     waiter: Settles
@@ -144,14 +145,14 @@ class Connection:
         self.codec = codec
         self.limits = limits
         self.cancelling = cancelling
-        self.numbers = numbers
+        self.numbers = {**NUMBERS, **numbers}
         self.calls: dict[bytes, Call] = {}
         self.requests: dict[bytes, InboundRequest] = {}
         self.lost: ConnectionLost | None = None
         self.violation: RemoteProtocolError | None = None
         self.is_closing = False
         self.strays = 0
-        self._meanings = {number: meaning for meaning, number in numbers.items()}
+        self._meanings = {number: meaning for meaning, number in self.numbers.items()}
         self._ping = ping
         self._bad_json_is_fatal = bad_json_is_fatal
         self._last_id = 0
@@ -216,12 +217,15 @@ class Connection:
 
     def abandon(self, call: Call) -> bytes:
         """Forgets a call whose answer nobody wants any more; returns the bytes that say so, b"" if none are needed."""
-        if self.calls.pop(call.id, None) is None:
+        if self.calls.get(call.id) is not call:
             return b""
-        if len(self._forgotten) >= self.limits.remembered_ids:
-            del self._forgotten[next(iter(self._forgotten))]
+        del self.calls[call.id]
         self._forgotten[call.id] = None
-        if self.cancelling is None or self.lost is not None:
+        if len(self._forgotten) > self.limits.remembered_ids:
+            del self._forgotten[next(iter(self._forgotten))]
+        if self._batches:  # one whose calls were all given up would stay for ever
+            self._batches = [ids for ids in self._batches if ids & self.calls.keys()]
+        if self.cancelling is None:
             return b""
         params = b"{" + encode_json(self.cancelling.member) + b":" + call.id + b"}"
         return self.framing.encode(self.codec.encode_notification(self.cancelling.method, params))
@@ -247,8 +251,8 @@ class Connection:
         body = self.codec.encode_success(request.id, result)
         if request.batch is not None:
             return self._close(request, body)
-        if self.requests.pop(request.key, None) is None:
-            return b""
+        if (found := self.requests.pop(request.key, None)) is not request:
+            return self._put_back(found)
         try:
             return self.framing.encode(body)
         except LocalProtocolError:
@@ -263,8 +267,8 @@ class Connection:
         return self._close(request, None)
 
     def _close(self, request: InboundRequest, body: bytes | None) -> bytes:
-        if self.requests.pop(request.key, None) is not request or self.lost is not None:
-            return b""
+        if (found := self.requests.pop(request.key, None)) is not request:
+            return self._put_back(found)
         batch = request.batch
         if batch is None:
             return b"" if body is None else self._frame_answer(request.id, body)
@@ -272,6 +276,12 @@ class Connection:
             batch.bodies.append((request.id, body))
         batch.missing -= 1
         return b"" if batch.missing else self._frame_batch(batch)
+
+    def _put_back(self, request: InboundRequest | None) -> bytes:
+        """One was closed a second time; by now its id may name another, which stays open."""
+        if request is not None:
+            self.requests[request.key] = request
+        return b""
 
     def _frame_answer(self, id: bytes, body: bytes) -> bytes:
         try:
@@ -287,7 +297,10 @@ class Connection:
             return self.framing.encode(whole)
         except LocalProtocolError:
             excess = self._too_large(len(whole))
+        try:
             return self.framing.encode(self.codec.encode_batch(self._error_body(id, excess) for id, _ in batch.bodies))
+        except LocalProtocolError:
+            return self.framing.encode(self._error_body(NULL_ID, excess))
 
     def _too_large(self, size: int) -> RpcError:
         return RpcError(Meaning.TOO_LARGE, f"the answer has {size} bytes, the limit is {self.limits.frame}")
@@ -305,6 +318,8 @@ class Connection:
     def receive(self, chunk: bytes, now: float = 0.0) -> list[Event]:
         """Returns what these bytes bring, in order. Look at `violation` and at `take_answers` after it."""
         events: list[Event] = []
+        if self.lost is not None:
+            return events
         decode = self.codec.decode
         calls = self.calls
         for frame in self.framing.feed(chunk):
@@ -353,6 +368,10 @@ class Connection:
         calls = list(self.calls.values())
         self.calls.clear()
         self.requests.clear()
+        self._forgotten.clear()
+        self._batches.clear()
+        self._answers.clear()
+        self.has_answers = False
         for call in calls:
             call.error = copy(lost)  # each is raised on its own, with a traceback of its own
         return calls
@@ -376,17 +395,19 @@ class Connection:
                 if call := self._answered(id, now):
                     call.reply = result
                     events.append(call)
-            case Failure(id, code, text, data):
+            case Failure(id):
                 if id == NULL_ID:
                     self._take_unmatched(message, events)
                 elif call := self._answered(id, now):
                     call.error = self._remote_error(call, message)
                     events.append(call)
-            case Malformed(id, problem):
+            case Malformed(id, problem, is_answer):
                 if id in self.calls:
                     call = self.calls.pop(id)
                     call.error = BadReply(method=call.method, problem=problem)
                     events.append(call)
+                elif is_answer:
+                    self._stray(id, now)
                 else:
                     self._reject(id, Meaning.INVALID_REQUEST, problem, batch)
             case Invalid(id, meaning, problem):
@@ -408,7 +429,7 @@ class Connection:
 
     def _take_request(self, message: Request, batch: BatchReply | None, events: list[Event]) -> None:
         id = message.id
-        if message.method == self._ping:
+        if message.method == self._ping and key_of(id) not in self.requests:
             self._say(id, self.codec.encode_success(id, b"null"), batch)
             return
         key = id if id.isdigit() else key_of(id)
@@ -416,9 +437,8 @@ class Connection:
             self._nulls += 1
             key = b"null %d" % self._nulls
         if key in self.requests:
-            # Answered under the null id: under its own it would settle the first request at their side.
             problem = f"duplicate id in flight: {id.decode(errors='replace')}"
-            self._reject(NULL_ID, Meaning.INVALID_REQUEST, problem, batch)
+            self._reject(id, Meaning.INVALID_REQUEST, problem, batch)
         elif self.is_closing:
             self._reject(id, Meaning.NOT_READY, "shutting down", batch)
         elif len(self.requests) >= self.limits.inbound_requests:
@@ -481,7 +501,9 @@ class Connection:
         start, count = (start, count + 1) if now - start < MINUTE else (now, 1)
         self._stray_window = (start, count)
         if count > self.limits.stray_replies and self.violation is None:
-            self.violation = BadMessage(f"{count} answers in a minute that nobody asked for, the last under id {id!r}")
+            self.violation = BadMessage(
+                f"{count} answers in a minute that nobody asked for, the last to id {quote(id)}"
+            )
 
     def _skip(self, skipped: Skipped, events: list[Event]) -> None:
         if isinstance(skipped.error, FrameTooLarge):  # whoever sent it waits; stray text has nobody to answer
@@ -489,6 +511,8 @@ class Connection:
         events.append(skipped)
 
     def _reject(self, id: bytes, meaning: Meaning, problem: str, batch: BatchReply | None) -> None:
+        if key_of(id) in self.requests:  # under its own id this would answer the one that is open
+            id = NULL_ID
         self._say(id, self._error_body(id, RpcError(meaning, f"{meaning.value}: {problem}")), batch)
 
     def _say(self, id: bytes, body: bytes, batch: BatchReply | None) -> None:
@@ -499,14 +523,14 @@ class Connection:
             self._answers.append(self._frame_answer(id, body))
 
     def _next_id(self) -> bytes:
-        self._last_id += 1
-        if self._last_id > LARGEST_ID:
-            self._last_id = 1
-            self._ids_return = True
-        id = b"%d" % self._last_id
-        if self._ids_return and (id in self.calls or id in self._forgotten):
-            return self._next_id()
-        return id
+        while True:
+            self._last_id += 1
+            if self._last_id > LARGEST_ID:
+                self._last_id = 1
+                self._ids_return = True
+            id = b"%d" % self._last_id
+            if not self._ids_return or (id not in self.calls and id not in self._forgotten):
+                return id
 
 
 def reason_of(violation: RemoteProtocolError) -> ConnectionLost:

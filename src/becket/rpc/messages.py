@@ -47,10 +47,14 @@ class Failure(Struct, frozen=True):
 
 
 class Malformed(Struct, frozen=True):
-    """Has an id and no method, and is no answer either: whoever waits for that id must learn it."""
+    """No request, and no answer that can be understood: whoever waits for that id must learn it.
+
+    What bears a result or an error is an answer all the same, and answers are never answered: two programs that did so
+    would never stop."""
 
     id: bytes
     problem: str
+    is_answer: bool = True
 
 
 class Invalid(Struct, frozen=True):
