@@ -149,7 +149,7 @@ async def test_an_exit_is_noticed_although_a_grandchild_floods_the_pipes() -> No
     families: list[ProcessWatch] = []
     with anyio.fail_after(10):
         async with Peer.connect_process(child("leaves_a_grandchild_that_floods"), limits=QUICK) as peer:
-            peer.on("tick")(lambda: None)
+            peer.on("tick")(lambda _: None)
 
             @peer.on("ready")
             def take(params: dict[str, Any]) -> None:

@@ -143,7 +143,7 @@ def child_processes() -> dict[int, str]:
     found: dict[int, str] = {}
     for pid in child_pids():
         try:
-            name, state, _ = process_status(pid)
+            name, state = process_status(pid)
         except (OSError, ValueError):
             continue
         found[pid] = f"{name}, a zombie" if state == "Z" else name
@@ -165,13 +165,12 @@ def child_pids() -> list[int]:
     return pids
 
 
-def process_status(pid: int) -> tuple[str, str, int]:
-    """Returns the name, the state and the session of a process."""
+def process_status(pid: int) -> tuple[str, str]:
+    """Returns the name and the state of a process."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
         text = file.read()
     name, _, rest = text.partition("(")[2].rpartition(")")
-    fields = rest.split()
-    return name, fields[0], int(fields[3])
+    return name, rest.split()[0]
 
 
 def adopt_orphans() -> bool:
@@ -187,11 +186,14 @@ def adopt_orphans() -> bool:
 
 
 def reap_adopted() -> None:
-    """Reaps the dead that this program has adopted, as init would have done; its own children are somebody's here."""
+    """Reaps the dead that this program has adopted, as init would have done; those that becket has started are left."""
+    from becket.peer.process import abandoned, live_children
+
+    own = {child.pid for child in live_children} | {popen.pid for popen in abandoned}
     for pid in child_pids():
         try:
-            _, state, session = process_status(pid)
-            if state == "Z" and session != pid:  # a child that becket has started leads a session
+            _, state = process_status(pid)
+            if state == "Z" and pid not in own:
                 os.waitpid(pid, os.WNOHANG)
         except (OSError, ValueError):
             continue

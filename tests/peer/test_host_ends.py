@@ -1,0 +1,121 @@
+"""No child outlives its host: not when the host forgets to close, not when it fails, and not when it is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+import pytest
+import trio
+
+from becket import Peer
+from becket.testing import ProcessWatch, child
+
+pytestmark = pytest.mark.process
+
+HOST = """
+import asyncio, sys
+from becket import Peer
+from becket.testing import child
+
+async def main():
+    ready = asyncio.Event()
+    peer = await Peer.connect_process({command!r})
+
+    @peer.on("ready")
+    def take(params):
+        print(params["pid"], *params.get("family", []), flush=True)
+        ready.set()
+
+    await ready.wait()
+    await asyncio.to_thread(sys.stdin.buffer.readline)
+    {then}
+
+asyncio.run(main())
+"""
+
+CHILD = """
+import os
+import anyio
+from becket import Peer
+
+async def main():
+    async with Peer.connect_stdio() as peer:
+        await peer.notify("ready", {{"pid": os.getpid()}})
+        await peer.wait_closed()
+
+anyio.run(main, backend={backend!r})
+"""
+
+BLOCKING_CHILD = """
+import os
+from becket.blocking import connect_stdio
+
+with connect_stdio() as peer:
+    peer.notify("ready", {"pid": os.getpid()})
+    peer.serve()
+"""
+
+
+@contextmanager
+def host_of(command: list[str], then: str = "pass") -> Iterator[tuple[subprocess.Popen[bytes], list[ProcessWatch]]]:
+    """Runs a host with this child, and yields it with the processes below it, all of them alive."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOST.format(command=command, then=then)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as host:
+        assert host.stdout is not None
+        family = [ProcessWatch(int(pid)) for pid in host.stdout.readline().split()]
+        assert family
+        yield host, family
+        for member in family:
+            member.close()
+
+
+async def all_gone(family: list[ProcessWatch]) -> None:
+    with anyio.fail_after(5):
+        for member in family:
+            await member.gone()
+
+
+@pytest.mark.parametrize("then", ["pass", "1 / 0", "sys.exit(3)"], ids=["ends", "fails", "exits"])
+async def test_no_child_outlives_a_host_that_never_closed_its_peer(then: str) -> None:
+    with host_of(child("starts_a_family"), then) as (host, family):
+        host.communicate(b"\n")
+        await all_gone(family)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [CHILD.format(backend="asyncio"), CHILD.format(backend="trio"), BLOCKING_CHILD],
+    ids=["asyncio", "trio", "blocking"],
+)
+async def test_a_child_on_becket_ends_by_itself_when_its_host_is_killed(code: str) -> None:
+    with host_of([sys.executable, "-c", code]) as (host, family):
+        host.kill()
+        await all_gone(family)
+
+
+@pytest.mark.parametrize("run", [asyncio.run, trio.run], ids=["asyncio", "trio"])
+def test_a_peer_that_is_dropped_is_warned_of_and_its_child_ends(run: object) -> None:
+    pids: list[int] = []
+
+    async def forget() -> None:
+        peer = await Peer.connect_process(child("ignores_sigterm"))
+        assert peer.process is not None
+        pids.append(peer.process.pid)
+
+    (asyncio.run(forget()) if run is asyncio.run else trio.run(forget))
+    with pytest.warns(ResourceWarning, match="never closed"):
+        gc.collect()
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
