@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from becket.errors import BadFrame, FrameTooLarge, LocalProtocolError
@@ -76,6 +78,33 @@ def test_a_known_shorter_header_at_the_end_of_a_chunk_is_read_as_what_it_is(size
     header, body = short[: len(short) - size], short[len(short) - size :]
     assert framing.feed(long + header) + framing.feed(body + short) == [b"y" * 123, body, body]
     assert framing.error is None
+
+
+def test_a_known_header_does_not_end_an_unfinished_one_by_accident() -> None:
+    framing = ContentLength()
+    assert framing.feed(GOOD) == [b"{}"]
+    framing.feed(b"X-Trace: 1\r\n")
+    assert framing.feed(GOOD) == [b"{}"]
+    assert framing.pending == 0
+    framing.feed(b"Content-Length: 1")
+    assert framing.feed(GOOD) == []
+    assert framing.error is not None
+    assert framing.error.found == "'1Content-Length: 2'"
+
+
+def test_headers_are_not_remembered_without_end() -> None:
+    framing = ContentLength()
+    other = b"".join(b"content-length: %d\r\n\r\n%b" % (size, b"x" * size) for size in range(0, 8_000, 2))
+    tracemalloc.start()
+    try:
+        for size in range(1, 8_000, 2):
+            framing.feed(framing.encode(b"x" * size))
+        framing.feed(other)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert framing.frames == 8_000
+    assert kept < 128 * 1024
 
 
 # -- headers that are accepted

@@ -71,6 +71,12 @@ def test_the_first_line_is_told_once_and_kept() -> None:
     assert framing.stray == b"first line\n"
 
 
+def test_every_dropped_line_counts_as_a_frame_that_has_ended() -> None:
+    framing = LENIENT()
+    framing.feed(b"first line\nsecond line\n" + GOOD + b"third line\n")
+    assert framing.frames == 4
+
+
 def test_a_reader_that_skips_nothing_has_nothing_to_tell() -> None:
     assert ContentLength().stray == b""
     assert JsonLines().stray == b""
