@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast, get_args, get_type_hints
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from becket.errors import LocalProtocolError, Meaning
+from becket.errors import LocalProtocolError, Meaning, quote
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
 from becket.wire.framing import Frame
@@ -147,11 +147,19 @@ def walk_finite(value: object) -> None:
 class JsonCodec:
     """JSON-RPC 2.0 in JSON."""
 
+    __slots__ = (
+        "_deep",
+        "_dense",
+        "_methods",
+        "_name_bytes",
+        "limits",
+    )
+
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
         self._methods: dict[str, bytes] = {}
-        # A level takes two bytes and a node at least two: smaller values cannot reach the limit.
-        self._deep = 2 * limits.depth
+        # A level takes two bytes and a node at least two: smaller values cannot reach the limit. One level is ours.
+        self._deep = 2 * limits.depth - 2
         self._dense = min(2 * limits.nodes, SLOW_FROM)
         self._name_bytes = min(limits.method_bytes, limits.id_bytes) + REQUEST_BYTES
 
@@ -325,12 +333,16 @@ class JsonCodec:
         name = self._methods.get(method) or self._encode_method(method)
         if params is None:
             return b"".join((b'{"jsonrpc":"2.0","id":', id, name[: -len(PARAMS_KEY)], b"}"))
+        if params[:1] != b"{" and params[:1] != b"[":
+            raise LocalProtocolError(f"the params of {method} are neither an object nor an array: {quote(params)}")
         return b"".join((b'{"jsonrpc":"2.0","id":', id, name, params, b"}"))
 
     def encode_notification(self, method: str, params: bytes | None) -> bytes:
         name = self._methods.get(method) or self._encode_method(method)
         if params is None:
             return b"".join((b'{"jsonrpc":"2.0"', name[: -len(PARAMS_KEY)], b"}"))
+        if params[:1] != b"{" and params[:1] != b"[":
+            raise LocalProtocolError(f"the params of {method} are neither an object nor an array: {quote(params)}")
         return b"".join((b'{"jsonrpc":"2.0"', name, params, b"}"))
 
     def encode_success(self, id: bytes, result: bytes) -> bytes:

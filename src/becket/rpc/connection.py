@@ -130,6 +130,31 @@ Event = InboundRequest | Notification | Call | CancelAsked | Failure | Skipped
 class Connection:
     """One link, driven by whoever owns its bytes and its clock."""
 
+    __slots__ = (
+        "_answers",
+        "_bad_json_is_fatal",
+        "_batches",
+        "_forgotten",
+        "_ids_return",
+        "_last_id",
+        "_meanings",
+        "_nulls",
+        "_ping",
+        "_stray_window",
+        "calls",
+        "cancelling",
+        "codec",
+        "framing",
+        "has_answers",
+        "is_closing",
+        "limits",
+        "lost",
+        "numbers",
+        "requests",
+        "strays",
+        "violation",
+    )
+
     def __init__(
         self,
         framing: Framing,
