@@ -71,7 +71,7 @@ def parse_arguments() -> argparse.Namespace:
     add("--rounds", type=int, help="5, or 3 if quick")
     add("--retries", type=int, default=1, help="of a run that others disturbed; 1")
     add("--quick", action="store_true", help="fewer operations and children")
-    add("--nice", type=int, default=0, help="priority of W1 to W5: -20 (as root) on a machine that others use too")
+    add("--nice", type=int, default=0, help="priority of the processes: -20 (as root) on a machine that others use too")
     add("--out", type=Path, metavar="FILE", help=f"writes the report there as Markdown, and {PICTURE} beside it")
     add("--load", type=Path, metavar="JSON", help="renders the numbers of an earlier run instead of running")
     return parser.parse_args()

@@ -44,9 +44,7 @@ def placed(command: list[str], core: int | None, nice: int = 0) -> list[str]:
     child. Linux weighs whole sessions against each other, so that a session's priority is what counts; some libraries
     put a child into a session of its own.
     """
-    if core is None:
-        return command
-    pinned = ["taskset", "-c", str(core), *command]
+    pinned = command if core is None else ["taskset", "-c", str(core), *command]
     if nice == 0:
         return pinned
-    return ["sh", "-c", f'echo {nice} > /proc/self/autogroup; exec nice -n {nice} "$@"', "sh", *pinned]
+    return ["sh", "-c", f'echo {nice} > /proc/self/autogroup; exec "$@"', "sh", *pinned]

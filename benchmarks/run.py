@@ -157,8 +157,7 @@ def measure(plan: Plan) -> Results:
 
     for round_number in range(plan.rounds):
         for workload in (WORKLOADS[name] for name in plan.workloads):
-            if round_number < workload.rounds_at_most:
-                run_workload(workload, rotated(entrants, round_number), round_number, plan, results)
+            run_workload(workload, rotated(entrants, round_number), round_number, plan, results)
     return results
 
 
@@ -168,6 +167,8 @@ def run_workload(
     for entrant in entrants:
         cell = f"{entrant.name} {workload.name}"
         if workload.name not in entrant.workloads or cell in results.failed:
+            continue
+        if not workload.takes_part(entrant.speed, round_number):
             continue
         settings = workload.settings(entrant.speed, quick=plan.quick)
         for _ in range(1 + plan.retries):
@@ -221,7 +222,7 @@ def run_host(entrant: Entrant, settings: dict[str, Any], *, is_pinned: bool, nic
     host_core, child_core = (spare_cores() if is_pinned else None) or (None, None)
     child = placed(entrant.child_command(), child_core, nice)
     command = placed(entrant.host_command(json.dumps({**settings, "child": child})), host_core, nice)
-    host = subprocess.Popen(
+    with subprocess.Popen(
         command,
         cwd=ROOT,
         env=environment(),
@@ -230,13 +231,14 @@ def run_host(entrant: Entrant, settings: dict[str, Any], *, is_pinned: bool, nic
         stderr=subprocess.PIPE,
         start_new_session=True,
         text=True,
-    )
-    try:
-        out, err = host.communicate(timeout=RUN_SECONDS)
-    except subprocess.TimeoutExpired:
-        os.killpg(host.pid, signal.SIGKILL)
-        host.communicate()
-        raise HostFailed(f"did not end within {RUN_SECONDS:.0f} s") from None
+    ) as host:
+        try:
+            out, err = host.communicate(timeout=RUN_SECONDS)
+        except BaseException as error:
+            os.killpg(host.pid, signal.SIGKILL)  # its children too; those in sessions of their own end with their pipes
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise HostFailed(f"did not end within {RUN_SECONDS:.0f} s") from None
+            raise
     try:
         figures: dict[str, float] = json.loads(out.strip().rpartition("\n")[2])
     except ValueError:

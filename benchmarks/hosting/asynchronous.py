@@ -149,14 +149,15 @@ async def many_in_flight(connect: Connect, loop: Loop, settings: dict[str, Any])
         echo = subject.echo
 
         async def make_calls(calls: int) -> int:
-            each = max(calls // in_flight, 1)
+            each: int = max(calls // in_flight, 1)
 
             async def caller() -> None:
                 for _ in range(each):
                     await echo(MESSAGE_TEXT)
 
-            await loop.together([caller] * in_flight)
-            return each * in_flight
+            callers: list[Work] = [caller] * in_flight
+            await loop.together(callers)
+            return each * len(callers)
 
         await make_calls(settings["warmup"])
         window = Window(await subject.usage())
