@@ -140,7 +140,7 @@ def test_a_well_formed_header_is_read_however_it_is_written(header: bytes) -> No
 
 def test_sixteen_header_lines_are_read_and_seventeen_are_not() -> None:
     lines = b"".join(b"X-%d: y\r\n" % number for number in range(15))
-    assert read(lines + GOOD) == ([b"{}"], None)
+    assert read((lines + GOOD) * 2) == ([b"{}", b"{}"], None)
     error = refused(b"X-More: y\r\n" + lines + GOOD)
     assert "16" in error.problem
 
@@ -206,6 +206,13 @@ def test_a_length_above_the_limit_is_refused_before_the_header_is_over() -> None
     error = refused(b"Content-Length: 4294967296\r\n")
     assert isinstance(error, FrameTooLarge)
     assert (error.size, error.limit) == (4_294_967_296, DEFAULT_LIMITS.frame)
+
+
+@pytest.mark.parametrize("name", [b"Content-Length: ", b"content-length:"])
+def test_a_length_at_the_limit_is_read_and_one_above_it_is_not(name: bytes) -> None:
+    limits = Limits(frame=10)
+    assert read(name + b"10\r\n\r\n" + b"x" * 10, limits=limits) == ([b"x" * 10], None)
+    assert isinstance(refused(name + b"11\r\n\r\n", limits), FrameTooLarge)
 
 
 def test_a_header_without_a_length_is_refused() -> None:
@@ -298,6 +305,7 @@ def test_a_line_end_that_the_length_leaves_out_is_what_the_hint_says() -> None:
     assert framing.feed(GOOD + b"\n" + GOOD) == [b"{}"]
     assert framing.error is not None
     assert framing.error.problem == "line end outside a frame"
+    assert framing.error.found == repr("\n")
     assert "length" in framing.error.hint
 
 
