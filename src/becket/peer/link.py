@@ -357,6 +357,9 @@ class Link:
         self.transport.close()
 
     def _finish_input(self) -> None:
+        for event in self._backlog:
+            if isinstance(event, Call):
+                wake(event.waiter)  # its answer is there: it left the table of calls, and nobody else settles it
         self._backlog.clear()
         self._buffer.clear()
         self._buffered = 0
@@ -395,9 +398,9 @@ class Link:
 
     async def _flush_and_lose(self) -> None:
         until = self.loop.time() + self.limits.flush_grace
-        self.wake_at(until)
         try:
             while self.transport.queued and self.loop.time() < until and self.lost is None:
+                self.wake_at(until)  # each time: an earlier deadline may have taken the timer
                 await self.wait_for_room()
         finally:
             self.lose(ConnectionLost(DisconnectReason.LOCAL_CLOSE))

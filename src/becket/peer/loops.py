@@ -173,7 +173,8 @@ class TrioLoop:
     async def start(self) -> TrioLoop:
         started = self._trio.Event()
         self._trio.lowlevel.spawn_system_task(self._own, started, name="becket link")
-        await started.wait()
+        with self._trio.CancelScope(shield=True):  # a caller that is cancelled here could not end it
+            await started.wait()
         return self
 
     async def _own(self, started: trio.Event) -> None:
