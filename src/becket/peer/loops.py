@@ -142,6 +142,17 @@ class AsyncioLoop:
         return await anyio.to_thread.run_sync(function, *arguments)
 
     async def finish(self, waiter: Waiter) -> None:
+        if "anyio" in sys.modules:
+            import anyio
+
+            # A scope of anyio cancels again in every turn of the loop, for as long as its task lives.
+            with anyio.CancelScope(shield=True):
+                await self._finish(waiter)
+            await anyio.lowlevel.checkpoint_if_cancelled()
+        else:
+            await self._finish(waiter)
+
+    async def _finish(self, waiter: Waiter) -> None:
         cancelled: BaseException | None = None
         while not waiter.done():
             try:
