@@ -26,7 +26,17 @@ RESERVED = "rpc."  # by JSON-RPC 2.0, for the protocol itself
 class Handler:
     """One registered function and all that is known about it."""
 
-    __slots__ = ("arity", "decode", "function", "in_thread", "invoke", "is_async", "is_for_notifications", "name")
+    __slots__ = (
+        "arity",
+        "decode",
+        "function",
+        "in_thread",
+        "invoke",
+        "is_async",
+        "is_for_notifications",
+        "is_inline",
+        "name",
+    )
 
     def __init__(self, name: str, function: Callable[..., Any], *, thread: bool, notifications: bool) -> None:
         arity, annotation, is_async = read_signature(function)
@@ -38,6 +48,7 @@ class Handler:
         self.is_async = is_async
         self.in_thread = thread
         self.is_for_notifications = notifications
+        self.is_inline = not (is_async or thread)
         self.decode: Callable[[Raw | None], object] = decoder_for(annotation)
         self.invoke: Callable[[Raw | None, object], Any] = self._build_invoke()
 
@@ -149,10 +160,10 @@ def read_signature(function: Callable[..., Any]) -> tuple[int, Any, bool]:
 
 def underlying(function: Any) -> tuple[Any, int]:
     """Returns the function behind a method or an object with a call method, and how many arguments are bound."""
+    if hasattr(function, "__func__"):  # first, as a method shows the `__code__` of its function
+        return function.__func__, int(hasattr(function, "__self__"))  # a static method binds nothing
     if hasattr(function, "__code__"):
         return function, 0
-    if hasattr(function, "__func__"):
-        return function.__func__, int(hasattr(function, "__self__"))  # a static method binds nothing
     return (function.__class__.__call__, 1) if callable(function) else (None, 0)
 
 

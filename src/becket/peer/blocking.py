@@ -181,7 +181,10 @@ class BlockingPeer:
 
     def notify(self, method: str, params: object = None) -> None:
         """Tells the other side something; waits only while it is behind with reading."""
-        self._loop.run(self._outbound.notify(method, params))
+        with self._loop.entered():
+            waits = self._outbound.notify(method, params)
+            if isinstance(waits, Coroutine):
+                self._loop.run(waits)
 
     def drain(self) -> None:
         """Waits until the other side has read most of what was sent."""

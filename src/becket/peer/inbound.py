@@ -60,6 +60,19 @@ class CreditGrant(Struct):
 class Inbound:
     """The serving half of one link."""
 
+    __slots__ = (
+        "_context",
+        "_credit_waiters",
+        "_get",
+        "_is_working_off",
+        "_nests",
+        "_notification_bytes",
+        "_notifications",
+        "_worker",
+        "link",
+        "peer",
+    )
+
     def __init__(self, link: Link, registry: Registry, peer: Any, context: Callable[..., Any] = Context) -> None:
         self.link = link
         self.peer = peer
@@ -82,13 +95,11 @@ class Inbound:
             handler = self._get(request.method)
             if handler is None or handler.is_for_notifications:
                 handler = find_handler(self._get, request.method)
-            if link.transport.queued > link.limits.send_queue:
-                raise Busy("bytes that you have not read", link.limits.send_queue)
+            if link.transport.queued:
+                self._check_that_they_read()
             context = self._context(self, request.method, request) if handler.arity == 2 else None
-            if handler.is_async or handler.in_thread:
-                arguments = handler.arguments(request.params, context)
-                runner = request.runner = Runner(is_thread=handler.in_thread)
-                runner.running = link.loop.spawn(self._serve(request, runner, handler, arguments))
+            if not handler.is_inline:
+                self._start(request, handler, context)
                 return
             if self._nests:
                 result = self._run_nesting(request, handler, context)
@@ -98,6 +109,16 @@ class Inbound:
         except Exception as error:
             frame = link.connection.refuse(request, answer_to(error, request.method))
         link.send(frame)
+
+    def _check_that_they_read(self) -> None:
+        limits = self.link.limits
+        if self.link.transport.queued > limits.send_queue:
+            raise Busy("bytes that you have not read", limits.send_queue)
+
+    def _start(self, request: InboundRequest, handler: Handler, context: object) -> None:
+        arguments = handler.arguments(request.params, context)
+        runner = request.runner = Runner(is_thread=handler.in_thread)
+        runner.running = self.link.loop.spawn(self._serve(request, runner, handler, arguments))
 
     def _run_nesting(self, request: InboundRequest, handler: Handler, context: object) -> Any:
         before = CURRENT.set(Serving(request, self.link))
@@ -125,6 +146,8 @@ class Inbound:
         except BaseException:  # the loop's way to cancel
             link.send(self._end_cancelled(request, runner))
             raise
+        finally:
+            runner.running = None  # the task knows the request and the request its task
         link.send(frame)
 
     def _end_cancelled(self, request: InboundRequest, runner: Runner) -> bytes:
@@ -214,13 +237,12 @@ class Inbound:
             return
         try:
             context = self._context(self, notification.method, None) if handler.arity == 2 else None
-            arguments = handler.arguments(notification.params, context)
-            if handler.is_async or handler.in_thread or self._is_working_off:
-                self._queue(handler, arguments, 0 if notification.params is None else len(notification.params))
-            elif self._nests:
-                self._queue(handler, arguments, 0)  # its handler may wait, and the next must not overtake it
+            # Where a plain function may wait, the next one must not overtake it.
+            if handler.is_inline and not self._is_working_off and not self._nests:
+                handler.invoke(notification.params, context)
             else:
-                handler.function(*arguments)
+                arguments = handler.arguments(notification.params, context)
+                self._queue(handler, arguments, 0 if notification.params is None else len(notification.params))
         except Exception as error:
             answer_to(error, notification.method)  # for the log: nobody waits for an answer
 

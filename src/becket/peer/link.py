@@ -44,10 +44,46 @@ class EventTaker(Protocol):
 class Link:
     """Bytes, timer and end of one connection."""
 
+    __slots__ = (
+        "_backlog",
+        "_buffer",
+        "_buffered",
+        "_closed_waiters",
+        "_done_waiters",
+        "_has_ended_input",
+        "_holders",
+        "_is_corked",
+        "_is_flush_planned",
+        "_partial",
+        "_rest",
+        "_room_waiters",
+        "_timer",
+        "_turn",
+        "_wrote_alone",
+        "claims",
+        "connection",
+        "create_waiter",
+        "dialect",
+        "features",
+        "is_done",
+        "limits",
+        "loop",
+        "lost",
+        "name",
+        "now",
+        "slot_waiters",
+        "taker",
+        "time",
+        "transport",
+        "wakes_at",
+    )
+
     def __init__(
         self, loop: Loop, transport: Transport, dialect: Dialect, connection: Connection, *, name: str
     ) -> None:
         self.loop = loop
+        self.time = loop.time
+        self.create_waiter = loop.create_waiter
         self.transport = transport
         self.dialect = dialect
         self.connection = connection
@@ -90,7 +126,7 @@ class Link:
         if self.lost is not None:
             return
         connection = self.connection
-        now = self.now = self.loop.time()
+        now = self.now = self.time()
         events = connection.receive(data, now)
         if events:
             self._is_corked = True
@@ -100,8 +136,7 @@ class Link:
                 else:
                     self._hand_out(events, now)
             finally:
-                self._is_corked = False
-                self._wrote_alone = False
+                self._is_corked = self._wrote_alone = False
         if connection.has_answers:
             self.send(connection.take_answers())
         if self._buffer:
@@ -112,29 +147,28 @@ class Link:
             self._time_partial_frame(now)
 
     def _hand_out(self, events: Iterable[Event], now: float) -> None:
-        taker = self.taker
-        until = now + self._turn
+        take_notification = self.taker.take_notification
         # Where handlers can wait for the link within the link's own callback, they go on with the same iterator.
         rest = self._rest = iter(events)
         left = CHECK_EVERY
         for event in rest:
             if isinstance(event, Notification):
-                taker.take_notification(event)
-            elif isinstance(event, InboundRequest):
-                taker.take_request(event)
+                take_notification(event)
             elif isinstance(event, Call):
                 waiter = event.waiter
                 if not waiter.done():
                     waiter.set_result(None)
                 if self.slot_waiters:
                     self.free_slot()
+            elif isinstance(event, InboundRequest):
+                self.taker.take_request(event)
             elif isinstance(event, CancelAsked):
-                taker.take_cancel(event.request)
+                self.taker.take_cancel(event.request)
             else:
                 self._log_oddity(event)
             left -= 1
             if not left:
-                if self.loop.time() > until:
+                if self.time() > now + self._turn:
                     self._put_off(rest)
                     return
                 left = CHECK_EVERY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextvars import ContextVar
 from math import inf
 from typing import TYPE_CHECKING, Any, cast
@@ -53,6 +53,8 @@ class BatchNotify(Struct, frozen=True):
 class Outbound:
     """The calling half of one link."""
 
+    __slots__ = ("link",)
+
     def __init__(self, link: Link) -> None:
         self.link = link
 
@@ -60,16 +62,15 @@ class Outbound:
         """Calls and returns the decoded result."""
         link = self.link
         connection = link.connection
-        loop = link.loop
         encoded = None if params is None else encode_json(params)
-        waiter = loop.create_waiter()
-        call = Call(method, waiter, deadline=loop.time() + timeout, timeout=timeout)
+        waiter = link.create_waiter()
+        call = Call(method, waiter, link.time() + timeout, timeout)
         current = CURRENT.get()
         if current is not None:
             call.deadline = min(call.deadline, current.request.deadline)
         if link.features:
             encoded = self._add_meta(encoded, call, current, None)
-        if len(connection.calls) >= link.limits.outbound_calls or link.transport.queued:
+        if link.transport.queued or len(connection.calls) >= link.limits.outbound_calls:
             await self._wait_for_room(call, 0 if encoded is None else len(encoded))
         link.send(connection.open_call(call, encoded))
         if call.deadline < link.wakes_at:
@@ -78,14 +79,13 @@ class Outbound:
             await waiter
         except BaseException:
             link.send(connection.abandon(call))
+            link.free_slot()
             raise
-        finally:
-            if link.slot_waiters:
-                link.free_slot()
-        if call.error is not None:
-            raise call.error
+        reply = call.reply
+        if reply is None:
+            raise call.error or AssertionError("a call that has settled has an answer or an error")
         try:
-            return decode(call.reply)  # type: ignore[arg-type]
+            return decode(reply)
         except UNDECODABLE as error:
             raise BadReply(method=method, problem=str(error)) from error
 
@@ -179,12 +179,13 @@ class Outbound:
                     await outcome
             return await run.result()
 
-    async def notify(self, method: str, params: object) -> None:
-        """Tells, and waits while the other side is behind with reading."""
+    def notify(self, method: str, params: object) -> Awaitable[None]:
+        """Tells at once. What it returns waits while the other side is behind with reading."""
         link = self.link
         link.send(link.connection.notification(method, None if params is None else encode_json(params)))
-        if link.queued > link.limits.send_high:
-            await wait_until_read(link)
+        if link.transport.queued > link.limits.send_high:
+            return wait_until_read(link)
+        return READY
 
     def notify_nowait(self, method: str, params: object) -> None:
         """Tells, or raises Busy when too much waits to leave."""
@@ -280,4 +281,12 @@ async def wait_until_read(link: Link) -> None:
         await link.wait_for_room()
 
 
+class Ready:
+    """Awaits nothing: what was asked for is done."""
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return iter(())  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+
+
+READY = Ready()
 NO_META = CallMeta()

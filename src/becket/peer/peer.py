@@ -317,8 +317,8 @@ class Peer:
         seconds = self._link.limits.call_timeout if isinstance(timeout, Unset) else inf if timeout is None else timeout
         return self._outbound.batch(members, seconds)
 
-    def notify(self, method: str, params: object = None) -> Coroutine[Any, Any, None]:
-        """Tells the other side something; waits only while it is behind with reading.
+    def notify(self, method: str, params: object = None) -> Awaitable[None]:
+        """Tells the other side something. It is sent when called; awaiting it waits while the other side is behind.
 
         Raises:
             ConnectionLost: the link has ended.

@@ -63,13 +63,17 @@ class Claim:
 class Claims:
     """Who waits for which notification on one link."""
 
+    __slots__ = ("_by_method", "_by_token", "_progress", "_puts")
+
     def __init__(self, progress: ProgressForm | None) -> None:
         self._progress = progress
         self._by_method: dict[str, list[Claim]] = {}
         self._by_token: dict[bytes, Claim] = {}
+        self._puts: dict[str, Callable[[Raw | None], None]] = {}  # of the methods that one call claims whole
 
     def add(self, method: str, claim: Claim) -> None:
         self._by_method.setdefault(method, []).append(claim)
+        self._sort(method)
 
     def add_progress(self, token: bytes, claim: Claim) -> None:
         self._by_token[token] = claim
@@ -78,25 +82,35 @@ class Claims:
         claims = self._by_method.get(method)
         if claims is not None and claim in claims:
             claims.remove(claim)
-            if not claims:
-                del self._by_method[method]
+            self._sort(method)
 
     def remove_progress(self, token: bytes) -> None:
         self._by_token.pop(token, None)
 
+    def _sort(self, method: str) -> None:
+        claims = self._by_method[method]
+        self._puts.pop(method, None)
+        if not claims:
+            del self._by_method[method]
+        elif len(claims) == 1 and claims[0].accept is None:
+            self._puts[method] = claims[0].put
+
     def take(self, notification: Notification) -> bool:
         """Hands a notification to the calls that claimed it and returns whether there was one."""
-        claims = self._by_method.get(notification.method)
-        if claims is not None:
-            taken = False
-            for claim in tuple(claims) if len(claims) > 1 else claims:
-                if claim.accept is None or claim.accept(notification.params):
-                    claim.put(notification.params)
-                    taken = True
-            return taken
+        put = self._puts.get(notification.method)
+        if put is not None:
+            put(notification.params)
+            return True
         if self._by_token and self._progress is not None and notification.method == self._progress.method:
             return self._take_progress(notification.params, self._progress)
-        return False
+        accepting = [
+            claim
+            for claim in self._by_method.get(notification.method, ())
+            if claim.accept is None or claim.accept(notification.params)
+        ]
+        for claim in accepting:
+            claim.put(notification.params)
+        return bool(accepting)
 
     def _take_progress(self, params: Raw | None, form: ProgressForm) -> bool:
         if params is None:
@@ -129,14 +143,12 @@ class Listener:
 
     def claim(self, method: str, fail: Callable[[Exception], None]) -> Claim:
         """Returns a claim that calls the function at once; its errors, and an event that it cannot take, go to `fail`."""
-        function, arity, decode = self.function, self.arity, self.decode
+        function, decode = self.function, self.decode
+        call = function if self.arity else lambda event: function()
 
         def put(raw: Raw | None) -> None:
             try:
-                if arity:
-                    function(decode(NULL if raw is None else raw))
-                else:
-                    function()
+                call(decode(raw or NULL))
             except UNDECODABLE as error:
                 fail(BadReply(method=method, problem=f"an event: {error}"))
             except Exception as error:
@@ -215,6 +227,8 @@ class CallStream(Generic[E]):
 
     async def __aexit__(self, *_: object) -> None:
         self._abandon()
+        if self._call is not None:
+            self._call.waiter = GONE  # the two know each other; neither shall keep the other alive
 
     def _abandon(self) -> None:
         """Nobody wants the rest: the other side is told unless it has answered."""
@@ -382,4 +396,15 @@ class CallStream(Generic[E]):
         return None if self._call is None else self._call.error
 
 
+class Gone:
+    """Waits for nothing."""
+
+    def done(self) -> bool:
+        return True
+
+    def set_result(self, _: None, /) -> None:
+        """Nobody wants to know."""
+
+
+GONE = Gone()
 NULL = Raw(b"null")

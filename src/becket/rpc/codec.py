@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from typing import Any, Protocol, cast, get_args, get_type_hints
+from typing import Any, Literal, Protocol, cast, get_args, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -42,13 +42,16 @@ class Codec(Protocol):
     def encode_batch(self, bodies: Iterable[bytes]) -> bytes: ...
 
 
+ABSENT = Raw(b"")
+
+
 class Envelope(Struct, gc=False):
-    jsonrpc: str | UnsetType = UNSET
-    id: Raw | UnsetType = UNSET
-    method: str | UnsetType = UNSET
-    params: Raw | UnsetType = UNSET
-    result: Raw | UnsetType = UNSET
-    error: Raw | UnsetType = UNSET
+    jsonrpc: Literal["2.0"]
+    id: Raw = ABSENT
+    method: str = ""
+    params: Raw = ABSENT
+    result: Raw = ABSENT
+    error: Raw = ABSENT
 
 
 class ErrorObject(Struct):
@@ -169,42 +172,41 @@ class JsonCodec:
         """Returns the message in `frame`. Whatever the bytes are: what is no message comes back as `Invalid`."""
         try:
             envelope = decode_envelope(frame)
-        except (*UNDECODABLE, msgspec.ValidationError):
+        except UNDECODABLE:
             return self._decode_carefully(frame)
-        size = len(frame)
-        id = envelope.id
+        # Where the lengths add up, nothing else stands in the frame: no other member, no second one, no white space.
         method = envelope.method
-        if envelope.jsonrpc == VERSION and envelope.error is UNSET:
-            if method is UNSET:
-                result = envelope.result
-                if result is not UNSET and id is not UNSET:
-                    inner = len(result)
-                    if inner > self._deep and (excess := self._find_excess(frame)):
-                        return self._refuse_unread(envelope, excess)
-                    if size == len(id) + inner + SUCCESS_BYTES:
-                        return Success(bytes(id), result)
-            elif envelope.result is UNSET and method:
-                params = envelope.params
-                if params is UNSET:
-                    raw = None
-                    rest = size
-                else:
-                    raw = params
-                    inner = len(params)
-                    rest = size - inner - PARAMS_BYTES
-                    if inner > self._deep:
-                        if excess := self._find_excess(frame):
-                            return self._refuse_unread(envelope, excess)
-                    elif inner == NULL_BYTES and bytes(params) == NULL_ID:
-                        raw = None
-                if rest <= self._name_bytes:
-                    if id is UNSET:
-                        if rest == len(method) + NOTIFICATION_BYTES:
-                            return Notification(method, raw)
-                    elif rest == len(method) + len(id) + REQUEST_BYTES:
-                        text = bytes(id)
-                        if text.isdigit():
-                            return Request(text, method, raw)
+        id_bytes = len(envelope.id)
+        if not method:
+            result_bytes = len(envelope.result)
+            if (
+                result_bytes
+                and id_bytes
+                and len(frame) == result_bytes + id_bytes + SUCCESS_BYTES
+                and (result_bytes <= self._deep or not self._find_excess(frame))
+            ):
+                return Success(bytes(envelope.id), envelope.result)
+            return self._decode_carefully(frame)
+        params: Raw | None = envelope.params
+        params_bytes = len(envelope.params)
+        if params_bytes:
+            rest = len(frame) - params_bytes - PARAMS_BYTES
+            if params_bytes > self._deep:
+                if self._find_excess(frame):
+                    return self._decode_carefully(frame)
+            elif params_bytes == NULL_BYTES and bytes(envelope.params) == NULL_ID:
+                params = None
+        else:
+            rest = len(frame)
+            params = None
+        if rest <= self._name_bytes:
+            if not id_bytes:
+                if rest == len(method) + NOTIFICATION_BYTES:
+                    return Notification(method, params)
+            elif rest == len(method) + id_bytes + REQUEST_BYTES:
+                id = bytes(envelope.id)
+                if id.isdigit():
+                    return Request(id, method, params)
         return self._decode_carefully(frame)
 
     def _decode_carefully(self, frame: Frame) -> Message:
@@ -319,8 +321,8 @@ class JsonCodec:
 
     def _refuse_unread(self, envelope: Envelope, problem: str) -> Malformed | Invalid:
         """Returns the refusal of a message that is too much to parse, under its id where that can be read."""
-        id = None if envelope.id is UNSET else readable_id(envelope.id, self.limits)
-        if envelope.method is UNSET and (envelope.result is not UNSET or envelope.error is not UNSET):
+        id = readable_id(envelope.id, self.limits)
+        if not envelope.method and (envelope.result or envelope.error):
             return Malformed(id or NULL_ID, problem)
         return Invalid(id or NULL_ID, Meaning.TOO_LARGE, problem)
 

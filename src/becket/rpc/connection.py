@@ -80,7 +80,7 @@ class Settles(Protocol):
     def set_result(self, result: None, /) -> None: ...
 
 
-class Call(Struct, eq=False):
+class Call(Struct, eq=False, gc=False):
     """A call of ours. It comes out of `receive` once, as the event of its answer: `reply` or `error` is set then."""
 
     method: str
@@ -92,7 +92,7 @@ class Call(Struct, eq=False):
     error: BecketError | None = None
 
 
-class InboundRequest(Struct, eq=False):
+class InboundRequest(Struct, eq=False, gc=False):
     """A request of theirs. It is open until it was answered, or until its link has ended."""
 
     id: bytes
@@ -134,6 +134,7 @@ class Connection:
         "_answers",
         "_bad_json_is_fatal",
         "_batches",
+        "_cancel_method",
         "_forgotten",
         "_ids_return",
         "_last_id",
@@ -179,6 +180,7 @@ class Connection:
         self.strays = 0
         self._meanings = {number: meaning for meaning, number in self.numbers.items()}
         self._ping = ping
+        self._cancel_method = None if cancelling is None else cancelling.method
         self._bad_json_is_fatal = bad_json_is_fatal
         self._last_id = 0
         self._ids_return = False  # the numbers have begun anew, and some may still be in use
@@ -346,26 +348,22 @@ class Connection:
         if self.lost is not None:
             return events
         decode = self.codec.decode
-        calls = self.calls
         for frame in self.framing.feed(chunk):
             if isinstance(frame, Skipped):
                 self._skip(frame, events)
                 continue
             message = decode(frame)
-            # The two that come by the hundred thousand stand first.
-            if type(message) is Notification:
-                if self.cancelling is not None and message.method == self.cancelling.method:
-                    self._take_cancel(message, events)
-                else:
-                    events.append(message)
-            elif type(message) is Success and not self._batches:
-                call = calls.pop(message.id, None)
+            # Those that come by the hundred thousand stand first.
+            if isinstance(message, Notification) and message.method != self._cancel_method:
+                events.append(message)
+            elif isinstance(message, Success) and not self._batches:
+                call = self.calls.pop(message.id, None)
                 if call is None:
                     self._stray(message.id, now)
                 else:
                     call.reply = message.result
                     events.append(call)
-            elif type(message) is Request:
+            elif isinstance(message, Request):
                 self._take_request(message, None, events)
             else:
                 self._take(message, None, events, now)
