@@ -93,6 +93,15 @@ def test_a_header_right_behind_text_is_found_and_only_the_text_is_dropped() -> N
     assert framing.stray == b"99%"
 
 
+@pytest.mark.parametrize(("size", "frames"), [(40, [b"{}"]), (41, [])])
+def test_a_header_behind_text_is_looked_for_in_lines_within_the_header_limit(size: int, frames: list[bytes]) -> None:
+    header = b"Content-Length: 2\r\n"
+    data = b"x" * (size - len(header)) + header + b"\r\n{}\n"
+    limits = Limits(header=40)
+    assert frames_of(LENIENT(limits).feed(data)) == frames
+    assert frames_of(one_by_one(LENIENT(limits), data)) == frames
+
+
 def test_text_beyond_its_limit_in_total_is_fatal() -> None:
     framing = LENIENT(Limits(stray=100))
     line = b"x" * 49 + b"\n"
@@ -137,6 +146,8 @@ def test_a_header_right_behind_text_is_held_to_the_limits() -> None:
 def test_text_that_waits_for_its_line_end_is_no_frame_that_has_begun() -> None:
     framing = LENIENT()
     framing.feed(b"Password: ")
+    assert framing.pending == 0
+    framing.feed(b"\nContent-lengths")
     assert framing.pending == 0
     assert framing.end() is None
 
