@@ -290,6 +290,15 @@ def floods_stdout() -> None:
 
 
 @program
+def asks_without_reading() -> None:
+    """Sends requests `ask` without end and never reads an answer."""
+    number = 0
+    while True:
+        number += 1
+        os.write(1, frame({"id": number, "method": "ask"}))
+
+
+@program
 def prints_to_stdout(text: str = "hello") -> None:
     """Prints a line to stdout, between the frames, before each answer."""
     while True:

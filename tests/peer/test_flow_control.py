@@ -1,0 +1,247 @@
+"""What happens when one side is slower than the other: memory stays bounded, callers are told, and nothing locks up."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import anyio
+import pytest
+from tests.peer.starting import QUICK, ready_child
+
+from becket import Busy, CallTimeout, ConnectionLost, DisconnectReason, Limits, Peer
+from becket.peer.child import ChildTransport
+from becket.peer.process import open_child
+from becket.peer.transport import FdTransport
+from becket.testing import child
+
+pytestmark = [pytest.mark.loops, pytest.mark.process]
+
+KIB = 1024
+SMALL = QUICK.but(send_queue=128 * KIB, send_high=64 * KIB)
+
+
+@asynccontextmanager
+async def measured_child(name: str, *, limits: Limits) -> AsyncGenerator[tuple[Peer, ChildTransport], None]:
+    """Yields a peer of this child together with its transport, which knows how much is queued."""
+    transport = ChildTransport(*open_child(child(name), limits=limits), limits)
+    async with Peer.over(transport, limits=limits) as peer:
+        yield peer, transport
+
+
+# -- a child that does not read
+
+
+async def test_calls_to_a_child_that_never_reads_end_busy_or_timed_out_and_the_queue_is_bounded() -> None:
+    outcomes: list[type[Exception]] = []
+
+    async def call(peer: Peer) -> None:
+        try:
+            await peer.call("x", ["y" * 20 * KIB], timeout=0.2)
+        except (Busy, CallTimeout) as error:
+            outcomes.append(type(error))
+
+    with anyio.fail_after(5):
+        async with measured_child("never_reads", limits=SMALL) as (peer, transport):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(100):
+                    tasks.start_soon(call, peer)
+            most = transport.queued
+
+    assert len(outcomes) == 100
+    assert set(outcomes) == {Busy, CallTimeout}  # those that left wait for an answer, the others never left
+    assert 0 < most <= SMALL.send_queue + 20 * KIB
+
+
+async def test_a_call_that_never_left_is_not_told_to_the_other_side_as_cancelled() -> None:
+    with anyio.fail_after(5):
+        async with measured_child("never_reads", limits=SMALL) as (peer, transport):
+            with pytest.raises(CallTimeout):
+                await peer.call("x", ["y" * 300 * KIB], timeout=0.05)
+            queued = transport.queued
+            with pytest.raises(Busy):
+                await peer.call("x", ["y"], timeout=0.05)
+            assert transport.queued == queued
+
+
+async def test_a_notification_without_waiting_is_refused_when_too_much_waits() -> None:
+    with anyio.fail_after(5):
+        async with measured_child("never_reads", limits=SMALL) as (peer, transport):
+            with pytest.raises(Busy) as caught:  # noqa: PT012 - at which of them does not matter
+                for _ in range(1000):
+                    peer.notify_nowait("x", ["y" * KIB])
+            assert transport.queued <= SMALL.send_queue
+
+    assert caught.value.limit == SMALL.send_queue
+
+
+async def test_a_notification_waits_for_a_child_that_does_not_read_and_gives_up_in_the_end() -> None:
+    with anyio.fail_after(5):
+        async with measured_child("never_reads", limits=SMALL.but(call_timeout=0.05)) as (peer, transport):
+            with pytest.raises(Busy):  # noqa: PT012 - at which of them does not matter
+                for _ in range(1000):
+                    await peer.notify("x", ["y" * KIB])
+            assert transport.queued <= SMALL.send_high + 64 * KIB  # frames of one turn leave together
+
+
+async def test_a_child_that_never_reads_is_closed_like_any_other() -> None:
+    with anyio.fail_after(5):
+        async with measured_child("never_reads", limits=SMALL) as (peer, _):
+            with pytest.raises(CallTimeout):
+                await peer.call("x", ["y" * 300 * KIB], timeout=0.05)
+
+    assert peer.process is not None
+    assert peer.process.has_exited
+
+
+async def test_a_child_that_asks_without_reading_the_answers_is_lost_before_memory_is() -> None:
+    most = 0
+    with anyio.fail_after(10):
+        async with measured_child("asks_without_reading", limits=SMALL) as (peer, transport):
+
+            @peer.handle("ask")
+            def ask() -> str:
+                nonlocal most
+                most = max(most, transport.queued)
+                return "y" * 10 * KIB
+
+            lost = await peer.wait_closed()
+
+    assert lost.reason is DisconnectReason.REMOTE_VIOLATION
+    assert most <= 2 * SMALL.send_queue + 64 * KIB
+
+
+# -- both at once
+
+
+async def test_a_child_that_writes_before_it_reads_and_a_host_that_writes_much_do_not_lock_up() -> None:
+    ticks = 0
+    with anyio.fail_after(10):
+        async with Peer.connect_process(child("writes_before_it_reads", 2_000_000), limits=QUICK) as peer:
+
+            @peer.on("tick")
+            def tick(_: Any) -> None:
+                nonlocal ticks
+                ticks += 1
+
+            async with anyio.create_task_group() as tasks:
+                for number in range(10):
+                    tasks.start_soon(echo, peer, [number, "y" * 300 * KIB])
+
+    assert ticks > 1000
+
+
+async def echo(peer: Peer, value: list[Any]) -> None:
+    assert await peer.call("echo", value) == value
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_full_pipes_in_both_directions_never_lock_up(seed: int) -> None:
+    random = Random(seed)
+    with anyio.fail_after(10):
+        async with Peer.connect_process(child("echoes"), limits=QUICK) as peer, anyio.create_task_group() as tasks:
+            for number in range(40):
+                tasks.start_soon(echo, peer, [number, "y" * random.choice([1, 100, 5_000, 70_000, 200_000])])
+                if random.random() < 0.3:
+                    await peer.notify("note", ["z" * random.randrange(100_000)])
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_two_peers_that_flood_each_other_over_narrow_sockets_never_lock_up(seed: int) -> None:
+    random = Random(seed)
+    ends = socket.socketpair()
+    for end in ends:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * KIB)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KIB)
+    left, right = (FdTransport.of_socket(end) for end in ends)
+    limits = SMALL.but(outbound_calls=8)
+    with anyio.fail_after(10):
+        async with Peer.over(left, limits=limits) as one, Peer.over(right, limits=limits) as other:
+            for peer in (one, other):
+
+                @peer.handle("echo")
+                async def answer(params: Any) -> Any:
+                    await anyio.lowlevel.checkpoint()
+                    return params
+
+            async with anyio.create_task_group() as tasks:
+                for number in range(20):
+                    for peer in (one, other):
+                        tasks.start_soon(echo, peer, [number, "y" * random.choice([1, 100, 3_000, 20_000])])
+
+
+async def test_a_handler_that_calls_back_while_both_pipes_are_full_gets_its_answer() -> None:
+    ends = socket.socketpair()
+    left, right = (FdTransport.of_socket(end) for end in ends)
+    with anyio.fail_after(10):
+        async with Peer.over(left) as one, Peer.over(right) as other:
+
+            @other.handle("outer")
+            async def outer(params: Any) -> int:
+                inner = await other.call("inner", params)
+                return len(inner)
+
+            @one.handle("inner")
+            async def inner(params: Any) -> str:
+                return "y" * (params[0] + 1)
+
+            async with anyio.create_task_group() as tasks:
+                for _ in range(30):
+                    tasks.start_soon(measure, one)
+
+
+async def measure(peer: Peer) -> None:
+    assert await peer.call("outer", [200_000, "z" * 100_000]) == 200_001
+
+
+# -- one that floods, and the others
+
+
+async def test_a_child_that_floods_does_not_keep_its_siblings_from_being_served() -> None:
+    ticks = 0
+    with anyio.fail_after(10):
+        async with (
+            Peer.connect_process(child("floods_stdout"), limits=QUICK) as flooder,
+            Peer.connect_process(child("echoes"), limits=QUICK) as sibling,
+        ):
+
+            @flooder.on("tick")
+            def tick(_: Any) -> None:
+                nonlocal ticks
+                ticks += 1
+
+            served: list[int] = []
+            for number in range(20):
+                await echo(sibling, [number])
+                served.append(ticks)
+
+    assert served[-1] > served[0]  # the flood was there all the time
+    assert len(served) == 20
+
+
+async def test_notifications_that_no_handler_keeps_up_with_end_the_link_at_their_limit() -> None:
+    stuck = anyio.Event()
+    with anyio.fail_after(10):
+        async with Peer.connect_process(child("floods_stdout"), limits=QUICK.but(notifications=1000)) as peer:
+
+            @peer.on("tick")
+            async def tick(_: Any) -> None:
+                stuck.set()
+                await anyio.sleep_forever()
+
+            lost = await peer.wait_closed()
+
+    assert stuck.is_set()
+    assert lost.reason is DisconnectReason.REMOTE_VIOLATION
+
+
+async def test_the_next_call_is_refused_with_the_reason_when_a_flood_has_ended_the_link() -> None:
+    with anyio.fail_after(10):
+        async with ready_child("never_reads", limits=SMALL.but(call_timeout=5)) as (peer, _):
+            assert peer.process is not None
+            peer.process.kill()
+            with pytest.raises(ConnectionLost):
+                await peer.call("x", ["y" * 300 * KIB])
