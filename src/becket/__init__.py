@@ -1,4 +1,4 @@
-"""becket joins a program and its extensions: child processes, in any language, that speak JSON-RPC 2.0 over their pipes.
+"""becket joins a program and its extensions: child processes in any language that speak JSON-RPC 2.0 over their pipes.
 
 Both ends are a `Peer`: each may call the other, at any time, many calls at once. Names are loaded at first use, so that
 an extension pays at start only for what it uses.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -85,7 +86,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
         return None if meta is UNSET or meta.becket is UNSET else meta.becket
 
     def write_meta(self, params: bytes | None, meta: CallMeta) -> bytes | None:
-        """Returns the params with `_meta.becket` in them. Params by position have no room for it and stay as they are."""
+        """Returns the params with `_meta.becket` in them. Params by position have no room for it and stay as is."""
         member = encode_json(meta)
         if params is None or params == b"{}":
             return b'{"_meta":{"becket":' + member + b"}}"
@@ -98,7 +99,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
 def merge_meta(params: bytes, meta: CallMeta) -> bytes:
     members = msgspec.json.decode(params, type=dict[str, Raw])
-    own = msgspec.json.decode(members["_meta"]) if "_meta" in members else {}
+    own: Any = msgspec.json.decode(members["_meta"]) if "_meta" in members else {}
     if isinstance(own, dict):
-        members["_meta"] = Raw(encode_json({**own, "becket": msgspec.to_builtins(meta)}))
+        own["becket"] = msgspec.to_builtins(meta)
+        members["_meta"] = Raw(encode_json(cast("object", own)))
     return encode_json(members)

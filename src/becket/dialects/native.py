@@ -1,5 +1,5 @@
-"""`native`: becket's own dialect. Here stands what it adds to the link: cancellation, progress, deadlines, flow control,
-pings and logs. Each is used only where both sides have announced it; what belongs to one call travels in
+"""`native`: becket's own dialect. Here stands what it adds to the link: cancellation, progress, deadlines, flow
+control, pings and logs. Each is used only where both sides have announced it; what belongs to one call travels in
 `params._meta.becket` and never on the envelope.
 """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import ConnectionLost, NotSupported
@@ -18,7 +18,7 @@ from becket.methods.registry import F, Handler, Registry
 from becket.peer.blocking_loop import BlockingLoop, BlockingWaiter
 from becket.peer.inbound import Inbound
 from becket.peer.link import Link
-from becket.peer.outbound import BatchCall, BatchNotify, Outbound, wait_until_read
+from becket.peer.outbound import READY, BatchCall, BatchNotify, Outbound, wait_until_read
 from becket.peer.streams import CallStream, Gap, Overflow
 from becket.peer.transport import Transport
 from becket.rpc.codec import decode_json, encode_json
@@ -183,8 +183,8 @@ class BlockingPeer:
         """Tells the other side something; waits only while it is behind with reading."""
         with self._loop.entered():
             waits = self._outbound.notify(method, params)
-            if isinstance(waits, Coroutine):
-                self._loop.run(waits)
+            if waits is not READY:
+                self._loop.run(cast("Coroutine[Any, Any, None]", waits))
 
     def drain(self) -> None:
         """Waits until the other side has read most of what was sent."""
@@ -311,9 +311,9 @@ class PendingCall:
                     self._step(error)
                 else:
                     self._step(None)
-        value, error = self._outcome
-        if error is not None:
-            raise error
+        value, failure = self._outcome
+        if failure is not None:
+            raise failure
         return value
 
     def cancel(self) -> None:

@@ -1,9 +1,9 @@
 """The third loop: no event loop at all. Whichever thread waits for the link runs it, under one lock.
 
-A thread that waits becomes the *pump*: it polls, and lets go of the lock only while it does. Other threads that wait are
-woken when what they wait for is there, or when the pump leaves and one of them must go on. A background thread pumps
-while nobody waits; it steps back for a caller, and comes forward again when callers have been quiet for a moment, so that
-a row of calls costs no thread switch. A function that runs within the pump may wait as well: it goes on pumping.
+A thread that waits becomes the *pump*: it polls, and lets go of the lock only while it does. Other threads that wait
+are woken when what they wait for is there, or when the pump leaves and one of them must go on. A background thread pumps
+while nobody waits; it steps back for a caller, and comes forward again when callers have been quiet for a moment, so
+that a row of calls costs no thread switch. A function that runs within the pump may wait as well: it goes on pumping.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import select
 import time
 from _thread import LockType, allocate_lock, get_ident
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -90,14 +90,13 @@ class BlockingTask:
 
     def _step(self) -> None:
         try:
-            self._waiter = self._coroutine.send(None)
+            waiter = self._waiter = self._coroutine.send(None)
+            waiter.resume = self._resume
         except (StopIteration, Cancelled):
             self._waiter = None
         except Exception as error:
             self._waiter = None
             unexpected(error)
-        else:
-            self._waiter.resume = self._resume
 
     def _resume(self) -> None:
         self._loop.call_soon(self._step)
@@ -227,7 +226,7 @@ class BlockingLoop:
         self._lock.release()
 
     @contextmanager
-    def entered(self) -> Iterator[None]:
+    def entered(self) -> Generator[None]:
         """Holds the lock, whether or not this thread holds it already."""
         if self._owner == get_ident():
             yield

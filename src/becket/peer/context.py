@@ -28,7 +28,8 @@ class Context:
     @property
     def peer(self) -> Peer:
         """The peer that the request came from: it may be called back."""
-        return self._inbound.peer
+        peer: Peer = self._inbound.peer
+        return peer
 
     @property
     def id(self) -> int | float | str | None:
@@ -59,7 +60,7 @@ class Context:
         await self._inbound.send_progress(self.method, self._request, value)
 
     async def notify(self, method: str, params: object = None) -> None:
-        """Sends a notification that belongs to this call: it counts against the caller's credit, where that was agreed."""
+        """Sends a notification that belongs to this call and counts against the caller's credit, where that was agreed."""
         await self._inbound.send_event(self._request, method, None if params is None else encode_json(params))
 
     async def call(self, method: str, params: object = None, **options: Any) -> Any:

@@ -51,6 +51,10 @@ class Runner:
         self.refusal: RpcError | None = None
         self.running: Running | None = None
 
+    def reason(self) -> RpcError | None:
+        """Returns why it was interrupted, if it was."""
+        return self.refusal
+
 
 class CreditGrant(Struct):
     id: Raw
@@ -142,7 +146,7 @@ class Inbound:
                 result = await handler.function(*arguments)
             frame = link.connection.answer(request, encode_json(result))
         except Exception as error:
-            frame = link.connection.refuse(request, runner.refusal or answer_to(error, request.method))
+            frame = link.connection.refuse(request, runner.reason() or answer_to(error, request.method))
         except BaseException:  # the loop's way to cancel
             link.send(self._end_cancelled(request, runner))
             raise

@@ -8,7 +8,7 @@ no user's function is called here (that is `inbound`'s and `streams`').
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from typing import Protocol
 
@@ -16,7 +16,7 @@ from becket.dialects import Dialect
 from becket.errors import BadFrame, CallTimeout, ConnectionLost, DisconnectReason, RemoteProtocolError
 from becket.limits import Limits
 from becket.peer.loops import Loop, Timer, Waiter
-from becket.peer.streams import CallStream, Claims
+from becket.peer.streams import Claims
 from becket.peer.transport import READ_SIZE, Describe, Transport, wake
 from becket.rpc.connection import Call, CancelAsked, Connection, Event, InboundRequest, reason_of
 from becket.rpc.messages import Failure, Notification
@@ -335,8 +335,9 @@ class Link:
         now = self.loop.time()
         connection = self.connection
         for call in connection.expired_calls(now):
-            if isinstance(call.waiter, CallStream):
-                call.deadline = call.waiter.extend()
+            extend: Callable[[], float] | None = getattr(call.waiter, "extend", None)
+            if extend is not None:  # a stream lives as long as its events come
+                call.deadline = extend()
                 if call.deadline > now:
                     continue
             self.send(connection.abandon(call))

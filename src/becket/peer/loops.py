@@ -107,7 +107,7 @@ class AsyncioLoop:
 
         loop = asyncio.get_running_loop()
         self._loop = loop
-        self._task = asyncio.Task
+        self._eager_task: Any = asyncio.Task  # the stubs of 3.11 know no `eager_start`
         self._cancelled = asyncio.CancelledError
         self._shield = asyncio.shield
         self._tasks: set[asyncio.Task[None]] = set()
@@ -126,9 +126,10 @@ class AsyncioLoop:
         """Nothing to do: removing a reader or writer is final here."""
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> Running:
+        task: asyncio.Task[None]
         if EAGER:
             # Without a task switch until its first wait: an `async def` handler at nearly the price of a plain one.
-            task = self._task(coroutine, loop=self._loop, eager_start=True)  # type: ignore[call-arg, unused-ignore]  # pyright: ignore[reportCallIssue, reportUnknownVariableType]
+            task = self._eager_task(coroutine, loop=self._loop, eager_start=True)
         else:
             task = self._loop.create_task(coroutine)
         if not task.done():
@@ -156,7 +157,7 @@ class AsyncioLoop:
         cancelled: BaseException | None = None
         while not waiter.done():
             try:
-                await self._shield(waiter)  # type: ignore[arg-type]
+                await self._shield(waiter)
             except self._cancelled as error:
                 cancelled = error
         if cancelled is not None:

@@ -21,7 +21,7 @@ from becket.typed.decoding import UNDECODABLE, result_decoder
 if TYPE_CHECKING:
     from becket.peer.link import Link
 
-__all__ = ["CURRENT", "BatchCall", "BatchNotify", "Outbound", "Serving", "wait_until_read"]
+__all__ = ["CURRENT", "READY", "BatchCall", "BatchNotify", "Outbound", "Serving", "wait_until_read"]
 
 
 class Serving(Struct, frozen=True):
@@ -208,7 +208,7 @@ class Outbound:
         link.wake_at(deadline)
         try:
             for call in calls:
-                await cast(Waiter, call.waiter)
+                await cast("Waiter", call.waiter)
         except BaseException:
             for call in calls:
                 link.send(link.connection.abandon(call))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import ConnectionLost, NotSupported
@@ -85,7 +85,7 @@ class Peer:
         """Starts a program and speaks with it over its stdin and stdout; closing the peer ends the program.
 
         The program sees a short list of environment variables and `env`, or all with `inherit_env`. Its stderr is
-        read line by line into `on_stderr` (the log, if none is given), and its tail stands in the error when it crashes.
+        read line by line into `on_stderr` (the log, if none is given); its tail stands in the error when it crashes.
 
         Raises:
             StartFailed: when entered or awaited, if the program cannot be started.
@@ -127,7 +127,7 @@ class Peer:
         limits: Limits = DEFAULT_LIMITS,
         name: str = "host",
     ) -> Connecting:
-        """Speaks over this program's own stdin and stdout, which are taken over: `print` goes to stderr from then on."""
+        """Speaks over this program's own stdin and stdout, which it takes over: `print` goes to stderr from then on."""
 
         async def connect() -> Peer:
             from becket.peer.stdio import take_stdio
@@ -207,11 +207,15 @@ class Peer:
         """Speaks over a byte stream of anyio (or any object like it), or over a transport of becket's own kind."""
 
         async def connect() -> Peer:
-            chosen = transport if hasattr(transport, "start") else StreamTransport(transport)  # type: ignore[arg-type]
+            chosen: Transport
+            if hasattr(transport, "start"):
+                chosen = cast("Transport", transport)
+            else:
+                chosen = StreamTransport(transport)
             loop = await current_loop()
             return cls(
                 loop,
-                chosen,  # type: ignore[arg-type]
+                chosen,
                 dialect=dialect,
                 framing=framing,
                 methods=methods,
@@ -229,7 +233,7 @@ class Peer:
         method: str,
         params: object = None,
         *,
-        timeout: float | None | Unset = DEFAULT,
+        timeout: float | Unset | None = DEFAULT,
         returns: type[T],
         on: Mapping[str, Callable[..., Any]] | None = None,
         on_progress: Callable[..., Any] | None = None,
@@ -241,7 +245,7 @@ class Peer:
         method: str,
         params: object = None,
         *,
-        timeout: float | None | Unset = DEFAULT,
+        timeout: float | Unset | None = DEFAULT,
         returns: Any = Any,
         on: Mapping[str, Callable[..., Any]] | None = None,
         on_progress: Callable[..., Any] | None = None,
@@ -252,7 +256,7 @@ class Peer:
         method: str,
         params: object = None,
         *,
-        timeout: float | None | Unset = DEFAULT,
+        timeout: float | Unset | None = DEFAULT,
         returns: Any = Any,
         on: Mapping[str, Callable[..., Any]] | None = None,
         on_progress: Callable[..., Any] | None = None,
@@ -284,7 +288,7 @@ class Peer:
         events: Mapping[str, Any] | None = None,
         returns: Any = Any,
         timeout: float | None = None,
-        idle_timeout: float | None | Unset = DEFAULT,
+        idle_timeout: float | Unset | None = DEFAULT,
         overflow: Overflow = Overflow.END,
         pause_connection: bool = False,
     ) -> CallStream[Any]:
@@ -309,7 +313,7 @@ class Peer:
         )
 
     def batch(
-        self, members: Sequence[BatchCall | BatchNotify], *, timeout: float | None | Unset = DEFAULT
+        self, members: Sequence[BatchCall | BatchNotify], *, timeout: float | Unset | None = DEFAULT
     ) -> Coroutine[Any, Any, list[Any]]:
         """Sends calls and notifications in one frame; returns for each call its result or the error it would raise.
 

@@ -57,8 +57,8 @@ def is_open(fd: int) -> bool:
 def private(fd: int, mode: int) -> int:
     """Returns a non-blocking descriptor of the same thing, without changing it for others who hold it.
 
-    The mode belongs to the open file, not to the descriptor: a pipe or a terminal is opened anew for it. A socket cannot
-    be, and the other holders of its end are copies of ours."""
+    The mode belongs to the open file, not to the descriptor: a pipe or a terminal is opened anew for it. A socket
+    cannot be, and the other holders of its end are copies of ours."""
     kind = os.fstat(fd).st_mode
     if stat.S_ISFIFO(kind) or (stat.S_ISCHR(kind) and os.isatty(fd)):
         try:

@@ -142,9 +142,9 @@ class Listener:
         return self, self.decode(raw)
 
     def claim(self, method: str, fail: Callable[[Exception], None]) -> Claim:
-        """Returns a claim that calls the function at once; its errors, and an event that it cannot take, go to `fail`."""
+        """Returns a claim that calls the function at once; what goes wrong with it or with the event goes to `fail`."""
         function, decode = self.function, self.decode
-        call = function if self.arity else lambda event: function()
+        call: Callable[[Any], Any] = function if self.arity else drop_argument(function)
 
         def put(raw: Raw | None) -> None:
             try:
@@ -155,6 +155,13 @@ class Listener:
                 fail(error)
 
         return Claim(put)
+
+
+def drop_argument(function: Callable[[], Any]) -> Callable[[Any], Any]:
+    def call(_: object) -> Any:
+        return function()
+
+    return call
 
 
 class CallStream(Generic[E]):
