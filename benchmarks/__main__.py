@@ -11,7 +11,7 @@ from benchmarks.growth import measure_growth
 from benchmarks.imports import measure_imports
 from benchmarks.install import install
 from benchmarks.picture import draw
-from benchmarks.places import ROOT
+from benchmarks.places import RESULTS, ROOT, take_snapshot
 from benchmarks.report import Report, load_report, render, save_report
 from benchmarks.roster import ENTRANTS_BY_NAME
 from benchmarks.run import Plan, measure, say
@@ -19,7 +19,7 @@ from benchmarks.workloads import WORKLOADS
 
 SECTIONS = ("speed", "growth", "imports")
 PICTURE = "benchmark.svg"
-LATEST = ROOT / "benchmarks" / "results" / "latest.json"
+LATEST = RESULTS / "latest.json"
 
 
 def main() -> int:
@@ -40,6 +40,7 @@ def main() -> int:
             quick=options.quick,
         )
         report = Report(plan)
+        take_snapshot()
         is_part = options.only is not None or options.workloads is not None
         sections = options.sections or (("speed",) if is_part else SECTIONS)
         if "speed" in sections:

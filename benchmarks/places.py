@@ -7,11 +7,24 @@ import shutil
 import sys
 from pathlib import Path
 
-__all__ = ["ENTRANTS", "ENVIRONMENT", "NODE_MODULES", "ROOT", "environment", "interpreter", "placed", "spare_cores"]
+__all__ = [
+    "ENTRANTS",
+    "ENVIRONMENT",
+    "NODE_MODULES",
+    "RESULTS",
+    "ROOT",
+    "environment",
+    "interpreter",
+    "placed",
+    "spare_cores",
+    "take_snapshot",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 ENTRANTS = ROOT / "benchmarks" / "entrants"
 ENVIRONMENT = ROOT / ".venv-bench"
+RESULTS = ROOT / "benchmarks" / "results"
+SNAPSHOT = RESULTS / "src"
 NODE_MODULES = ROOT / "benchmarks" / "node" / "node_modules"
 
 
@@ -21,10 +34,16 @@ def interpreter() -> str:
     return str(own) if own.exists() else sys.executable
 
 
+def take_snapshot() -> None:
+    """Copies becket as it is now: a run takes long, and its rounds must not measure what is being edited meanwhile."""
+    shutil.rmtree(SNAPSHOT, ignore_errors=True)
+    shutil.copytree(ROOT / "src", SNAPSHOT, ignore=shutil.ignore_patterns("__pycache__"))
+
+
 def environment() -> dict[str, str]:
     """Returns the variables that hosts run with. Byte code is cached: compiling is no part of a start."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    variables["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    variables["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(SNAPSHOT)])
     variables["NODE_PATH"] = str(NODE_MODULES)
     return variables
 

@@ -26,7 +26,7 @@ from benchmarks.workloads import WORKLOADS, Workload
 __all__ = ["Calm", "Figure", "HostFailed", "Plan", "Results", "Run", "measure", "run_host", "say"]
 
 FOREIGN = 0.10  # of a core taken by others, up to which a run is quiet
-WAITED = 0.05  # of the time spent ready and without a core, up to which others did not get into the way
+WAITED = 0.10  # of the time spent ready and without a core, up to which others did not get into the way
 ENOUGH = 2  # runs of a kind that a figure needs; with fewer, the next worse kind counts too
 RUN_SECONDS = 240.0  # the slowest entrant takes about 70 s to start its 100 children
 
