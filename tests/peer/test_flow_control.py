@@ -61,9 +61,11 @@ async def test_a_call_that_never_left_is_not_told_to_the_other_side_as_cancelled
         async with measured_child("never_reads", limits=SMALL) as (peer, transport):
             with pytest.raises(CallTimeout):
                 await peer.call("x", ["y" * 300 * KIB], timeout=0.05)
+            await anyio.wait_all_tasks_blocked()  # this one left, and its cancellation follows it
             queued = transport.queued
             with pytest.raises(Busy):
                 await peer.call("x", ["y"], timeout=0.05)
+            await anyio.wait_all_tasks_blocked()
             assert transport.queued == queued
 
 
@@ -207,12 +209,15 @@ async def test_a_child_that_floods_does_not_keep_its_siblings_from_being_served(
             Peer.connect_process(child("floods_stdout"), limits=QUICK) as flooder,
             Peer.connect_process(child("echoes"), limits=QUICK) as sibling,
         ):
+            first = anyio.Event()
 
             @flooder.on("tick")
             def tick(_: Any) -> None:
                 nonlocal ticks
                 ticks += 1
+                first.set()
 
+            await first.wait()
             served: list[int] = []
             for number in range(20):
                 await echo(sibling, [number])
