@@ -1,0 +1,243 @@
+"""What a child writes to its stderr: always read, bounded, and harmless wherever a person looks."""
+
+from __future__ import annotations
+
+import logging
+import tracemalloc
+import unicodedata
+from random import Random
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.peer.starting import QUICK
+
+from becket import Limits, Peer
+from becket.peer.stderr import StderrLog, harmless
+from becket.testing import child
+
+KIB = 1024
+SMALL = Limits(stderr_tail=64, stderr_line=16, stderr_rate=1000)
+
+
+def lines_of(*chunks: bytes, limits: Limits = SMALL, now: float = 0.0) -> list[str]:
+    """Returns the lines that a log hands out for these bytes."""
+    lines: list[str] = []
+    log = StderrLog(lines.append, limits)
+    for chunk in chunks:
+        log.feed(chunk, now)
+    log.end(now)
+    return lines
+
+
+# -- lines
+
+
+def test_lines_are_handed_out_one_by_one_and_the_last_needs_no_end() -> None:
+    assert lines_of(b"one\ntwo\nthr", b"ee") == ["one", "two", "three"]
+
+
+def test_every_way_to_end_a_line_ends_a_line() -> None:
+    assert lines_of(b"a\r\nb\rc\nd\r", b"\ne") == ["a", "b", "c", "d", "e"]
+
+
+def test_a_progress_bar_of_carriage_returns_is_a_line_each_time() -> None:
+    assert lines_of(b"10 %\r20 %\r30 %") == ["10 %", "20 %", "30 %"]
+
+
+@given(st.lists(st.binary(max_size=20)))
+def test_lines_do_not_depend_on_how_the_bytes_were_cut(chunks: list[bytes]) -> None:
+    whole = b"".join(chunks)
+
+    assert lines_of(*chunks) == lines_of(whole) == lines_of(*(whole[i : i + 1] for i in range(len(whole))))
+
+
+def test_a_long_line_is_cut_and_says_how_much_is_missing() -> None:
+    assert lines_of(b"x" * 100 + b"\nshort\n") == ["x" * 16 + " ... (84 more bytes)", "short"]
+
+
+def test_lines_beyond_the_rate_are_counted_and_reported_when_the_flood_is_over() -> None:
+    lines: list[str] = []
+    log = StderrLog(lines.append, SMALL)
+    for _ in range(200):
+        log.feed(b"123456789\n", 1.0)
+    log.feed(b"later\n", 2.5)
+    log.end(2.5)
+
+    assert lines == ["123456789"] * 100 + ["(100 lines suppressed)", "later"]
+    assert log.suppressed == 100
+
+
+def test_lines_that_were_suppressed_are_reported_at_the_end_too() -> None:
+    assert lines_of(b"123456789\n" * 101)[-1] == "(1 lines suppressed)"
+
+
+def test_a_function_that_fails_on_a_line_does_not_stop_the_next(
+    caplog: pytest.LogCaptureFixture, internal_errors: list[logging.LogRecord]
+) -> None:
+    seen: list[str] = []
+
+    def fail_once(line: str) -> None:
+        seen.append(line)
+        if len(seen) == 1:
+            raise RuntimeError("no room in the log")
+
+    log = StderrLog(fail_once, SMALL)
+    log.feed(b"one\ntwo\n", 0.0)
+
+    assert seen == ["one", "two"]
+    assert len(internal_errors) == 1
+    internal_errors.clear()
+
+
+# -- the tail
+
+
+def test_the_tail_is_the_last_that_was_written() -> None:
+    log = StderrLog(None, SMALL)
+    for number in range(100):
+        log.feed(b"line %d\n" % number, 0.0)
+
+    assert log.tail().endswith("line 98\nline 99\n")
+    assert len(log.tail()) <= SMALL.stderr_tail
+
+
+def test_the_tail_is_harmless_line_by_line() -> None:
+    log = StderrLog(None, SMALL)
+    log.feed(b"a\x1b[2J\r\nb\x07\rc", 0.0)
+
+    assert log.tail() == "a\\x1b[2J\nb\\x07\nc"
+
+
+def test_a_flood_takes_no_more_memory_than_the_limits() -> None:
+    limits = Limits()
+    log = StderrLog(lambda line: None, limits)
+    block = b"x" * 64 * KIB
+    tracemalloc.start()
+    try:
+        for _ in range(200):
+            log.feed(block, 0.0)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 8 * limits.stderr_tail
+
+
+# -- what is harmless
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (b"plain text, \xc3\xa9 \xe4\xb8\xad \xf0\x9f\x99\x82", "plain text, é 中 🙂"),
+        (b"a\tb", "a\tb"),
+        (b"\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
+        (b"\x1b]52;c;ZXZpbA==\x07", "\\x1b]52;c;ZXZpbA==\\x07"),
+        (b"\x1b]8;;http://evil\x1b\\click", "\\x1b]8;;http://evil\\x1b\\click"),
+        (b"\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        (b"\x1bP1$r\x1b\\", "\\x1bP1$r\\x1b\\"),
+        (b"\xc2\x9b31m", "\\x9b31m"),
+        (b"\x9b31m", "\\x9b31m"),
+        (b"password\x08\x08\x08", "password\\x08\\x08\\x08"),
+        (b"\x00\x7f", "\\x00\\x7f"),
+        ("\u202egnp.exe".encode(), "\\u202egnp.exe"),
+        ("\u2066hidden\u2069".encode(), "\\u2066hidden\\u2069"),
+        ("zero\u200bwidth\u200d\ufeff".encode(), "zero\\u200bwidth\\u200d\\ufeff"),
+        ("line\u2028separator\u2029\x85".encode(), "line\\u2028separator\\u2029\\x85"),
+        (b"\xff\xfe broken \xc3", "\\xff\\xfe broken \\xc3"),
+        (b"\xed\xa0\x80 surrogate", "\\xed\\xa0\\x80 surrogate"),
+        (b"\xf4\x90\x80\x80 beyond", "\\xf4\\x90\\x80\\x80 beyond"),
+        ("\U000e0041 tag".encode(), "\\U000e0041 tag"),
+        ("filler\u3164\u115f\u1160\uffa0".encode(), "filler\\u3164\\u115f\\u1160\\uffa0"),
+        ("vs\ufe0f\U000e0100\u034f\u17b4\u180e".encode(), "vs\\ufe0f\\U000e0100\\u034f\\u17b4\\u180e"),
+    ],
+)
+def test_what_could_move_a_cursor_forge_a_line_or_hide_is_shown(raw: bytes, shown: str) -> None:
+    assert harmless(raw) == shown
+
+
+HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+@given(st.binary())
+def test_no_bytes_at_all_become_a_control_character(raw: bytes) -> None:
+    shown = harmless(raw)
+
+    assert [char for char in shown if unicodedata.category(char) in HIDDEN and char != "\t"] == []
+
+
+@given(st.text(st.characters()))
+def test_no_text_at_all_becomes_a_control_character(text: str) -> None:
+    shown = harmless(text)
+
+    assert shown.encode().decode() == shown
+    assert [char for char in shown if unicodedata.category(char) in HIDDEN and char != "\t"] == []
+
+
+@given(st.binary())
+def test_a_line_never_becomes_two(raw: bytes) -> None:
+    assert len(harmless(raw).splitlines()) <= 1
+
+
+# -- real children
+
+
+@pytest.mark.loops
+@pytest.mark.process
+@pytest.mark.parametrize("kind", ["lines", "unbroken", "returns"])
+async def test_a_child_that_floods_its_stderr_is_still_answered(kind: str) -> None:
+    lines: list[str] = []
+    with anyio.fail_after(10):
+        async with Peer.connect_process(
+            child("floods_stderr", 2_000_000, kind), on_stderr=lines.append, limits=QUICK
+        ) as peer:
+            assert await peer.call("x", [1]) == [1]
+            assert await peer.call("x", [2]) == [2]
+
+    assert all(len(line) < QUICK.stderr_line + 40 for line in lines)
+    assert sum(map(len, lines)) < 4_000_000
+    assert peer.process is not None
+    assert len(peer.process.stderr_tail) <= QUICK.stderr_tail
+
+
+@pytest.mark.loops
+@pytest.mark.process
+async def test_a_line_of_a_child_cannot_pass_for_a_line_of_the_host(caplog: pytest.LogCaptureFixture) -> None:
+    forged = b"hello\nbecket.host: granted everything\r\x1b[1A\x1b[2Khidden\n"
+    with caplog.at_level(logging.INFO, logger="becket.peer"), anyio.fail_after(5):
+        async with Peer.connect_process(child("writes_to_stderr", forged.hex()), name="notes") as peer:
+            await peer.call("x")
+
+    said = [record.getMessage() for record in caplog.records if record.name == "becket.peer"]
+    assert said == ["notes: hello", "notes: becket.host: granted everything", "notes: \\x1b[1A\\x1b[2Khidden"]
+
+
+@pytest.mark.loops
+@pytest.mark.process
+async def test_what_a_child_wrote_right_before_its_end_is_in_the_tail() -> None:
+    code = "import os; os.write(2, b'first' + b'x' * 60000 + b'last words'); os._exit(2)"
+    with anyio.fail_after(5):
+        async with Peer.connect_process(["/usr/bin/env", "python3", "-I", "-S", "-c", code]) as peer:
+            await peer.wait_closed()
+            assert peer.process is not None
+            assert peer.process.stderr_tail.endswith("last words")
+            assert peer.process.stderr_tail.startswith("first")
+
+
+@pytest.mark.loops
+@pytest.mark.process
+async def test_a_child_that_closes_its_stderr_goes_on() -> None:
+    with anyio.fail_after(5):
+        async with Peer.connect_process(["/usr/bin/env", "sh", "-c", 'exec "$@" 2>&-', "sh", *child("echoes")]) as peer:
+            assert await peer.call("x", [1]) == [1]
+
+
+def test_random_bytes_in_random_pieces_never_raise() -> None:
+    random = Random(4)
+    log = StderrLog(lambda line: None, SMALL)
+    for _ in range(500):
+        log.feed(random.randbytes(random.randrange(200)), random.random() * 10)
+        log.tail()
+    log.end(11.0)
