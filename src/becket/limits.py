@@ -53,6 +53,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     stream_events: int = 65_536
     stream_bytes: int = 8 * MIB
 
+    # -- reading: off unless it is set, since a turn of the loop is shared fairly anyway
+    message_rate: float = 0.0  # messages a second that are taken from the other side; 0 is no limit
+    message_burst: int = 4_000  # that may come at once where there is a limit
+
     # -- one turn of the loop, so that connections share it fairly
     turn_bytes: int = 64 * KIB
     turn_seconds: float = 0.002

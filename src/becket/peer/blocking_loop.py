@@ -1,9 +1,9 @@
 """The third loop: no event loop at all. Whichever thread waits for the link runs it, under one lock.
 
 A thread that waits becomes the *pump*: it polls, and lets go of the lock only while it does. Other threads that wait
-are woken when what they wait for is there, or when the pump leaves and one of them must go on. A background thread pumps
-while nobody waits; it steps back for a caller, and comes forward again when callers have been quiet for a moment, so
-that a row of calls costs no thread switch. A function that runs within the pump may wait as well: it goes on pumping.
+are woken when what they wait for is there, or when the pump leaves and one of them must go on. A background thread
+pumps while nobody waits; it steps back for a caller, and comes forward again when callers have been quiet for a moment,
+so that a row of calls costs no thread switch. A function that runs within the pump may wait as well: it pumps on.
 """
 
 from __future__ import annotations

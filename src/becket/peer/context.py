@@ -60,7 +60,7 @@ class Context:
         await self._inbound.send_progress(self.method, self._request, value)
 
     async def notify(self, method: str, params: object = None) -> None:
-        """Sends a notification that belongs to this call and counts against the caller's credit, where that was agreed."""
+        """Sends a notification that belongs to this call and, where that was agreed, uses up the caller's credit."""
         await self._inbound.send_event(self._request, method, None if params is None else encode_json(params))
 
     async def call(self, method: str, params: object = None, **options: Any) -> Any:

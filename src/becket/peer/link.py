@@ -41,6 +41,24 @@ class EventTaker(Protocol):
     def end(self, requests: list[InboundRequest]) -> None: ...
 
 
+class Meter:
+    """How fast messages are taken from the other side, where that is limited: a bucket that fills with time."""
+
+    __slots__ = ("_burst", "_left", "_rate", "_since")
+
+    def __init__(self, limits: Limits, now: float) -> None:
+        self._rate = limits.message_rate
+        self._burst = float(limits.message_burst)
+        self._left = self._burst
+        self._since = now
+
+    def spend(self, messages: int, now: float) -> float:
+        """Returns for how many seconds to stop reading after so many messages; 0 if not at all."""
+        self._left = min(self._burst, self._left + (now - self._since) * self._rate) - messages
+        self._since = now
+        return max(0.0, -self._left / self._rate)
+
+
 class Link:
     """Bytes, timer and end of one connection."""
 
@@ -54,6 +72,7 @@ class Link:
         "_holders",
         "_is_corked",
         "_is_flush_planned",
+        "_meter",
         "_partial",
         "_rest",
         "_room_waiters",
@@ -110,6 +129,7 @@ class Link:
         self._rest: Iterator[Event] | None = None
         self._holders: set[str] = set()
         self._turn = inf if loop.nests else self.limits.turn_seconds
+        self._meter = Meter(self.limits, loop.time()) if self.limits.message_rate else None
         self._has_ended_input = False
         # time
         self._timer: Timer | None = None
@@ -141,6 +161,9 @@ class Link:
             self.send(connection.take_answers())
         if self._buffer:
             self.flush()
+        if self._meter is not None and (pause := self._meter.spend(len(events), now)):
+            self.hold("rate")
+            self.loop.call_later(pause, self._end_pause)
         if connection.violation is not None:
             self._end_by(connection.violation)
         elif connection.framing.pending or self._partial is not None:
@@ -200,6 +223,9 @@ class Link:
             events = list(self._backlog)
             self._backlog.clear()
             self._hand_out(events, inf)
+
+    def _end_pause(self) -> None:
+        self.release("rate")
 
     def before_wait(self) -> None:
         """A handler waits within this link's own callback: what came and what leaves must not wait for it."""

@@ -207,11 +207,8 @@ class Peer:
         """Speaks over a byte stream of anyio (or any object like it), or over a transport of becket's own kind."""
 
         async def connect() -> Peer:
-            chosen: Transport
-            if hasattr(transport, "start"):
-                chosen = cast("Transport", transport)
-            else:
-                chosen = StreamTransport(transport)
+            is_ours = getattr(transport, "start", None) is not None
+            chosen = cast(Transport, transport) if is_ours else StreamTransport(cast(ByteStream, transport))
             loop = await current_loop()
             return cls(
                 loop,

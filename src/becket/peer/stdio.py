@@ -6,12 +6,13 @@ stderr for writing: `print`, C code and grandchildren write there, and never rea
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import sys
 
 from becket.errors import LocalProtocolError
-from becket.peer.transport import FdTransport
+from becket.peer.transport import FdTransport, is_pollable
 
 __all__ = ["open_stdio", "take_stdio"]
 
@@ -32,18 +33,28 @@ def open_stdio() -> tuple[int, int]:
     Raises:
         LocalProtocolError: stdout is closed: there is nobody to speak to.
     """
-    if sys.stdout is not None:
-        sys.stdout.flush()
     if not is_open(STDOUT):
         raise LocalProtocolError("stdout is closed: start this program with a pipe there")
-    write_fd = os.dup(STDOUT)
-    read_fd = os.dup(STDIN) if is_open(STDIN) else -1
-    null = os.open(os.devnull, os.O_RDWR)
+    read_fd = move_up(STDIN) if is_open(STDIN) else -1
+    write_fd = move_up(STDOUT)
+    has_stderr = is_open(STDERR)
+    null = move_up(os.open(os.devnull, os.O_RDWR))
     os.dup2(null, STDIN)
-    os.dup2(STDERR if is_open(STDERR) else null, STDOUT)
-    if null > STDERR:
-        os.close(null)
+    if not has_stderr:  # else the next file that is opened would get its number, and what is meant for people
+        os.dup2(null, STDERR)
+    os.dup2(STDERR, STDOUT)
+    os.close(null)
+    if sys.stdout is not None:
+        sys.stdout.flush()  # not before: what was printed until now is not for the wire either
     return read_fd, write_fd
+
+
+def move_up(fd: int) -> int:
+    """Returns a copy of a descriptor, above those with a meaning; one of these numbers may just be free."""
+    copy = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1)
+    if fd > STDOUT:
+        os.close(fd)
+    return copy
 
 
 def is_open(fd: int) -> bool:
@@ -59,8 +70,9 @@ def private(fd: int, mode: int) -> int:
 
     The mode belongs to the open file, not to the descriptor: a pipe or a terminal is opened anew for it. A socket
     cannot be, and the other holders of its end are copies of ours."""
-    kind = os.fstat(fd).st_mode
-    if stat.S_ISFIFO(kind) or (stat.S_ISCHR(kind) and os.isatty(fd)):
+    if not is_pollable(fd):
+        return fd  # a file or the null device: it never blocks for long, and cannot be waited for
+    if not stat.S_ISSOCK(os.fstat(fd).st_mode):
         try:
             again = os.open(f"/proc/self/fd/{fd}", mode | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         except OSError:
@@ -68,6 +80,5 @@ def private(fd: int, mode: int) -> int:
         else:
             os.close(fd)
             return again
-    if not stat.S_ISREG(kind):
-        os.set_blocking(fd, False)
+    os.set_blocking(fd, False)
     return fd
