@@ -117,7 +117,7 @@ wheel: $(DEV_READY) ## Builds the wheel and tests it in an environment of its ow
 	cp tests/conftest.py tests/test_exports.py tests/test_import_cost.py "$$work/outside/tests/"; \
 	cp tests/typed/test_schema_files.py "$$work/outside/tests/typed/"; \
 	cd "$$work/outside"; \
-	"$$work/venv/bin/python" -I -c 'import becket, becket.typed as t; print(becket.__version__, t.load_schema("envelope")["$$id"])'; \
+	"$$work/venv/bin/python" -I -c 'import becket, becket.typed.schema_files as t; print(becket.__version__, t.load_schema("envelope")["$$id"])'; \
 	"$$work/venv/bin/python" -m pytest -q
 
 # -- longer runs

@@ -16,10 +16,6 @@ MOST_NAMES = 25  # more than a reader takes in at once; the rest is imported fro
 BEHIND_THE_DOOR = {"host", "cli", "testing", "interop"}
 
 
-def test_all_is_sorted_without_regard_to_case() -> None:
-    assert list(becket.__all__) == sorted(becket.__all__, key=str.casefold)
-
-
 def test_all_has_no_name_twice_and_not_too_many() -> None:
     assert len(set(becket.__all__)) == len(becket.__all__) <= MOST_NAMES
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from becket.typed import load_schema, schema_names
+from becket.typed.schema_files import load_schema, schema_names
 
 CHECKOUT = Path(__file__).parents[2] / "schemas"
 

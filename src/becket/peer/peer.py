@@ -208,7 +208,7 @@ class Peer:
 
         async def connect() -> Peer:
             is_ours = getattr(transport, "start", None) is not None
-            chosen = cast(Transport, transport) if is_ours else StreamTransport(cast(ByteStream, transport))
+            chosen = cast("Transport", transport) if is_ours else StreamTransport(cast("ByteStream", transport))
             loop = await current_loop()
             return cls(
                 loop,

@@ -35,26 +35,27 @@ def open_stdio() -> tuple[int, int]:
     """
     if not is_open(STDOUT):
         raise LocalProtocolError("stdout is closed: start this program with a pipe there")
-    read_fd = move_up(STDIN) if is_open(STDIN) else -1
-    write_fd = move_up(STDOUT)
+    read_fd = copy_up(STDIN) if is_open(STDIN) else -1
+    write_fd = copy_up(STDOUT)
     has_stderr = is_open(STDERR)
-    null = move_up(os.open(os.devnull, os.O_RDWR))
+    opened = os.open(os.devnull, os.O_RDWR)
+    null = copy_up(opened)
+    os.close(opened)
     os.dup2(null, STDIN)
     if not has_stderr:  # else the next file that is opened would get its number, and what is meant for people
         os.dup2(null, STDERR)
     os.dup2(STDERR, STDOUT)
     os.close(null)
-    if sys.stdout is not None:
+    try:
         sys.stdout.flush()  # not before: what was printed until now is not for the wire either
+    except (AttributeError, OSError, ValueError):
+        pass  # there is none, or nobody reads stderr
     return read_fd, write_fd
 
 
-def move_up(fd: int) -> int:
-    """Returns a copy of a descriptor, above those with a meaning; one of these numbers may just be free."""
-    copy = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1)
-    if fd > STDOUT:
-        os.close(fd)
-    return copy
+def copy_up(fd: int) -> int:
+    """Returns a copy of a descriptor above those with a meaning, of which one may just be free."""
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1)
 
 
 def is_open(fd: int) -> bool:

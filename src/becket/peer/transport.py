@@ -7,15 +7,17 @@ take is queued and counted, and whoever writes looks at `queued`. A receiver get
 from __future__ import annotations
 
 import os
-import socket
 import stat
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from becket.errors import ConnectionLost, DisconnectReason
 from becket.peer.loops import Loop, Waiter, unexpected
 from becket.rpc.connection import Settles
+
+if TYPE_CHECKING:
+    import socket
 
 __all__ = [
     "ByteStream",
@@ -28,6 +30,7 @@ __all__ = [
     "wake",
 ]
 
+SHUT_WR = 1  # as in `socket`, which takes a child 4 ms to import and which pipes do not need
 READ_SIZE = 64 * 1024  # asking for more makes the kernel and malloc ten times slower for small messages
 WRITE_PARTS = 64  # buffers handed to one writev
 FULL_PIPE = 1024 * 1024 // READ_SIZE + 1  # reads that empty the largest pipe, which may be 16 times the usual one
@@ -265,7 +268,7 @@ class FdTransport:
         self._is_write_open = False
         if self._owner is not None:
             try:
-                self._owner.shutdown(socket.SHUT_WR)
+                self._owner.shutdown(SHUT_WR)
             except OSError:
                 pass  # the other side was faster
         elif self._write_fd != self._read_fd:
