@@ -29,6 +29,7 @@ def test_a_body_that_would_not_come_out_as_it_went_in_is_not_written(body: bytes
 def test_a_body_that_ends_in_a_space_is_written() -> None:
     framing = JsonLines()
     assert framing.feed(framing.encode(b"{} ")) == [b"{} "]
+    assert JsonLines(SMALL).encode(b"x" * 9 + b" ") == b"x" * 9 + b" \n"
 
 
 def test_a_body_above_the_limit_is_not_written() -> None:

@@ -110,6 +110,15 @@ def test_a_header_that_is_not_utf_8_is_refused() -> None:
     assert isinstance(error.__cause__, UnicodeDecodeError)
 
 
+def test_pending_counts_the_header_and_the_body() -> None:
+    framing = LOOSE()
+    seen: list[tuple[int, int]] = []
+    for chunk in (b"X: y\n", b"Content-Length: 3\n", b"\n", b"ab", b"c"):
+        framing.feed(chunk)
+        seen.append((framing.frames, framing.pending))
+    assert seen == [(0, 5), (0, 23), (0, 24), (0, 26), (1, 0)]
+
+
 def test_input_that_ends_in_a_header_or_body_is_truncated() -> None:
     for cut in range(1, len(GOOD)):
         framing = LOOSE()
