@@ -258,6 +258,8 @@ class Link:
         lost = describe(str(truncated or ""))
         if truncated is not None and lost.reason is DisconnectReason.REMOTE_CLOSE:
             self._end_by(truncated)
+        elif lost.reason is DisconnectReason.REMOTE_CLOSE:
+            self._flush_then_lose(lost)  # it may have said its last word and still listen
         else:
             self.lose(lost)
 
@@ -446,22 +448,26 @@ class Link:
         """Ends the link in good order: what is queued leaves, the process is told, and nothing of it remains."""
         if not self.connection.is_closing:
             self.connection.is_closing = True
-            self._wrote_alone = False
-            self.flush()
-            if self.transport.queued and self.lost is None:
-                self.loop.spawn(self._flush_and_lose())
-            else:
-                self.lose(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
+            self._flush_then_lose(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
         if not self.is_done:
             waiter = self.loop.create_waiter()
             self._done_waiters.append(waiter)
             await self.loop.finish(waiter)
 
-    async def _flush_and_lose(self) -> None:
+    def _flush_then_lose(self, lost: ConnectionLost) -> None:
+        """Lets what was said leave, for a moment, and ends the link."""
+        self._wrote_alone = False
+        self.flush()
+        if self.transport.queued and self.lost is None:
+            self.loop.spawn(self._flush_and_lose(lost))
+        else:
+            self.lose(lost)
+
+    async def _flush_and_lose(self, lost: ConnectionLost) -> None:
         until = self.loop.time() + self.limits.flush_grace
         try:
             while self.transport.queued and self.loop.time() < until and self.lost is None:
                 self.wake_at(until)  # each time: an earlier deadline may have taken the timer
                 await self.wait_for_room()
         finally:
-            self.lose(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
+            self.lose(lost)
