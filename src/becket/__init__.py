@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from becket.peer.context import Context
     from becket.peer.outbound import BatchCall, BatchNotify
     from becket.peer.peer import Peer
-    from becket.peer.sockets import serve_tcp, serve_unix
+    from becket.peer.server import serve_tcp, serve_unix
     from becket.peer.streams import Overflow
 
 __version__ = "0.1.0"
@@ -72,8 +72,8 @@ HOMES = {
     "BatchCall": "becket.peer.outbound",
     "BatchNotify": "becket.peer.outbound",
     "Peer": "becket.peer.peer",
-    "serve_tcp": "becket.peer.sockets",
-    "serve_unix": "becket.peer.sockets",
+    "serve_tcp": "becket.peer.server",
+    "serve_unix": "becket.peer.server",
     "Overflow": "becket.peer.streams",
 }
 
