@@ -1,0 +1,163 @@
+"""What becket does, in a few seconds: `make demo`. Exits with 0 only if all of it happened as promised.
+
+Colours on a terminal, plain text elsewhere and where NO_COLOR is set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from msgspec import Struct
+
+from becket import BecketError, Peer, PeerCrashed
+
+CHILD = Path(__file__).with_name("demo_child.py")
+PATIENCE = 20  # seconds for the whole demonstration: a machine with much else to do is slow, never this slow
+
+
+class Pair(Struct):
+    a: int
+    b: int
+
+
+class Heard(Struct):
+    text: str
+
+
+class Page(Struct):
+    page: int
+    of: int
+
+
+# -- what is shown
+
+
+async def show_calls(screen: Screen, peer: Peer) -> None:
+    screen.section("Calls in both directions", "The child cannot add. It asks the host, in the middle of a call.")
+    additions: list[Pair] = []
+
+    @peer.handle("host/add")
+    def add(params: Pair) -> int:
+        additions.append(params)
+        screen.line("child", f"asks: what is {params.a} + {params.b}?")
+        return params.a + params.b
+
+    screen.line("host", "asks: what is the total of 1, 2, 3 and 4?")
+    total = await peer.call("total", {"numbers": [1, 2, 3, 4]}, returns=int)
+    screen.line("child", f"answers: {total}")
+    screen.check(total == 10 and len(additions) == 4, "One call went out, and four came back while it was open.")
+
+
+async def show_stream(screen: Screen, peer: Peer) -> None:
+    screen.section("A stream", "A long call reports as it goes. The host reads its events, then its answer.")
+    pages: list[int] = []
+    async with peer.stream("print", {"pages": 5}, events={"page": Page}) as run:
+        async for event in run:
+            if isinstance(event, Page):
+                pages.append(event.page)
+                screen.line("child", f"page {event.page} of {event.of}  {bar(event.page, event.of)}")
+        screen.line("child", f"answers: {await run.result()}")
+    screen.check(pages == [1, 2, 3, 4, 5], "Five events came, in order, and the answer came last.")
+
+
+async def show_cancellation(screen: Screen, peer: Peer) -> None:
+    screen.section("A cancellation", "The host stops waiting, and the work in the child is cancelled too.")
+    heard: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    @peer.on("host/hear")
+    def hear(params: Heard) -> None:
+        heard.set_result(params.text)
+
+    async with peer.stream("think") as run:
+        async for digits in run:
+            screen.line("child", f"computes pi: {digits}")
+            if len(str(digits)) == 5:
+                break
+    screen.line("host", "has enough digits, and leaves the call")
+    screen.line("child", f"says: {await heard}")
+    screen.check("cancelled" in heard.result(), "The cancellation crossed the pipe and reached the handler.")
+
+
+async def show_stray_prints(screen: Screen, peer: Peer) -> None:
+    screen.section("Stray prints", "The child writes to its stdout, where the wire was. Nothing of it gets there.")
+    lines = await peer.call("chatter", returns=int)
+    for _ in range(lines):
+        screen.line("stderr", await screen.stderr.get())
+    screen.check(lines == 3 and not peer.is_closed, "Three lines ended up on stderr, and the link took no harm.")
+
+
+async def show_crash(screen: Screen, peer: Peer) -> None:
+    screen.section("A crash", "Three calls are open when a fourth kills the child. Every one of them must settle.")
+    methods = ("wait", "wait", "wait", "crash")
+    ends = await asyncio.gather(*(peer.call(method, timeout=None) for method in methods), return_exceptions=True)
+    for method, end in zip(methods, ends, strict=True):
+        screen.line("host", f"learns about `{method}`: {end}")
+    told = [end.exit_code for end in ends if isinstance(end, PeerCrashed) and "on fire" in end.stderr_tail]
+    screen.check(told == [70] * 4, "All four ended with the exit code and the child's last words.")
+
+
+def bar(done: int, all: int) -> str:
+    return "[" + "#" * done + "." * (all - done) + "]"
+
+
+# -- how it is shown
+
+COLOURS = {"title": "1", "host": "36", "child": "35", "stderr": "33", "ok": "32", "FAILED": "31"}
+
+
+class Broken(Exception):
+    """Something did not happen as promised."""
+
+
+class Screen:
+    """Writes sections of short lines, in colour where that is wanted."""
+
+    def __init__(self, *, coloured: bool) -> None:
+        self.stderr: asyncio.Queue[str] = asyncio.Queue()  # what the child has written there
+        self._coloured = coloured
+        self._sections = 0
+
+    def section(self, title: str, promise: str) -> None:
+        self._sections += 1
+        print(f"\n{self.paint('title', f'{self._sections}. {title}')}\n   {promise}\n", flush=True)
+
+    def line(self, who: str, text: str) -> None:
+        print(f"   {self.paint(who, f'{who:>6}')} | {text}", flush=True)
+
+    def check(self, happened: bool, sentence: str) -> None:
+        if not happened:
+            raise Broken(f"this was not seen: {sentence}")
+        print(f"\n   {self.paint('ok', 'ok')}: {sentence}", flush=True)
+
+    def paint(self, colour: str, text: str) -> str:
+        return f"\033[{COLOURS[colour]}m{text}\033[0m" if self._coloured else text
+
+
+async def show_all(screen: Screen) -> None:
+    print(screen.paint("title", "becket: a host and a child process that call each other"))
+    child = Peer.connect_process([sys.executable, CHILD], on_stderr=screen.stderr.put_nowait)
+    async with asyncio.timeout(PATIENCE), child as peer:
+        await show_calls(screen, peer)
+        await show_stream(screen, peer)
+        await show_cancellation(screen, peer)
+        await show_stray_prints(screen, peer)
+        await show_crash(screen, peer)
+
+
+def main() -> int:
+    wants_colour = "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    screen = Screen(coloured=sys.stdout.isatty() and wants_colour)
+    try:
+        asyncio.run(show_all(screen))
+    except (Broken, BecketError, TimeoutError) as error:
+        print(f"\n{screen.paint('FAILED', 'FAILED')}: {str(error) or 'it took too long'}")
+        return 1
+    print("\nAll of it happened as promised. To read on: README.md. To try it yourself: examples/.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

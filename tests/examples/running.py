@@ -1,0 +1,33 @@
+"""Runs an example as its reader would: in a process of its own, from another folder, in bounded time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PATIENCE = 15  # seconds
+
+
+def run_example(name: str, *arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Returns how the example ended and what it printed. Nothing on stderr is part of any example."""
+    environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"} | variables
+    return subprocess.run(
+        [sys.executable, EXAMPLES / name, *arguments],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def printed_by(name: str, *arguments: str, folder: Path) -> list[str]:
+    """Returns the lines of an example that succeeds."""
+    done = run_example(name, *arguments, folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()

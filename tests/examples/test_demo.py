@@ -1,0 +1,79 @@
+"""`make demo` shows what it says, in colour on a terminal only, and fails if something is missing."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.examples.running import EXAMPLES, PATIENCE, printed_by, run_example
+
+pytestmark = [pytest.mark.process]
+
+TITLES = ["Calls in both directions", "A stream", "A cancellation", "Stray prints", "A crash"]
+COLOUR = re.compile(r"\033\[[0-9;]*m")
+
+
+def test_it_shows_five_things_and_sees_each_of_them_happen(tmp_path: Path) -> None:
+    lines = printed_by("demo.py", folder=tmp_path)
+    assert [line for line in lines if line[:1].isdigit()] == [f"{n}. {title}" for n, title in enumerate(TITLES, 1)]
+    assert sum(line.startswith("   ok: ") for line in lines) == len(TITLES)
+    assert "All of it happened as promised." in lines[-1]
+
+
+def test_it_shows_what_each_section_is_about(tmp_path: Path) -> None:
+    text = "\n".join(printed_by("demo.py", folder=tmp_path))
+    for sight in (
+        "child | asks: what is 6 + 4?",
+        "child | page 5 of 5  [#####]",
+        "child | says: I was cancelled",
+        "stderr | this is print(), with no idea of the wire",
+        "host | learns about `wait`: the process ended: exit code 70, its last words: the printer is on fire",
+    ):
+        assert sight in text
+
+
+def test_no_line_is_too_wide_to_read(tmp_path: Path) -> None:
+    assert [line for line in printed_by("demo.py", folder=tmp_path) if len(line) > 110] == []
+
+
+def test_it_is_plain_text_where_nobody_watches(tmp_path: Path) -> None:
+    assert COLOUR.search(run_example("demo.py", folder=tmp_path).stdout) is None
+
+
+def test_it_is_coloured_on_a_terminal() -> None:
+    assert COLOUR.search(shown_on_a_terminal(TERM="xterm")) is not None
+
+
+@pytest.mark.parametrize("variables", [{"NO_COLOR": "1", "TERM": "xterm"}, {"TERM": "dumb"}])
+def test_it_is_plain_on_a_terminal_that_wants_no_colour(variables: dict[str, str]) -> None:
+    assert COLOUR.search(shown_on_a_terminal(**variables)) is None
+
+
+def test_it_fails_where_the_child_cannot_do_its_part(tmp_path: Path) -> None:
+    (tmp_path / "demo.py").write_text((EXAMPLES / "demo.py").read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "demo_child.py").write_text("raise SystemExit(1)", encoding="utf-8")
+    done = run_example(str(tmp_path / "demo.py"), folder=tmp_path)
+    assert done.returncode == 1
+    assert "FAILED: the process ended: exit code 1" in done.stdout
+
+
+def shown_on_a_terminal(**variables: str) -> str:
+    """Returns what the demonstration prints to a terminal."""
+    environment = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "TERM")} | variables
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "rb", buffering=0) as screen:
+        demo = subprocess.Popen([sys.executable, EXAMPLES / "demo.py"], stdin=theirs, stdout=theirs, env=environment)
+        os.close(theirs)
+        text = b""
+        try:
+            while piece := screen.read(4096):
+                text += piece
+        except OSError:  # how Linux says that the last writer has closed a terminal
+            pass
+        assert demo.wait(PATIENCE) == 0
+    return text.decode()

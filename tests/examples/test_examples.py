@@ -1,0 +1,61 @@
+"""Every example runs, ends by itself and prints what it promises."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.examples.running import EXAMPLES, printed_by
+
+pytestmark = [pytest.mark.process]
+
+RUN_HERE = {"raw_peer.py", "blocking_host.py", "tcp_server.py"}
+CHILDREN_OF_THOSE = {"raw_child.py", "raw_child_stdlib.py", "raw_child.js", "blocking_child.py"}
+RUN_ELSEWHERE = {"demo.py", "demo_child.py"}
+
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+
+
+def test_every_example_is_run_by_a_test() -> None:
+    files = {path.name for path in EXAMPLES.iterdir() if path.is_file()}
+    assert files == RUN_HERE | CHILDREN_OF_THOSE | RUN_ELSEWHERE
+
+
+@pytest.mark.parametrize(
+    "child", ["raw_child.py", "raw_child_stdlib.py", pytest.param("raw_child.js", marks=needs_node)]
+)
+def test_a_host_cannot_tell_in_which_language_its_child_is_written(child: str, tmp_path: Path) -> None:
+    assert printed_by("raw_peer.py", child, folder=tmp_path) == [
+        "echo returned {'text': 'milk'}",
+        "total returned 10, and let the host do every addition",
+        "count has reached 1",
+        "count has reached 2",
+        "count has reached 3",
+        "count returned 'done'",
+        "sleep was given up: sleep: no answer within 1 s",
+        "sleep was cancelled in the child too",
+        "crash ended the child with exit code 3; it said: out of paper",
+    ]
+
+
+def test_a_host_and_a_child_need_no_event_loop(tmp_path: Path) -> None:
+    assert printed_by("blocking_host.py", folder=tmp_path) == [
+        "One call: 6 words.",
+        "Three calls on their way at once, from one thread: [1, 2, 3] words.",
+        "One call and its events:",
+        "  poem is counted",
+        "  song is counted",
+        "  letter is counted",
+        "  10 words in all",
+        "A call that fails: cannot count novel: no such title: novel (-32602).",
+    ]
+
+
+def test_a_server_speaks_to_many_clients(tmp_path: Path) -> None:
+    assert printed_by("tcp_server.py", folder=tmp_path) == [
+        "The server has 2 clients.",
+        "Ada was heard by 1 of them.",
+        "Grace heard Ada say: good morning",
+        "The server is gone. Ada learns: closed by the other side",
+    ]
