@@ -33,18 +33,22 @@ def open_stdio() -> tuple[int, int]:
     Raises:
         LocalProtocolError: stdout is closed: there is nobody to speak to.
     """
-    if not is_open(STDOUT):
+    # A descriptor that was closed when this program began is not ours: its number may be the event loop's by now.
+    has_stdin, has_stdout, has_stderr = (
+        stream is not None and is_open(fd)
+        for fd, stream in ((STDIN, sys.__stdin__), (STDOUT, sys.__stdout__), (STDERR, sys.__stderr__))
+    )
+    if not has_stdout:
         raise LocalProtocolError("stdout is closed: start this program with a pipe there")
-    read_fd = copy_up(STDIN) if is_open(STDIN) else -1
+    read_fd = copy_up(STDIN) if has_stdin else -1
     write_fd = copy_up(STDOUT)
-    has_stderr = is_open(STDERR)
     opened = os.open(os.devnull, os.O_RDWR)
     null = copy_up(opened)
     os.close(opened)
-    os.dup2(null, STDIN)
-    if not has_stderr:  # else the next file that is opened would get its number, and what is meant for people
-        os.dup2(null, STDERR)
-    os.dup2(STDERR, STDOUT)
+    for fd, is_ours in ((STDIN, has_stdin), (STDERR, False)):
+        if is_ours or not is_open(fd):  # left free, it would go to the next file that is opened
+            os.dup2(null, fd)
+    os.dup2(STDERR if has_stderr else null, STDOUT)
     os.close(null)
     try:
         sys.stdout.flush()  # not before: what was printed until now is not for the wire either

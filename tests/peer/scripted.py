@@ -1,0 +1,109 @@
+"""The other side of a link, played by a test: it hears every message of the peer, and says whatever it likes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+
+from becket import Limits, Peer
+from becket.peer.loops import Loop
+from becket.peer.transport import Receiver, closed_remotely
+from becket.wire.content_length import ContentLength
+
+Message = dict[str, Any]
+
+
+def frame(message: object) -> bytes:
+    """Returns a message, or a batch of them, as it stands on the wire."""
+    body = json.dumps(message).encode()
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def request(id: object, method: str, params: object = None) -> Message:
+    return {"jsonrpc": "2.0", "id": id, "method": method, **({} if params is None else {"params": params})}
+
+
+def notification(method: str, params: object = None) -> Message:
+    return {"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})}
+
+
+def answer(asked: Message, result: object = None) -> Message:
+    return {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+
+
+def refusal(asked: Message, code: int, message: str = "no", **more: object) -> Message:
+    return {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": code, "message": message, **more}}
+
+
+class Script:
+    """A transport whose other end is the test."""
+
+    def __init__(self) -> None:
+        self.queued = 0
+        self.is_paused = False
+        self.is_closed = False
+        self._framing = ContentLength(Limits())
+        self._heard: list[Any] = []
+        self._next = 0
+        self._more = anyio.Event()
+        self._receiver: Receiver
+
+    # -- what the test does
+
+    def say(self, *messages: object) -> None:
+        """Says these messages, which arrive in one piece."""
+        self._receiver.data_received(b"".join(frame(message) for message in messages))
+
+    async def hear(self) -> Any:
+        """Returns the next message that the peer has sent, once it has."""
+        with anyio.fail_after(5):
+            while self._next == len(self._heard):
+                self._more = anyio.Event()
+                await self._more.wait()
+        self._next += 1
+        return self._heard[self._next - 1]
+
+    def unheard(self) -> list[Any]:
+        """Returns what the peer has sent and nobody has heard yet."""
+        rest, self._next = self._heard[self._next :], len(self._heard)
+        return rest
+
+    def leave(self) -> None:
+        """Says no more, for ever."""
+        self._receiver.transport_ended(closed_remotely)
+
+    # -- what the peer does
+
+    def start(self, loop: Loop, receiver: Receiver) -> None:
+        self._receiver = receiver
+
+    def write(self, data: bytes) -> None:
+        for body in self._framing.feed(data):
+            assert isinstance(body, bytes | memoryview | bytearray)
+            self._heard.append(json.loads(bytes(body)))
+            self._more.set()
+
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def resume(self) -> None:
+        self.is_paused = False
+
+    def close_writing(self) -> None: ...
+
+    def close(self) -> None:
+        if not self.is_closed:
+            self.is_closed = True
+            self._receiver.transport_gone()
+
+
+@asynccontextmanager
+async def scripted(**options: Any) -> AsyncGenerator[tuple[Peer, Script], None]:
+    """Yields a peer and the test's end of its link."""
+    script = Script()
+    async with Peer.over(script, **options) as peer:
+        yield peer, script

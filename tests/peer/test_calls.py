@@ -1,0 +1,620 @@
+"""A call settles exactly once, with one outcome of a closed set. Each of them is provoked here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+from msgspec import Struct
+from tests.peer.scripted import answer, refusal, scripted
+from tests.peer.starting import ready_child
+
+from becket import (
+    BadReply,
+    Busy,
+    CallTimeout,
+    ConnectionLost,
+    DisconnectReason,
+    Limits,
+    Meaning,
+    Peer,
+    PeerCrashed,
+    Registry,
+    RemoteError,
+    RpcError,
+)
+from becket.errors import LocalProtocolError, NotSupported
+from becket.testing import memory_pair
+
+pytestmark = pytest.mark.loops
+
+
+class Sum(Struct):
+    total: int
+    terms: list[int]
+
+
+# -- results
+
+
+@pytest.mark.parametrize("value", [None, True, 0, -1.5, "", "é\u2028\U0001f600", [], {}, [[1, {"a": None}]], 2**53])
+async def test_a_result_comes_back_as_it_was_returned(value: object) -> None:
+    async with memory_pair() as (left, right):
+        right.handle("get")(lambda: value)
+
+        assert await left.call("get") == value
+
+
+async def test_a_result_is_decoded_as_the_type_that_was_asked_for() -> None:
+    async with memory_pair() as (left, right):
+        right.handle("sum")(lambda params: {"total": sum(params), "terms": params})
+
+        assert await left.call("sum", [1, 2], returns=Sum) == Sum(3, [1, 2])
+
+
+async def test_params_that_are_absent_are_absent_on_the_wire() -> None:
+    async with scripted() as (peer, script), anyio.create_task_group() as tasks:
+        tasks.start_soon(peer.call, "x")
+        asked = await script.hear()
+        assert asked == {"jsonrpc": "2.0", "id": 1, "method": "x"}
+        script.say(answer(asked))
+
+
+async def test_answers_may_come_in_any_order() -> None:
+    results: dict[int, object] = {}
+
+    async def call(peer: Peer, number: int) -> None:
+        results[number] = await peer.call("x", [number])
+
+    async with scripted() as (peer, script), anyio.create_task_group() as tasks:
+        for number in range(5):
+            tasks.start_soon(call, peer, number)
+        asked = [await script.hear() for _ in range(5)]
+        script.say(*[answer(one, one["params"]) for one in reversed(asked)])
+
+    assert results == {number: [number] for number in range(5)}
+
+
+async def test_a_thousand_calls_are_in_flight_at_once() -> None:
+    arrived = anyio.Event()
+    running = 0
+    results: set[int] = set()
+
+    async def call(peer: Peer, number: int) -> None:
+        results.add(await peer.call("wait", [number]))
+
+    async with memory_pair(limits=Limits(inbound_requests=1000)) as (left, right):
+
+        @right.handle("wait")
+        async def wait(params: list[int]) -> int:
+            nonlocal running
+            running += 1
+            if running == 1000:
+                arrived.set()
+            await arrived.wait()
+            return params[0]
+
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                for number in range(1000):
+                    tasks.start_soon(call, left, number)
+
+    assert results == set(range(1000))
+
+
+# -- errors that the other side answers with
+
+
+@pytest.mark.parametrize("meaning", list(Meaning))
+async def test_an_error_that_a_handler_raises_arrives_with_its_meaning(meaning: Meaning) -> None:
+    async with memory_pair() as (left, right):
+
+        @right.handle("fail")
+        def fail() -> None:
+            raise RpcError(meaning, "because", {"at": 3})
+
+        with pytest.raises(RemoteError) as caught:
+            await left.call("fail")
+
+    error = caught.value
+    assert (error.meaning, error.message, error.data, error.method) == (meaning, "because", {"at": 3}, "fail")
+
+
+async def test_a_number_of_an_applications_own_arrives_without_a_meaning() -> None:
+    async with memory_pair() as (left, right):
+
+        @right.handle("fail")
+        def fail() -> None:
+            raise RpcError(0, "zero is a number too")
+
+        with pytest.raises(RemoteError) as caught:
+            await left.call("fail")
+
+    assert (caught.value.code, caught.value.meaning, caught.value.data) == (0, None, None)
+
+
+async def test_an_unknown_method_is_an_error_of_that_meaning() -> None:
+    async with memory_pair() as (left, _):
+        with pytest.raises(RemoteError) as caught:
+            await left.call("missing")
+
+    assert (caught.value.code, caught.value.meaning) == (-32601, Meaning.UNKNOWN_METHOD)
+
+
+async def test_a_remote_error_is_no_answer_of_a_handler_that_lets_it_through() -> None:
+    async with memory_pair() as (left, right):
+
+        @left.handle("secret")
+        def fail() -> None:
+            raise RpcError(4711, "the key is under the mat", {"key": "k"})
+
+        @right.handle("relay")
+        async def relay() -> None:
+            await right.call("secret")
+
+        with pytest.raises(RemoteError) as caught:
+            await left.call("relay")
+
+    assert (caught.value.meaning, caught.value.message) == (Meaning.INTERNAL, "internal error")
+    assert set(caught.value.data) == {"incident"}  # type: ignore[call-overload]
+
+
+# -- the other outcomes
+
+
+async def test_no_answer_in_time_is_a_timeout_and_the_other_side_is_told() -> None:
+    async with scripted() as (peer, script):
+        with pytest.raises(CallTimeout) as caught:
+            await peer.call("slow", timeout=0.01)
+        asked = await script.hear()
+
+        assert (caught.value.method, caught.value.seconds) == ("slow", 0.01)
+        assert isinstance(caught.value, TimeoutError)
+        assert (await script.hear())["params"] == {"id": asked["id"]}
+
+
+async def test_a_link_that_the_other_side_closes_is_lost() -> None:
+    async with memory_pair() as (left, right):
+
+        @right.handle("leave")
+        async def leave() -> None:
+            await right.aclose()
+
+        with anyio.fail_after(5), pytest.raises(ConnectionLost) as caught:
+            await left.call("leave")
+
+    assert caught.value.reason is DisconnectReason.REMOTE_CLOSE
+    assert isinstance(caught.value, ConnectionError)
+
+
+@pytest.mark.process
+async def test_a_process_that_ends_is_a_crash() -> None:
+    async with ready_child("exits_when_called", 3) as (peer, _):
+        with anyio.fail_after(5), pytest.raises(PeerCrashed) as caught:
+            await peer.call("x")
+
+    assert caught.value.exit_code == 3
+
+
+async def test_a_request_beyond_the_window_of_the_other_side_is_refused_as_busy_at_once() -> None:
+    release = anyio.Event()
+    async with memory_pair(limits=Limits(inbound_requests=2)) as (left, right):
+
+        @right.handle("wait")
+        async def wait() -> str:
+            await release.wait()
+            return "waited"
+
+        results: list[str] = []
+
+        async def call() -> None:
+            results.append(await left.call("wait"))
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call)
+                tasks.start_soon(call)
+                await anyio.wait_all_tasks_blocked()
+                with pytest.raises(RemoteError) as caught:
+                    await left.call("wait")
+                assert caught.value.meaning is Meaning.BUSY
+                release.set()
+
+    assert results == ["waited", "waited"]
+
+
+async def test_a_call_that_finds_no_room_in_the_send_queue_within_its_time_is_busy_and_never_left() -> None:
+    async with scripted(limits=Limits(send_queue=1000)) as (peer, script):
+        script.queued = 900
+        with pytest.raises(Busy) as caught:
+            await peer.call("x", ["y" * 200], timeout=0.01)
+
+        assert (caught.value.limit, script.unheard()) == (1000, [])
+
+
+async def test_a_call_leaves_as_soon_as_the_send_queue_has_room() -> None:
+    sizes: list[int] = []
+
+    async def call(peer: Peer, size: int) -> None:
+        sizes.append(await peer.call("size", ["y" * size]))
+
+    async with memory_pair(limits=Limits(send_queue=100_000)) as (left, right):
+        right.handle("size")(lambda params: len(params[0]))
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(20):
+                    tasks.start_soon(call, left, 40_000)
+                tasks.start_soon(call, left, 500_000)  # alone it may be larger than the queue
+
+    assert sorted(sizes) == [40_000] * 20 + [500_000]
+
+
+@pytest.mark.parametrize("reply", ["three", {"total": "3", "terms": []}, {"total": 3}, None])
+async def test_an_answer_of_another_type_is_a_bad_reply_and_the_link_lives(reply: object) -> None:
+    async with memory_pair() as (left, right):
+        right.handle("sum")(lambda: reply)
+
+        with pytest.raises(BadReply) as caught:
+            await left.call("sum", returns=Sum)
+        assert caught.value.method == "sum"
+        assert await left.call("sum") == reply
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        {"result": 1, "error": {"code": 1, "message": ""}},
+        {"error": "no"},
+        {"error": {"message": "no number"}},
+        {"error": {"code": "1", "message": ""}},
+        {},
+    ],
+)
+async def test_an_answer_that_is_none_is_a_bad_reply_and_the_link_lives(malformed: dict[str, Any]) -> None:
+    async with scripted() as (peer, script), anyio.create_task_group() as tasks:
+
+        async def call() -> None:
+            with pytest.raises(BadReply):
+                await peer.call("x")
+            assert await peer.call("y") == "fine"
+
+        tasks.start_soon(call)
+        asked = await script.hear()
+        script.say({"jsonrpc": "2.0", "id": asked["id"], **malformed})
+        script.say(answer(await script.hear(), "fine"))
+
+
+@pytest.mark.parametrize(
+    "params", [object(), {"x": object()}, float("nan"), [float("inf")], {1: {2, object()}}, "text", 5]
+)
+async def test_params_without_json_are_refused_before_anything_leaves(params: object) -> None:
+    async with scripted() as (peer, script):
+        for ask in (peer.call, peer.notify):
+            with pytest.raises(LocalProtocolError):
+                await ask("x", params)
+
+        assert script.unheard() == []
+
+
+async def test_params_beyond_the_frame_limit_are_refused_before_anything_leaves() -> None:
+    async with scripted(limits=Limits(frame=1000)) as (peer, script):
+        with pytest.raises(LocalProtocolError):
+            await peer.call("x", ["y" * 2000])
+        assert script.unheard() == []
+
+
+async def test_a_result_beyond_the_frame_limit_is_an_error_that_says_so() -> None:
+    async with memory_pair(limits=Limits(frame=1000)) as (left, right):
+        right.handle("get")(lambda: "y" * 2000)
+
+        with pytest.raises(RemoteError) as caught:
+            await left.call("get")
+        assert caught.value.meaning is Meaning.TOO_LARGE
+
+
+async def test_an_error_without_a_known_number_keeps_it() -> None:
+    async with scripted() as (peer, script), anyio.create_task_group() as tasks:
+
+        async def call() -> None:
+            with pytest.raises(RemoteError) as caught:
+                await peer.call("x")
+            assert (caught.value.code, caught.value.meaning, caught.value.message) == (-32099, None, "odd")
+
+        tasks.start_soon(call)
+        script.say(refusal(await script.hear(), -32099, "odd"))
+
+
+# -- the window of calls
+
+
+async def test_calls_beyond_the_window_wait_for_a_slot_and_leave_in_order() -> None:
+    async with scripted(limits=Limits(outbound_calls=2)) as (peer, script), anyio.create_task_group() as tasks:
+        for number in range(6):
+            tasks.start_soon(peer.call, "x", [number])
+            await anyio.wait_all_tasks_blocked()
+        order: list[int] = []
+        first, second = await script.hear(), await script.hear()
+        assert script.unheard() == []
+        for asked in (second, first):
+            order += asked["params"]
+            script.say(answer(asked))
+        for _ in range(4):
+            asked = await script.hear()
+            order += asked["params"]
+            script.say(answer(asked))
+
+    assert order == [1, 0, 2, 3, 4, 5]
+
+
+async def test_a_caller_that_calls_again_at_once_does_not_overtake_those_that_wait() -> None:
+    async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), anyio.create_task_group() as tasks:
+
+        async def call_again_and_again(name: str) -> None:
+            for number in range(3):
+                await peer.call(name, [number])
+
+        with anyio.fail_after(5):
+            for name in ("a", "b", "c"):
+                tasks.start_soon(call_again_and_again, name)
+                await anyio.wait_all_tasks_blocked()
+            order = []
+            for _ in range(9):
+                asked = await script.hear()
+                order.append(asked["method"])
+                script.say(answer(asked))
+
+    assert order == ["a", "b", "c"] * 3
+
+
+async def test_a_call_that_gets_no_slot_within_its_time_is_busy_and_never_left() -> None:
+    async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), anyio.create_task_group() as tasks:
+        tasks.start_soon(peer.call, "first")
+        asked = await script.hear()
+        with anyio.fail_after(5), pytest.raises(Busy) as caught:
+            await peer.call("second", timeout=0.01)
+
+        assert (caught.value.limit, script.unheard()) == (1, [])
+        script.say(answer(asked))
+
+
+async def test_a_call_that_is_cancelled_while_it_waits_for_a_slot_leaves_the_slot_to_the_next() -> None:
+    async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), anyio.create_task_group() as tasks:
+        tasks.start_soon(peer.call, "first")
+        asked = await script.hear()
+        scope = anyio.CancelScope()
+
+        async def give_up() -> None:
+            with scope:
+                await peer.call("given up")
+
+        tasks.start_soon(give_up)
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(peer.call, "third")
+        await anyio.wait_all_tasks_blocked()
+        scope.cancel()
+        await anyio.wait_all_tasks_blocked()
+        script.say(answer(asked))
+
+        third = await script.hear()
+        assert third["method"] == "third"
+        script.say(answer(third))
+
+
+async def test_a_slot_is_free_again_when_its_call_is_given_up_in_whatever_way() -> None:
+    async def call(peer: Peer) -> None:
+        await peer.call("x")
+
+    async def call_with_events(peer: Peer) -> None:
+        await peer.call("x", on={"tick": lambda _: None})
+
+    async def stream(peer: Peer) -> None:
+        async with peer.stream("x") as run:
+            await run.result()
+
+    for give_up in (call, call_with_events, stream):
+        async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), anyio.create_task_group() as tasks:
+            scope = anyio.CancelScope()
+
+            async def run(peer: Peer, scope: anyio.CancelScope, give_up: Callable[..., Any]) -> None:
+                with scope:
+                    await give_up(peer)
+
+            tasks.start_soon(run, peer, scope, give_up)
+            assert (await script.hear())["method"] == "x"
+            tasks.start_soon(peer.call, "next")
+            await anyio.wait_all_tasks_blocked()
+            scope.cancel()
+
+            assert (await script.hear())["method"] == "$/cancelRequest"
+            asked = await script.hear()
+            assert asked["method"] == "next"
+            script.say(answer(asked))
+
+
+async def test_a_slot_that_is_waited_for_by_many_goes_to_each_when_calls_time_out() -> None:
+    outcomes: list[type[Exception]] = []
+
+    async def call(peer: Peer) -> None:
+        try:
+            await peer.call("x", timeout=0.02)
+        except (CallTimeout, Busy) as error:
+            outcomes.append(type(error))
+
+    async with scripted(limits=Limits(outbound_calls=2)) as (peer, _):
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(10):
+                    tasks.start_soon(call, peer)
+
+    assert len(outcomes) == 10
+    assert CallTimeout in outcomes
+
+
+async def test_calls_that_wait_for_a_slot_settle_when_the_link_ends() -> None:
+    lost: list[DisconnectReason] = []
+
+    async def call(peer: Peer) -> None:
+        with pytest.raises(ConnectionLost) as caught:
+            await peer.call("x", timeout=None)
+        lost.append(caught.value.reason)
+
+    async with scripted(limits=Limits(outbound_calls=1)) as (peer, script):
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(5):
+                    tasks.start_soon(call, peer)
+                await anyio.wait_all_tasks_blocked()
+                script.leave()
+
+    assert lost == [DisconnectReason.REMOTE_CLOSE] * 5
+
+
+# -- both directions
+
+
+async def test_both_sides_call_each_other_at_once() -> None:
+    meeting = {"left": anyio.Event(), "right": anyio.Event()}
+    results: dict[str, object] = {}
+    async with memory_pair() as (left, right):
+
+        def serve(peer: Peer, mine: str, theirs: str) -> None:
+            @peer.handle("meet")
+            async def meet() -> str:
+                meeting[mine].set()
+                await meeting[theirs].wait()  # neither answers before both were asked
+                return mine
+
+        serve(left, "left", "right")
+        serve(right, "right", "left")
+
+        async def call(peer: Peer, name: str) -> None:
+            results[name] = await peer.call("meet")
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call, left, "left")
+                tasks.start_soon(call, right, "right")
+
+    assert results == {"left": "right", "right": "left"}
+
+
+async def test_a_handler_may_call_back_and_be_called_back_again() -> None:
+    async with memory_pair() as (left, right):
+
+        def serve(peer: Peer) -> None:
+            @peer.handle("down")
+            async def down(params: list[int]) -> list[int]:
+                deeper: list[int] = await peer.call("down", [params[0] - 1]) if params[0] else []
+                return [*params, *deeper]
+
+        serve(left)
+        serve(right)
+
+        with anyio.fail_after(5):
+            assert await left.call("down", [20]) == list(range(20, -1, -1))
+
+
+# -- telling
+
+
+async def test_a_notification_is_told_and_never_answered() -> None:
+    async with scripted() as (peer, script):
+        await peer.notify("tell", {"a": 1})
+        peer.notify_nowait("tell")
+
+        assert await script.hear() == {"jsonrpc": "2.0", "method": "tell", "params": {"a": 1}}
+        assert await script.hear() == {"jsonrpc": "2.0", "method": "tell"}
+
+
+async def test_a_notification_is_sent_although_nobody_awaits_it() -> None:
+    async with scripted() as (peer, script):
+        peer.notify("tell")  # type: ignore[unused-awaitable, unused-ignore]
+
+        assert (await script.hear())["method"] == "tell"
+
+
+async def test_telling_without_waiting_is_busy_when_the_queue_is_full() -> None:
+    async with scripted(limits=Limits(send_queue=1000)) as (peer, script):
+        script.queued = 990
+        with pytest.raises(Busy) as caught:
+            peer.notify_nowait("tell", ["x" * 100])
+
+        assert (caught.value.limit, script.unheard()) == (1000, [])
+
+
+async def test_awaiting_a_notification_waits_while_the_other_side_is_behind() -> None:
+    async with memory_pair(limits=Limits(send_high=1000)) as (left, right):
+        told: list[int] = []
+        right.on("tell")(lambda params: told.append(params["n"]))
+        with anyio.fail_after(5):
+            for number in range(50):
+                await left.notify("tell", {"n": number, "padding": "x" * 900})
+                assert len(told) >= number - 2  # it is never far ahead
+            await left.drain()
+
+
+# -- ping
+
+
+async def test_a_ping_is_answered_although_every_handler_hangs() -> None:
+    async with memory_pair(dialect="native", limits=Limits(inbound_requests=1)) as (left, right):
+
+        @right.handle("hang")
+        async def hang() -> None:
+            await anyio.sleep_forever()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(left.call, "hang")
+            await anyio.wait_all_tasks_blocked()
+            with anyio.fail_after(5):
+                await left.ping()
+            tasks.cancel_scope.cancel()
+
+
+async def test_a_ping_is_not_supported_where_none_was_agreed_on() -> None:
+    async with memory_pair() as (left, _):
+        with pytest.raises(NotSupported):
+            await left.ping()
+    async with memory_pair(dialect="native") as (left, _):
+        left.agree(frozenset({"cancel"}))
+        with pytest.raises(NotSupported):
+            await left.ping()
+
+
+async def test_a_ping_to_a_side_that_does_not_read_times_out() -> None:
+    async with scripted(dialect="native") as (peer, _):
+        with pytest.raises(CallTimeout):
+            await peer.ping(timeout=0.01)
+
+
+# -- how a call is written down
+
+
+async def test_a_dialect_that_does_not_exist_is_refused_with_the_names_of_those_that_do() -> None:
+    with pytest.raises(ValueError, match="plain"):
+        async with memory_pair(dialect="klingon"):
+            pass
+
+
+async def test_the_limits_of_a_peer_hold_for_its_calls() -> None:
+    async with scripted(limits=Limits(call_timeout=0.01)) as (peer, _):
+        with pytest.raises(CallTimeout) as caught:
+            await peer.call("x")
+    assert caught.value.seconds == 0.01
+
+
+async def test_a_registry_is_not_changed_by_the_peers_that_serve_it() -> None:
+    methods = Registry()
+    methods.handle("shared")(lambda: "shared")
+    async with memory_pair(methods=methods) as (left, right):
+        right.handle("own")(lambda: "own")
+
+        assert await left.call("shared") == "shared"
+        assert await right.call("shared") == "shared"
+        assert await left.call("own") == "own"
+        with pytest.raises(RemoteError):
+            await right.call("own")
+
+    assert list(methods) == ["shared"]
