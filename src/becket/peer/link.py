@@ -18,6 +18,7 @@ from becket.limits import Limits
 from becket.peer.loops import Loop, Timer, Waiter
 from becket.peer.streams import Claims
 from becket.peer.transport import READ_SIZE, Describe, Transport, wake
+from becket.peer.window import Window
 from becket.rpc.connection import Call, CancelAsked, Connection, Event, InboundRequest, reason_of
 from becket.rpc.messages import Failure, Notification
 from becket.wire.framing import Skipped
@@ -90,11 +91,11 @@ class Link:
         "lost",
         "name",
         "now",
-        "slot_waiters",
         "taker",
         "time",
         "transport",
         "wakes_at",
+        "window",
     )
 
     def __init__(
@@ -115,7 +116,7 @@ class Link:
         self._closed_waiters: list[Waiter] = []
         self._done_waiters: list[Waiter] = []
         self._room_waiters: list[Waiter] = []
-        self.slot_waiters: deque[Waiter] = deque()
+        self.window = Window(connection.calls, self.limits.outbound_calls, loop.create_waiter)
         self.claims = Claims(dialect.progress)
         self.now = 0.0  # when the last bytes came
         # writing
@@ -181,8 +182,8 @@ class Link:
                 waiter = event.waiter
                 if not waiter.done():
                     waiter.set_result(None)
-                if self.slot_waiters:
-                    self.free_slot()
+                if self.window.places:
+                    self.window.free()
             elif isinstance(event, InboundRequest):
                 self.taker.take_request(event)
             elif isinstance(event, CancelAsked):
@@ -325,24 +326,10 @@ class Link:
         self._room_waiters.append(waiter)
         await waiter
 
-    async def wait_for_slot(self) -> None:
-        """Waits until a call has settled; the slot goes to one waiter at a time, in order."""
-        waiter = self.loop.create_waiter()
-        self.slot_waiters.append(waiter)
-        try:
-            await waiter
-        except BaseException:
-            if waiter.done():
-                self.free_slot()  # it was handed to this one, which does not want it any more
-            raise
-
-    def free_slot(self) -> None:
-        """Lets the next call go."""
-        while self.slot_waiters:
-            waiter = self.slot_waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                return
+    def abandon(self, call: Call) -> None:
+        """Nobody wants the answer of this call any more: the other side is told, and its slot is free."""
+        self.send(self.connection.abandon(call))
+        self.window.free()
 
     # -- time
 
@@ -368,16 +355,14 @@ class Link:
                 call.deadline = extend()
                 if call.deadline > now:
                     continue
-            self.send(connection.abandon(call))
+            self.abandon(call)
             call.error = CallTimeout(call.method, call.timeout)
             wake(call.waiter)
         for request in connection.expired_requests(now):
             request.deadline = inf
             self.taker.take_expiry(request)
         self.room_made()
-        for _ in range(len(self.slot_waiters)):  # those that wait for a slot have deadlines too
-            self.free_slot()
-        self.wake_at(connection.next_deadline())
+        self.wake_at(min(connection.next_deadline(), self.window.expire(now)))
         if self._partial is not None:
             self._time_partial_frame(now)
 
@@ -409,8 +394,7 @@ class Link:
             wake(call.waiter)
         self.taker.end(requests)
         self.room_made()
-        while self.slot_waiters:
-            self.free_slot()
+        self.window.end()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -62,6 +62,7 @@ class Outbound:
         """Calls and returns the decoded result."""
         link = self.link
         connection = link.connection
+        window = link.window
         encoded = None if params is None else encode_json(params)
         waiter = link.create_waiter()
         call = Call(method, waiter, link.time() + timeout, timeout)
@@ -70,16 +71,20 @@ class Outbound:
             call.deadline = min(call.deadline, current.request.deadline)
         if link.features:
             encoded = self._add_meta(encoded, call, current, None)
-        if link.transport.queued or len(connection.calls) >= link.limits.outbound_calls:
+        if link.transport.queued or len(connection.calls) + window.promised >= window.limit:
             await self._wait_for_room(call, 0 if encoded is None else len(encoded))
-        link.send(connection.open_call(call, encoded))
+        try:
+            frame = connection.open_call(call, encoded)
+        except BaseException:
+            window.free()
+            raise
+        link.send(frame)
         if call.deadline < link.wakes_at:
             link.wake_at(call.deadline)
         try:
             await waiter
         except BaseException:
-            link.send(connection.abandon(call))
-            link.free_slot()
+            link.abandon(call)
             raise
         reply = call.reply
         if reply is None:
@@ -103,7 +108,11 @@ class Outbound:
         if link.features:
             encoded = self._add_meta(encoded, call, current, credit)
         await self._wait_for_room(call, 0 if encoded is None else len(encoded))
-        frame = link.connection.open_call(call, encoded)
+        try:
+            frame = link.connection.open_call(call, encoded)
+        except BaseException:
+            link.window.free()
+            raise
         if progress is not None:
             link.claims.add_progress(call.id, progress)
         link.send(frame)
@@ -132,7 +141,7 @@ class Outbound:
 
         def fail(error: Exception) -> None:
             failures.append(error)
-            link.send(link.connection.abandon(call))
+            link.abandon(call)
             wake(waiter)
 
         claims = [(name, listener.claim(method, fail)) for name, listener in listeners.items()]
@@ -142,7 +151,7 @@ class Outbound:
             await self.open(call, params, progress=None if progress is None else progress.claim(method, fail))
             await waiter
         except BaseException:
-            link.send(link.connection.abandon(call))
+            link.abandon(call)
             raise
         finally:
             for name, claim in claims:
@@ -211,7 +220,7 @@ class Outbound:
                 await cast("Waiter", call.waiter)
         except BaseException:
             for call in calls:
-                link.send(link.connection.abandon(call))
+                link.abandon(call)
             raise
         return [self._settled(call, member.returns) for call, member in zip(calls, asked, strict=True)]
 
@@ -251,20 +260,23 @@ class Outbound:
         """Waits until the call has a slot and its bytes have room. What never left is busy, not timed out."""
         link = self.link
         limits = link.limits
-        connection = link.connection
-        while connection.lost is None:
-            if len(connection.calls) >= limits.outbound_calls:
-                if link.loop.time() >= call.deadline:
-                    raise Busy("calls in flight", limits.outbound_calls)
-                link.wake_at(call.deadline)
-                await link.wait_for_slot()
-            elif link.queued and link.queued + size > limits.send_queue:
-                if link.loop.time() >= call.deadline:
-                    raise Busy("bytes that the other side has not read", limits.send_queue)
-                link.wake_at(call.deadline)
-                await link.wait_for_room()
-            else:
-                return
+        try:
+            while link.lost is None:
+                if link.queued and link.queued + size > limits.send_queue:
+                    if link.loop.time() >= call.deadline:
+                        raise Busy("bytes that the other side has not read", limits.send_queue)
+                    link.wake_at(call.deadline)
+                    await link.wait_for_room()
+                elif link.window.is_full:
+                    if link.loop.time() >= call.deadline:
+                        raise Busy("calls in flight", limits.outbound_calls)
+                    link.wake_at(call.deadline)
+                    await link.window.wait(call.deadline)
+                else:
+                    return
+        except BaseException:
+            link.window.free()  # it may have had a slot, and found no room then
+            raise
 
 
 async def wait_until_read(link: Link) -> None:

@@ -240,7 +240,7 @@ class CallStream(Generic[E]):
     def _abandon(self) -> None:
         """Nobody wants the rest: the other side is told unless it has answered."""
         if self._call is not None and not self._is_settled:
-            self._link.send(self._link.connection.abandon(self._call))
+            self._link.abandon(self._call)
             self._is_settled = True
         self._release()
         self._buffer.clear()
@@ -305,7 +305,7 @@ class CallStream(Generic[E]):
         assert self._call is not None
         if not self._is_settled:
             self._error = error
-            self._link.send(self._link.connection.abandon(self._call))
+            self._link.abandon(self._call)
             self._is_settled = True
             self._release()
             wake(self._waiter)
