@@ -123,10 +123,10 @@ class Registry:
     def _register(self, name: str, *, thread: bool, notifications: bool) -> Callable[[F], F]:
         if not name or name.startswith(RESERVED):
             raise ValueError(f"{name!r} cannot be a method: empty names and `{RESERVED}*` are reserved by JSON-RPC")
-        if name in self._handlers:
-            raise ValueError(f"{name!r} has a handler already: remove it first")
 
         def register(function: F) -> F:
+            if name in self._handlers:
+                raise ValueError(f"{name!r} has a handler already: remove it first")
             self._handlers[name] = Handler(name, function, thread=thread, notifications=notifications)
             return function
 

@@ -1,0 +1,326 @@
+"""Handlers are found by their names, and their signatures are read once, when they are registered."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import pytest
+from msgspec import Meta, Raw, Struct
+
+from becket.errors import InvalidParams
+from becket.methods.registry import Handler, Registry
+
+if TYPE_CHECKING:
+    from becket import Context
+
+
+class Add(Struct):
+    a: int
+    b: int = 0
+
+
+def handler(function: Any, **options: bool) -> Handler:
+    """Returns what a registry makes of a function."""
+    registry = Registry()
+    registry.handle("m", **options)(function)
+    found = registry.get("m")
+    assert found is not None
+    return found
+
+
+CONTEXT = object()
+
+
+def call(function: Any, params: bytes | None) -> Any:
+    """Returns what a handler returns for raw params."""
+    return handler(function).invoke(None if params is None else Raw(params), CONTEXT)
+
+
+# -- what a handler gets
+
+
+def test_a_handler_may_take_nothing() -> None:
+    assert call(lambda: 1, None) == 1
+    assert call(lambda: 1, b"{}") == 1
+    assert call(lambda: 1, b"[]") == 1
+
+
+def test_a_handler_that_takes_nothing_refuses_params() -> None:
+    for params in (b'{"a":1}', b"[1]", b"1"):
+        with pytest.raises(InvalidParams):
+            call(lambda: 1, params)
+
+
+def test_a_handler_may_take_the_params() -> None:
+    assert call(lambda params: params, b'{"a":[1]}') == {"a": [1]}
+    assert call(lambda params: params, None) is None
+
+
+def test_a_handler_may_take_the_params_and_the_context() -> None:
+    assert call(lambda params, ctx: (params, ctx), b"[1]") == ([1], CONTEXT)
+
+
+def test_the_arguments_are_what_invoke_passes() -> None:
+    assert handler(lambda: 1).arguments(None, CONTEXT) == ()
+    assert handler(lambda params: 1).arguments(Raw(b"[1]"), CONTEXT) == ([1],)
+    assert handler(lambda params, ctx: 1).arguments(Raw(b"[1]"), CONTEXT) == ([1], CONTEXT)
+
+
+def test_params_have_the_annotated_type() -> None:
+    def add(params: Add) -> int:
+        return params.a + params.b
+
+    assert call(add, b'{"a":1,"b":2}') == 3
+    with pytest.raises(InvalidParams) as caught:
+        call(add, b'{"b":"2"}')
+    assert [pointer for pointer, _ in caught.value.problems] == ["/a", "/b"]
+
+
+def test_an_annotation_keeps_its_constraints() -> None:
+    def first(params: Annotated[list[int], Meta(max_length=2)]) -> int:
+        return params[0]
+
+    assert call(first, b"[1,2]") == 1
+    with pytest.raises(InvalidParams):
+        call(first, b"[1,2,3]")
+
+
+def test_only_the_annotation_of_the_params_must_exist_at_run_time() -> None:
+    def add(params: Add, ctx: Context) -> NoSuchName:  # type: ignore[name-defined]  # noqa: F821
+        return params.a, ctx
+
+    assert call(add, b'{"a":1}') == (1, CONTEXT)
+
+
+def test_an_annotation_need_not_be_postponed() -> None:
+    def add(params: Any) -> Any:
+        return params
+
+    add.__annotations__["params"] = Add
+    assert call(add, b'{"a":1}') == Add(1)
+
+
+def test_defaults_and_further_optional_arguments_are_left_alone() -> None:
+    def with_defaults(params: Any = 5, ctx: Any = None, *, extra: int = 1, **rest: Any) -> Any:
+        return params, extra, rest
+
+    def with_more(params: Any, ctx: Any, extra: int = 1) -> Any:
+        return params, extra
+
+    assert call(with_defaults, b"[1]") == ([1], 1, {})
+    assert call(with_more, b"[1]") == ([1], 1)
+
+
+class Service:
+    def method(self, params: Add) -> int:
+        return params.a
+
+    @classmethod
+    def of_class(cls, params: Add) -> int:
+        return params.a
+
+    @staticmethod
+    def static(params: Add) -> int:
+        return params.a
+
+    async def later(self, params: Add) -> int:
+        return params.a
+
+    def without_self() -> int:  # type: ignore[misc]
+        return 1
+
+    def __call__(self, params: Add, ctx: Any) -> Any:
+        return params.a, ctx
+
+
+@pytest.mark.parametrize(
+    "function", [Service().method, Service.of_class, Service.static, Service().static, Service.__dict__["static"]]
+)
+def test_a_method_is_a_handler_too(function: Any) -> None:
+    assert call(function, b'{"a":7}') == 7
+
+
+def test_an_object_with_a_call_method_is_a_handler_too() -> None:
+    assert call(Service(), b'{"a":7}') == (7, CONTEXT)
+
+
+def test_a_decorated_function_keeps_its_types() -> None:
+    def logged(function: Any) -> Any:
+        @functools.wraps(function)
+        def wrapper(params: Any) -> Any:
+            return function(params)
+
+        return wrapper
+
+    @logged
+    def add(params: Add) -> int:
+        return params.a
+
+    assert call(add, b'{"a":7}') == 7
+
+
+# -- how it is run
+
+
+async def later(params: Any) -> Any:
+    return params
+
+
+def test_plain_functions_run_inline_coroutines_and_threads_do_not() -> None:
+    plain, threaded, coroutine = handler(lambda: 1), handler(lambda: 1, thread=True), handler(later)
+    assert (plain.is_inline, plain.is_async, plain.in_thread) == (True, False, False)
+    assert (threaded.is_inline, threaded.is_async, threaded.in_thread) == (False, False, True)
+    assert (coroutine.is_inline, coroutine.is_async, coroutine.in_thread) == (False, True, False)
+    assert handler(Service().later).is_async
+
+
+# -- signatures that are refused
+
+
+def generate(params: Any) -> Any:
+    yield params
+
+
+async def generate_later(params: Any) -> Any:
+    yield params
+
+
+def unresolved(params: NoSuchType) -> None:  # type: ignore[name-defined]  # noqa: F821
+    pass
+
+
+def number(params: int) -> None:
+    pass
+
+
+def three(a: Any, b: Any, c: Any) -> None:
+    pass
+
+
+def keyword(*, params: Any) -> None:
+    pass
+
+
+def star(*params: Any) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        (three, "three must take `()`, `(params)` or `(params, ctx)`"),
+        (keyword, "keyword must take `()`, `(params)` or `(params, ctx)`"),
+        (star, "star must take `()`, `(params)` or `(params, ctx)`"),
+        (Service().without_self, "Service.without_self must take `()`, `(params)` or `(params, ctx)`"),
+        (generate, "generate yields"),
+        (generate_later, "generate_later yields"),
+        (len, "len is no Python function: wrap it in a `def`"),
+        (Add, "Add is no Python function: wrap it in a `def`"),
+        (functools.partial(later, 1), "is no Python function: wrap it in a `def`"),
+        (5, "5 is no Python function: wrap it in a `def`"),
+        (unresolved, "the annotation `NoSuchType` of unresolved names nothing in its module"),
+        (number, "params are an object or an array, never a `int`"),
+    ],
+)
+def test_a_function_that_cannot_be_a_handler_is_told_why_in_one_sentence(function: Any, sentence: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        Registry().handle("m")(function)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_coroutine_cannot_run_in_a_thread() -> None:
+    with pytest.raises(TypeError, match="later is `async def`"):
+        Registry().handle("m", thread=True)(later)
+
+
+# -- names
+
+
+@pytest.mark.parametrize("name", ["", "rpc.", "rpc.discover"])
+def test_reserved_names_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="reserved"):
+        Registry().handle(name)
+    with pytest.raises(ValueError, match="reserved"):
+        Registry().on(name)
+
+
+def test_a_name_has_one_handler_for_requests_and_notifications_together() -> None:
+    registry = Registry()
+    registry.handle("m")(later)
+    for register in (registry.handle("m"), registry.on("m")):
+        with pytest.raises(ValueError, match="already"):
+            register(later)
+
+
+def test_a_decorator_that_is_used_twice_does_not_replace_the_first() -> None:
+    registry = Registry()
+    register = registry.handle("m")
+    register(later)
+    with pytest.raises(ValueError, match="already"):
+        register(lambda: 1)
+    assert registry.handlers()[0].function is later
+
+
+def test_a_function_that_was_refused_leaves_its_name_free() -> None:
+    registry = Registry()
+    with pytest.raises(TypeError):
+        registry.handle("m")(three)
+    registry.handle("m")(later)
+    assert "m" in registry
+
+
+def test_the_decorated_function_is_what_it_was() -> None:
+    assert Registry().handle("m")(later) is later
+    assert Registry().on("m")(later) is later
+
+
+def test_a_handler_can_be_taken_away() -> None:
+    registry = Registry()
+    registry.handle("m")(later)
+    registry.remove("m")
+    registry.remove("m")
+    assert registry.get("m") is None
+    registry.on("m")(later)
+    assert registry.handlers()[0].is_for_notifications
+
+
+def test_a_registry_lists_its_names() -> None:
+    registry = Registry()
+    registry.handle("b")(later)
+    registry.on("a")(later)
+    assert list(registry) == ["b", "a"]
+    assert len(registry) == 2
+    assert "a" in registry
+    assert "c" not in registry
+    assert [one.name for one in registry.handlers()] == ["b", "a"]
+
+
+def test_two_registries_become_one_and_stay_what_they_were() -> None:
+    one, two = Registry(), Registry()
+    one.handle("a")(later)
+    one.handle("b")(later)
+    two.handle("b")(number_of)
+    both = one.including(two)
+    assert list(both) == ["a", "b"]
+    found = both.get("b")
+    assert found is not None
+    assert found.function is number_of
+    both.handle("c")(later)
+    assert (list(one), list(two)) == (["a", "b"], ["b"])
+
+
+def number_of(params: list[int]) -> int:
+    return len(params)
+
+
+def test_structs_made_at_run_time_are_types_like_any_other() -> None:
+    kind = msgspec.defstruct("Kind", [("x", int)])
+
+    def use(params: Any) -> Any:
+        return params.x
+
+    use.__annotations__["params"] = kind
+    assert call(use, b'{"x":1}') == 1
