@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from becket.errors import NUMBERS, Meaning
 from becket.limits import Limits
@@ -26,13 +26,16 @@ class ProgressForm(Struct, frozen=True):
     value: str = "value"
 
 
+Count = Annotated[int, Meta(ge=0, le=2**53)]  # more than any clock or counter, and a double holds it
+
+
 class CallMeta(Struct, frozen=True, omit_defaults=True):
     """What travels with one call beside its params, where both sides know the words."""
 
-    timeout_ms: int | None = None
-    parent: int | str | None = None
-    depth: int = 0
-    credit: int | None = None
+    timeout_ms: Count | None = None
+    parent: int | float | str | None = None  # an id, and ids may be fractions
+    depth: Count = 0
+    credit: Count | None = None
     idem: str | None = None
 
 

@@ -1,0 +1,249 @@
+"""A dialect is a record: what it says of the wire, and what travels with one call beside its params."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from becket import DIALECTS
+from becket.dialects import NATIVE, PLAIN, CallMeta, Dialect, ProgressForm, find_dialect
+from becket.dialects.native import FEATURES
+from becket.errors import NUMBERS, Meaning
+from becket.limits import Limits
+from becket.rpc.connection import Call, Cancelling, CancelRule
+from becket.wire import ContentLength, JsonLines
+
+
+def read(params: str | bytes | None) -> CallMeta | None:
+    if params is None:
+        return NATIVE.read_meta(None)
+    return NATIVE.read_meta(Raw(params.encode() if isinstance(params, str) else params))
+
+
+def write(params: str | None, meta: CallMeta) -> Any:
+    written = NATIVE.write_meta(None if params is None else params.encode(), meta)
+    return None if written is None else json.loads(written)
+
+
+# -- finding
+
+
+def test_a_dialect_is_found_by_its_name() -> None:
+    assert find_dialect("plain") is PLAIN
+    assert find_dialect("native") is NATIVE
+
+
+def test_a_record_is_its_own_name() -> None:
+    mine = Dialect(name="mine")
+    assert find_dialect(mine) is mine
+
+
+def test_an_unknown_name_is_told_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="klingon") as caught:
+        find_dialect("klingon")
+    assert all(name in str(caught.value) for name in DIALECTS)
+
+
+def test_every_dialect_stands_under_its_name() -> None:
+    assert {name: dialect.name for name, dialect in DIALECTS.items()} == {name: name for name in DIALECTS}
+
+
+# -- the records
+
+
+def test_plain_is_json_rpc_with_the_base_protocol_of_lsp() -> None:
+    assert PLAIN.framing is ContentLength
+    assert PLAIN.cancelling == Cancelling("$/cancelRequest", "id", CancelRule.ANSWERED)
+    assert PLAIN.progress == ProgressForm("$/progress", "token", "value")
+    assert (PLAIN.ping, PLAIN.credit, PLAIN.log, PLAIN.features) == (None, None, None, frozenset())
+    assert not PLAIN.bad_json_is_fatal
+
+
+def test_native_adds_what_both_sides_must_have_announced() -> None:
+    assert NATIVE.framing is ContentLength
+    assert NATIVE.cancelling == PLAIN.cancelling
+    assert NATIVE.progress == PLAIN.progress
+    assert (NATIVE.ping, NATIVE.credit, NATIVE.log) == ("$/ping", "$/credit", "$/log")
+    assert NATIVE.features == FEATURES == {"cancel", "progress", "deadline", "credit", "ping", "log"}
+
+
+def test_both_number_errors_as_becket_does() -> None:
+    assert PLAIN.numbers == NATIVE.numbers == NUMBERS
+
+
+def test_a_record_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        PLAIN.ping = "$/ping"  # type: ignore[misc]
+
+
+# -- a link in a dialect
+
+
+def test_a_link_gets_its_habits_from_the_dialect_and_its_limits_from_the_caller() -> None:
+    limits = Limits(frame=1_000)
+    connection = NATIVE.connection(limits)
+    assert isinstance(connection.framing, ContentLength)
+    assert connection.limits is limits
+    assert connection.cancelling == NATIVE.cancelling
+    connection.receive(b'Content-Length: 42\r\n\r\n{"jsonrpc":"2.0","id":1,"method":"$/ping"}')
+    assert connection.take_answers() == b'Content-Length: 38\r\n\r\n{"jsonrpc":"2.0","id":1,"result":null}'
+
+
+def test_a_caller_may_choose_another_framing() -> None:
+    connection = PLAIN.connection(Limits(), JsonLines)
+    assert isinstance(connection.framing, JsonLines)
+
+
+def test_a_dialect_may_number_and_end_things_in_its_own_way() -> None:
+    strict = Dialect(name="strict", framing=JsonLines, numbers={Meaning.INVALID_REQUEST: -1}, bad_json_is_fatal=True)
+    connection = strict.connection(Limits())
+    assert connection.cancelling is None
+    connection.receive(b"1\n")
+    assert b'"code":-1,' in connection.take_answers()
+    connection.receive(b"{\n")
+    assert connection.violation is not None
+
+
+def test_a_dialect_may_bring_a_codec_of_its_own() -> None:
+    made: list[Limits] = []
+    limits = Limits()
+
+    def codec(given: Limits) -> Any:
+        made.append(given)
+        return PLAIN.codec(given)
+
+    connection = Dialect(name="own", codec=codec).connection(limits)
+    assert made == [limits]
+
+    class Waiter:
+        def done(self) -> bool:
+            return False
+
+        def set_result(self, result: None, /) -> None: ...
+
+    assert connection.open_call(Call("m", Waiter()), None).endswith(b'{"jsonrpc":"2.0","id":1,"method":"m"}')
+
+
+# -- what travels with a call
+
+
+def test_what_travels_with_a_call_is_read_from_its_params() -> None:
+    meta = '{"becket":{"timeout_ms":1500,"parent":7,"depth":2,"credit":64,"idem":"k"}}'
+    assert read(f'{{"a":1,"_meta":{meta}}}') == CallMeta(timeout_ms=1500, parent=7, depth=2, credit=64, idem="k")
+
+
+@pytest.mark.parametrize("parent", ["1", '"a"', "1.5", "null"])
+def test_the_parent_is_an_id_of_any_kind(parent: str) -> None:
+    meta = read(f'{{"_meta":{{"becket":{{"parent":{parent}}}}}}}')
+    assert meta == CallMeta(parent=json.loads(parent))
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        None,
+        "{}",
+        "[]",
+        '{"a":1}',
+        '["_meta"]',
+        '{"a":{"_meta":{"becket":{"depth":1}}}}',
+        '{"a":"_meta"}',
+        '{"_meta":{}}',
+        '{"_meta":{"progressToken":1}}',
+        '{"_meta":{"other":{"depth":1}}}',
+    ],
+)
+def test_where_nothing_travels_there_is_nothing(params: str | None) -> None:
+    assert read(params) is None
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        '{"_meta":null}',
+        '{"_meta":5}',
+        '{"_meta":[]}',
+        '{"_meta":{"becket":null}}',
+        '{"_meta":{"becket":"x"}}',
+        '{"_meta":{"becket":{"timeout_ms":"5"}}}',
+        '{"_meta":{"becket":{"timeout_ms":1.5}}}',
+        '{"_meta":{"becket":{"timeout_ms":-1}}}',
+        '{"_meta":{"becket":{"timeout_ms":1e999}}}',
+        '{"_meta":{"becket":{"timeout_ms":' + "9" * 400 + "}}}",
+        '{"_meta":{"becket":{"depth":-1}}}',
+        '{"_meta":{"becket":{"depth":null}}}',
+        '{"_meta":{"becket":{"credit":-5}}}',
+        '{"_meta":{"becket":{"credit":true}}}',
+        '{"_meta":{"becket":{"parent":[]}}}',
+        '{"_meta":{"becket":{"idem":5}}}',
+        b'{"_meta":{"becket":{"idem":"\xff"}}}',
+    ],
+)
+def test_what_is_malformed_counts_as_absent(params: str | bytes) -> None:
+    assert read(params) is None
+
+
+def test_unknown_words_of_a_later_version_are_passed_over() -> None:
+    assert read('{"_meta":{"becket":{"depth":3,"colour":"red"},"other":1}}') == CallMeta(depth=3)
+
+
+def test_only_what_is_said_is_written() -> None:
+    assert write(None, CallMeta(depth=1)) == {"_meta": {"becket": {"depth": 1}}}
+    assert write("{}", CallMeta(timeout_ms=5)) == {"_meta": {"becket": {"timeout_ms": 5}}}
+    assert write('{"a":null}', CallMeta(idem="k")) == {"_meta": {"becket": {"idem": "k"}}, "a": None}
+
+
+def test_params_by_position_have_no_room_for_it() -> None:
+    assert write("[1]", CallMeta(depth=1)) == [1]
+    assert write("[]", CallMeta(depth=1)) == []
+
+
+@pytest.mark.parametrize(
+    ("params", "merged"),
+    [
+        ('{"_meta":{"progressToken":1}}', {"_meta": {"progressToken": 1, "becket": {"depth": 1}}}),
+        ('{"a":null,"_meta":{"x":null}}', {"a": None, "_meta": {"x": None, "becket": {"depth": 1}}}),
+        ('{"_meta":{"becket":{"depth":9,"idem":"k"}}}', {"_meta": {"becket": {"depth": 1}}}),
+        ('{"_meta":5}', {"_meta": 5}),
+        ('{"a":"\\"_meta\\""}', {"a": '"_meta"', "_meta": {"becket": {"depth": 1}}}),
+        ('{"a":{"_meta":{}},"b":null}', {"a": {"_meta": {}}, "b": None, "_meta": {"becket": {"depth": 1}}}),
+    ],
+)
+def test_it_is_merged_with_what_the_params_say_already(params: str, merged: object) -> None:
+    assert write(params, CallMeta(depth=1)) == merged
+
+
+NAMES = st.text(max_size=5) | st.sampled_from(["_meta", "becket", '"_meta"'])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | NAMES,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES, inner, max_size=2),
+    max_leaves=5,
+)
+METAS = st.builds(
+    CallMeta,
+    timeout_ms=st.none() | st.integers(0, 2**53),
+    parent=st.none() | st.integers(-(2**53), 2**53) | st.text(max_size=5) | st.just(1.5),
+    depth=st.integers(0, 99),
+    credit=st.none() | st.integers(0, 2**53),
+    idem=st.none() | st.text(max_size=5),
+)
+
+
+@given(params=st.dictionaries(NAMES, VALUES, max_size=3), meta=METAS)
+def test_what_was_written_is_read_and_the_rest_of_the_params_is_as_it_was(
+    params: dict[str, Any], meta: CallMeta
+) -> None:
+    written = NATIVE.write_meta(json.dumps(params, ensure_ascii=False, separators=(",", ":")).encode(), meta)
+    assert written is not None
+    after = json.loads(written)
+    if isinstance(params.get("_meta", {}), dict):
+        assert NATIVE.read_meta(Raw(written)) == meta
+        own = after.pop("_meta")
+        del own["becket"]
+        assert own == {name: value for name, value in params.pop("_meta", {}).items() if name != "becket"}
+    assert after == params
