@@ -1,0 +1,348 @@
+"""Streams that go wrong: a consumer that is too slow or leaves, a producer that dies, events that come too late."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+from tests.peer.starting import QUICK
+
+from becket import BadReply, CallTimeout, ConnectionLost, Context, Limits, Overflow, Peer, PeerCrashed, StreamOverrun
+from becket.peer.streams import CallStream, Gap
+from becket.testing import child, memory_pair, memory_transports
+
+pytestmark = pytest.mark.loops
+
+TICK = {"tick": Any}
+
+
+async def numbers_of(run: CallStream[Any]) -> list[Any]:
+    """Returns what a stream brings to its end: the number of each event, and how many each gap has dropped."""
+    return [f"{event.dropped} dropped" if isinstance(event, Gap) else event["n"] async for event in run]
+
+
+# -- a consumer that is too slow
+
+
+@pytest.mark.process
+async def test_a_stream_that_is_not_taken_in_time_ends_with_an_error_and_the_link_lives() -> None:
+    limits = QUICK.but(stream_events=10)
+    seen: list[int] = []
+    with anyio.fail_after(5):
+        async with Peer.connect_process(child("ticks", 50), limits=limits) as peer:
+            async with peer.stream("x", events=TICK) as run:
+                await peer.call("y")  # answered after the stream's events: all of them are there and none was taken
+                with pytest.raises(StreamOverrun) as caught:
+                    await collect(run, seen)
+                with pytest.raises(StreamOverrun):
+                    await run.result()
+            assert await peer.call("y") == 50
+
+    assert caught.value.limit == 10
+    assert seen == list(range(len(seen)))  # what was kept is the beginning, without a hole
+    assert 10 <= len(seen) <= 11
+
+
+async def collect(run: CallStream[Any], seen: list[int]) -> None:
+    async for event in run:
+        seen.append(event["n"])
+
+
+@pytest.mark.process
+async def test_a_stream_may_drop_its_oldest_events_and_says_how_many() -> None:
+    limits = QUICK.but(stream_events=10)
+    with anyio.fail_after(5):
+        async with (
+            Peer.connect_process(child("ticks", 50), limits=limits) as peer,
+            peer.stream("x", events=TICK, overflow=Overflow.DROP_OLDEST) as run,
+        ):
+            await peer.call("y")
+            seen = await numbers_of(run)
+            result = await run.result()
+
+    assert seen == ["40 dropped", *range(40, 50)]
+    assert (run.dropped, result) == (40, 50)
+
+
+@pytest.mark.process
+async def test_a_stream_is_bounded_by_bytes_too() -> None:
+    limits = QUICK.but(stream_bytes=10_000)
+    with anyio.fail_after(5):
+        async with (
+            Peer.connect_process(child("ticks", 50, 1000), limits=limits) as peer,
+            peer.stream("x", events=TICK, overflow=Overflow.DROP_OLDEST) as run,
+        ):
+            await peer.call("y")
+            seen = await numbers_of(run)
+
+    assert seen == ["41 dropped", *range(41, 50)]
+
+
+async def test_two_gaps_are_told_apart_where_events_came_between() -> None:
+    one, other = memory_transports()
+    limits = Limits(stream_events=2)
+    async with Peer.over(one, limits=limits) as peer, Peer.over(other) as server:
+
+        async def send(*numbers: int) -> None:
+            for number in numbers:
+                await server.notify("tick", {"n": number})
+            await server.call("seen")
+
+        server.handle("never")(never)
+        peer.handle("seen")(lambda _: None)
+        with anyio.fail_after(5):
+            async with peer.stream("never", events=TICK, overflow=Overflow.DROP_OLDEST) as run:
+                seen: list[Any] = []
+                await send(0, 1, 2, 3)
+                seen += [await anext(run), await anext(run), await anext(run)]
+                await send(4, 5, 6)
+                seen += [await anext(run), await anext(run)]
+
+    assert seen == [Gap(2), {"n": 2}, {"n": 3}, Gap(1), {"n": 5}]
+
+
+async def never() -> None:
+    await anyio.sleep_forever()
+
+
+@pytest.mark.process
+async def test_a_link_that_may_be_paused_loses_no_event_of_a_slow_consumer() -> None:
+    limits = QUICK.but(stream_events=4000)  # pauses at a thousand; what one read brings fits well below the limit
+    with anyio.fail_after(10):
+        async with (
+            Peer.connect_process(child("ticks", 20_000), limits=limits) as peer,
+            peer.stream("x", events=TICK, pause_connection=True) as run,
+        ):
+            seen: list[int] = []
+            async for event in run:
+                seen.append(event["n"])
+                if not len(seen) % 500:
+                    await anyio.lowlevel.checkpoint()
+            result = await run.result()
+
+    assert seen == list(range(20_000))
+    assert (run.dropped, result) == (0, 20_000)
+
+
+async def test_other_calls_do_not_wait_for_a_stream_that_nobody_takes() -> None:
+    async with memory_pair() as (left, right):
+
+        @right.handle("ticks")
+        async def ticks(_: Any, ctx: Context) -> None:
+            for number in range(1000):
+                await ctx.notify("tick", {"n": number})
+
+        right.handle("other")(lambda _: "answered")
+        with anyio.fail_after(5):
+            async with left.stream("ticks", events=TICK) as run:
+                assert await left.call("other") == "answered"
+                assert await numbers_of(run) == list(range(1000))
+
+
+# -- many consumers
+
+
+async def test_a_thousand_streams_get_every_event_though_one_of_them_is_dead() -> None:
+    async with memory_pair(limits=Limits(outbound_calls=2000, inbound_requests=2000)) as (left, right):
+        go = anyio.Event()
+
+        @right.handle("wait")
+        async def wait() -> None:
+            await go.wait()
+
+        seen: list[list[int]] = []
+        opened = 0
+
+        async def consume() -> None:
+            nonlocal opened
+            async with left.stream("wait", events=TICK) as run:
+                opened += 1
+                if opened == 1:
+                    return  # this one leaves at once
+                seen.append(await numbers_of(run))
+
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(1000):
+                    tasks.start_soon(consume)
+                while opened < 1000:
+                    await anyio.lowlevel.checkpoint()
+                for number in range(3):
+                    await right.notify("tick", {"n": number})
+                go.set()
+
+    assert seen == [[0, 1, 2]] * 999
+
+
+async def test_a_stream_that_overruns_does_not_take_its_neighbours_along() -> None:
+    async with memory_pair(limits=Limits(stream_events=10)) as (left, right):
+        told = anyio.Event()
+
+        @right.handle("ticks")
+        async def ticks(_: Any, ctx: Context) -> None:
+            for number in range(50):
+                await ctx.notify("tick", {"n": number})
+                await anyio.lowlevel.checkpoint()
+            told.set()
+            await anyio.sleep_forever()
+
+        @right.handle("wait")
+        async def wait() -> str:
+            await told.wait()
+            return "done"
+
+        with anyio.fail_after(5):
+            async with (
+                left.stream("ticks", events={"nothing": Any}),
+                left.stream("wait", events=TICK) as slow,
+                left.stream("wait", events=TICK, overflow=Overflow.DROP_OLDEST) as other,
+            ):
+                with pytest.raises(StreamOverrun):
+                    await take_late(slow, told)
+                assert await other.result() == "done"
+
+
+async def take_late(run: CallStream[Any], told: anyio.Event) -> list[Any]:
+    await told.wait()
+    return await numbers_of(run)
+
+
+# -- a consumer that leaves
+
+
+async def test_the_producer_is_told_when_its_consumer_leaves() -> None:
+    cancelled = anyio.Event()
+    async with memory_pair() as (left, right):
+
+        @right.handle("ticks")
+        async def ticks(_: Any, ctx: Context) -> None:
+            try:
+                number = 0
+                while True:
+                    await ctx.notify("tick", {"n": number})
+                    number += 1
+                    await anyio.lowlevel.checkpoint()
+            finally:
+                cancelled.set()
+
+        with anyio.fail_after(5):
+            async with left.stream("ticks", events=TICK) as run:
+                async for event in run:
+                    if event["n"] == 3:
+                        break
+            await cancelled.wait()
+
+
+async def test_events_for_a_consumer_that_has_left_go_to_nobody() -> None:
+    late: list[Any] = []
+    async with memory_pair() as (left, right):
+        right.handle("never")(never)
+        left.on("tick")(lambda params: late.append(params))
+        left.handle("seen")(lambda _: None)
+        with anyio.fail_after(5):
+            async with left.stream("never", events=TICK) as run:
+                await right.notify("tick", {"n": 1})
+                assert await anext(run) == {"n": 1}
+            await right.notify("tick", {"n": 2})
+            await right.call("seen")
+
+    assert late == [{"n": 2}]  # claimed by no call, it is a notification like any other
+
+
+# -- a producer that dies, or talks too long
+
+
+@pytest.mark.process
+async def test_a_producer_that_dies_ends_the_stream_once_after_all_that_it_sent() -> None:
+    seen: list[int] = []
+    with anyio.fail_after(5):
+        async with (
+            Peer.connect_process(child("dies_in_mid_stream", 5), limits=QUICK) as peer,
+            peer.stream("x", events=TICK) as run,
+        ):
+            for _ in range(3):  # and it stays ended
+                with pytest.raises(PeerCrashed) as caught:
+                    await collect(run, seen)
+                assert caught.value.exit_code == 4
+            with pytest.raises(PeerCrashed):
+                await run.result()
+
+    assert seen == list(range(5))
+
+
+@pytest.mark.process
+async def test_events_that_come_after_the_answer_do_not_reach_the_stream() -> None:
+    late: list[int] = []
+    over = anyio.Event()
+    with anyio.fail_after(5):
+        async with Peer.connect_process(child("ticks_after_the_answer", 3), limits=QUICK) as peer:
+            peer.on("tick")(lambda params: late.append(params["n"]))
+            peer.on("over")(lambda _: over.set())
+            async with peer.stream("x", events=TICK) as run:
+                assert await numbers_of(run) == []
+                assert await run.result() == "answered"
+            await over.wait()
+
+    assert late == [0, 1, 2]
+
+
+@pytest.mark.process
+async def test_a_second_answer_changes_nothing() -> None:
+    with anyio.fail_after(5):
+        async with Peer.connect_process(child("answers_twice"), limits=QUICK) as peer:
+            async with peer.stream("x", events=TICK) as run:
+                assert await numbers_of(run) == []
+                assert await run.result() == 1
+            assert await peer.call("y") == 1
+
+
+async def test_an_event_that_cannot_be_decoded_ends_the_stream_and_the_link_lives() -> None:
+    async with memory_pair() as (left, right):
+
+        @right.handle("ticks")
+        async def ticks(_: Any, ctx: Context) -> str:
+            await ctx.notify("tick", {"n": 0})
+            await ctx.notify("tick", {"n": "nought"})
+            await anyio.sleep_forever()
+            return "never"
+
+        right.handle("other")(lambda _: "answered")
+        seen: list[Any] = []
+        with anyio.fail_after(5):
+            async with left.stream("ticks", events={"tick": dict[str, int]}) as run:
+                with pytest.raises(BadReply):
+                    await collect(run, seen)
+                with pytest.raises(BadReply):
+                    await run.result()
+            assert await left.call("other") == "answered"
+
+    assert seen == [0]
+
+
+async def test_a_stream_that_falls_silent_times_out_and_events_renew_its_patience() -> None:
+    async with memory_pair() as (left, right):
+
+        @right.handle("ticks")
+        async def ticks(_: Any, ctx: Context) -> None:
+            for number in range(3):
+                await ctx.notify("tick", {"n": number})
+            await anyio.sleep_forever()
+
+        seen: list[int] = []
+        with anyio.fail_after(5):
+            async with left.stream("ticks", events=TICK, idle_timeout=0.05) as run:
+                with pytest.raises(CallTimeout):
+                    await collect(run, seen)
+
+    assert seen == [0, 1, 2]
+
+
+async def test_a_stream_ends_when_its_peer_is_closed() -> None:
+    async with memory_pair() as (left, right):
+        right.handle("never")(never)
+        with anyio.fail_after(5):
+            async with left.stream("never", events=TICK) as run, anyio.create_task_group() as tasks:
+                tasks.start_soon(left.aclose)
+                with pytest.raises(ConnectionLost):
+                    await numbers_of(run)
