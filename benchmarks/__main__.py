@@ -44,7 +44,7 @@ def main() -> int:
         is_part = options.only is not None or options.workloads is not None
         sections = options.sections or (("speed",) if is_part else SECTIONS)
         if "speed" in sections:
-            report.results = measure(plan)
+            measure(plan, report.results, after_round=lambda: save_report(report, LATEST))
         if "growth" in sections:
             report.growth = measure_growth(plan)
         if "imports" in sections:
@@ -72,7 +72,7 @@ def parse_arguments() -> argparse.Namespace:
     add("--rounds", type=int, help="5, or 3 if quick")
     add("--retries", type=int, default=1, help="of a run that others disturbed; 1")
     add("--quick", action="store_true", help="fewer operations and children")
-    add("--nice", type=int, default=0, help="priority of the processes: -20 (as root) on a machine that others use too")
+    add("--nice", type=int, default=0, help="priority of W1 to W6: -20 (as root) on a machine that others use too")
     add("--out", type=Path, metavar="FILE", help=f"writes the report there as Markdown, and {PICTURE} beside it")
     add("--load", type=Path, metavar="JSON", help="renders the numbers of an earlier run instead of running")
     return parser.parse_args()

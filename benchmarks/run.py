@@ -14,7 +14,7 @@ import signal
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -143,9 +143,8 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def measure(plan: Plan) -> Results:
-    """Runs the plan and returns all that was measured; an entrant that cannot run here is skipped with a reason."""
-    results = Results()
+def measure(plan: Plan, results: Results, after_round: Callable[[], None]) -> None:
+    """Runs the plan into `results`; an entrant that cannot run here is skipped with a reason."""
     entrants = []
     for name in plan.entrants:
         reason = why_not(ENTRANTS_BY_NAME[name])
@@ -158,7 +157,7 @@ def measure(plan: Plan) -> Results:
     for round_number in range(plan.rounds):
         for workload in (WORKLOADS[name] for name in plan.workloads):
             run_workload(workload, rotated(entrants, round_number), round_number, plan, results)
-    return results
+        after_round()
 
 
 def run_workload(
@@ -171,9 +170,10 @@ def run_workload(
         if not workload.takes_part(entrant.speed, round_number):
             continue
         settings = workload.settings(entrant.speed, quick=plan.quick)
+        nice = plan.nice if workload.may_go_first else 0
         for _ in range(1 + plan.retries):
             try:
-                figures = run_host(entrant, settings, is_pinned=workload.is_pinned, nice=plan.nice)
+                figures = run_host(entrant, settings, is_pinned=workload.is_pinned, nice=nice)
             except HostFailed as error:
                 results.failed[cell] = str(error)
                 say(f"round {round_number + 1}  {cell}: failed: {error}")
