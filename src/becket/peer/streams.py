@@ -204,7 +204,7 @@ class CallStream(Generic[E]):
         self._credit = 0
         self._error: BecketError | None = None
         self._is_settled = False
-        self._waiter: Waiter | None = None
+        self._waiters: list[Waiter] = []
         self._started = 0.0
         self._last_event = 0.0
 
@@ -263,7 +263,7 @@ class CallStream(Generic[E]):
         """The answer is there, or will never come."""
         self._is_settled = True
         self._release()
-        wake(self._waiter)
+        self._wake()
 
     def extend(self) -> float:
         """Returns the deadline as it is after the last event."""
@@ -285,8 +285,8 @@ class CallStream(Generic[E]):
                 self._overrun()
             elif self._may_pause and not self._is_paused:
                 self._pause_if_full()
-            if self._waiter is not None and not self._waiter.done():
-                self._waiter.set_result(None)
+            if self._waiters:
+                self._wake()
 
         return put
 
@@ -308,7 +308,22 @@ class CallStream(Generic[E]):
             self._link.abandon(self._call)
             self._is_settled = True
             self._release()
-            wake(self._waiter)
+            self._wake()
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            wake(waiter)
+
+    async def _wait(self) -> None:
+        """Waits for the next event or the end. One task may take the events while another waits for the result."""
+        waiter = self._link.loop.create_waiter()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
 
     def _pause_if_full(self) -> None:
         limits = self._link.limits
@@ -339,8 +354,7 @@ class CallStream(Generic[E]):
                 if (error := self._failure()) is not None:
                     raise error
                 raise StopAsyncIteration
-            self._waiter = self._link.loop.create_waiter()
-            await self._waiter
+            await self._wait()
 
     async def batches(self) -> AsyncIterator[list[E | Gap]]:
         """Yields what has come since the last time, many at once: the cheapest way to take a flood."""
@@ -386,16 +400,21 @@ class CallStream(Generic[E]):
             RemoteError, CallTimeout, ConnectionLost, StreamOverrun, BadReply: as for any call.
         """
         while not self._is_settled:
-            self._buffer.clear()
-            self._bytes = 0
-            self._resume()
-            self._waiter = self._link.loop.create_waiter()
-            await self._waiter
-        self._buffer.clear()
+            self._drop_untaken()
+            await self._wait()
+        self._drop_untaken()
         if (error := self._failure()) is not None:
             raise error
         assert self._call is not None
         return self._outbound.outcome(self._call, self._returns)
+
+    def _drop_untaken(self) -> None:
+        if self._credit:
+            for _ in self._buffer:  # a producer that counts would wait for them for ever
+                self._return_credit()
+        self._buffer.clear()
+        self._bytes = 0
+        self._resume()
 
     def _failure(self) -> BecketError | None:
         if self._error is not None:
