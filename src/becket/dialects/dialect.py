@@ -88,16 +88,35 @@ class Dialect(Struct, frozen=True, kw_only=True):
             return None
         return None if meta is UNSET or meta.becket is UNSET else meta.becket
 
+    def without_meta(self, params: Raw, meta: CallMeta) -> Raw | None:
+        """Returns the params as the caller gave them, without the `meta` that `read_meta` has found there."""
+        text = bytes(params)
+        written = META + encode_json(meta)  # as our own kits write it
+        if text.startswith(written + b"},"):
+            return Raw(b"{" + text[len(written) + 2 :])
+        return None if text == written + b"}}" else remove_meta(params)
+
     def write_meta(self, params: bytes | None, meta: CallMeta) -> bytes | None:
         """Returns the params with `_meta.becket` in them. Params by position have no room for it and stay as is."""
-        member = encode_json(meta)
         if params is None or params == b"{}":
-            return b'{"_meta":{"becket":' + member + b"}}"
+            return META + encode_json(meta) + b"}}"
         if not params.startswith(b"{"):
             return params
         if b'"_meta"' in params:
             return merge_meta(params, meta)
-        return b'{"_meta":{"becket":' + member + b"}," + params[1:]
+        return META + encode_json(meta) + b"}," + params[1:]
+
+
+META = b'{"_meta":{"becket":'
+
+
+def remove_meta(params: Raw) -> Raw | None:
+    members = msgspec.json.decode(params, type=dict[str, Raw])
+    own = msgspec.json.decode(members.pop("_meta"), type=dict[str, Raw])
+    del own["becket"]
+    if own:
+        members["_meta"] = Raw(encode_json(own))
+    return Raw(encode_json(members)) if members else None
 
 
 def merge_meta(params: bytes, meta: CallMeta) -> bytes:

@@ -184,8 +184,9 @@ class Inbound:
 
     def _read_meta(self, request: InboundRequest) -> None:
         meta = self.link.dialect.read_meta(request.params)
-        if meta is None:
+        if meta is None or request.params is None:
             return
+        request.params = self.link.dialect.without_meta(request.params, meta)
         request.depth = meta.depth
         request.credit = meta.credit
         if meta.depth > self.link.limits.call_depth:

@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 
 from becket.dialects import ProgressForm
 from becket.errors import BadReply, BecketError, LocalProtocolError, StreamOverrun
-from becket.methods.registry import describe, read_signature
+from becket.methods.registry import describe, read_signature, underlying
 from becket.peer.loops import Waiter
 from becket.peer.transport import wake
 from becket.rpc.connection import Call
@@ -131,7 +131,10 @@ class Listener:
     __slots__ = ("arity", "decode", "function", "is_async")
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.arity, annotation, self.is_async = read_signature(function)
+        annotation: Any = Any
+        self.arity, self.is_async = 1, False
+        if hasattr(underlying(function)[0], "__code__"):  # else it is built in: the `append` of a list
+            self.arity, annotation, self.is_async = read_signature(function)
         if self.arity > 1:
             raise TypeError(f"{describe(function)} must take `()` or `(event)`")
         self.function = function

@@ -1,0 +1,475 @@
+"""What a handler may look like, what it gets, and what becomes of what it returns or raises."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import anyio
+import anyio.from_thread
+import pytest
+from msgspec import Struct
+from tests.peer.scripted import frame, notification, request, scripted
+
+from becket import Context, InvalidParams, Meaning, Peer, Registry, RemoteError, RpcError
+from becket.errors import LocalProtocolError
+from becket.testing import memory_pair, memory_transports
+
+pytestmark = pytest.mark.loops
+
+
+class Point(Struct):
+    x: int
+    y: int = 0
+
+
+class Exact(Struct, forbid_unknown_fields=True):
+    x: int
+
+
+@dataclass
+class Line:
+    start: int
+    end: int
+
+
+class Named(TypedDict):
+    name: str
+
+
+# -- shapes
+
+
+def add(params: dict[str, int]) -> int:
+    return params["a"] + params["b"]
+
+
+async def add_async(params: dict[str, int]) -> int:
+    await anyio.lowlevel.checkpoint()
+    return params["a"] + params["b"]
+
+
+async def add_without_waiting(params: dict[str, int]) -> int:
+    return params["a"] + params["b"]
+
+
+@pytest.mark.parametrize(
+    ("function", "thread"),
+    [(add, False), (add, True), (add_async, False), (add_without_waiting, False)],
+    ids=["plain", "in a thread", "async", "async that never waits"],
+)
+async def test_a_handler_may_be_plain_in_a_thread_or_async(function: Callable[..., Any], thread: bool) -> None:
+    async with memory_pair() as (left, right):
+        right.handle("add", thread=thread)(function)
+
+        with anyio.fail_after(5):
+            assert await left.call("add", {"a": 2, "b": 3}) == 5
+
+
+@pytest.mark.parametrize("kind", ["plain", "async", "thread"])
+@pytest.mark.parametrize("arity", [0, 1, 2])
+async def test_a_handler_takes_nothing_the_params_or_the_params_and_the_context(kind: str, arity: int) -> None:
+    seen: list[tuple[Any, ...]] = []
+
+    def build() -> Callable[..., Any]:
+        if kind == "async":
+
+            async def none_async() -> None:
+                seen.append(())
+
+            async def one_async(params: Any) -> None:
+                seen.append((params,))
+
+            async def two_async(params: Any, ctx: Context) -> None:
+                seen.append((params, ctx.method))
+
+            return (none_async, one_async, two_async)[arity]
+
+        def none() -> None:
+            seen.append(())
+
+        def one(params: Any) -> None:
+            seen.append((params,))
+
+        def two(params: Any, ctx: Context) -> None:
+            seen.append((params, ctx.method))
+
+        return (none, one, two)[arity]
+
+    async with memory_pair() as (left, right):
+        right.handle("x", thread=kind == "thread")(build())
+        with anyio.fail_after(5):
+            assert await left.call("x", None if arity == 0 else [1]) is None
+
+    assert seen == [((), ([1],), ([1], "x"))[arity]]
+
+
+@pytest.mark.parametrize("dialect", ["plain", "native"])
+async def test_a_handler_without_params_takes_an_empty_object_and_refuses_any_other(dialect: str) -> None:
+    async with memory_pair(dialect=dialect) as (left, right):
+        right.handle("x")(lambda: "fine")
+
+        assert await left.call("x") == "fine"
+        assert await left.call("x", {}) == "fine"
+        assert await left.call("x", []) == "fine"
+        for params in ({"a": 1}, [1]):
+            with pytest.raises(RemoteError) as caught:
+                await left.call("x", params)
+            assert caught.value.meaning is Meaning.INVALID_PARAMS
+
+
+@pytest.mark.parametrize("dialect", ["plain", "native"])
+async def test_params_arrive_as_they_were_given(dialect: str) -> None:
+    given: list[Any] = [{"a": 1}, {}, [1, 2], [], {"_meta": {"mine": 1}, "a": 2}, {"_meta": 3}]
+    async with memory_pair(dialect=dialect) as (left, right):
+        right.handle("echo")(lambda params: params)
+        right.handle("exact")(exact)
+
+        assert [await left.call("echo", params) for params in given if params] == [params for params in given if params]
+        assert await left.call("exact", {"x": 3}) == 3
+
+
+def exact(params: Exact) -> int:
+    return params.x
+
+
+@pytest.mark.parametrize("kind", ["plain", "async", "thread"])
+async def test_the_annotation_of_params_is_decoded_strictly_and_all_problems_are_told(kind: str) -> None:
+    async with memory_pair() as (left, right):
+
+        def norm(params: Point) -> int:
+            return params.x + params.y
+
+        async def norm_async(params: Point) -> int:
+            return params.x + params.y
+
+        right.handle("norm", thread=kind == "thread")(norm_async if kind == "async" else norm)
+        with anyio.fail_after(5):
+            assert await left.call("norm", {"x": 3}) == 3
+            assert await left.call("norm", {"x": 3, "y": 4, "more": True}) == 7
+            with pytest.raises(RemoteError) as caught:
+                await left.call("norm", {"x": "3", "y": None})
+
+    assert caught.value.meaning is Meaning.INVALID_PARAMS
+    assert sorted(problem["pointer"] for problem in caught.value.data["problems"]) == ["/x", "/y"]  # type: ignore[call-overload]
+
+
+async def test_params_may_be_a_dataclass_a_typed_dict_or_a_list() -> None:
+    async with memory_pair() as (left, right):
+
+        @right.handle("line")
+        def line(params: Line) -> int:
+            assert isinstance(params, Line)
+            return params.end - params.start
+
+        @right.handle("named")
+        def named(params: Named) -> str:
+            return params["name"]
+
+        @right.handle("all")
+        def total(params: list[int]) -> int:
+            return sum(params)
+
+        assert await left.call("line", Line(2, 5)) == 3
+        assert await left.call("named", {"name": "n"}) == "n"
+        assert await left.call("all", [1, 2, 3]) == 6
+        for method, params in (("line", {"start": 1}), ("named", {"name": 1}), ("all", ["1"])):
+            with pytest.raises(RemoteError) as caught:
+                await left.call(method, params)
+            assert caught.value.meaning is Meaning.INVALID_PARAMS
+
+
+async def test_a_method_of_an_object_and_an_object_that_can_be_called_are_handlers_too() -> None:
+    class Counter:
+        count = 0
+
+        def increase(self, params: dict[str, int]) -> int:
+            self.count += params["by"]
+            return self.count
+
+        async def __call__(self) -> int:
+            return self.count
+
+    counter = Counter()
+    async with memory_pair() as (left, right):
+        right.handle("increase")(counter.increase)
+        right.handle("count")(Counter.__call__.__get__(counter))
+
+        assert await left.call("increase", {"by": 2}) == 2
+        assert await left.call("count") == 2
+
+
+# -- in time
+
+
+async def test_what_is_registered_before_the_first_await_of_the_block_is_in_time_for_the_first_byte() -> None:
+    one, _ = memory_transports()
+    one.accept(frame(request(1, "early")))
+    served = anyio.Event()
+    async with Peer.over(one) as peer:
+
+        @peer.handle("early")
+        def early() -> None:
+            served.set()
+
+        with anyio.fail_after(5):
+            await served.wait()
+
+
+async def test_a_handler_may_be_registered_later_and_removed_again() -> None:
+    async with memory_pair() as (left, right):
+        with pytest.raises(RemoteError):
+            await left.call("x")
+        right.handle("x")(lambda: 1)
+        assert await left.call("x") == 1
+        right.methods.remove("x")
+        with pytest.raises(RemoteError) as caught:
+            await left.call("x")
+
+    assert caught.value.meaning is Meaning.UNKNOWN_METHOD
+
+
+async def test_one_registry_serves_many_peers_at_once_and_the_context_tells_them_apart() -> None:
+    methods = Registry()
+    everybody = anyio.Event()
+    asked: set[Peer] = set()
+
+    @methods.handle("meet")
+    async def meet(_: Any, ctx: Context) -> str:
+        asked.add(ctx.peer)
+        if len(asked) == 6:
+            everybody.set()
+        await everybody.wait()
+        return ctx.peer.name
+
+    async with (
+        memory_pair(methods=methods, name="a") as (a, b),
+        memory_pair(methods=methods, name="b") as (c, d),
+        memory_pair(methods=methods, name="c") as (e, f),
+        anyio.create_task_group() as tasks,
+    ):
+        with anyio.fail_after(5):
+            for peer in (a, b, c, d, e, f):
+                tasks.start_soon(peer.call, "meet")
+            await everybody.wait()
+
+    assert asked == {a, b, c, d, e, f}
+
+
+# -- errors
+
+
+@pytest.mark.parametrize("kind", ["plain", "async", "thread"])
+async def test_an_unknown_exception_leaks_nothing_but_an_incident_id_that_the_log_has_too(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise KeyError("the password is swordfish")
+
+    async def fail_async() -> None:
+        fail()
+
+    async with memory_pair() as (left, right):
+        right.handle("fail", thread=kind == "thread")(fail_async if kind == "async" else fail)
+        with caplog.at_level(logging.ERROR, "becket.peer"), anyio.fail_after(5), pytest.raises(RemoteError) as caught:
+            await left.call("fail")
+
+    error = caught.value
+    assert (error.code, error.message) == (-32603, "internal error")
+    assert set(error.data) == {"incident"}  # type: ignore[call-overload]
+    [record] = [record for record in caplog.records if record.name == "becket.peer"]
+    assert error.data["incident"] in record.getMessage()  # type: ignore[index]
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], KeyError)
+
+
+@pytest.mark.parametrize("kind", ["plain", "async", "thread"])
+@pytest.mark.parametrize("result", [object(), {1, object()}, float("nan"), [float("-inf")], {"a": {"b": object()}}])
+async def test_a_result_without_json_is_an_internal_error(kind: str, result: object) -> None:
+    async def get_async() -> object:
+        return result
+
+    async with memory_pair() as (left, right):
+        right.handle("get", thread=kind == "thread")(get_async if kind == "async" else lambda: result)
+        right.handle("next")(lambda: "fine")
+        with anyio.fail_after(5), pytest.raises(RemoteError) as caught:
+            await left.call("get")
+        assert caught.value.meaning is Meaning.INTERNAL
+        assert await left.call("next") == "fine"
+
+
+async def test_the_details_of_an_error_that_have_no_json_do_not_hide_its_number() -> None:
+    async with memory_pair() as (left, right):
+
+        @right.handle("fail")
+        def fail() -> None:
+            raise RpcError(7, "message", object())
+
+        with pytest.raises(RemoteError) as caught:
+            await left.call("fail")
+
+    assert (caught.value.code, caught.value.data) == (7, None)
+
+
+async def test_a_handler_may_refuse_its_params_itself() -> None:
+    async with memory_pair() as (left, right):
+
+        @right.handle("even")
+        async def even(params: list[int]) -> int:
+            if params[0] % 2:
+                raise InvalidParams([("/0", "must be even")])
+            return params[0]
+
+        assert await left.call("even", [2]) == 2
+        with pytest.raises(RemoteError) as caught:
+            await left.call("even", [3])
+
+    assert caught.value.data == {"problems": [{"pointer": "/0", "message": "must be even"}]}
+
+
+async def test_a_result_that_is_changed_after_it_was_returned_was_sent_as_it_was() -> None:
+    state = [1]
+    async with memory_pair() as (left, right):
+
+        @right.handle("get")
+        def get() -> list[int]:
+            return state
+
+        results: list[object] = []
+
+        async def call() -> None:
+            results.append(await left.call("get"))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            tasks.start_soon(call)
+        state.append(2)
+
+    assert results == [[1], [1]]
+
+
+# -- requests and notifications are two things
+
+
+async def test_a_notification_is_never_answered_whatever_becomes_of_it(caplog: pytest.LogCaptureFixture) -> None:
+    async with scripted() as (peer, script):
+        told: list[Any] = []
+
+        @peer.handle("request")
+        def serve(params: Any) -> str:
+            told.append(params)
+            return "an answer to nobody"
+
+        @peer.on("fails")
+        def fail() -> None:
+            told.append("failed")
+            raise RpcError(Meaning.BUSY)
+
+        @peer.on("typed")
+        def typed(params: Point) -> None:
+            told.append("unreachable")
+
+        with caplog.at_level(logging.CRITICAL, "becket.peer"):
+            script.say(
+                notification("request", [1]),
+                notification("missing"),
+                notification("fails"),
+                notification("typed", {"x": "1"}),
+                notification("request", {"a": 2}),
+            )
+        await anyio.wait_all_tasks_blocked()
+
+        assert told == [[1], "failed", {"a": 2}]
+        assert script.unheard() == []
+
+
+async def test_a_request_for_what_is_a_notification_is_refused() -> None:
+    async with scripted() as (peer, script):
+        peer.on("told")(lambda: pytest.fail("it was run"))
+        script.say(request(1, "told"))
+
+        assert (await script.hear())["error"]["code"] == -32600
+
+
+async def test_the_context_of_a_notification_has_nobody_to_report_to() -> None:
+    seen: list[Any] = []
+    done = anyio.Event()
+    async with memory_pair() as (left, right):
+
+        @right.on("told")
+        async def told(params: Any, ctx: Context) -> None:
+            seen.extend((ctx.id, ctx.deadline, ctx.is_cancelled, ctx.peer, ctx.method))
+            try:
+                await ctx.progress(1)
+            except LocalProtocolError:
+                seen.append("refused")
+            done.set()
+
+        with anyio.fail_after(5):
+            await left.notify("told", [])
+            await done.wait()
+
+    assert seen == [None, float("inf"), False, right, "told", "refused"]
+
+
+@pytest.mark.parametrize("id", [0, -1, 7.5, "a", "", 2**60])
+async def test_the_context_tells_the_id_of_the_request(id: object) -> None:
+    async with scripted() as (peer, script):
+
+        @peer.handle("id")
+        def tell(_: Any, ctx: Context) -> object:
+            return ctx.id
+
+        script.say(request(id, "id"))
+
+        assert await script.hear() == {"jsonrpc": "2.0", "id": id, "result": id}
+
+
+# -- threads
+
+
+async def test_a_function_in_a_thread_does_not_hold_up_the_link() -> None:
+    release = threading.Event()
+    async with memory_pair() as (left, right):
+
+        @right.handle("block", thread=True)
+        def block() -> str:
+            assert threading.current_thread() is not threading.main_thread()
+            assert release.wait(5)
+            return "released"
+
+        @right.handle("release")
+        def let_go() -> None:
+            release.set()
+
+        results: list[str] = []
+
+        async def call() -> None:
+            results.append(await left.call("block"))
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call)
+                await left.call("release")
+
+    assert results == ["released"]
+
+
+async def test_a_function_in_a_thread_may_call_back_and_report_through_the_loop() -> None:
+    reported: list[object] = []
+    async with memory_pair() as (left, right):
+        left.handle("double")(lambda params: params[0] * 2)
+
+        @right.handle("work", thread=True)
+        def work(params: list[int], ctx: Context) -> int:
+            anyio.from_thread.run(ctx.progress, "half")
+            result: int = anyio.from_thread.run(ctx.call, "double", params)
+            return result
+
+        with anyio.fail_after(5):
+            assert await left.call("work", [21], on_progress=reported.append) == 42
+
+    assert reported == ["half"]
