@@ -346,3 +346,47 @@ async def test_a_stream_ends_when_its_peer_is_closed() -> None:
                 tasks.start_soon(left.aclose)
                 with pytest.raises(ConnectionLost):
                     await numbers_of(run)
+
+
+# -- two tasks at one stream
+
+
+async def test_tasks_that_wait_for_events_and_for_the_result_of_one_stream_all_go_on_at_its_end() -> None:
+    async with memory_pair() as (left, right):
+
+        @right.handle("ticks")
+        async def ticks(_: Any, ctx: Context) -> str:
+            for number in range(3):
+                await ctx.notify("tick", {"n": number})
+                await anyio.wait_all_tasks_blocked()
+            return "done"
+
+        seen: list[int] = []
+        results: list[str] = []
+
+        async def wait(run: CallStream[Any]) -> None:
+            results.append(await run.result())
+
+        with anyio.fail_after(5):
+            async with left.stream("ticks", events=TICK) as run, anyio.create_task_group() as tasks:
+                tasks.start_soon(collect, run, seen)
+                tasks.start_soon(wait, run)
+                tasks.start_soon(wait, run)
+
+    assert results == ["done", "done"]
+    assert seen == sorted(seen)  # whoever waits for the result drops what was not taken by then
+
+
+async def test_a_result_that_is_awaited_without_taking_the_events_does_not_starve_a_producer_that_counts() -> None:
+    async with memory_pair(dialect="native") as (left, right):
+        assert "credit" in left.features
+
+        @right.handle("ticks")
+        async def ticks(_: Any, ctx: Context) -> str:
+            for number in range(2000):
+                await ctx.progress({"n": number})
+            return "done"
+
+        with anyio.fail_after(5):
+            async with left.stream("ticks") as run:
+                assert await run.result() == "done"
