@@ -1,0 +1,127 @@
+"""The program under test: a becket peer on its own stdin and stdout. `echo_child.py FACE FRAMING [RULE]`"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from msgspec import Struct
+
+from becket import Registry
+from becket.dialects import Dialect, ProgressForm
+from becket.rpc.connection import Cancelling, CancelRule
+from becket.wire import ContentLength, FramingFactory, JsonLines
+
+FRAMINGS: dict[str, FramingFactory] = {"content-length": ContentLength, "json-lines": JsonLines}
+
+
+class Point(Struct):
+    x: int
+    y: int = 0
+
+
+class Ask(Struct):
+    method: str
+    params: Any = None
+
+
+def methods() -> Registry:
+    registry = Registry()
+    told: list[Any] = []
+
+    @registry.handle("initialize")
+    def initialize(params: Any) -> Any:
+        return {"capabilities": {}}
+
+    @registry.handle("echo")
+    def echo(params: Any) -> Any:
+        return params
+
+    @registry.handle("move")
+    def move(params: Point) -> Point:
+        return Point(params.x + 1, params.y + 1)
+
+    @registry.handle("fail")
+    def fail(params: Any) -> None:
+        raise ValueError("the canary")
+
+    @registry.handle("print")
+    def stray(params: Any) -> None:
+        print("stray")
+        os.write(1, b"stray\n")
+        os.system("echo stray")
+
+    @registry.on("tell")
+    def tell(params: Any) -> None:
+        told.append(params)
+
+    @registry.handle("told")
+    def give_told() -> Any:
+        return told
+
+    return registry
+
+
+def run_blocking(framing: FramingFactory) -> None:
+    from becket.blocking import BlockingContext, connect_stdio
+
+    registry = methods()
+
+    @registry.handle("ask", thread=True)
+    def ask(params: Ask, ctx: BlockingContext) -> Any:
+        return ctx.call(params.method, params.params)
+
+    @registry.handle("talk", thread=True)
+    def talk(params: Any, ctx: BlockingContext) -> Any:
+        ctx.notify("said")
+        ctx.notify("said", {"a": "\u2028é"})
+        return [ctx.call("asked"), ctx.call("asked", [1]), ctx.call("asked", {})]
+
+    with connect_stdio(framing=framing, methods=registry) as peer:
+        peer.serve()
+
+
+async def run_async(framing: FramingFactory, rule: CancelRule) -> None:
+    import anyio
+
+    from becket import Context, Peer
+
+    cancelling = Cancelling("$/cancelRequest", rule=rule)
+    dialect = Dialect(name="child", cancelling=cancelling, progress=ProgressForm("$/progress"))
+    async with Peer.connect_stdio(dialect=dialect, framing=framing, methods=methods()) as peer:
+
+        @peer.handle("ask")
+        async def ask(params: Ask, ctx: Context) -> Any:
+            return await ctx.call(params.method, params.params)
+
+        @peer.handle("talk")
+        async def talk(params: Any, ctx: Context) -> Any:
+            await ctx.notify("said")
+            await ctx.notify("said", {"a": "\u2028é"})
+            return [await ctx.call("asked"), await ctx.call("asked", [1]), await ctx.call("asked", {})]
+
+        @peer.handle("wait")
+        async def wait(params: Any, ctx: Context) -> str:
+            await ctx.progress("waiting")
+            while not ctx.is_cancelled:  # noqa: ASYNC110  (under the other two rules it is interrupted here)
+                await anyio.sleep(0.001)
+            return "stopped"
+
+        @peer.handle("give up")
+        async def give_up(params: Any, ctx: Context) -> str:
+            with anyio.move_on_after(0):
+                await ctx.call("never answered")
+            return "given up"
+
+        await peer.wait_closed()
+
+
+if __name__ == "__main__":
+    face, framing, *rest = sys.argv[1:]
+    if face == "blocking":
+        run_blocking(FRAMINGS[framing])
+    else:
+        import asyncio
+
+        asyncio.run(run_async(FRAMINGS[framing], CancelRule[rest[0]] if rest else CancelRule.ANSWERED))

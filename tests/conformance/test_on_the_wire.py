@@ -1,0 +1,289 @@
+"""What real programs do on the wire: we send the form that all understand, and accept what any of them sends."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.conformance.conversation import CHILD, Conversation
+
+from becket import CallTimeout, Limits, Peer
+from becket.testing import memory_pair, run_in_virtual_time
+from becket.wire import ContentLength, JsonLines
+
+pytestmark = pytest.mark.process
+
+FACES = ["asyncio", "blocking"]
+PROGRAMS = [(face, framing) for face in FACES for framing in ("content-length", "json-lines")]
+
+
+every_program = pytest.mark.parametrize("arguments", PROGRAMS, ids=[" ".join(arguments) for arguments in PROGRAMS])
+
+
+@pytest.fixture(scope="module", params=PROGRAMS, ids=[" ".join(arguments) for arguments in PROGRAMS])
+def program(request: pytest.FixtureRequest) -> Iterator[Conversation]:
+    """One program for most tests of this file: whatever it was told before, it must go on."""
+    with Conversation(*request.param) as conversation:
+        yield conversation
+
+
+def called_back(program: Conversation, id: object, method: str = "asked", **params: object) -> Any:
+    """Lets the program call us back, and returns the id under which it does."""
+    program.say(request(id, "ask", params={"method": method, **params}))
+    call = program.hear()
+    assert call == request(call["id"], method, **params)
+    return call["id"]
+
+
+def request(id: object, method: str = "echo", **members: object) -> dict[str, object]:
+    return {"jsonrpc": "2.0", "id": id, "method": method, **members}
+
+
+def success(id: object, result: object = None) -> dict[str, object]:
+    return {"jsonrpc": "2.0", "id": id, "result": result}
+
+
+# -- what we send
+
+
+@every_program
+def test_what_we_send_is_the_safe_form_to_the_byte(arguments: tuple[str, str]) -> None:
+    wanted = [
+        '{"jsonrpc":"2.0","method":"said"}',
+        '{"jsonrpc":"2.0","method":"said","params":{"a":"\u2028é"}}',
+        '{"jsonrpc":"2.0","id":1,"method":"asked"}',
+        '{"jsonrpc":"2.0","id":2,"method":"asked","params":[1]}',
+        '{"jsonrpc":"2.0","id":3,"method":"asked","params":{}}',
+    ]
+    with Conversation(*arguments) as program:
+        program.say(request("outer", "talk"))
+        for text in wanted:
+            # One header, its name in this spelling, one space; integer ids from 1; no params where there are none.
+            assert program.hear_raw() == program.frame(text)
+            if '"id":' in text:
+                program.say(success(int(text.split('"id":')[1][0]), "yes"))
+        assert program.hear_raw() == program.frame('{"jsonrpc":"2.0","id":"outer","result":["yes","yes","yes"]}')
+
+
+def test_a_call_that_is_given_up_is_cancelled_once() -> None:
+    with Conversation("asyncio", "content-length") as program:
+        program.say(request("outer", "give up"))
+        assert program.hear() == request(1, "never answered")
+        assert program.hear() == {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}}
+        assert program.hear() == success("outer", "given up")
+        assert program.is_silent_after(success(1, "late"))
+
+
+# -- what we accept
+
+
+@pytest.mark.parametrize("id", [0, "a", "", "c56a4180-65aa-42ec-a945-5fd21dec0538", 2**31, 2**53 + 1, -1, 1.5, None])
+def test_ids_of_every_kind_are_answered(program: Conversation, id: object) -> None:
+    assert program.ask(request(id)) == success(id)
+
+
+def test_an_id_may_be_the_same_as_ours_the_other_way(program: Conversation) -> None:
+    ours = called_back(program, "a")
+    theirs = called_back(program, ours + 1)
+    assert theirs == ours + 1
+    assert program.ask(success(theirs, 42)) == success(theirs, 42)
+    assert program.ask(success(ours, 43)) == success("a", 43)
+
+
+@pytest.mark.parametrize("params", ["", ',"params":null', ',"params":{}', ',"params":[]'])
+def test_absent_and_null_and_empty_params_are_no_params(program: Conversation, params: str) -> None:
+    assert program.ask('{"jsonrpc":"2.0","id":1,"method":"told"' + params + "}") == success(1, [])
+    assert program.ask('{"jsonrpc":"2.0","id":1,"method":"told","params":[1]}')["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Content-Type: application/vscode-jsonrpc; charset=utf-8\r\nContent-Length: %d\r\n\r\n",
+        "Content-Length: %d\r\nContent-Type: application/vscode-jsonrpc; charset=utf8\r\n\r\n",
+        'Content-Length: %d\r\nContent-Type: application/vscode-jsonrpc; charset="UTF-8"\r\n\r\n',
+        "content-length:%d\r\n\r\n",
+        "CONTENT-LENGTH:   %d  \r\n\r\n",
+        "X-Other: 1\r\nContent-Length: %d\r\n\r\n",
+    ],
+)
+def test_headers_of_every_usual_form_are_read(program: Conversation, header: str) -> None:
+    if program.framing == "json-lines":
+        pytest.skip("it speaks without headers")
+    body = b'{"jsonrpc":"2.0","id":1,"method":"echo"}'
+    program.write((header % len(body)).encode() + body)
+    assert program.hear() == success(1)
+
+
+def test_lines_may_end_with_crlf_and_be_blank(program: Conversation) -> None:
+    if program.framing == "content-length":
+        pytest.skip("it speaks with headers")
+    program.write(b'\r\n\n{"jsonrpc":"2.0","id":1,"method":"echo"}\r\n\n')
+    assert program.hear() == success(1)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        '{"code":0,"message":"zero"}',
+        '{"code":-32601}',
+        '{"message":"no code"}',
+        '"a string"',
+        '{"code":1,"message":null,"data":{"stack":"..."}}',
+    ],
+)
+def test_an_error_of_whatever_shape_settles_its_call_and_no_more(program: Conversation, error: str) -> None:
+    answer = program.ask(f'{{"jsonrpc":"2.0","id":{called_back(program, "outer")},"error":{error}}}')
+    assert (answer["id"], answer["error"]["code"]) == ("outer", -32603)
+    assert program.ask(request(5)) == success(5)
+
+
+def test_an_answer_without_an_id_settles_nothing_and_ends_nothing(program: Conversation) -> None:
+    ours = called_back(program, "outer")
+    program.say('{"jsonrpc":"2.0","error":{"code":0,"message":"which one?"}}')
+    program.say('{"jsonrpc":"2.0","result":1}')
+    program.say('{"jsonrpc":"2.0","id":null,"error":{"code":0,"message":"which one?"}}')
+    assert program.ask(success(ours, "this one")) == success("outer", "this one")
+
+
+@pytest.mark.parametrize("id", ["true", "%d.0", '"%d"', "[%d]", "{}"])
+def test_an_answer_to_an_id_that_only_looks_like_ours_settles_nothing(program: Conversation, id: str) -> None:
+    ours = called_back(program, "outer")
+    program.say('{"jsonrpc":"2.0","id":' + id.replace("%d", str(ours)) + ',"result":"wrong"}')
+    assert program.ask(success(ours, "right")) == success("outer", "right")
+
+
+def test_an_object_as_an_id_is_refused_and_not_fatal(program: Conversation) -> None:
+    answer = program.ask('{"jsonrpc":"2.0","id":{"a":1},"method":"echo"}')
+    assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+    assert program.ask(request(1)) == success(1)
+
+
+def test_requests_may_come_before_the_answer_to_initialize(program: Conversation) -> None:
+    program.write(
+        program.frame(request(1, "initialize", params={})) + program.frame(request(2)) + program.frame(request(3))
+    )
+    assert program.hear() == success(1, {"capabilities": {}})
+    assert [program.hear(), program.hear()] == [success(2), success(3)]
+
+
+@every_program
+def test_what_is_in_the_pipe_before_the_program_runs_finds_its_handlers(arguments: tuple[str, str]) -> None:
+    with Conversation(*arguments) as program:
+        # Nothing was waited for: the bytes are there before Python has even started.
+        assert program.ask(request(1, "initialize", params={})) == success(1, {"capabilities": {}})
+        assert called_back(program, 2) == 1
+
+
+def test_progress_that_nobody_asked_for_is_ignored(program: Conversation) -> None:
+    for token in (1, "a", None, {}):
+        params = {"token": token, "value": {"kind": "begin"}}
+        assert program.is_silent_after({"jsonrpc": "2.0", "method": "$/progress", "params": params})
+    assert program.is_silent_after({"jsonrpc": "2.0", "method": "$/progress"})
+
+
+def test_an_editor_may_answer_a_call_back_inside_its_own_request(program: Conversation) -> None:
+    outer = called_back(program, 1, "window/show", params={"text": "?"})
+    inner = called_back(program, 2, "window/show")
+    assert program.ask(success(inner, "inner")) == success(2, "inner")
+    assert program.ask(success(outer, "outer")) == success(1, "outer")
+
+
+def test_no_other_line_end_cuts_a_line_in_two(program: Conversation) -> None:
+    text = "a\u2028b\u2029c\u0085d\x0be\x0cf\x1cg"
+    program.say('{"jsonrpc":"2.0","id":1,"method":"echo","params":["a\u2028b\u2029c\u0085d\\u000be\\u000cf\\u001cg"]}')
+    raw = program.hear_raw()
+    assert "a\u2028b\u2029c\u0085d".encode() in raw
+    program.say(request(2, params=[text]))
+    assert program.hear() == success(2, [text])
+
+
+def test_a_stray_print_does_not_reach_the_wire(program: Conversation) -> None:
+    program.say(request(1, "print"))
+    assert program.hear_raw() == program.frame('{"jsonrpc":"2.0","id":1,"result":null}')
+    assert program.ask(request(2)) == success(2)
+
+
+# -- a host of ours and programs that are not
+
+
+@pytest.mark.parametrize("framing", [ContentLength, JsonLines])
+async def test_a_banner_before_the_first_frame_is_passed_over_where_that_was_asked_for(framing: Any) -> None:
+    name = "content-length" if framing is ContentLength else "json-lines"
+    script = 'echo; echo "> start"; echo "> node server.js"; echo; exec "$@"'
+    command = ["/bin/sh", "-c", script, "sh", sys.executable, str(CHILD), "asyncio", name]
+    async with Peer.connect_process(command, framing=functools.partial(framing, skip_stray=True)) as peer:
+        assert await peer.call("echo", [1], timeout=15) == [1]
+
+
+def test_every_call_has_a_timeout_unless_it_was_given_up() -> None:
+    async def wait() -> None:
+        async with memory_pair() as (caller, server):
+            stuck: list[object] = []
+            server.on("never")(lambda params: stuck.append(params))
+
+            @server.handle("silent")
+            async def silent(params: Any) -> None:
+                import anyio
+
+                await anyio.sleep_forever()
+
+            with pytest.raises(CallTimeout) as caught:
+                await caller.call("silent")
+            assert caught.value.seconds == Limits().call_timeout
+
+    run_in_virtual_time(wait)
+
+
+# -- the three meanings of cancelling
+
+
+@pytest.mark.parametrize("framing", ["content-length", "json-lines"])
+def test_in_the_way_of_lsp_the_cancelled_call_is_answered_with_an_error(framing: str) -> None:
+    with Conversation("asyncio", framing, "ANSWERED") as program:
+        program.say(request(7, "wait"))
+        assert program.hear()["params"] == {"token": 7, "value": "waiting"}
+        answer = program.ask({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
+        assert (answer["id"], answer["error"]["code"]) == (7, -32800)
+        assert program.is_silent_after({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
+
+
+def test_in_the_way_of_mcp_the_cancelled_call_is_never_answered() -> None:
+    with Conversation("asyncio", "json-lines", "NEVER_ANSWERED") as program:
+        program.say(request(7, "wait"))
+        assert program.hear()["method"] == "$/progress"
+        assert program.is_silent_after({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
+        assert program.ask(request(7)) == success(7)  # its id is free again
+
+
+def test_in_the_way_of_acp_the_cancelled_call_answers_for_itself() -> None:
+    with Conversation("asyncio", "json-lines", "ANSWERS_ITSELF") as program:
+        program.say(request(7, "wait"))
+        assert program.hear()["method"] == "$/progress"
+        assert program.ask({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}}) == success(
+            7, "stopped"
+        )
+
+
+@pytest.mark.parametrize("method", ["echo", "wait", "none"])
+def test_a_request_and_its_cancellation_may_arrive_together(method: str) -> None:
+    with Conversation("asyncio", "content-length") as program:
+        cancel = {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}}
+        program.write(program.frame(request(7, method)) + program.frame(cancel))
+        answer = program.hear()
+        assert answer["id"] == 7
+        assert answer.get("error", {}).get("code") == {"echo": None, "wait": -32800, "none": -32601}[method]
+        assert program.ask(request(8)) == success(8)
+
+
+# -- the end
+
+
+@every_program
+def test_the_end_of_its_input_ends_a_program_in_good_order(arguments: tuple[str, str]) -> None:
+    program = Conversation(*arguments)
+    assert program.ask(request(1)) == success(1)
+    assert program.close() == 0
