@@ -80,7 +80,7 @@ class Settles(Protocol):
     def set_result(self, result: None, /) -> None: ...
 
 
-class Call(Struct, eq=False, gc=False):
+class Call(Struct, eq=False):  # seen by the collector: its error holds a traceback, and that the call
     """A call of ours. It comes out of `receive` once, as the event of its answer: `reply` or `error` is set then."""
 
     method: str
