@@ -156,7 +156,8 @@ class Inbound:
 
     def _end_cancelled(self, request: InboundRequest, runner: Runner) -> bytes:
         cancelling = self.link.connection.cancelling
-        if runner.refusal is None and cancelling is not None and cancelling.rule is CancelRule.NEVER_ANSWERED:
+        is_silent = cancelling is not None and cancelling.rule is CancelRule.NEVER_ANSWERED
+        if runner.refusal is None and request.is_cancelled and is_silent:
             return self.link.connection.forget(request)
         return self.link.connection.refuse(request, runner.refusal or RequestCancelled())
 
@@ -171,7 +172,8 @@ class Inbound:
 
     def _interrupt(self, request: InboundRequest, refusal: RpcError | None) -> None:
         runner = request.runner
-        assert isinstance(runner, Runner)
+        if not isinstance(runner, Runner):
+            return  # it was answered where it arrived; or its function nests and cannot be stopped
         if not runner.has_begun:  # waiting for its task or its worker: it never runs
             frame = self._end_cancelled(request, runner) if refusal is None else None
             runner.refusal = refusal or RequestCancelled()

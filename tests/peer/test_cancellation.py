@@ -1,0 +1,476 @@
+"""Leaving a call's scope ends it at both ends; what crosses on the way is dropped and counts against nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import anyio
+import pytest
+from msgspec.structs import replace
+from tests.peer.scripted import answer, notification, request, scripted
+
+from becket import DIALECTS, Context, Limits, Meaning, Peer, RemoteError
+from becket.rpc.connection import Cancelling, CancelRule
+from becket.testing import memory_pair
+
+pytestmark = pytest.mark.loops
+
+CANCELLED = -32800
+MCP_LIKE = replace(
+    DIALECTS["plain"],
+    name="never answers",
+    cancelling=Cancelling("notifications/cancelled", "requestId", CancelRule.NEVER_ANSWERED),
+)
+ACP_LIKE = replace(
+    DIALECTS["plain"],
+    name="answers itself",
+    cancelling=Cancelling("session/cancel", "id", CancelRule.ANSWERS_ITSELF),
+)
+SPEECHLESS = replace(DIALECTS["plain"], name="no word for it", cancelling=None)
+
+
+def cancel(id: object) -> dict[str, Any]:
+    return notification("$/cancelRequest", {"id": id})
+
+
+# -- what crosses the wire
+
+
+async def test_leaving_the_scope_of_a_call_ends_its_handler_whose_clean_up_runs() -> None:
+    began, ended = anyio.Event(), anyio.Event()
+    async with memory_pair() as (left, right):
+
+        @right.handle("wait")
+        async def wait() -> None:
+            try:
+                began.set()
+                await anyio.sleep_forever()
+            finally:
+                ended.set()
+
+        with anyio.fail_after(5):
+            with anyio.CancelScope() as scope:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(left.call, "wait")
+                    await began.wait()
+                    scope.cancel()
+            await ended.wait()
+
+
+async def test_a_scope_with_a_deadline_of_its_own_cancels_as_well() -> None:
+    ended = anyio.Event()
+    async with memory_pair() as (left, right):
+
+        @right.handle("wait")
+        async def wait() -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                ended.set()
+
+        with anyio.move_on_after(0.02) as scope:
+            await left.call("wait")
+        with anyio.fail_after(5):
+            await ended.wait()
+
+    assert scope.cancelled_caught
+
+
+async def test_a_timeout_ends_the_handler_too() -> None:
+    ended = anyio.Event()
+    async with memory_pair() as (left, right):
+
+        @right.handle("wait")
+        async def wait() -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                ended.set()
+
+        with anyio.fail_after(5):
+            with pytest.raises(TimeoutError):
+                await left.call("wait", timeout=0.01)
+            await ended.wait()
+
+
+async def test_a_cancelled_call_is_answered_and_its_late_reply_counts_against_nobody() -> None:
+    async with scripted(limits=Limits(stray_replies=0)) as (peer, script):
+        for _ in range(3):
+            with anyio.move_on_after(0.01):
+                await peer.call("x")
+            asked = await script.hear()
+            assert (await script.hear())["params"] == {"id": asked["id"]}
+            script.say(answer(asked, "too late"))
+
+        assert not peer.is_closed
+        script.say(answer({"id": 4711}))  # to nothing that was ever asked
+        assert peer.is_closed
+
+
+async def test_a_reply_that_crosses_the_cancellation_is_dropped_and_the_next_call_gets_its_own() -> None:
+    async with memory_pair() as (left, right):
+        right.handle("echo")(lambda params: params)
+        for number in range(20):
+            with anyio.CancelScope() as scope:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(left.call, "echo", [number])
+                    tasks.start_soon(left.call, "echo", [number])
+                    await anyio.lowlevel.checkpoint()
+                    scope.cancel()
+            assert await left.call("echo", ["next", number]) == ["next", number]
+
+
+# -- when it comes
+
+
+async def test_a_cancellation_before_the_handler_has_begun_means_that_it_never_runs() -> None:
+    async with scripted() as (peer, script):
+
+        @peer.handle("x")
+        async def never() -> None:
+            pytest.fail("it was run")
+
+        script.say(request(1, "x"), cancel(1))
+
+        assert (await script.hear())["error"]["code"] == CANCELLED
+        await anyio.wait_all_tasks_blocked()
+        assert script.unheard() == []
+
+
+async def test_a_cancellation_in_the_same_piece_as_its_request_does_not_disturb_what_was_answered_already() -> None:
+    async with scripted() as (peer, script):
+        peer.handle("plain")(lambda: "answered")
+        peer.on("told")(lambda: None)
+        script.say(
+            request(1, "plain"), cancel(1), request(2, "missing"), cancel(2), request(3, "told"), cancel(3),
+            request(4, "plain"),
+        )  # fmt: skip
+
+        heard = [await script.hear() for _ in range(4)]
+        assert [message["id"] for message in heard] == [1, 2, 3, 4]
+        assert [message.get("result") for message in heard] == ["answered", None, None, "answered"]
+
+
+async def test_a_handler_that_waits_for_a_worker_never_runs_when_it_is_cancelled() -> None:
+    release = threading.Event()
+    running = threading.Semaphore(0)
+    ran: list[int] = []
+    limiter = anyio.to_thread.current_default_thread_limiter()
+    before, limiter.total_tokens = limiter.total_tokens, 1
+    try:
+        async with scripted() as (peer, script):
+
+            @peer.handle("work", thread=True)
+            def work(params: list[int]) -> int:
+                ran.append(params[0])
+                running.release()
+                assert release.wait(5)
+                return params[0]
+
+            script.say(request(1, "work", [1]))
+            await anyio.wait_all_tasks_blocked()
+            with anyio.fail_after(5):
+                while not running.acquire(blocking=False):
+                    await anyio.lowlevel.checkpoint()
+            script.say(request(2, "work", [2]))
+            await anyio.wait_all_tasks_blocked()
+            script.say(cancel(2))
+            refused = await script.hear()
+            assert (refused["id"], refused["error"]["code"]) == (2, CANCELLED)
+            release.set()
+            assert (await script.hear())["result"] == 1
+            await anyio.wait_all_tasks_blocked()
+            assert script.unheard() == []
+    finally:
+        release.set()
+        limiter.total_tokens = before
+
+    assert ran == [1]
+
+
+async def test_a_handler_that_swallows_the_cancellation_answers_normally() -> None:
+    async with scripted() as (peer, script):
+
+        @peer.handle("x")
+        async def stubborn() -> str:
+            try:
+                await anyio.sleep_forever()
+            except anyio.get_cancelled_exc_class():
+                return "done all the same"
+            raise AssertionError
+
+        script.say(request(1, "x"))
+        await anyio.wait_all_tasks_blocked()
+        script.say(cancel(1))
+
+        assert (await script.hear())["result"] == "done all the same"
+
+
+async def test_a_handler_may_answer_a_cancellation_with_an_error_of_its_own() -> None:
+    async with scripted() as (peer, script):
+
+        @peer.handle("x")
+        async def rolls_back() -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                raise ValueError("could not roll back")
+
+        script.say(request(1, "x"))
+        await anyio.wait_all_tasks_blocked()
+        script.say(cancel(1))
+
+        assert (await script.hear())["error"]["code"] == -32603
+
+
+async def test_a_function_in_a_thread_sees_that_it_was_cancelled_and_its_result_is_sent() -> None:
+    began = anyio.Event()
+    cancelled = threading.Event()
+    async with scripted() as (peer, script):
+
+        @peer.handle("work", thread=True)
+        def work(_: Any, ctx: Context) -> str:
+            assert not ctx.is_cancelled
+            anyio.from_thread.run_sync(began.set)
+            assert cancelled.wait(5)
+            assert ctx.is_cancelled
+            return "as far as it got"
+
+        script.say(request(1, "work"))
+        with anyio.fail_after(5):
+            await began.wait()
+        script.say(cancel(1))
+        cancelled.set()
+
+        assert (await script.hear())["result"] == "as far as it got"
+
+
+async def test_a_thread_sees_that_its_link_has_ended() -> None:
+    began = anyio.Event()
+    may_look, has_looked = threading.Event(), threading.Event()
+    seen: list[bool] = []
+    async with memory_pair() as (left, right):
+
+        @right.handle("work", thread=True)
+        def work(_: Any, ctx: Context) -> None:
+            anyio.from_thread.run_sync(began.set)
+            assert may_look.wait(5)
+            seen.append(ctx.is_cancelled)
+            has_looked.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lose, left)
+            with anyio.fail_after(5):
+                await began.wait()
+            tasks.start_soon(right.aclose)
+            with anyio.fail_after(5):
+                await right.wait_closed()
+            may_look.set()
+            await anyio.to_thread.run_sync(has_looked.wait, 5)
+
+    assert seen == [True]
+
+
+async def lose(peer: Peer) -> None:
+    with pytest.raises(ConnectionError):
+        await peer.call("work")
+
+
+# -- what names nothing
+
+
+@pytest.mark.parametrize(
+    "params", [None, [], {}, {"id": None}, {"id": 4711}, {"id": "1"}, {"id": True}, {"id": {}}, [1]]
+)
+async def test_a_cancellation_that_names_no_request_is_ignored(params: object) -> None:
+    async with scripted() as (peer, script):
+
+        @peer.handle("wait")
+        async def wait() -> str:
+            await release.wait()
+            return "waited"
+
+        release = anyio.Event()
+        script.say(request(1, "wait"))
+        await anyio.wait_all_tasks_blocked()
+        script.say(notification("$/cancelRequest", params))
+        await anyio.wait_all_tasks_blocked()
+        assert script.unheard() == []
+        release.set()
+
+        assert (await script.hear())["result"] == "waited"
+
+
+async def test_a_storm_of_cancellations_is_bounded_and_cancels_once() -> None:
+    cancellations: list[int] = []
+    async with scripted() as (peer, script):
+
+        @peer.handle("wait")
+        async def wait() -> str:
+            try:
+                await anyio.sleep_forever()
+            except anyio.get_cancelled_exc_class():
+                cancellations.append(1)
+                raise
+            raise AssertionError
+
+        script.say(request(1, "wait"))
+        await anyio.wait_all_tasks_blocked()
+        script.say(*[cancel(1)] * 1000, *[cancel(id) for id in range(1000)])
+
+        assert (await script.hear())["error"]["code"] == CANCELLED
+        script.say(cancel(1))
+        await anyio.wait_all_tasks_blocked()
+        assert (cancellations, script.unheard()) == ([1], [])
+
+
+async def test_a_request_as_a_cancellation_is_an_unknown_method() -> None:
+    async with scripted() as (_, script):
+        script.say(request(1, "$/cancelRequest", {"id": 1}))
+
+        assert (await script.hear())["error"]["code"] == -32601
+
+
+# -- handlers that cancel themselves
+
+
+async def test_a_handler_that_is_cancelled_by_its_own_program_is_answered() -> None:
+    for dialect in (DIALECTS["plain"], MCP_LIKE, ACP_LIKE, SPEECHLESS):
+        async with scripted(dialect=dialect) as (peer, script):
+
+            @peer.handle("x")
+            async def gives_up() -> None:
+                if asyncio_runs():
+                    task = asyncio.ensure_future(anyio.sleep_forever())
+                    task.cancel()
+                    await task
+                with anyio.CancelScope() as scope:
+                    scope.cancel()
+                    await anyio.sleep_forever()
+                raise RemoteError(method="x", code=1, message="gave up")
+
+            script.say(request(1, "x"))
+
+            assert (await script.hear())["error"]["code"] in (CANCELLED, -32603)
+
+
+def asyncio_runs() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+# -- the rules of other protocols
+
+
+async def test_a_dialect_may_leave_a_cancelled_request_without_an_answer() -> None:
+    ended = anyio.Event()
+    async with scripted(dialect=MCP_LIKE) as (peer, script):
+
+        @peer.handle("wait")
+        async def wait() -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                ended.set()
+
+        @peer.handle("never")
+        async def never() -> None:
+            pytest.fail("it was run")
+
+        script.say(request(1, "wait"))
+        await anyio.wait_all_tasks_blocked()
+        script.say(notification("notifications/cancelled", {"requestId": 1}))
+        with anyio.fail_after(5):
+            await ended.wait()
+        script.say(request(2, "never"), notification("notifications/cancelled", {"requestId": 2}))
+        script.say(request(1, "missing"))  # the id is free again
+
+        assert (await script.hear())["error"]["code"] == -32601
+        await anyio.wait_all_tasks_blocked()
+        assert script.unheard() == []
+
+
+async def test_our_cancellation_is_spelled_as_the_dialect_does() -> None:
+    async with scripted(dialect=MCP_LIKE) as (peer, script):
+        with anyio.move_on_after(0.01):
+            await peer.call("x")
+        asked = await script.hear()
+
+        assert await script.hear() == notification("notifications/cancelled", {"requestId": asked["id"]})
+
+
+async def test_a_dialect_may_leave_the_end_to_the_handler() -> None:
+    began = anyio.Event()
+    look_again = anyio.Event()
+    async with scripted(dialect=ACP_LIKE) as (peer, script):
+
+        @peer.handle("prompt")
+        async def prompt(_: Any, ctx: Context) -> str:
+            began.set()
+            await look_again.wait()
+            return "cancelled" if ctx.is_cancelled else "finished"
+
+        script.say(request(1, "prompt"))
+        with anyio.fail_after(5):
+            await began.wait()
+        script.say(notification("session/cancel", {"id": 1}))
+        await anyio.wait_all_tasks_blocked()
+        assert script.unheard() == []
+        look_again.set()
+
+        assert (await script.hear())["result"] == "cancelled"
+
+
+async def test_without_a_word_for_it_a_call_ends_here_alone() -> None:
+    async with scripted(dialect=SPEECHLESS, limits=Limits(stray_replies=0)) as (peer, script):
+        with anyio.move_on_after(0.01):
+            await peer.call("x")
+        asked = await script.hear()
+        await anyio.wait_all_tasks_blocked()
+
+        assert script.unheard() == []
+        script.say(answer(asked))
+        assert not peer.is_closed
+
+
+async def test_what_a_cancelled_caller_learns_is_nothing_but_its_cancellation() -> None:
+    async with memory_pair() as (left, right):
+
+        @right.handle("wait")
+        async def wait() -> None:
+            await anyio.sleep_forever()
+
+        outcome: list[BaseException] = []
+
+        async def call() -> None:
+            try:
+                await left.call("wait")
+            except BaseException as error:
+                outcome.append(error)
+                raise
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+
+        assert isinstance(outcome[0], anyio.get_cancelled_exc_class())
+        with pytest.raises(RemoteError) as caught:  # whereas one that is still wanted is told
+            await answered_with_cancelled(left, right)
+
+    assert caught.value.meaning is Meaning.CANCELLED
+
+
+async def answered_with_cancelled(left: Peer, right: Peer) -> None:
+    from becket.errors import RequestCancelled
+
+    @right.handle("refuse")
+    def refuse() -> None:
+        raise RequestCancelled
+
+    await left.call("refuse")
