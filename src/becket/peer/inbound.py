@@ -265,6 +265,7 @@ class Inbound:
             self._worker = self.link.loop.spawn(self._work_off())
 
     async def _work_off(self) -> None:
+        CURRENT.set(None)  # what is told belongs to no request, whatever was running when it came
         try:
             while self._notifications:
                 handler, arguments = self._notifications.popleft()

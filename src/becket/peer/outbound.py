@@ -35,6 +35,14 @@ CURRENT: ContextVar[Serving | None] = ContextVar("becket_serving", default=None)
 """Set in the task or worker of a handler: a call made there belongs to that request, however deep it is made."""
 
 
+def serving() -> Serving | None:
+    """Returns the request that a call made here belongs to. A task may outlive the request whose handler started it."""
+    current = CURRENT.get()
+    if current is None or current.link.connection.requests.get(current.request.key) is not current.request:
+        return None
+    return current
+
+
 class BatchCall(Struct, frozen=True):
     """A call within a batch."""
 
@@ -66,7 +74,7 @@ class Outbound:
         encoded = None if params is None else encode_json(params)
         waiter = link.create_waiter()
         call = Call(method, waiter, link.time() + timeout, timeout)
-        current = CURRENT.get()
+        current = serving()
         if current is not None:
             call.deadline = min(call.deadline, current.request.deadline)
         if link.features:
@@ -102,7 +110,7 @@ class Outbound:
         if progress is not None and link.dialect.progress is None:
             raise NotSupported("progress", f"the dialect {link.dialect.name} has no word for it")
         encoded = None if params is None else encode_json(params)
-        current = CURRENT.get()
+        current = serving()
         if current is not None:
             call.deadline = min(call.deadline, current.request.deadline)
         if link.features:

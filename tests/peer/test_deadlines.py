@@ -1,0 +1,312 @@
+"""Time and depth travel with a call where both sides know the words: deadlines shrink, depth is bounded."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import inf
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from tests.peer.scripted import answer, notification, request, scripted
+
+from becket import CallTimeout, Context, Limits, Meaning, Peer, RemoteError
+from becket.testing import memory_pair, run_in_virtual_time
+
+pytestmark = pytest.mark.loops
+
+
+def meta_of(message: dict[str, Any]) -> dict[str, Any]:
+    meta: dict[str, Any] = message.get("params", {}).get("_meta", {}).get("becket", {})
+    return meta
+
+
+# -- deadlines
+
+
+async def test_the_time_that_a_call_has_travels_with_it() -> None:
+    async with scripted(dialect="native") as (peer, script), anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: peer.call("x", {"a": 1}, timeout=2.5))
+        asked = await script.hear()
+        assert 2000 < meta_of(asked)["timeout_ms"] <= 2500
+        assert asked["params"]["a"] == 1
+        script.say(answer(asked))
+
+
+async def test_a_call_without_a_deadline_travels_without_meta() -> None:
+    async with scripted(dialect="native") as (peer, script), anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: peer.call("x", timeout=None))
+        asked = await script.hear()
+        assert "params" not in asked
+        script.say(answer(asked))
+
+
+async def test_params_by_position_have_no_room_for_meta_and_stay_as_they_are() -> None:
+    async with scripted(dialect="native") as (peer, script), anyio.create_task_group() as tasks:
+        tasks.start_soon(peer.call, "x", [1])
+        asked = await script.hear()
+        assert asked["params"] == [1]
+        script.say(answer(asked))
+
+
+async def test_nothing_travels_where_it_was_not_agreed_on() -> None:
+    async with scripted(dialect="native") as (peer, script), anyio.create_task_group() as tasks:
+        peer.agree(frozenset({"cancel", "progress"}))
+        tasks.start_soon(peer.call, "x")
+        asked = await script.hear()
+        assert "params" not in asked
+        script.say(answer(asked))
+
+
+async def test_a_handler_knows_how_much_time_is_left() -> None:
+    async with memory_pair(dialect="native") as (left, right):
+
+        @right.handle("remaining")
+        def remaining(_: Any, ctx: Context) -> list[Any]:
+            return [ctx.remaining(), ctx.deadline < inf]
+
+        [left_over, has_deadline] = await left.call("remaining", timeout=5.0)
+        assert 0 < left_over <= 5.0
+        assert has_deadline
+
+        @right.handle("endless")
+        def endless(_: Any, ctx: Context) -> bool:
+            return ctx.remaining() == inf
+
+        assert await left.call("endless", timeout=None)
+
+
+async def test_a_deadline_shrinks_through_nested_calls_and_never_grows() -> None:
+    seen: list[float] = []
+    async with memory_pair(dialect="native") as (left, right):
+
+        def serve(peer: Peer) -> None:
+            @peer.handle("down")
+            async def down(params: dict[str, int], ctx: Context) -> None:
+                seen.append(ctx.remaining())
+                if params["levels"]:
+                    # It asks for far more time than the caller has given it.
+                    await ctx.call("down", {"levels": params["levels"] - 1}, timeout=1000)
+
+        serve(left)
+        serve(right)
+        with anyio.fail_after(5):
+            await left.call("down", {"levels": 6}, timeout=10)
+
+    assert len(seen) == 7
+    # A millisecond is the unit on the wire: each hop may round up by half of one.
+    assert all(later <= before + 0.001 for before, later in pairwise(seen))
+    assert seen[0] <= 10.001
+
+
+async def test_a_handler_is_ended_when_its_deadline_has_passed_although_nobody_cancels_it() -> None:
+    ended = anyio.Event()
+    async with scripted(dialect="native") as (peer, script):
+
+        @peer.handle("wait")
+        async def wait() -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                ended.set()
+
+        script.say(request(1, "wait", {"_meta": {"becket": {"timeout_ms": 10}}}))
+        with anyio.fail_after(5):
+            await ended.wait()
+
+        assert (await script.hear())["error"]["code"] == 1001
+
+
+async def test_a_nested_call_ends_with_the_deadline_of_the_request_that_it_belongs_to() -> None:
+    outcomes: list[BaseException] = []
+    async with scripted(dialect="native") as (peer, script):
+
+        @peer.handle("outer")
+        async def outer() -> None:
+            try:
+                await peer.call("inner", timeout=None)
+            except BaseException as error:
+                outcomes.append(error)
+                raise
+
+        script.say(request(1, "outer", {"_meta": {"becket": {"timeout_ms": 50}}}))
+        inner = await script.hear()
+        assert 0 < meta_of(inner)["timeout_ms"] <= 50
+        assert meta_of(inner)["parent"] == 1
+        assert (await script.hear())["method"] == "$/cancelRequest"
+        refused = await script.hear()
+        assert (refused["id"], "error" in refused) == (1, True)
+
+    assert isinstance(outcomes[0], CallTimeout | anyio.get_cancelled_exc_class())
+
+
+async def test_a_deadline_that_makes_no_sense_does_no_harm() -> None:
+    async with scripted(dialect="native") as (peer, script):
+
+        @peer.handle("x")
+        async def serve() -> str:
+            await anyio.lowlevel.checkpoint()
+            return "served"
+
+        odd: list[Any] = [10**15, "soon", None, {}, 1.5, True]
+        for id, timeout in enumerate(odd):
+            script.say(request(id, "x", {"_meta": {"becket": {"timeout_ms": timeout}}}))
+            heard = await script.hear()
+            assert (heard["id"], "result" in heard or heard["error"]["code"] == -32602) == (id, True)
+        for id, timeout in enumerate([0, -5, -(10**30), 10**400], start=100):
+            script.say(request(id, "x", {"_meta": {"becket": {"timeout_ms": timeout}}}))
+            assert (await script.hear())["id"] == id  # refused or served, but answered
+        script.say(request(200, "x"))
+        assert (await script.hear())["result"] == "served"
+
+
+# -- what belongs to a request, and what does not
+
+
+async def test_a_task_that_outlives_its_request_is_not_bound_by_it_any_more() -> None:
+    async with scripted(dialect="native") as (peer, script), anyio.create_task_group() as tasks:
+        release = anyio.Event()
+
+        @peer.handle("start")
+        async def start() -> str:
+            tasks.start_soon(later)
+            return "started"
+
+        async def later() -> None:
+            await release.wait()
+            await peer.call("later", {}, timeout=60)
+
+        script.say(request(1, "start", {"_meta": {"becket": {"timeout_ms": 9000, "depth": 3}}}))
+        assert (await script.hear())["result"] == "started"
+        release.set()
+        asked = await script.hear()
+
+        assert meta_of(asked).get("parent") is None
+        assert meta_of(asked).get("depth", 0) == 0
+        assert meta_of(asked)["timeout_ms"] > 30_000
+        script.say(answer(asked))
+
+
+async def test_a_notification_that_arrives_while_a_request_is_served_does_not_belong_to_it() -> None:
+    # A link that was opened within a handler of another one is read in the context of that handler.
+    opened: list[Any] = []
+    async with scripted(dialect="native") as (peer, script):
+
+        @peer.handle("open")
+        async def open_another() -> str:
+            opened.append(scripted(dialect="native"))
+            inner, inner_script = await opened[0].__aenter__()
+            opened[1:] = [inner, inner_script]
+
+            @inner.on("told")
+            async def told() -> None:
+                await inner.call("from a notification", {}, timeout=60)
+
+            inner_script.say(notification("told"))
+            first = await inner_script.hear()
+            inner_script.say(answer(first))
+            assert meta_of(first).get("parent") is None
+            assert meta_of(first).get("depth", 0) == 0
+            return "opened"
+
+        script.say(request(1, "open", {"_meta": {"becket": {"timeout_ms": 5000, "depth": 7}}}))
+        assert (await script.hear()).get("result") == "opened"
+        await opened[0].__aexit__(None, None, None)
+
+
+async def test_a_nested_call_on_another_link_has_the_depth_but_no_parent_there() -> None:
+    async with (
+        scripted(dialect="native") as (peer, script),
+        scripted(dialect="native") as (other, other_script),
+    ):
+
+        @peer.handle("relay")
+        async def relay() -> Any:
+            return await other.call("x", {})
+
+        script.say(request("r", "relay", {"_meta": {"becket": {"timeout_ms": 5000, "depth": 4}}}))
+        asked = await other_script.hear()
+        assert (meta_of(asked)["depth"], "parent" in meta_of(asked)) == (5, False)
+        assert meta_of(asked)["timeout_ms"] <= 5000
+        other_script.say(answer(asked, "relayed"))
+        assert (await script.hear())["result"] == "relayed"
+
+
+async def test_a_nested_call_names_the_request_that_it_belongs_to() -> None:
+    async with scripted(dialect="native") as (peer, script):
+
+        @peer.handle("outer")
+        async def outer() -> None:
+            await deep_down()
+
+        async def deep_down() -> None:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(peer.call, "a", {})
+                tasks.start_soon(peer.call, "b", {})
+
+        script.say(request("abc", "outer", {"_meta": {"becket": {"depth": 1}}}))
+        for _ in range(2):
+            asked = await script.hear()
+            assert (meta_of(asked)["parent"], meta_of(asked)["depth"]) == ("abc", 2)
+            script.say(answer(asked))
+        assert (await script.hear())["id"] == "abc"
+
+
+# -- depth
+
+
+@pytest.mark.parametrize("limit", [3, 32])
+async def test_calls_within_calls_are_refused_beyond_the_limit_and_work_at_every_depth_below(limit: int) -> None:
+    async with memory_pair(dialect="native", limits=Limits(call_depth=limit)) as (left, right):
+
+        def serve(peer: Peer) -> None:
+            @peer.handle("down")
+            async def down(params: dict[str, int]) -> int:
+                if not params["levels"]:
+                    return 0
+                deeper: int = await peer.call("down", {"levels": params["levels"] - 1})
+                return 1 + deeper
+
+        serve(left)
+        serve(right)
+        with anyio.fail_after(10):
+            for levels in range(limit + 1):
+                assert await left.call("down", {"levels": levels}) == levels
+            with pytest.raises(RemoteError) as caught:
+                await left.call("down", {"levels": limit + 1})
+
+        assert caught.value.meaning in (Meaning.BUSY, Meaning.INTERNAL)  # the innermost is busy; what it breaks, is not
+        assert await left.call("down", {"levels": 1}) == 1
+
+
+async def test_a_depth_beyond_the_limit_is_refused_by_whoever_receives_it_too() -> None:
+    async with scripted(dialect="native", limits=Limits(call_depth=3)) as (peer, script):
+        peer.handle("x")(lambda: "served")
+        script.say(request(1, "x", {"_meta": {"becket": {"depth": 3}}}))
+        assert (await script.hear())["result"] == "served"
+        script.say(request(2, "x", {"_meta": {"becket": {"depth": 4}}}))
+        assert (await script.hear())["error"]["code"] == 1002
+
+
+# -- an hour in a moment
+
+
+def test_timeouts_of_an_hour_come_in_order_and_at_their_time() -> None:
+    outcomes: list[tuple[float, float]] = []
+
+    async def main() -> None:
+        async with scripted(dialect="native") as (peer, _), anyio.create_task_group() as tasks:
+            start = anyio.current_time()
+
+            async def call(seconds: float) -> None:
+                with pytest.raises(CallTimeout) as caught:
+                    await peer.call("x", timeout=seconds)
+                outcomes.append((caught.value.seconds, round(anyio.current_time() - start)))
+
+            for seconds in (3600.0, 60.0, 1.0, 600.0, 60.0):
+                tasks.start_soon(call, seconds)
+
+    run_in_virtual_time(main)
+
+    assert outcomes == [(1.0, 1), (60.0, 60), (60.0, 60), (600.0, 600), (3600.0, 3600)]
