@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
@@ -111,8 +111,11 @@ META = b'{"_meta":{"becket":'
 
 
 def remove_meta(params: Raw) -> Raw | None:
-    members = msgspec.json.decode(params, type=dict[str, Raw])
-    own = msgspec.json.decode(members.pop("_meta"), type=dict[str, Raw])
+    try:
+        members = decode_members(params)
+        own = decode_members(members.pop("_meta"))
+    except UnicodeDecodeError:  # a name that was passed over so far; whoever decodes the params will refuse them
+        return params
     del own["becket"]
     if own:
         members["_meta"] = Raw(encode_json(own))
@@ -120,9 +123,15 @@ def remove_meta(params: Raw) -> Raw | None:
 
 
 def merge_meta(params: bytes, meta: CallMeta) -> bytes:
-    members = msgspec.json.decode(params, type=dict[str, Raw])
-    own: Any = msgspec.json.decode(members["_meta"]) if "_meta" in members else {}
-    if isinstance(own, dict):
-        own["becket"] = msgspec.to_builtins(meta)
-        members["_meta"] = Raw(encode_json(cast("object", own)))
+    members = decode_members(params)
+    try:
+        own = decode_members(members.get("_meta", EMPTY))
+    except msgspec.ValidationError:  # what it is there for is the caller's business
+        return params
+    own["becket"] = Raw(encode_json(meta))
+    members["_meta"] = Raw(encode_json(own))
     return encode_json(members)
+
+
+EMPTY = Raw(b"{}")
+decode_members = msgspec.json.Decoder(dict[str, Raw]).decode

@@ -158,6 +158,8 @@ class Link:
                     self._hand_out(events, now)
             finally:
                 self._is_corked = self._wrote_alone = False
+            if len(events) > 1 and (isinstance(events[-1], Call) or connection.requests):
+                self._join_what_follows()
         if connection.has_answers:
             self.send(connection.take_answers())
         if self._buffer:
@@ -171,13 +173,16 @@ class Link:
             self._time_partial_frame(now)
 
     def _hand_out(self, events: Iterable[Event], now: float) -> None:
-        take_notification = self.taker.take_notification
+        claimed = self.claims.puts
         # Where handlers can wait for the link within the link's own callback, they go on with the same iterator.
         rest = self._rest = iter(events)
         left = CHECK_EVERY
         for event in rest:
             if isinstance(event, Notification):
-                take_notification(event)
+                if event.method in claimed:
+                    claimed[event.method](event.params)
+                else:
+                    self.taker.take_notification(event)
             elif isinstance(event, Call):
                 waiter = event.waiter
                 if not waiter.done():
@@ -196,6 +201,13 @@ class Link:
                     self._put_off(rest)
                     return
                 left = CHECK_EVERY
+
+    def _join_what_follows(self) -> None:
+        """Several tasks will go on in the loop's next turn: what they send leaves together, right after them."""
+        self._wrote_alone = True
+        if not self._is_flush_planned:
+            self._is_flush_planned = True
+            self.loop.call_soon(self._flush_soon)
 
     def _put_off(self, rest: Iterable[Event]) -> None:
         """Leaves the loop to others; what came already is taken in the next turn."""

@@ -63,13 +63,13 @@ class Claim:
 class Claims:
     """Who waits for which notification on one link."""
 
-    __slots__ = ("_by_method", "_by_token", "_progress", "_puts")
+    __slots__ = ("_by_method", "_by_token", "_progress", "puts")
 
     def __init__(self, progress: ProgressForm | None) -> None:
         self._progress = progress
         self._by_method: dict[str, list[Claim]] = {}
         self._by_token: dict[bytes, Claim] = {}
-        self._puts: dict[str, Callable[[Raw | None], None]] = {}  # of the methods that one call claims whole
+        self.puts: dict[str, Callable[[Raw | None], None]] = {}  # of the methods that one call claims whole
 
     def add(self, method: str, claim: Claim) -> None:
         self._by_method.setdefault(method, []).append(claim)
@@ -89,18 +89,14 @@ class Claims:
 
     def _sort(self, method: str) -> None:
         claims = self._by_method[method]
-        self._puts.pop(method, None)
+        self.puts.pop(method, None)
         if not claims:
             del self._by_method[method]
         elif len(claims) == 1 and claims[0].accept is None:
-            self._puts[method] = claims[0].put
+            self.puts[method] = claims[0].put
 
     def take(self, notification: Notification) -> bool:
         """Hands a notification to the calls that claimed it and returns whether there was one."""
-        put = self._puts.get(notification.method)
-        if put is not None:
-            put(notification.params)
-            return True
         if self._by_token and self._progress is not None and notification.method == self._progress.method:
             return self._take_progress(notification.params, self._progress)
         accepting = [
@@ -319,7 +315,7 @@ class CallStream(Generic[E]):
             wake(waiter)
 
     async def _wait(self) -> None:
-        """Waits for the next event or the end. One task may take the events while another waits for the result."""
+        """Waits for the next event or the end. Several tasks may: all are woken."""
         waiter = self._link.loop.create_waiter()
         self._waiters.append(waiter)
         try:

@@ -19,7 +19,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from becket.errors import LocalProtocolError, Meaning, quote
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
-from becket.wire.framing import Frame
+from becket.wire.framing import Frame, Skipped
 
 __all__ = ["Codec", "JsonCodec", "decode_json", "encode_json", "key_of"]
 
@@ -27,7 +27,9 @@ __all__ = ["Codec", "JsonCodec", "decode_json", "encode_json", "key_of"]
 class Codec(Protocol):
     """Frame to message and back, for one protocol."""
 
-    def decode(self, frame: Frame) -> Message: ...
+    def decode_all(self, frames: Iterable[Frame | Skipped]) -> list[Message | Skipped]:
+        """Returns the message in each frame; what the framing has skipped stays as it is."""
+        ...
 
     def encode_value(self, value: object) -> bytes: ...
 
@@ -170,44 +172,56 @@ class JsonCodec:
 
     def decode(self, frame: Frame) -> Message:
         """Returns the message in `frame`. Whatever the bytes are: what is no message comes back as `Invalid`."""
-        try:
-            envelope = decode_envelope(frame)
-        except UNDECODABLE:
-            return self._decode_carefully(frame)
-        # Where the lengths add up, nothing else stands in the frame: no other member, no second one, no white space.
-        method = envelope.method
-        id_bytes = len(envelope.id)
-        if not method:
-            result_bytes = len(envelope.result)
-            if (
-                result_bytes
-                and id_bytes
-                and len(frame) == result_bytes + id_bytes + SUCCESS_BYTES
-                and (result_bytes <= self._deep or not self._find_excess(frame))
-            ):
-                return Success(bytes(envelope.id), envelope.result)
-            return self._decode_carefully(frame)
-        params: Raw | None = envelope.params
-        params_bytes = len(envelope.params)
-        if params_bytes:
-            rest = len(frame) - params_bytes - PARAMS_BYTES
-            if params_bytes > self._deep:
-                if self._find_excess(frame):
-                    return self._decode_carefully(frame)
-            elif params_bytes == NULL_BYTES and bytes(envelope.params) == NULL_ID:
-                params = None
-        else:
-            rest = len(frame)
-            params = None
-        if rest <= self._name_bytes:
-            if not id_bytes:
-                if rest == len(method) + NOTIFICATION_BYTES:
-                    return Notification(method, params)
-            elif rest == len(method) + id_bytes + REQUEST_BYTES:
-                id = bytes(envelope.id)
-                if id.isdigit():
-                    return Request(id, method, params)
-        return self._decode_carefully(frame)
+        message = self.decode_all([frame])[0]
+        assert not isinstance(message, Skipped)
+        return message
+
+    def decode_all(self, frames: Iterable[Frame | Skipped]) -> list[Message | Skipped]:
+        """Returns the message in each frame, in order; what the framing has skipped stays as it is.
+
+        One loop for a whole chunk, since calling a function costs as much as half of what it has to do here."""
+        messages: list[Message | Skipped] = []
+        deep, name_bytes = self._deep, self._name_bytes
+        for frame in frames:
+            if isinstance(frame, Skipped):
+                messages.append(frame)
+                continue
+            try:
+                envelope = decode_envelope(frame)
+            except UNDECODABLE:
+                messages.append(self._decode_carefully(frame))
+                continue
+            # Where the lengths add up, nothing else stands in the frame: no other member, no second one, no white
+            # space. Anything else takes the careful path.
+            id, method = envelope.id, envelope.method
+            if method:
+                params = envelope.params
+                inner = len(params)
+                rest = len(frame) - len(method)
+                if inner:
+                    rest -= inner + PARAMS_BYTES
+                if inner <= deep or not self._find_excess(frame):
+                    if not id:
+                        if rest == NOTIFICATION_BYTES and len(method) <= name_bytes and inner != NULL_BYTES:
+                            messages.append(Notification(method, params if inner else None))
+                            continue
+                    elif rest == REQUEST_BYTES + len(id) and rest + len(method) <= name_bytes and inner != NULL_BYTES:
+                        text = bytes(id)
+                        if text.isdigit():
+                            messages.append(Request(text, method, params if inner else None))
+                            continue
+            elif id:
+                result = envelope.result
+                inner = len(result)
+                if (
+                    inner
+                    and len(frame) == inner + len(id) + SUCCESS_BYTES
+                    and (inner <= deep or not self._find_excess(frame))
+                ):
+                    messages.append(Success(bytes(id), result))
+                    continue
+            messages.append(self._decode_carefully(frame))
+        return messages
 
     def _decode_carefully(self, frame: Frame) -> Message:
         if len(frame) > self._deep and (excess := self._find_excess(frame)):

@@ -347,12 +347,7 @@ class Connection:
         events: list[Event] = []
         if self.lost is not None:
             return events
-        decode = self.codec.decode
-        for frame in self.framing.feed(chunk):
-            if isinstance(frame, Skipped):
-                self._skip(frame, events)
-                continue
-            message = decode(frame)
+        for message in self.codec.decode_all(self.framing.feed(chunk)):
             # Those that come by the hundred thousand stand first.
             if isinstance(message, Notification) and message.method != self._cancel_method:
                 events.append(message)
@@ -365,6 +360,8 @@ class Connection:
                     events.append(call)
             elif isinstance(message, Request):
                 self._take_request(message, None, events)
+            elif isinstance(message, Skipped):
+                self._skip(message, events)
             else:
                 self._take(message, None, events, now)
         if self.framing.error is not None and self.violation is None:
