@@ -1,0 +1,61 @@
+"""Links lead somewhere, targets of make exist, and blocks are of the kinds that are tested."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, read_blocks, read_links, read_page, slug_of
+
+WRITTEN_BY_THE_BENCHMARKS = {ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmark.svg"}
+TESTED = {"python", "js", "console", "wire"}
+SHOWN_ONLY = {"text", "sh", "json"}
+
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+@pages
+def test_every_link_leads_to_a_file_or_a_heading(page: Path) -> None:
+    missing: list[str] = []
+    for link in read_links(page):
+        if link.startswith(("https://", "http://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if target in WRITTEN_BY_THE_BENCHMARKS:
+            continue
+        if not target.exists() or (anchor and anchor not in anchors_of(target)):
+            missing.append(link)
+    assert missing == []
+
+
+def anchors_of(page: Path) -> set[str]:
+    return {slug_of(heading) for heading in re.findall(r"^#+ (.+)$", read_page(page), flags=re.MULTILINE)}
+
+
+@pages
+def test_every_block_is_of_a_known_kind(page: Path) -> None:
+    assert {block.language for block in read_blocks(page)} <= TESTED | SHOWN_ONLY
+
+
+@pages
+def test_every_json_text_is_json(page: Path) -> None:
+    for block in read_blocks(page):
+        if block.language == "json":
+            json.loads(block.text)
+
+
+@pages
+def test_every_target_of_make_exists(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    named = set(re.findall(r"(?:`|^)make ([a-z-]+)", read_page(page), flags=re.MULTILINE))
+    assert named <= targets
+
+
+@pages
+def test_every_file_that_is_named_with_its_folder_exists(page: Path) -> None:
+    named = re.findall(r"`((?:src|tests|docs|examples|schemas|benchmarks)/[\w./-]+)`", read_page(page))
+    assert [name for name in named if not (ROOT / name).exists()] == []

@@ -1,0 +1,85 @@
+"""Each page is a story: its files are written, its snippets and commands run in order, and their output is as shown.
+
+A Python or Node block whose first line names a file is that file. Any other Python block runs here, with `await`
+allowed at its top level and the names of the blocks before it; a text block right behind it is its output. A console
+block is run by a shell, line by line; what stands behind a command is its output.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, Block, read_blocks
+
+pytestmark = [pytest.mark.process]
+
+FILE_NAME = re.compile(r"(?:#|//) ([\w/]+\.(?:py|js))\n")
+PATIENCE = 15  # seconds for one command
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+async def test_the_programs_of_a_page_run_and_print_what_it_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": f"documented in {page.name}"}
+    blocks = read_blocks(page)
+    for block, following in zip_longest(blocks, blocks[1:]):
+        if block.language not in ("python", "js", "console"):
+            continue
+        if block.language == "console":
+            run_commands(block)
+        elif named := FILE_NAME.match(block.text):
+            write_file(block, named.group(1))
+        else:
+            await run_snippet(block, names)
+            printed = capsys.readouterr().out
+            shown = following.text if following and following.language == "text" and not following.follows else ""
+            assert printed == shown, f"{block} prints this"
+
+
+def write_file(block: Block, name: str) -> None:
+    """Writes a file that a page shows; one of the examples must be the same as the example."""
+    if name.startswith("examples/"):
+        assert block.text.split("\n", 1)[1] == (ROOT / name).read_text(encoding="utf-8"), f"{block} is not {name}"
+    else:
+        Path(name).write_text(block.text, encoding="utf-8")
+
+
+async def run_snippet(block: Block, names: dict[str, object]) -> None:
+    source = "\n" * (block.line - 1) + block.text  # errors show the line of the page
+    code = compile(source, str(block.page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    outcome = eval(code, names)
+    if inspect.isawaitable(outcome):
+        await outcome
+
+
+def run_commands(block: Block) -> None:
+    folder = os.path.dirname(sys.executable)
+    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        if command.startswith("node ") and shutil.which("node") is None:
+            continue
+        done = subprocess.run(
+            ["/bin/sh", "-c", command],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert done.stdout == shown, f"{block}: `{command}` prints this"
+        assert done.returncode == 0
