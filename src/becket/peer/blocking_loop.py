@@ -204,6 +204,9 @@ class BlockingLoop:
             raise value
         return value
 
+    def is_of_another(self, error: BaseException) -> bool:
+        return False  # there is one cancellation here, and it is the link's own
+
     async def finish(self, waiter: Waiter) -> None:
         await waiter
 

@@ -83,7 +83,7 @@ class Inbound:
         self._context = context
         self._nests = link.loop.nests
         self._get = registry.get
-        self._notifications: deque[tuple[Handler, tuple[Any, ...]]] = deque()
+        self._notifications: deque[tuple[Handler, tuple[Any, ...], int]] = deque()
         self._notification_bytes = 0
         self._is_working_off = False
         self._worker: Running | None = None
@@ -255,7 +255,7 @@ class Inbound:
 
     def _queue(self, handler: Handler, arguments: tuple[Any, ...], size: int) -> None:
         limits = self.link.limits
-        self._notifications.append((handler, arguments))
+        self._notifications.append((handler, arguments, size))
         self._notification_bytes += size
         if len(self._notifications) > limits.notifications or self._notification_bytes > limits.notification_bytes:
             excess = f"{len(self._notifications)} notifications wait for their handlers"
@@ -268,7 +268,8 @@ class Inbound:
         CURRENT.set(None)  # what is told belongs to no request, whatever was running when it came
         try:
             while self._notifications:
-                handler, arguments = self._notifications.popleft()
+                handler, arguments, size = self._notifications.popleft()
+                self._notification_bytes -= size
                 try:
                     if handler.is_async:
                         await handler.function(*arguments)
@@ -278,8 +279,11 @@ class Inbound:
                         handler.function(*arguments)
                 except Exception as error:
                     answer_to(error, handler.name)
+                except BaseException as error:
+                    if not self.link.loop.is_of_another(error):
+                        raise
+                    answer_to(error, handler.name)
         finally:
-            self._notification_bytes = 0
             self._is_working_off = False
 
     def end(self, requests: list[InboundRequest]) -> None:

@@ -212,7 +212,9 @@ class Link:
     def _put_off(self, rest: Iterable[Event]) -> None:
         """Leaves the loop to others; what came already is taken in the next turn."""
         self._backlog.extend(rest)
-        if self._backlog:
+        if self.lost is not None:
+            self._finish_input()
+        elif self._backlog:
             self.hold("backlog")
             self.loop.call_soon(self._continue)
 

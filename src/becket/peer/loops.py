@@ -78,6 +78,10 @@ class Loop(Protocol):
         """Runs a plain function in a worker. A cancelled caller still waits for it: a thread cannot be stopped."""
         ...
 
+    def is_of_another(self, error: BaseException) -> bool:
+        """Returns whether this is the cancellation of another task, for which the running one has waited."""
+        ...
+
     async def finish(self, waiter: Waiter) -> None:
         """Waits although cancelled; the cancellation is raised afterwards. Only for waits that are bounded."""
         ...
@@ -109,6 +113,7 @@ class AsyncioLoop:
         self._loop = loop
         self._eager_task: Any = asyncio.Task  # the stubs of 3.11 know no `eager_start`
         self._cancelled = asyncio.CancelledError
+        self._current_task = asyncio.current_task
         self._shield = asyncio.shield
         self._tasks: set[asyncio.Task[None]] = set()
         # The loop's own clock, read without the loop; a program's own loop may have another one.
@@ -141,6 +146,10 @@ class AsyncioLoop:
         import anyio
 
         return await anyio.to_thread.run_sync(function, *arguments)
+
+    def is_of_another(self, error: BaseException) -> bool:
+        task = self._current_task()
+        return isinstance(error, self._cancelled) and task is not None and not task.cancelling()
 
     async def finish(self, waiter: Waiter) -> None:
         if "anyio" in sys.modules:
@@ -273,6 +282,9 @@ class TrioLoop:
         import anyio
 
         return await anyio.to_thread.run_sync(function, *arguments)
+
+    def is_of_another(self, error: BaseException) -> bool:
+        return False  # a cancellation never leaves its scope here
 
     async def finish(self, waiter: Waiter) -> None:
         with self._trio.CancelScope(shield=True):

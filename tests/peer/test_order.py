@@ -1,0 +1,338 @@
+"""What is told is handled one at a time, in order; answers and requests wait for nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+import pytest
+from tests.peer.scripted import answer, notification, request, scripted
+
+from becket import ConnectionLost, DisconnectReason, Limits, Peer
+from becket.testing import memory_pair
+
+pytestmark = pytest.mark.loops
+
+
+async def interleave(steps: list[str], name: str) -> None:
+    for step in range(3):
+        steps.append(f"{name}{step}")
+        await anyio.lowlevel.checkpoint()
+
+
+async def test_requests_run_at_once_where_notifications_would_wait_for_each_other() -> None:
+    """The steps of the same function interleave when it is asked for, and stay whole when it is told."""
+    asked: list[str] = []
+    told: list[str] = []
+    async with memory_pair() as (left, right):
+
+        @right.handle("ask")
+        async def ask(params: list[str]) -> None:
+            await interleave(asked, params[0])
+
+        @right.on("tell")
+        async def tell(params: list[str]) -> None:
+            await interleave(told, params[0])
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                for name in "abc":
+                    await left.notify("tell", [name])
+                    tasks.start_soon(left.call, "ask", [name])
+            await anyio.wait_all_tasks_blocked()
+
+    assert sorted(asked) == sorted(told)
+    assert asked != sorted(asked)  # they can interleave
+    assert told == sorted(told)
+
+
+@pytest.mark.parametrize("kinds", ["plain", "async", "thread", "mixed"])
+async def test_notifications_are_handled_in_arrival_order_whatever_their_handlers_are(kinds: str) -> None:
+    count = 12 if kinds == "thread" else 60
+    told: list[int] = []
+    done = anyio.Event()
+
+    def note(number: int) -> None:
+        told.append(number)
+        if number == count - 1:
+            done.set()
+
+    async with memory_pair() as (left, right):
+
+        @right.on("plain")
+        def plain(params: list[int]) -> None:
+            note(params[0])
+
+        @right.on("async")
+        async def slow(params: list[int]) -> None:
+            for _ in range(params[0] % 3):
+                await anyio.lowlevel.checkpoint()
+            note(params[0])
+
+        @right.on("thread", thread=True)
+        def work(params: list[int]) -> None:
+            anyio.from_thread.run_sync(note, params[0])
+
+        names = ["plain", "async", "async", "plain"]
+        with anyio.fail_after(5):
+            for number in range(count):
+                await left.notify(names[number % 4] if kinds == "mixed" else kinds, [number])
+            await done.wait()
+
+    assert told == list(range(count))
+
+
+async def test_an_answer_overtakes_a_handler_that_hangs() -> None:
+    async with memory_pair() as (left, right):
+        right.handle("echo")(lambda params: params)
+
+        @left.on("told")
+        async def told() -> None:
+            await anyio.sleep_forever()
+
+        @left.handle("asked")
+        async def asked() -> None:
+            await anyio.sleep_forever()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(right.call, "asked")
+            await right.notify("told")
+            await anyio.wait_all_tasks_blocked()
+            with anyio.fail_after(5):
+                assert await left.call("echo", [1]) == [1]
+            tasks.cancel_scope.cancel()
+
+
+async def test_a_handler_of_a_notification_may_call_back_and_the_next_waits_for_it() -> None:
+    steps: list[str] = []
+    done = anyio.Event()
+    async with memory_pair() as (left, right):
+        left.handle("echo")(lambda params: params)
+
+        @right.on("tell")
+        async def tell(params: list[str]) -> None:
+            steps.append(f"begin {params[0]}")
+            steps.extend(await right.call("echo", params))
+            steps.append(f"end {params[0]}")
+            if params[0] == "c":
+                done.set()
+
+        with anyio.fail_after(5):
+            for name in "abc":
+                await left.notify("tell", [name])
+            await done.wait()
+
+    assert steps == [step for name in "abc" for step in (f"begin {name}", name, f"end {name}")]
+
+
+async def test_what_was_told_before_a_request_has_begun_before_the_request_does() -> None:
+    steps: list[str] = []
+    async with scripted() as (peer, script):
+        peer.on("tell")(lambda: steps.append("told"))
+        peer.handle("ask")(lambda: steps.append("asked"))
+        script.say(notification("tell"), request(1, "ask"), notification("tell"), request(2, "ask"))
+
+        assert [(await script.hear())["id"] for _ in range(2)] == [1, 2]
+
+    assert steps == ["told", "asked", "told", "asked"]
+
+
+async def test_one_that_fails_does_not_stop_those_behind_it() -> None:
+    told: list[int] = []
+    done = anyio.Event()
+    async with memory_pair() as (left, right):
+
+        @right.on("tell")
+        async def tell(params: list[int]) -> None:
+            await anyio.lowlevel.checkpoint()
+            told.append(params[0])
+            if params[0] == 4:
+                done.set()
+            if params[0] % 2:
+                raise ValueError(params[0])
+
+        with anyio.fail_after(5):
+            for number in range(5):
+                await left.notify("tell", [number])
+            await done.wait()
+
+    assert told == [0, 1, 2, 3, 4]
+
+
+async def test_one_that_is_cancelled_by_its_own_program_does_not_stop_those_behind_it() -> None:
+    told: list[int] = []
+    async with scripted() as (peer, script):
+
+        @peer.on("tell")
+        async def tell(params: list[int]) -> None:
+            await anyio.lowlevel.checkpoint()
+            told.append(params[0])
+            if is_asyncio():
+                task = asyncio.ensure_future(anyio.sleep_forever())
+                task.cancel()
+                await task  # raises the cancellation of somebody else, as only asyncio does
+
+        script.say(*[notification("tell", [number]) for number in range(5)])
+        with anyio.fail_after(5):
+            while len(told) < 5:
+                await anyio.lowlevel.checkpoint()
+
+    assert told == [0, 1, 2, 3, 4]
+
+
+def is_asyncio() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+# -- what waits is bounded
+
+
+async def test_too_many_notifications_for_a_handler_that_hangs_end_the_link() -> None:
+    async with scripted(limits=Limits(notifications=10)) as (peer, script):
+
+        @peer.on("tell")
+        async def tell() -> None:
+            await anyio.sleep_forever()
+
+        script.say(*[notification("tell")] * 30)
+        with anyio.fail_after(5):
+            lost = await peer.wait_closed()
+
+    assert lost.reason is DisconnectReason.REMOTE_VIOLATION
+
+
+async def test_the_bytes_of_notifications_that_were_handled_do_not_count_any_more() -> None:
+    handled = 0
+    async with scripted(limits=Limits(notification_bytes=5000)) as (peer, script):
+
+        @peer.on("tell")
+        async def tell(_: Any) -> None:
+            nonlocal handled
+            handled += 1
+            if handled < 200:  # the next is there before this one is done: the queue is short, and never empty
+                script.say(notification("tell", ["x" * 100]))
+            await anyio.lowlevel.checkpoint()
+
+        script.say(notification("tell", ["x" * 100]))
+        await anyio.wait_all_tasks_blocked()
+
+        assert (handled, peer.is_closed) == (200, False)
+
+
+async def test_an_answer_behind_the_notification_that_ends_the_link_still_settles_its_call() -> None:
+    outcomes: list[object] = []
+    limits = Limits(notifications=10, turn_seconds=0.0)  # so that one piece takes many turns
+    async with scripted(limits=limits) as (peer, script):
+
+        @peer.on("tell")
+        async def tell() -> None:
+            await anyio.sleep_forever()
+
+        async def call() -> None:
+            try:
+                outcomes.append(await peer.call("x", timeout=None))
+            except ConnectionLost as lost:
+                outcomes.append(lost.reason)
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call)
+                asked = await script.hear()
+                script.say(*[notification("tell")] * 100, answer(asked, "answered"))
+
+    assert outcomes in (["answered"], [DisconnectReason.REMOTE_VIOLATION])
+
+
+# -- fairness
+
+
+async def test_one_link_that_is_flooded_leaves_the_loop_to_another() -> None:
+    flooded = 0
+    async with (
+        scripted(limits=Limits(turn_seconds=0.0)) as (peer, script),
+        memory_pair() as (left, right),
+    ):
+        right.handle("echo")(lambda params: params)
+
+        @peer.on("flood")
+        def take() -> None:
+            nonlocal flooded
+            flooded += 1
+
+        script.say(*[notification("flood")] * 3000)
+        assert 0 < flooded < 3000
+        assert script.is_paused
+        await left.call("echo", [1])
+        assert flooded < 3000
+        with anyio.fail_after(5):
+            while flooded < 3000:
+                await anyio.lowlevel.checkpoint()
+            while script.is_paused:
+                await anyio.lowlevel.checkpoint()
+
+
+# -- many at once
+
+
+async def test_every_request_of_a_burst_runs_at_once_up_to_the_limit() -> None:
+    running = 0
+    everybody = anyio.Event()
+    async with memory_pair(limits=Limits(inbound_requests=100)) as (left, right):
+
+        @right.handle("meet")
+        async def meet() -> None:
+            nonlocal running
+            running += 1
+            if running == 100:
+                everybody.set()
+            await everybody.wait()
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(100):
+                    tasks.start_soon(left.call, "meet")
+
+
+async def test_functions_in_threads_run_at_once() -> None:
+    barrier = threading.Barrier(4)
+    async with memory_pair() as (left, right):
+
+        @right.handle("meet", thread=True)
+        def meet() -> None:
+            barrier.wait(5)
+
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(4):
+                    tasks.start_soon(left.call, "meet")
+
+
+async def test_many_calls_in_both_directions_all_get_their_own_answers() -> None:
+    async with memory_pair() as (left, right):
+
+        def serve(peer: Peer) -> None:
+            @peer.handle("echo")
+            async def echo(params: list[int]) -> list[int]:
+                for _ in range(params[0] % 4):
+                    await anyio.lowlevel.checkpoint()
+                return params
+
+        serve(left)
+        serve(right)
+
+        async def call(peer: Peer, number: int) -> None:
+            assert await peer.call("echo", [number]) == [number]
+
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                for number in range(200):
+                    tasks.start_soon(call, left, number)
+                    tasks.start_soon(call, right, number)
