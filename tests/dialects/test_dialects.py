@@ -218,6 +218,36 @@ def test_it_is_merged_with_what_the_params_say_already(params: str, merged: obje
     assert write(params, CallMeta(depth=1)) == merged
 
 
+def without(params: str | bytes, meta: CallMeta) -> Any:
+    text = params.encode() if isinstance(params, str) else params
+    left = NATIVE.without_meta(Raw(text), meta)
+    return None if left is None else bytes(left)
+
+
+@pytest.mark.parametrize("meta", [CallMeta(), CallMeta(depth=1), CallMeta(timeout_ms=5, parent="a", credit=1)])
+@pytest.mark.parametrize("params", [None, '{"a":null}', '{"a":{"_meta":{}}}', '{"a":"_meta","b":[1.0e2]}'])
+def test_what_was_written_is_taken_out_again(params: str | None, meta: CallMeta) -> None:
+    written = NATIVE.write_meta(None if params is None else params.encode(), meta)
+    assert written is not None
+    assert without(written, meta) == (None if params is None else params.encode())
+
+
+@pytest.mark.parametrize(
+    ("params", "left"),
+    [
+        ('{ "_meta": {"becket": {"depth": 1}} }', None),
+        ('{"a":1,"_meta":{"becket":{"depth":1}}}', b'{"a":1}'),
+        ('{"_meta":{"becket":{"depth":1,"later":2}},"a": [1e2]}', b'{"a":[1e2]}'),
+        ('{"_meta":{"progressToken":5,"becket":{"depth":1}}}', b'{"_meta":{"progressToken":5}}'),
+        ('{"a":1,"_meta":{"becket":{"depth":1},"x":null}}', b'{"a":1,"_meta":{"x":null}}'),
+        (b'{"\xff":1,"_meta":{"becket":{"depth":1}}}', b'{"\xff":1,"_meta":{"becket":{"depth":1}}}'),
+        (b'{"_meta":{"\xff":1,"becket":{"depth":1}}}', b'{"_meta":{"\xff":1,"becket":{"depth":1}}}'),
+    ],
+)
+def test_it_is_taken_out_however_it_was_written(params: str | bytes, left: bytes | None) -> None:
+    assert without(params, CallMeta(depth=1)) == left
+
+
 NAMES = st.text(max_size=5) | st.sampled_from(["_meta", "becket", '"_meta"'])
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | NAMES,
@@ -243,6 +273,9 @@ def test_what_was_written_is_read_and_the_rest_of_the_params_is_as_it_was(
     after = json.loads(written)
     if isinstance(params.get("_meta", {}), dict):
         assert NATIVE.read_meta(Raw(written)) == meta
+        if "_meta" not in params:
+            left = NATIVE.without_meta(Raw(written), meta)
+            assert (None if left is None else json.loads(bytes(left))) == (params or None)
         own = after.pop("_meta")
         del own["becket"]
         assert own == {name: value for name, value in params.pop("_meta", {}).items() if name != "becket"}

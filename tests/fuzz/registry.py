@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tests.fuzz import framings
+from tests.fuzz import framings, messages
 from tests.fuzz.target import Target
 
 TARGETS: list[Target] = [
     *framings.TARGETS,
+    *messages.TARGETS,
 ]
