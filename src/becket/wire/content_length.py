@@ -72,9 +72,19 @@ class ContentLength:
     def feed(self, chunk: bytes) -> list[Frame | Skipped]:
         if self.error is not None:
             return []
-        found: list[Frame | Skipped] = []
         size = len(chunk)
-        position = 0 if self._body is None else self._fill(self._body, chunk, found)
+        if self._body is None:
+            if not self._is_in_header:
+                # One call after another: the chunk is one whole frame, and its header was seen before.
+                width = self._width
+                if self._lengths.get(chunk[:width]) == size - width:
+                    self.frames += 1
+                    return [chunk[width:]]
+            found: list[Frame | Skipped] = []
+            position = 0
+        else:
+            found = []
+            position = self._fill(self._body, chunk, found)
         # The whole header is looked up at once. A hit is byte-exact, so it is right whatever the header says; an empty
         # slice hits nothing, which sends an unfinished header to its reader.
         lengths = self._lengths
