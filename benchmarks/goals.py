@@ -65,8 +65,8 @@ class Verdict:
         return self.measured is not None and "missed" in self.text
 
     @property
-    def is_trusted(self) -> bool:
-        return self.measured is not None and self.measured.calm is Calm.QUIET
+    def is_doubtful(self) -> bool:
+        return self.measured is not None and self.measured.calm is Calm.DISTURBED
 
 
 def judge(results: Results) -> list[Verdict]:

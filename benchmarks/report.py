@@ -172,7 +172,11 @@ def goals_table(results: Results) -> str:
     if not verdicts:
         return ""
     missed = sum(verdict.is_missed for verdict in verdicts)
-    lines = ["## Goals", "", f"{len(verdicts) - missed} of {len(verdicts)} are met.", ""]
+    doubtful = sum(verdict.is_doubtful for verdict in verdicts)
+    said = f"{len(verdicts) - missed} of {len(verdicts)} are met."
+    if doubtful:
+        said += f" {doubtful} rest on disturbed runs, and prove nothing either way."
+    lines = ["## Goals", "", said, ""]
     rows = [goal_row(verdict) for verdict in verdicts]
     return "\n".join([*lines, *table(["", "measured", "must", "aim", ""], rows, left=(0, 4)), ""])
 
