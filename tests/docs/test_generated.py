@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.docs.generated import PARTS, describe_fields, render_page, walk
+from tests.docs.pages import PAGES, ROOT, read_page
 
 from becket import errors
 from becket.errors import BecketError, CallTimeout, PeerCrashed, RequestCancelled
-from tests.docs.generated import PARTS, describe_fields, render_page, walk
-from tests.docs.pages import PAGES, ROOT, read_page
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import msgspec
+from tests.docs.pages import ROOT, read_page
 
 from becket import Limits
-from tests.docs.pages import ROOT, read_page
 
 UNITS = {"": 1, "KiB": 1024, "MiB": 1024 * 1024, "s": 1, "ms": 0.001}
 ROW = re.compile(r"^\| `(\w+)` \| ([\d.,]+) ?(\w*) \| (.+?) \| (.*?) ?\|$", re.MULTILINE)

@@ -18,7 +18,6 @@ from itertools import zip_longest
 from pathlib import Path
 
 import pytest
-
 from tests.docs.pages import PAGES, ROOT, Block, read_blocks
 
 pytestmark = [pytest.mark.process]

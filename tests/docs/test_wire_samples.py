@@ -12,12 +12,12 @@ import jsonschema
 import msgspec
 import pytest
 from msgspec import Struct
+from tests.docs.pages import PAGES, ROOT, Block, read_blocks, read_table
 
 from becket import BatchCall, BatchNotify, Context, Limits, Peer, Registry
 from becket.testing import run_in_virtual_time
 from becket.typed.schema_files import load_schema
 from becket.wire import ContentLength, FramingFactory, JsonLines, LengthPrefixed
-from tests.docs.pages import PAGES, ROOT, Block, read_blocks, read_table
 
 SAMPLES = [block for page in PAGES for block in read_blocks(page) if block.language == "wire"]
 FRAMINGS: dict[str, FramingFactory] = {"json-lines": JsonLines, "length-prefixed": LengthPrefixed}

@@ -18,15 +18,20 @@ TITLES = ["Calls in both directions", "A stream", "A cancellation", "Stray print
 COLOUR = re.compile(r"\033\[[0-9;]*m")
 
 
-def test_it_shows_five_things_and_sees_each_of_them_happen(tmp_path: Path) -> None:
-    lines = printed_by("demo.py", folder=tmp_path)
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Returns what it prints where nobody watches; it takes a second or two, so it is run once for many tests."""
+    return printed_by("demo.py", folder=tmp_path_factory.mktemp("demo"))
+
+
+def test_it_shows_five_things_and_sees_each_of_them_happen(lines: list[str]) -> None:
     assert [line for line in lines if line[:1].isdigit()] == [f"{n}. {title}" for n, title in enumerate(TITLES, 1)]
     assert sum(line.startswith("   ok: ") for line in lines) == len(TITLES)
     assert "All of it happened as promised." in lines[-1]
 
 
-def test_it_shows_what_each_section_is_about(tmp_path: Path) -> None:
-    text = "\n".join(printed_by("demo.py", folder=tmp_path))
+def test_it_shows_what_each_section_is_about(lines: list[str]) -> None:
+    text = "\n".join(lines)
     for sight in (
         "child | asks: what is 6 + 4?",
         "child | page 5 of 5  [#####]",
@@ -37,12 +42,12 @@ def test_it_shows_what_each_section_is_about(tmp_path: Path) -> None:
         assert sight in text
 
 
-def test_no_line_is_too_wide_to_read(tmp_path: Path) -> None:
-    assert [line for line in printed_by("demo.py", folder=tmp_path) if len(line) > 110] == []
+def test_no_line_is_too_wide_to_read(lines: list[str]) -> None:
+    assert [line for line in lines if len(line) > 110] == []
 
 
-def test_it_is_plain_text_where_nobody_watches(tmp_path: Path) -> None:
-    assert COLOUR.search(run_example("demo.py", folder=tmp_path).stdout) is None
+def test_it_is_plain_text_where_nobody_watches(lines: list[str]) -> None:
+    assert COLOUR.search("".join(lines)) is None
 
 
 def test_it_is_coloured_on_a_terminal() -> None:
