@@ -243,7 +243,7 @@ def test_a_hundred_thousand_levels_are_refused_and_nothing_overflows(text: bytes
 # -- what is JSON and no message
 
 
-@pytest.mark.parametrize("frame", ["1", "1.5", '"abc"', "null", "true", " false ", "-0", "1e300"])
+@pytest.mark.parametrize("frame", ["1", "1.5", '"abc"', "null", "true", " false ", "-0", "1e300", "1e400"])
 def test_a_scalar_is_no_request(frame: str) -> None:
     assert meaning_of(frame) == INVALID
 

@@ -438,6 +438,8 @@ def refuse_scalar(frame: Frame) -> Invalid:
     """Returns the refusal of what is neither an object nor an array. msgspec saw that before it saw the rest."""
     try:
         decode_json(frame)
+    except msgspec.ValidationError:  # a number that Python has no room for is JSON all the same
+        pass
     except UNDECODABLE as error:
         return Invalid(NULL_ID, Meaning.PARSE_ERROR, f"not JSON: {error}")
     return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "neither an object nor a batch")
