@@ -6,7 +6,7 @@ import os
 
 from becket.errors import ConnectionLost, DisconnectReason
 from becket.limits import Limits
-from becket.peer.loops import Loop, Waiter, unexpected
+from becket.peer.loops import Loop, Timer, Waiter, unexpected
 from becket.peer.process import Child, Pipes
 from becket.peer.transport import FULL_PIPE, READ_SIZE, Describe, FdTransport, Receiver, wake
 
@@ -24,6 +24,7 @@ class ChildTransport(FdTransport):
         self._reason: Describe | None = None
         self._is_stopping = False
         self._exit_waiter: Waiter | None = None
+        self._last_wait: Timer | None = None
 
     def start(self, loop: Loop, receiver: Receiver) -> None:
         super().start(loop, receiver)
@@ -38,7 +39,11 @@ class ChildTransport(FdTransport):
         if self.child.has_exited:
             self._tell_all()
         else:
-            self._loop.call_later(self._limits.drain_grace, self._tell_all)
+            self._tell_later()
+
+    def _tell_later(self) -> None:
+        if self._last_wait is None:
+            self._last_wait = self._loop.call_later(self._limits.drain_grace, self._tell_all)
 
     def _note_exit(self) -> None:
         if not self.child.note_exit():
@@ -51,7 +56,7 @@ class ChildTransport(FdTransport):
         if self.has_ended:
             self._tell_all()
         else:  # a grandchild holds the pipe: it gets a moment and no more
-            self._loop.call_later(self._limits.drain_grace, self._tell_all)
+            self._tell_later()
 
     def _tell_all(self) -> None:
         if not self._is_stopping:
@@ -129,6 +134,8 @@ class ChildTransport(FdTransport):
 
     def _bury(self) -> None:
         child = self.child
+        if self._last_wait is not None:
+            self._last_wait.cancel()
         self._loop.remove_reader(child.pidfd)
         self._drain_stderr()
         self._loop.closing(child.pidfd)
