@@ -285,6 +285,9 @@ def test_a_method_may_have_so_many_bytes_and_no_more() -> None:
     assert isinstance(decode(frame % ("m" * 1024)), Request)
     assert meaning_of(frame % ("m" * 21), method_bytes=20) == (b"1", Meaning.INVALID_REQUEST)
     assert meaning_of(frame % ("m" * 10_000)) == (b"1", Meaning.INVALID_REQUEST)
+    told = '{"jsonrpc":"2.0","method":"%s"}'
+    assert isinstance(decode(told % ("m" * 20), method_bytes=20), Notification)
+    assert meaning_of(told % ("m" * 21), method_bytes=20) == INVALID
     assert meaning_of('{"jsonrpc":"2.0","method":"%s"}' % ("é" * 600)) == INVALID
 
 

@@ -181,7 +181,7 @@ class JsonCodec:
 
         One loop for a whole chunk, since calling a function costs as much as half of what it has to do here."""
         messages: list[Message | Skipped] = []
-        deep, name_bytes = self._deep, self._name_bytes
+        deep, name_bytes, method_bytes = self._deep, self._name_bytes, self.limits.method_bytes
         for frame in frames:
             if isinstance(frame, Skipped):
                 messages.append(frame)
@@ -202,7 +202,7 @@ class JsonCodec:
                     rest -= inner + PARAMS_BYTES
                 if inner <= deep or not self._find_excess(frame):
                     if not id:
-                        if rest == NOTIFICATION_BYTES and len(method) <= name_bytes and inner != NULL_BYTES:
+                        if rest == NOTIFICATION_BYTES and len(method) <= method_bytes and inner != NULL_BYTES:
                             messages.append(Notification(method, params if inner else None))
                             continue
                     elif rest == REQUEST_BYTES + len(id) and rest + len(method) <= name_bytes and inner != NULL_BYTES:
