@@ -218,7 +218,7 @@ def test_a_message_of_too_many_members_is_refused_before_each_is_looked_at() -> 
 @pytest.mark.parametrize(
     "frame",
     [
-        b"", b" ", b"{", b"}", b"[", b"]", b"{]", b"nul", b"hello", b"1x", b"1 1", b'"abc', b'"a" "b"', b"[1] x",
+        b"", b" ", b"{", b"}", b"[", b"]", b"{]", b"nul", b"hello", b"1x", b"1e400x", b'"abc', b'"a" "b"', b"[1] x",
         b"{} x", b"{}{}", b'{"a":1}}', b"[1,]", b"[,1]", b'{"a":1,}', b"{a:1}", b"{'a':1}", b'{"a"}', b'{"a":}',
         b"[NaN]", b"NaN", b"[Infinity]", b"[-Infinity]", b"[01]", b"[1.]", b"[.5]", b"[+1]", b"[0x10]", b"[1e]",
         b'["\\x"]', b'["\\ud800"]', b'["\\udc00\\ud800"]', b'["\n"]', b'["\x00"]', b"\xef\xbb\xbf{}", b"// note\n{}",

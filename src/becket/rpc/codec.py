@@ -437,6 +437,7 @@ def without_null(raw: Raw | None) -> Raw | None:
 def refuse_scalar(frame: Frame) -> Invalid:
     """Returns the refusal of what is neither an object nor an array. msgspec saw that before it saw the rest."""
     try:
+        msgspec.json.decode(frame, type=Raw)  # to the last byte
         decode_json(frame)
     except msgspec.ValidationError:  # a number that Python has no room for is JSON all the same
         pass
