@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from becket.errors import ConnectionLost, DisconnectReason
-from becket.peer.loops import Loop, Waiter, unexpected
+from becket.peer.loops import Loop, Waiter
 from becket.rpc.connection import Settles
 
 if TYPE_CHECKING:
