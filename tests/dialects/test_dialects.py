@@ -210,6 +210,8 @@ def test_params_by_position_have_no_room_for_it() -> None:
         ('{"a":null,"_meta":{"x":null}}', {"a": None, "_meta": {"x": None, "becket": {"depth": 1}}}),
         ('{"_meta":{"becket":{"depth":9,"idem":"k"}}}', {"_meta": {"becket": {"depth": 1}}}),
         ('{"_meta":5}', {"_meta": 5}),
+        ("{ }", {"_meta": {"becket": {"depth": 1}}}),
+        ('{\n"a":1}', {"a": 1, "_meta": {"becket": {"depth": 1}}}),
         ('{"a":"\\"_meta\\""}', {"a": '"_meta"', "_meta": {"becket": {"depth": 1}}}),
         ('{"a":{"_meta":{}},"b":null}', {"a": {"_meta": {}}, "b": None, "_meta": {"becket": {"depth": 1}}}),
     ],

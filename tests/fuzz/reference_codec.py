@@ -43,6 +43,8 @@ def refuse(constant: str) -> None:
 
 
 def pairs(items: list[tuple[str, Any]]) -> Pairs:
+    if any(has_surrogate(name) or has_surrogate(value) for name, value in items):
+        raise ValueError("a surrogate alone, in what may be replaced by a later twin")
     found = Pairs(items)
     found.has_twins = len(found) < len(items)
     found.depth = 1 + max((depth_of(value) for _, value in items), default=0)

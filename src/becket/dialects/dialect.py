@@ -102,7 +102,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
             return META + encode_json(meta) + b"}}"
         if not params.startswith(b"{"):
             return params
-        if b'"_meta"' in params:
+        if b'"_meta"' in params or params[1:2] != b'"':  # the latter may be raw, with white space in it
             return merge_meta(params, meta)
         return META + encode_json(meta) + b"}," + params[1:]
 
