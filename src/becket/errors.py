@@ -237,7 +237,7 @@ class PermissionDenied(RpcError):
 class Busy(RpcError):
     """A limit is reached; the same call may succeed later. Nothing was done.
 
-    Raised too by a call of ours that never left because the other side does not read."""
+    Raised too by a call of ours that never left: too many were open, or the other side does not read."""
 
     def __init__(self, what: str, limit: int) -> None:
         self.what = what
