@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -269,6 +270,21 @@ async def test_a_start_that_fails_half_way_leaves_no_process(
     with pytest.raises(StartFailed):
         async with Peer.connect_process(child("ignores_sigterm"), limits=QUICK):
             pytest.fail("it was started")
+
+
+@pytest.mark.parametrize("error", [errno.EAGAIN, errno.ENOMEM, errno.E2BIG])
+async def test_a_system_that_has_no_room_for_a_process_is_told_and_nothing_stays_open(
+    monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    with check_leaks(), pytest.raises(StartFailed) as caught:
+        async with Peer.connect_process(child("echoes")):
+            pytest.fail("it was started")
+
+    assert os.strerror(error) in caught.value.because
 
 
 async def test_a_program_that_may_not_be_executed_by_us_is_told_apart(tmp_path: Path) -> None:

@@ -220,6 +220,19 @@ async def test_a_child_that_somebody_else_reaped_is_not_signalled_by_its_number(
     assert (lost.exit_code, signalled) == (None, [])
 
 
+async def test_a_host_that_ignores_its_children_learns_of_the_end_and_not_of_the_exit_code() -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system then reaps them by itself
+    try:
+        with anyio.fail_after(5):
+            async with ready_child("exits_when_called", 3) as (peer, _):
+                with pytest.raises(PeerCrashed) as caught:
+                    await peer.call("x")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+    assert caught.value.exit_code is None
+
+
 async def test_an_older_kernel_is_served_by_the_number_of_the_group_while_it_cannot_be_reused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
