@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
 from becket import Limits, Peer
 from becket.peer.loops import Loop
@@ -37,6 +38,16 @@ def answer(asked: Message, result: object = None) -> Message:
 
 def refusal(asked: Message, code: int, message: str = "no", **more: object) -> Message:
     return {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": code, "message": message, **more}}
+
+
+TURNS = 20  # of the loop; a message in memory needs two or three, and an answer as many
+
+
+async def settled() -> None:
+    """Waits until all that is on its way in this program has arrived, and every task waits for something."""
+    for _ in range(TURNS):
+        await anyio.lowlevel.checkpoint()
+    await anyio.wait_all_tasks_blocked()
 
 
 class Script:
@@ -107,3 +118,4 @@ async def scripted(**options: Any) -> AsyncGenerator[tuple[Peer, Script], None]:
     script = Script()
     async with Peer.over(script, **options) as peer:
         yield peer, script
+        script.queued = 0  # whatever the test has made of it: closing would wait for it

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from msgspec import Struct
-from tests.peer.scripted import answer, refusal, scripted
+from tests.peer.scripted import answer, refusal, scripted, settled
 from tests.peer.starting import ready_child
 
 from becket import (
@@ -216,7 +216,7 @@ async def test_a_request_beyond_the_window_of_the_other_side_is_refused_as_busy_
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(call)
                 tasks.start_soon(call)
-                await anyio.wait_all_tasks_blocked()
+                await settled()
                 with pytest.raises(RemoteError) as caught:
                     await left.call("wait")
                 assert caught.value.meaning is Meaning.BUSY
@@ -333,7 +333,7 @@ async def test_calls_beyond_the_window_wait_for_a_slot_and_leave_in_order() -> N
     async with scripted(limits=Limits(outbound_calls=2)) as (peer, script), anyio.create_task_group() as tasks:
         for number in range(6):
             tasks.start_soon(peer.call, "x", [number])
-            await anyio.wait_all_tasks_blocked()
+            await settled()
         in_flight = [await script.hear(), await script.hear()]
         assert script.unheard() == []
         order: list[int] = []
@@ -359,7 +359,7 @@ async def test_a_caller_that_calls_again_at_once_does_not_overtake_those_that_wa
         with anyio.fail_after(5):
             for name in ("a", "b", "c"):
                 tasks.start_soon(call_again_and_again, name)
-                await anyio.wait_all_tasks_blocked()
+                await settled()
             order = []
             for _ in range(9):
                 asked = await script.hear()
@@ -391,11 +391,11 @@ async def test_a_call_that_is_cancelled_while_it_waits_for_a_slot_leaves_the_slo
                 await peer.call("given up")
 
         tasks.start_soon(give_up)
-        await anyio.wait_all_tasks_blocked()
+        await settled()
         tasks.start_soon(peer.call, "third")
-        await anyio.wait_all_tasks_blocked()
+        await settled()
         scope.cancel()
-        await anyio.wait_all_tasks_blocked()
+        await settled()
         script.say(answer(asked))
 
         third = await script.hear()
@@ -425,7 +425,7 @@ async def test_a_slot_is_free_again_when_its_call_is_given_up_in_whatever_way() 
             tasks.start_soon(run, peer, scope, give_up)
             assert (await script.hear())["method"] == "x"
             tasks.start_soon(peer.call, "next")
-            await anyio.wait_all_tasks_blocked()
+            await settled()
             scope.cancel()
 
             assert (await script.hear())["method"] == "$/cancelRequest"
@@ -466,7 +466,7 @@ async def test_calls_that_wait_for_a_slot_settle_when_the_link_ends() -> None:
             async with anyio.create_task_group() as tasks:
                 for _ in range(5):
                     tasks.start_soon(call, peer)
-                await anyio.wait_all_tasks_blocked()
+                await settled()
                 script.leave()
 
     assert lost == [DisconnectReason.REMOTE_CLOSE] * 5
@@ -568,7 +568,7 @@ async def test_a_ping_is_answered_although_every_handler_hangs() -> None:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(left.call, "hang")
-            await anyio.wait_all_tasks_blocked()
+            await settled()
             with anyio.fail_after(5):
                 await left.ping()
             tasks.cancel_scope.cancel()

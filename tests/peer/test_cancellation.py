@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from msgspec.structs import replace
-from tests.peer.scripted import answer, notification, request, scripted
+from tests.peer.scripted import answer, notification, request, scripted, settled
 
 from becket import DIALECTS, Context, Limits, Meaning, Peer, RemoteError
 from becket.rpc.connection import Cancelling, CancelRule
@@ -135,7 +135,7 @@ async def test_a_cancellation_before_the_handler_has_begun_means_that_it_never_r
         script.say(request(1, "x"), cancel(1))
 
         assert (await script.hear())["error"]["code"] == CANCELLED
-        await anyio.wait_all_tasks_blocked()
+        await settled()
         assert script.unheard() == []
 
 
@@ -170,18 +170,18 @@ async def test_a_handler_that_waits_for_a_worker_never_runs_when_it_is_cancelled
                 return params[0]
 
             script.say(request(1, "work", [1]))
-            await anyio.wait_all_tasks_blocked()
+            await settled()
             with anyio.fail_after(5):
                 while not running.acquire(blocking=False):
                     await anyio.lowlevel.checkpoint()
             script.say(request(2, "work", [2]))
-            await anyio.wait_all_tasks_blocked()
+            await settled()
             script.say(cancel(2))
             refused = await script.hear()
             assert (refused["id"], refused["error"]["code"]) == (2, CANCELLED)
             release.set()
             assert (await script.hear())["result"] == 1
-            await anyio.wait_all_tasks_blocked()
+            await settled()
             assert script.unheard() == []
     finally:
         release.set()
@@ -202,7 +202,7 @@ async def test_a_handler_that_swallows_the_cancellation_answers_normally() -> No
             raise AssertionError
 
         script.say(request(1, "x"))
-        await anyio.wait_all_tasks_blocked()
+        await settled()
         script.say(cancel(1))
 
         assert (await script.hear())["result"] == "done all the same"
@@ -219,7 +219,7 @@ async def test_a_handler_may_answer_a_cancellation_with_an_error_of_its_own() ->
                 raise ValueError("could not roll back")
 
         script.say(request(1, "x"))
-        await anyio.wait_all_tasks_blocked()
+        await settled()
         script.say(cancel(1))
 
         assert (await script.hear())["error"]["code"] == -32603
@@ -294,9 +294,9 @@ async def test_a_cancellation_that_names_no_request_is_ignored(params: object) -
 
         release = anyio.Event()
         script.say(request(1, "wait"))
-        await anyio.wait_all_tasks_blocked()
+        await settled()
         script.say(notification("$/cancelRequest", params))
-        await anyio.wait_all_tasks_blocked()
+        await settled()
         assert script.unheard() == []
         release.set()
 
@@ -317,12 +317,12 @@ async def test_a_storm_of_cancellations_is_bounded_and_cancels_once() -> None:
             raise AssertionError
 
         script.say(request(1, "wait"))
-        await anyio.wait_all_tasks_blocked()
+        await settled()
         script.say(*[cancel(1)] * 1000, *[cancel(id) for id in range(1000)])
 
         assert (await script.hear())["error"]["code"] == CANCELLED
         script.say(cancel(1))
-        await anyio.wait_all_tasks_blocked()
+        await settled()
         assert (cancellations, script.unheard()) == ([1], [])
 
 
@@ -383,7 +383,7 @@ async def test_a_dialect_may_leave_a_cancelled_request_without_an_answer() -> No
             pytest.fail("it was run")
 
         script.say(request(1, "wait"))
-        await anyio.wait_all_tasks_blocked()
+        await settled()
         script.say(notification("notifications/cancelled", {"requestId": 1}))
         with anyio.fail_after(5):
             await ended.wait()
@@ -391,7 +391,7 @@ async def test_a_dialect_may_leave_a_cancelled_request_without_an_answer() -> No
         script.say(request(1, "missing"))  # the id is free again
 
         assert (await script.hear())["error"]["code"] == -32601
-        await anyio.wait_all_tasks_blocked()
+        await settled()
         assert script.unheard() == []
 
 
@@ -419,7 +419,7 @@ async def test_a_dialect_may_leave_the_end_to_the_handler() -> None:
         with anyio.fail_after(5):
             await began.wait()
         script.say(notification("session/cancel", {"id": 1}))
-        await anyio.wait_all_tasks_blocked()
+        await settled()
         assert script.unheard() == []
         look_again.set()
 
@@ -431,7 +431,7 @@ async def test_without_a_word_for_it_a_call_ends_here_alone() -> None:
         with anyio.move_on_after(0.01):
             await peer.call("x")
         asked = await script.hear()
-        await anyio.wait_all_tasks_blocked()
+        await settled()
 
         assert script.unheard() == []
         script.say(answer(asked))
@@ -456,7 +456,7 @@ async def test_what_a_cancelled_caller_learns_is_nothing_but_its_cancellation() 
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(call)
-            await anyio.wait_all_tasks_blocked()
+            await settled()
             tasks.cancel_scope.cancel()
 
         assert isinstance(outcome[0], anyio.get_cancelled_exc_class())

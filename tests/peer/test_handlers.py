@@ -12,7 +12,7 @@ import anyio
 import anyio.from_thread
 import pytest
 from msgspec import Struct
-from tests.peer.scripted import frame, notification, request, scripted
+from tests.peer.scripted import frame, notification, request, scripted, settled
 
 from becket import Context, InvalidParams, Meaning, Peer, Registry, RemoteError, RpcError
 from becket.errors import LocalProtocolError
@@ -380,7 +380,7 @@ async def test_a_notification_is_never_answered_whatever_becomes_of_it(caplog: p
                 notification("typed", {"x": "1"}),
                 notification("request", {"a": 2}),
             )
-        await anyio.wait_all_tasks_blocked()
+        await settled()
 
         assert told == [[1], "failed", {"a": 2}]
         assert script.unheard() == []

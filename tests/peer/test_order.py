@@ -10,7 +10,7 @@ import anyio
 import anyio.from_thread
 import anyio.lowlevel
 import pytest
-from tests.peer.scripted import answer, notification, request, scripted
+from tests.peer.scripted import answer, notification, request, scripted, settled
 
 from becket import ConnectionLost, DisconnectReason, Limits, Peer
 from becket.testing import memory_pair
@@ -43,7 +43,7 @@ async def test_requests_run_at_once_where_notifications_would_wait_for_each_othe
                 for name in "abc":
                     await left.notify("tell", [name])
                     tasks.start_soon(left.call, "ask", [name])
-            await anyio.wait_all_tasks_blocked()
+            await settled()
 
     assert sorted(asked) == sorted(told)
     assert asked != sorted(asked)  # they can interleave
@@ -101,7 +101,7 @@ async def test_an_answer_overtakes_a_handler_that_hangs() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(right.call, "asked")
             await right.notify("told")
-            await anyio.wait_all_tasks_blocked()
+            await settled()
             with anyio.fail_after(5):
                 assert await left.call("echo", [1]) == [1]
             tasks.cancel_scope.cancel()
@@ -222,7 +222,7 @@ async def test_the_bytes_of_notifications_that_were_handled_do_not_count_any_mor
             await anyio.lowlevel.checkpoint()
 
         script.say(notification("tell", ["x" * 100]))
-        await anyio.wait_all_tasks_blocked()
+        await settled()
 
         assert (handled, peer.is_closed) == (200, False)
 

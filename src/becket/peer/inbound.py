@@ -87,7 +87,7 @@ class Inbound:
         self._notification_bytes = 0
         self._is_working_off = False
         self._worker: Running | None = None
-        self._credit_waiters: dict[bytes, Waiter] = {}
+        self._credit_waiters: dict[bytes, list[Waiter]] = {}
 
     # -- requests
 
@@ -204,12 +204,25 @@ class Inbound:
         link = self.link
         if request is not None and request.credit is not None:
             while request.credit <= 0 and link.lost is None:
-                waiter = self._credit_waiters[request.key] = link.loop.create_waiter()
-                await waiter
+                await self._wait_for_credit(request)
             request.credit -= 1
         link.send(link.connection.notification(method, params))
         if link.queued > link.limits.send_high:
             await wait_until_read(link)
+
+    async def _wait_for_credit(self, request: InboundRequest) -> None:
+        """Waits until the caller has given some. Several tasks of one handler may; whoever is woken looks again."""
+        waiter = self.link.loop.create_waiter()
+        waiters = self._credit_waiters.setdefault(request.key, [])
+        waiters.append(waiter)
+        try:
+            await waiter
+        except BaseException:
+            if waiter in waiters:
+                waiters.remove(waiter)
+            if not waiters and self._credit_waiters.get(request.key) is waiters:
+                del self._credit_waiters[request.key]
+            raise
 
     async def send_progress(self, method: str, request: InboundRequest | None, value: object) -> None:
         """Reports from within a request."""
@@ -229,7 +242,8 @@ class Inbound:
             return
         if request is not None and request.credit is not None and grant.n > 0:
             request.credit += grant.n
-            wake(self._credit_waiters.pop(request.key, None))
+            for waiter in self._credit_waiters.pop(request.key, ()):
+                wake(waiter)
 
     # -- notifications
 
@@ -295,7 +309,7 @@ class Inbound:
         if self._worker is not None:
             self._worker.cancel()
         self._notifications.clear()
-        for waiter in self._credit_waiters.values():
+        for waiter in [waiter for waiters in self._credit_waiters.values() for waiter in waiters]:
             wake(waiter)
         self._credit_waiters.clear()
 

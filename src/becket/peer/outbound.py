@@ -78,7 +78,7 @@ class Outbound:
         if current is not None:
             call.deadline = min(call.deadline, current.request.deadline)
         if link.features:
-            encoded = self._add_meta(encoded, call, current, None)
+            encoded = self._add_meta(encoded, call.deadline, current, None)
         if link.transport.queued or len(connection.calls) + window.promised >= window.limit:
             await self._wait_for_room(call, 0 if encoded is None else len(encoded))
         try:
@@ -102,19 +102,29 @@ class Outbound:
         except UNDECODABLE as error:
             raise BadReply(method=method, problem=str(error)) from error
 
+    def latest(self) -> float:
+        """Returns when a call that is made here must end at the latest: with the request that it belongs to."""
+        current = serving()
+        return inf if current is None else current.request.deadline
+
     async def open(
-        self, call: Call, params: object, *, credit: int | None = None, progress: Claim | None = None
+        self,
+        call: Call,
+        params: object,
+        *,
+        until: float,
+        credit: int | None = None,
+        progress: Claim | None = None,
     ) -> None:
-        """Sends a call whose waiter somebody else awaits; `progress` is claimed before the request leaves."""
+        """Sends a call whose waiter somebody else awaits; `progress` is claimed before the request leaves.
+
+        `until` is the deadline that the other side is told: that of the call may be renewed."""
         link = self.link
         if progress is not None and link.dialect.progress is None:
             raise NotSupported("progress", f"the dialect {link.dialect.name} has no word for it")
         encoded = None if params is None else encode_json(params)
-        current = serving()
-        if current is not None:
-            call.deadline = min(call.deadline, current.request.deadline)
         if link.features:
-            encoded = self._add_meta(encoded, call, current, credit)
+            encoded = self._add_meta(encoded, until, serving(), credit)
         await self._wait_for_room(call, 0 if encoded is None else len(encoded))
         try:
             frame = link.connection.open_call(call, encoded)
@@ -144,11 +154,17 @@ class Outbound:
             return await self._call_and_await_events(method, params, timeout, decode, listeners, progress)
         link = self.link
         waiter = link.loop.create_waiter()
-        call = Call(method, waiter, deadline=link.loop.time() + timeout, timeout=timeout)
+        call = Call(method, waiter, min(link.loop.time() + timeout, self.latest()), timeout)
         failures: list[Exception] = []
+
+        def release() -> None:
+            for name, claim in claims:
+                link.claims.remove(name, claim)
+            link.claims.remove_progress(call.id)
 
         def fail(error: Exception) -> None:
             failures.append(error)
+            release()
             link.abandon(call)
             wake(waiter)
 
@@ -156,15 +172,14 @@ class Outbound:
         for name, claim in claims:
             link.claims.add(name, claim)
         try:
-            await self.open(call, params, progress=None if progress is None else progress.claim(method, fail))
+            claim_progress = None if progress is None else progress.claim(method, fail)
+            await self.open(call, params, until=call.deadline, progress=claim_progress)
             await waiter
         except BaseException:
             link.abandon(call)
             raise
         finally:
-            for name, claim in claims:
-                link.claims.remove(name, claim)
-            link.claims.remove_progress(call.id)
+            release()
         if failures:
             raise failures[0]
         return self.outcome(call, decode)
@@ -248,11 +263,13 @@ class Outbound:
         except UNDECODABLE as error:
             raise BadReply(method=call.method, problem=str(error)) from error
 
-    def _add_meta(self, params: bytes | None, call: Call, current: Serving | None, credit: int | None) -> bytes | None:
+    def _add_meta(
+        self, params: bytes | None, deadline: float, current: Serving | None, credit: int | None
+    ) -> bytes | None:
         link = self.link
         timeout_ms: int | None = None
-        if "deadline" in link.features and call.deadline < inf:
-            timeout_ms = max(1, round((call.deadline - link.loop.time()) * 1000))
+        if "deadline" in link.features and deadline < inf:
+            timeout_ms = max(1, round((deadline - link.loop.time()) * 1000))
         depth = 0
         parent: int | str | None = None
         if current is not None:

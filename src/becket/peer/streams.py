@@ -147,9 +147,12 @@ class Listener:
 
         def put(raw: Raw | None) -> None:
             try:
-                call(decode(raw or NULL))
+                event = decode(raw or NULL)
             except UNDECODABLE as error:
                 fail(BadReply(method=method, problem=f"an event: {error}"))
+                return
+            try:
+                call(event)
             except Exception as error:
                 fail(error)
 
@@ -204,7 +207,7 @@ class CallStream(Generic[E]):
         self._error: BecketError | None = None
         self._is_settled = False
         self._waiters: list[Waiter] = []
-        self._started = 0.0
+        self._until = inf
         self._last_event = 0.0
 
     # -- life
@@ -213,9 +216,10 @@ class CallStream(Generic[E]):
         if self._call is not None:
             raise LocalProtocolError("a stream is opened once")
         link = self._link
-        self._started = self._last_event = link.loop.time()
+        self._last_event = link.loop.time()
+        self._until = min(self._last_event + self._timeout, self._outbound.latest())
         call = self._call = Call(self._method, self)
-        call.deadline = self._started + min(self._timeout, self._idle)
+        call.deadline = self.extend()
         call.timeout = min(self._timeout, self._idle)
         for method, decode in self._kinds.items():
             claim = Claim(self._put_into(decode))
@@ -223,9 +227,10 @@ class CallStream(Generic[E]):
             link.claims.add(method, claim)
         try:
             if "credit" in link.features:
-                self._credit = CREDIT_WINDOW
+                self._credit = min(CREDIT_WINDOW, link.limits.stream_events)
             progress = None if self._progress is None else Claim(self._put_into(self._progress))
-            await self._outbound.open(call, self._params, credit=self._credit or None, progress=progress)
+            credit = self._credit or None
+            await self._outbound.open(call, self._params, until=self._until, credit=credit, progress=progress)
         except BaseException:
             self._release()
             raise
@@ -240,6 +245,7 @@ class CallStream(Generic[E]):
         """Nobody wants the rest: the other side is told unless it has answered."""
         if self._call is not None and not self._is_settled:
             self._link.abandon(self._call)
+            self._error = LocalProtocolError(f"{self._method}: the stream was left before its answer came")
             self._is_settled = True
         self._release()
         self._buffer.clear()
@@ -266,7 +272,7 @@ class CallStream(Generic[E]):
 
     def extend(self) -> float:
         """Returns the deadline as it is after the last event."""
-        return min(self._started + self._timeout, self._last_event + self._idle)
+        return min(self._until, self._last_event + self._idle)
 
     # -- events in
 
@@ -297,13 +303,16 @@ class CallStream(Generic[E]):
                 self._bytes -= len(raw)
                 self._gap += 1
                 self.dropped += 1
+                if self._credit:
+                    self._return_credit()
             return
-        self._end_with(StreamOverrun(self._method, limits.stream_events))
+        is_many = len(self._buffer) > limits.stream_events
+        self._end_with(StreamOverrun(self._method, limits.stream_events if is_many else limits.stream_bytes))
 
     def _end_with(self, error: BecketError) -> None:
         assert self._call is not None
+        self._error = self._error or error
         if not self._is_settled:
-            self._error = error
             self._link.abandon(self._call)
             self._is_settled = True
             self._release()
@@ -358,16 +367,23 @@ class CallStream(Generic[E]):
     async def batches(self) -> AsyncIterator[list[E | Gap]]:
         """Yields what has come since the last time, many at once: the cheapest way to take a flood."""
         async for event in self:
-            yield [event, *self.take_ready()]
+            yield self._take_after([event])
 
     def take_ready(self) -> list[E | Gap]:
         """Returns what has come and was not taken, without waiting."""
-        ready: list[E | Gap] = []
+        return self._take_after([])
+
+    def _take_after(self, ready: list[E | Gap]) -> list[E | Gap]:
         if self._gap:
             ready.append(Gap(self._gap))
             self._gap = 0
         while self._buffer:
-            ready.append(self._take())
+            try:
+                ready.append(self._take())
+            except BadReply:
+                if not ready:
+                    raise
+                break  # it stays the outcome of the stream; what came before it is handed out first
         return ready
 
     def _take(self) -> E:
@@ -379,6 +395,7 @@ class CallStream(Generic[E]):
             value: E = decode(raw)
         except UNDECODABLE as error:
             bad = BadReply(method=self._method, problem=f"an event: {error}")
+            self._buffer.clear()
             self._end_with(bad)
             raise bad from error
         return value
