@@ -26,7 +26,7 @@ from becket.wire import JsonLines
 
 __all__ = ["TARGETS"]
 
-LIMITS = Limits(frame=200, depth=6, batch=3, id_bytes=24, inbound_requests=3, stray_replies=1_000)
+LIMITS = Limits(frame=200, depth=6, batch=3, inbound_requests=3, stray_replies=1_000)
 CODEC = JsonCodec(LIMITS)
 
 MESSAGES = [

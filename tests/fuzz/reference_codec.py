@@ -78,7 +78,7 @@ def classify(value: Any, limits: Limits) -> Any:
     if not isinstance(value, Pairs) or value.has_twins:
         return "invalid"
     has_id = "id" in value
-    id_is_good = not has_id or is_id(value["id"], limits)
+    id_is_good = not has_id or is_id(value["id"])
     has_version = value.get("jsonrpc") == "2.0" and not isinstance(value["jsonrpc"], Number)
     if "method" in value:
         method = value["method"]
@@ -106,7 +106,7 @@ def classify_answer(value: Pairs, has_good_id: bool, has_version: bool) -> str:
     return "failure" if isinstance(code, Number) and re.fullmatch("-?[0-9]+", code) else "malformed"
 
 
-def is_id(id: Any, limits: Limits) -> bool:
+def is_id(id: Any) -> bool:
     if isinstance(id, Number):
-        return len(id) <= limits.id_bytes and abs(float(id)) < float("inf")
+        return abs(float(id)) < float("inf")
     return id is None or isinstance(id, str)
