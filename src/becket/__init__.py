@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from becket.peer.outbound import BatchCall, BatchNotify
     from becket.peer.peer import Peer
     from becket.peer.server import serve_tcp, serve_unix
-    from becket.peer.streams import Overflow
+    from becket.peer.streams import Gap, Overflow
 
 __version__ = "0.1.0"
 
@@ -48,6 +48,7 @@ __all__ = [
     "Context",
     "Dialect",
     "DisconnectReason",
+    "Gap",
     "InvalidParams",
     "Limits",
     "Meaning",
@@ -74,6 +75,7 @@ HOMES = {
     "Peer": "becket.peer.peer",
     "serve_tcp": "becket.peer.server",
     "serve_unix": "becket.peer.server",
+    "Gap": "becket.peer.streams",
     "Overflow": "becket.peer.streams",
 }
 

@@ -97,9 +97,9 @@ async def test_a_limited_link_takes_its_messages_in_portions_and_loses_none() ->
 def test_a_meter_asks_for_a_pause_only_when_its_bucket_is_empty() -> None:
     meter = Meter(Limits(message_rate=10.0, message_burst=5), now=0.0)
     assert meter.spend(5, 0.0) == 0.0
-    assert meter.spend(1, 0.0) == pytest.approx(0.1)
-    assert meter.spend(0, 1.0) == 0.0
-    assert meter.spend(6, 1.0) == pytest.approx(0.1)
+    assert meter.spend(6, 0.0) == pytest.approx(0.1)
+    assert meter.spend(6, 1.0) == 0.0
+    assert meter.spend(12, 1.0) == pytest.approx(0.1)
 
 
 async def test_one_turn_of_a_flood_leaves_the_loop_to_others() -> None:

@@ -271,7 +271,7 @@ class BlockingLoop:
                 self._pump_since = self.time()
             try:
                 while not waiter.done() and not self._is_ended:
-                    self.turn()
+                    self.turn(waiter)
             finally:
                 self._pump = outer
                 if not outer:
@@ -318,7 +318,7 @@ class BlockingLoop:
 
     # -- pumping
 
-    def turn(self) -> None:
+    def turn(self, until: BlockingWaiter | None = None) -> None:
         """Does what is due, polls once, and does what came. The lock is let go only while polling."""
         self.before_wait()
         ready = self._ready
@@ -336,7 +336,7 @@ class BlockingLoop:
                 timeout = max(0.0, timers[0].time - now)
         if ready:
             timeout = 0.0
-        if self._is_ended:
+        if self._is_ended or (until is not None and until.done()):  # a nested wait may have settled it
             return
         self._is_polling = True
         self._owner = 0

@@ -45,18 +45,20 @@ class EventTaker(Protocol):
 class Meter:
     """How fast messages are taken from the other side, where that is limited: a bucket that fills with time."""
 
-    __slots__ = ("_burst", "_left", "_rate", "_since")
+    __slots__ = ("_burst", "_left", "_rate", "_since", "_taken")
 
     def __init__(self, limits: Limits, now: float) -> None:
         self._rate = limits.message_rate
         self._burst = float(limits.message_burst)
         self._left = self._burst
         self._since = now
+        self._taken = 0
 
-    def spend(self, messages: int, now: float) -> float:
-        """Returns for how many seconds to stop reading after so many messages; 0 if not at all."""
-        self._left = min(self._burst, self._left + (now - self._since) * self._rate) - messages
+    def spend(self, taken: int, now: float) -> float:
+        """Returns for how many seconds to stop reading when so many messages were taken in all; 0 if not at all."""
+        self._left = min(self._burst, self._left + (now - self._since) * self._rate) - (taken - self._taken)
         self._since = now
+        self._taken = taken
         return max(0.0, -self._left / self._rate)
 
 
@@ -118,6 +120,8 @@ class Link:
         self._room_waiters: list[Waiter] = []
         self.window = Window(connection.calls, self.limits.outbound_calls, loop.create_waiter)
         self.claims = Claims(dialect.progress)
+        connection.is_late = self._is_late
+        self._hand_over_directly()
         self.now = 0.0  # when the last bytes came
         # writing
         self._buffer: list[bytes] = []
@@ -148,23 +152,22 @@ class Link:
             return
         connection = self.connection
         now = self.now = self.time()
-        events = connection.receive(data, now)
-        if events:
-            self._is_corked = True
-            try:
-                if self._backlog:
-                    self._backlog.extend(events)
-                else:
-                    self._hand_out(events, now)
-            finally:
-                self._is_corked = self._wrote_alone = False
-            if len(events) > 1 and (isinstance(events[-1], Call) or connection.requests):
-                self._join_what_follows()
+        self._is_corked = True
+        try:
+            events = connection.receive(data, now)
+            if self._backlog:
+                self._backlog.extend(events)
+            elif events:
+                self._hand_out(events, now)
+        finally:
+            self._is_corked = self._wrote_alone = False
+        if len(events) > 1 and (isinstance(events[-1], Call) or connection.requests):
+            self._join_what_follows()
         if connection.has_answers:
             self.send(connection.take_answers())
         if self._buffer:
             self.flush()
-        if self._meter is not None and (pause := self._meter.spend(len(events), now)):
+        if self._meter is not None and (pause := self._meter.spend(connection.framing.frames, now)):
             self.hold("rate")
             self.loop.call_later(pause, self._end_pause)
         if connection.violation is not None:
@@ -209,12 +212,21 @@ class Link:
             self._is_flush_planned = True
             self.loop.call_soon(self._flush_soon)
 
+    def _hand_over_directly(self) -> None:
+        """Lets claimed notifications skip the events, unless handlers can wait here: order comes first then."""
+        if not self.loop.nests:
+            self.connection.claimed = self.claims.puts
+
+    def _is_late(self) -> bool:
+        return self.time() > self.now + self._turn
+
     def _put_off(self, rest: Iterable[Event]) -> None:
         """Leaves the loop to others; what came already is taken in the next turn."""
         self._backlog.extend(rest)
         if self.lost is not None:
             self._finish_input()
         elif self._backlog:
+            self.connection.claimed = NOT_CLAIMED  # until what waits here was taken
             self.hold("backlog")
             self.loop.call_soon(self._continue)
 
@@ -231,6 +243,7 @@ class Link:
         if self._buffer:
             self.flush()
         if not self._backlog:
+            self._hand_over_directly()
             self.release("backlog")
 
     def _finish_backlog(self) -> None:

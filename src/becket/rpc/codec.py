@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Protocol, cast, get_args, get_type_hints
 
 import msgspec
@@ -24,11 +24,33 @@ from becket.wire.framing import Frame, Skipped
 __all__ = ["Codec", "JsonCodec", "decode_json", "encode_json", "key_of"]
 
 
+class Inbox(Protocol):
+    """Where messages go. What a codec needs to know of a connection to take the short way with most of them."""
+
+    calls: dict[bytes, Any]
+    """Calls that wait for their answer, by id: taken out, given their `reply`, and put into the events."""
+    claimed: Mapping[str, Callable[[Raw | None], None]]
+    """Who takes which notification at once, while no event waits before it."""
+    cancel_method: str | None
+    """The notification that `take` must see."""
+
+    def is_late(self) -> bool:
+        """Whether others wait for their turn: what follows goes into the events."""
+        ...
+
+    def take_request(self, id: bytes, method: str, params: Raw | None, events: list[Any]) -> None: ...
+
+    def take(self, message: Message | Skipped, events: list[Any]) -> None: ...
+
+
 class Codec(Protocol):
     """Frame to message and back, for one protocol."""
 
-    def decode_all(self, frames: Iterable[Frame | Skipped]) -> list[Message | Skipped]:
-        """Returns the message in each frame; what the framing has skipped stays as it is."""
+    def read(self, frames: Iterable[Frame | Skipped], inbox: Inbox, events: list[Any]) -> None:
+        """Puts what the frames of one chunk bring into `inbox` and `events`, in order.
+
+        It may answer calls, queue notifications and hand claimed ones over by itself, as `JsonCodec` does, or give
+        every message to `inbox.take`."""
         ...
 
     def encode_value(self, value: object) -> bytes: ...
@@ -70,6 +92,9 @@ SUCCESS_BYTES = len('{"jsonrpc":"2.0","id":,"result":}')
 PARAMS_KEY = b',"params":'
 PARAMS_BYTES = len(PARAMS_KEY)
 NULL_BYTES = len(NULL_ID)
+EMPTY_BYTES = len("{}")
+DIRECT_AT_ONCE = 32  # claimed notifications between two looks at the clock
+NOT_CLAIMED: dict[str, Callable[[Raw | None], None]] = {}
 
 METHODS_KEPT = 1_024  # encoded method names; a program that sends more kinds than this encodes them anew
 
@@ -172,56 +197,71 @@ class JsonCodec:
 
     def decode(self, frame: Frame) -> Message:
         """Returns the message in `frame`. Whatever the bytes are: what is no message comes back as `Invalid`."""
-        message = self.decode_all([frame])[0]
-        assert not isinstance(message, Skipped)
+        single = Single()
+        self.read([frame], single, single.events)
+        message: Message = single.message or single.events[0]
         return message
 
-    def decode_all(self, frames: Iterable[Frame | Skipped]) -> list[Message | Skipped]:
-        """Returns the message in each frame, in order; what the framing has skipped stays as it is.
+    def read(self, frames: Iterable[Frame | Skipped], inbox: Inbox, events: list[Any]) -> None:
+        """Puts what the frames of one chunk bring into `inbox` and `events`, in order.
 
-        One loop for a whole chunk, since calling a function costs as much as half of what it has to do here."""
-        messages: list[Message | Skipped] = []
-        deep, name_bytes, method_bytes = self._deep, self._name_bytes, self.limits.method_bytes
+        One loop for a whole chunk and for the messages that come by the hundred thousand: calling a function costs as
+        much as half of what there is to do for one of them."""
+        deep, name_bytes = self._deep, self._name_bytes
+        calls, claimed, cancel = inbox.calls, inbox.claimed, inbox.cancel_method
+        direct = DIRECT_AT_ONCE
         for frame in frames:
             if isinstance(frame, Skipped):
-                messages.append(frame)
+                inbox.take(frame, events)
                 continue
             try:
                 envelope = decode_envelope(frame)
             except UNDECODABLE:
-                messages.append(self._decode_carefully(frame))
+                inbox.take(self._decode_carefully(frame), events)
                 continue
             # Where the lengths add up, nothing else stands in the frame: no other member, no second one, no white
             # space. Anything else takes the careful path.
             id, method = envelope.id, envelope.method
-            if method:
-                params = envelope.params
-                inner = len(params)
-                rest = len(frame) - len(method)
-                if inner:
-                    rest -= inner + PARAMS_BYTES
-                if inner <= deep or not self._find_excess(frame):
-                    if not id:
-                        if rest == NOTIFICATION_BYTES and len(method) <= method_bytes and inner != NULL_BYTES:
-                            messages.append(Notification(method, params if inner else None))
-                            continue
-                    elif rest == REQUEST_BYTES + len(id) and rest + len(method) <= name_bytes and inner != NULL_BYTES:
-                        text = bytes(id)
-                        if text.isdigit():
-                            messages.append(Request(text, method, params if inner else None))
-                            continue
-            elif id:
+            if not method:
                 result = envelope.result
                 inner = len(result)
                 if (
                     inner
                     and len(frame) == inner + len(id) + SUCCESS_BYTES
+                    and id
                     and (inner <= deep or not self._find_excess(frame))
                 ):
-                    messages.append(Success(bytes(id), result))
+                    call = calls.pop(bytes(id), None)
+                    if call is None:
+                        inbox.take(Success(bytes(id), result), events)
+                    else:
+                        call.reply = result
+                        events.append(call)
                     continue
-            messages.append(self._decode_carefully(frame))
-        return messages
+            else:
+                params = envelope.params
+                inner = len(params)
+                if inner > NULL_BYTES or inner == EMPTY_BYTES:
+                    rest = len(frame) - inner - len(method) - PARAMS_BYTES
+                    if len(method) <= name_bytes and (inner <= deep or not self._find_excess(frame)):
+                        if not id:
+                            if rest == NOTIFICATION_BYTES and method != cancel:
+                                if events or method not in claimed:
+                                    events.append(Notification(method, params))
+                                    continue
+                                claimed[method](params)  # nothing waits before it: straight to whom it belongs
+                                direct -= 1
+                                if not direct:
+                                    direct = DIRECT_AT_ONCE
+                                    if inbox.is_late():
+                                        claimed = NOT_CLAIMED
+                                continue
+                        elif rest == REQUEST_BYTES + len(id):
+                            text = bytes(id)
+                            if text.isdigit() and len(text) <= name_bytes:
+                                inbox.take_request(text, method, params, events)
+                                continue
+            inbox.take(self._decode_carefully(frame), events)
 
     def _decode_carefully(self, frame: Frame) -> Message:
         if len(frame) > self._deep and (excess := self._find_excess(frame)):
@@ -378,6 +418,26 @@ class JsonCodec:
             self._methods.clear()
         encoded = self._methods[method] = b',"method":' + encode_json(method) + PARAMS_KEY
         return encoded
+
+
+class Single:
+    """An inbox for one message that nobody waits for."""
+
+    def __init__(self) -> None:
+        self.calls: dict[bytes, Any] = {}
+        self.claimed: Mapping[str, Callable[[Raw | None], None]] = NOT_CLAIMED
+        self.cancel_method: str | None = None
+        self.events: list[Any] = []
+        self.message: Any = None
+
+    def is_late(self) -> bool:
+        return False
+
+    def take_request(self, id: bytes, method: str, params: Raw | None, events: list[Any]) -> None:
+        self.message = Request(id, method, params)
+
+    def take(self, message: Message | Skipped, events: list[Any]) -> None:
+        self.message = message
 
 
 # -- ids, names, null

@@ -9,7 +9,7 @@ Every call that `open_call` files leaves the table exactly once: answered, aband
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from enum import Enum
 from math import inf
@@ -36,8 +36,8 @@ from becket.errors import (
     quote,
 )
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.rpc.codec import Codec, encode_json, key_of
-from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Notification, Request, Success
+from becket.rpc.codec import NOT_CLAIMED, Codec, encode_json, key_of
+from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
 from becket.wire.framing import Framing, Skipped
 
 __all__ = [
@@ -134,20 +134,23 @@ class Connection:
         "_answers",
         "_bad_json_is_fatal",
         "_batches",
-        "_cancel_method",
         "_forgotten",
         "_ids_return",
         "_last_id",
         "_meanings",
+        "_now",
         "_nulls",
         "_ping",
         "_stray_window",
         "calls",
+        "cancel_method",
         "cancelling",
+        "claimed",
         "codec",
         "framing",
         "has_answers",
         "is_closing",
+        "is_late",
         "limits",
         "lost",
         "numbers",
@@ -173,6 +176,9 @@ class Connection:
         self.cancelling = cancelling
         self.numbers = {**NUMBERS, **numbers}
         self.calls: dict[bytes, Call] = {}
+        self.claimed: Mapping[str, Callable[[Raw | None], None]] = NOT_CLAIMED
+        self.is_late: Callable[[], bool] = never
+        self._now = 0.0
         self.requests: dict[bytes, InboundRequest] = {}
         self.lost: ConnectionLost | None = None
         self.violation: RemoteProtocolError | None = None
@@ -180,7 +186,7 @@ class Connection:
         self.strays = 0
         self._meanings = {number: meaning for meaning, number in self.numbers.items()}
         self._ping = ping
-        self._cancel_method = None if cancelling is None else cancelling.method
+        self.cancel_method = None if cancelling is None else cancelling.method
         self._bad_json_is_fatal = bad_json_is_fatal
         self._last_id = 0
         self._ids_return = False  # the numbers have begun anew, and some may still be in use
@@ -202,7 +208,8 @@ class Connection:
         """
         if self.lost is not None:
             raise copy(self.lost)
-        id = self._next_id()
+        self._last_id += 1
+        id = b"%d" % self._last_id if not self._ids_return and self._last_id <= LARGEST_ID else self._next_id()
         frame = self.framing.encode(self.codec.encode_request(id, call.method, params))
         call.id = id
         self.calls[id] = call
@@ -228,6 +235,7 @@ class Connection:
             call.id = id
             self.calls[id] = call
         if filed:
+            self._batches = [ids for ids in self._batches if ids & self.calls.keys()]
             self._batches.append(set(filed))
         return frame
 
@@ -347,23 +355,8 @@ class Connection:
         events: list[Event] = []
         if self.lost is not None:
             return events
-        for message in self.codec.decode_all(self.framing.feed(chunk)):
-            # Those that come by the hundred thousand stand first.
-            if isinstance(message, Notification) and message.method != self._cancel_method:
-                events.append(message)
-            elif isinstance(message, Success) and not self._batches:
-                call = self.calls.pop(message.id, None)
-                if call is None:
-                    self._stray(message.id, now)
-                else:
-                    call.reply = message.result
-                    events.append(call)
-            elif isinstance(message, Request):
-                self._take_request(message, None, events)
-            elif isinstance(message, Skipped):
-                self._skip(message, events)
-            else:
-                self._take(message, None, events, now)
+        self._now = now
+        self.codec.read(self.framing.feed(chunk), self, events)
         if self.framing.error is not None and self.violation is None:
             self.violation = self.framing.error
         return events
@@ -396,6 +389,13 @@ class Connection:
             call.error = copy(lost)  # each is raised on its own, with a traceback of its own
         return calls
 
+    def take(self, message: Message | Skipped, events: list[Event]) -> None:
+        """Takes a message of any kind."""
+        if isinstance(message, Skipped):
+            self._skip(message, events)
+        else:
+            self._take(message, None, events, self._now)
+
     def _take(
         self,
         message: Request | Notification | Success | Failure | Malformed | Invalid | Batch,
@@ -405,7 +405,7 @@ class Connection:
     ) -> None:
         match message:
             case Request():
-                self._take_request(message, batch, events)
+                self.take_request(message.id, message.method, message.params, events, batch)
             case Notification():
                 if self.cancelling is not None and message.method == self.cancelling.method:
                     self._take_cancel(message, events)
@@ -447,9 +447,11 @@ class Connection:
             case _:
                 assert_never(message)
 
-    def _take_request(self, message: Request, batch: BatchReply | None, events: list[Event]) -> None:
-        id = message.id
-        if message.method == self._ping and key_of(id) not in self.requests:
+    def take_request(
+        self, id: bytes, method: str, params: Raw | None, events: list[Event], batch: BatchReply | None = None
+    ) -> None:
+        """Files a request of theirs, or refuses it."""
+        if method == self._ping and key_of(id) not in self.requests:
             self._say(id, self.codec.encode_success(id, b"null"), batch)
             return
         key = id if id.isdigit() else key_of(id)
@@ -467,7 +469,7 @@ class Connection:
         else:
             if batch is not None:
                 batch.missing += 1
-            request = self.requests[key] = InboundRequest(id, key, message.method, message.params, batch)
+            request = self.requests[key] = InboundRequest(id, key, method, params, batch)
             events.append(request)
 
     def _take_cancel(self, message: Notification, events: list[Event]) -> None:
@@ -551,6 +553,10 @@ class Connection:
             id = b"%d" % self._last_id
             if not self._ids_return or (id not in self.calls and id not in self._forgotten):
                 return id
+
+
+def never() -> bool:
+    return False
 
 
 def reason_of(violation: RemoteProtocolError) -> ConnectionLost:
