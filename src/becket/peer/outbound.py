@@ -236,7 +236,14 @@ class Outbound:
         calls = [Call(member.method, link.loop.create_waiter(), deadline=deadline, timeout=timeout) for member in asked]
         encoded = [None if member.params is None else encode_json(member.params) for member in asked]
         notes = [(member.method, None if member.params is None else encode_json(member.params)) for member in told]
-        link.send(link.connection.open_batch(list(zip(calls, encoded, strict=True)), notes))
+        if calls and (link.transport.queued or link.window.is_full):  # it takes one slot for all its calls
+            await self._wait_for_room(calls[0], sum(len(params or b"") for params in encoded))
+        try:
+            frame = link.connection.open_batch(list(zip(calls, encoded, strict=True)), notes)
+        except BaseException:
+            link.window.free()
+            raise
+        link.send(frame)
         link.wake_at(deadline)
         try:
             for call in calls:
