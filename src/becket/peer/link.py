@@ -19,6 +19,7 @@ from becket.peer.loops import Loop, Timer, Waiter
 from becket.peer.streams import Claims
 from becket.peer.transport import READ_SIZE, Describe, Transport, wake
 from becket.peer.window import Window
+from becket.rpc.codec import NOT_CLAIMED
 from becket.rpc.connection import Call, CancelAsked, Connection, Event, InboundRequest, reason_of
 from becket.rpc.messages import Failure, Notification
 from becket.wire.framing import Skipped
