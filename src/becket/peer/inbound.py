@@ -43,11 +43,12 @@ __all__ = ["Inbound"]
 class Runner:
     """A request whose handler does not run inline."""
 
-    __slots__ = ("has_begun", "is_thread", "refusal", "running")
+    __slots__ = ("has_begun", "has_ended", "is_thread", "refusal", "running")
 
     def __init__(self, *, is_thread: bool) -> None:
         self.is_thread = is_thread
         self.has_begun = False
+        self.has_ended = False
         self.refusal: RpcError | None = None
         self.running: Running | None = None
 
@@ -122,7 +123,9 @@ class Inbound:
     def _start(self, request: InboundRequest, handler: Handler, context: object) -> None:
         arguments = handler.arguments(request.params, context)
         runner = request.runner = Runner(is_thread=handler.in_thread)
-        runner.running = self.link.loop.spawn(self._serve(request, runner, handler, arguments))
+        running = self.link.loop.spawn(self._serve(request, runner, handler, arguments))
+        if not runner.has_ended:  # where tasks start eagerly, it may
+            runner.running = running
 
     def _run_nesting(self, request: InboundRequest, handler: Handler, context: object) -> Any:
         before = CURRENT.set(Serving(request, self.link))
@@ -151,7 +154,8 @@ class Inbound:
             link.send(self._end_cancelled(request, runner))
             raise
         finally:
-            runner.running = None  # the task knows the request and the request its task
+            runner.has_ended = True
+            runner.running = None  # the task knows the request, and the collector does not see through a request
         link.send(frame)
 
     def _end_cancelled(self, request: InboundRequest, runner: Runner) -> bytes:
