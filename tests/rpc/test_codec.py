@@ -280,14 +280,17 @@ def test_a_method_that_is_not_utf_8_is_no_name() -> None:
 
 
 def test_a_method_may_have_so_many_bytes_and_no_more() -> None:
-    frame = '{"jsonrpc":"2.0","id":1,"method":"%s"}'
-    assert isinstance(decode(frame % ("m" * 20), method_bytes=20), Request)
-    assert isinstance(decode(frame % ("m" * 1024)), Request)
-    assert meaning_of(frame % ("m" * 21), method_bytes=20) == (b"1", Meaning.INVALID_REQUEST)
-    assert meaning_of(frame % ("m" * 10_000)) == (b"1", Meaning.INVALID_REQUEST)
-    told = '{"jsonrpc":"2.0","method":"%s"}'
-    assert isinstance(decode(told % ("m" * 20), method_bytes=20), Notification)
-    assert meaning_of(told % ("m" * 21), method_bytes=20) == INVALID
+    for params in ("", ',"params":[1,2]'):
+        asked, told = (
+            '{"jsonrpc":"2.0","id":1,"method":"%s"' + params + "}",
+            '{"jsonrpc":"2.0","method":"%s"' + params + "}",
+        )
+        assert isinstance(decode(asked % ("m" * 1024)), Request)
+        assert isinstance(decode(asked % ("m" * 20), method_bytes=20), Request)
+        assert isinstance(decode(told % ("m" * 20), method_bytes=20), Notification)
+        assert meaning_of(asked % ("m" * 21), method_bytes=20) == (b"1", Meaning.INVALID_REQUEST)
+        assert meaning_of(asked % ("m" * 10_000)) == (b"1", Meaning.INVALID_REQUEST)
+        assert meaning_of(told % ("m" * 21), method_bytes=20) == INVALID
     assert meaning_of('{"jsonrpc":"2.0","method":"%s"}' % ("é" * 600)) == INVALID
 
 
@@ -334,11 +337,12 @@ def test_an_id_that_is_not_utf_8_is_refused() -> None:
 
 
 def test_the_length_of_ids_is_a_limit_of_the_link() -> None:
-    frame = '{"jsonrpc":"2.0","id":%s,"method":"m"}'
-    assert isinstance(decode(frame % '"abcd"', id_bytes=4), Request)
-    assert isinstance(decode(frame % "1234", id_bytes=4), Request)
-    assert meaning_of(frame % '"abcde"', id_bytes=4) == INVALID
-    assert meaning_of(frame % "12345", id_bytes=4) == INVALID
+    for params in ("", ',"params":[1,2]'):
+        frame = '{"jsonrpc":"2.0","id":%s,"method":"m"' + params + "}"
+        assert isinstance(decode(frame % '"abcd"', id_bytes=4), Request)
+        assert isinstance(decode(frame % "1234", id_bytes=4), Request)
+        assert meaning_of(frame % '"abcde"', id_bytes=4) == INVALID
+        assert meaning_of(frame % "12345", id_bytes=4) == INVALID
     deep = f'{{"jsonrpc":"2.0","id":12345,"method":"m","params":{"[" * 99}{"]" * 99}}}'
     assert meaning_of(deep) == (b"12345", Meaning.TOO_LARGE)
     assert meaning_of(deep, id_bytes=4) == (b"null", Meaning.TOO_LARGE)

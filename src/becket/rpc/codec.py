@@ -191,7 +191,7 @@ class JsonCodec:
         # A level takes two bytes and a node at least two: smaller values cannot reach the limit. One level is ours.
         self._deep = 2 * limits.depth - 2
         self._dense = min(2 * limits.nodes, SLOW_FROM)
-        self._name_bytes = min(limits.method_bytes, limits.id_bytes) + REQUEST_BYTES
+        self._name_bytes = min(limits.method_bytes, limits.id_bytes)  # of what takes the short way; others are measured
 
     # -- in
 
@@ -225,12 +225,10 @@ class JsonCodec:
             if not method:
                 result = envelope.result
                 inner = len(result)
-                if (
-                    inner
-                    and len(frame) == inner + len(id) + SUCCESS_BYTES
-                    and id
-                    and (inner <= deep or not self._find_excess(frame))
-                ):
+                if inner > deep and (excess := self._find_excess(frame)):
+                    inbox.take(self._refuse_unread(envelope, excess), events)
+                    continue
+                if inner and len(frame) == inner + len(id) + SUCCESS_BYTES and id:
                     call = calls.pop(bytes(id), None)
                     if call is None:
                         inbox.take(Success(bytes(id), result), events)
@@ -243,7 +241,10 @@ class JsonCodec:
                 inner = len(params)
                 if inner > NULL_BYTES or inner == EMPTY_BYTES:
                     rest = len(frame) - inner - len(method) - PARAMS_BYTES
-                    if len(method) <= name_bytes and (inner <= deep or not self._find_excess(frame)):
+                    if inner > deep and (excess := self._find_excess(frame)):
+                        inbox.take(self._refuse_unread(envelope, excess), events)
+                        continue
+                    if len(method) <= name_bytes:
                         if not id:
                             if rest == NOTIFICATION_BYTES and method != cancel:
                                 if events or method not in claimed:

@@ -142,6 +142,7 @@ class Connection:
         "_nulls",
         "_ping",
         "_stray_window",
+        "_window",
         "calls",
         "cancel_method",
         "cancelling",
@@ -186,6 +187,7 @@ class Connection:
         self.strays = 0
         self._meanings = {number: meaning for meaning, number in self.numbers.items()}
         self._ping = ping
+        self._window = limits.inbound_requests
         self.cancel_method = None if cancelling is None else cancelling.method
         self._bad_json_is_fatal = bad_json_is_fatal
         self._last_id = 0
@@ -451,6 +453,18 @@ class Connection:
         self, id: bytes, method: str, params: Raw | None, events: list[Event], batch: BatchReply | None = None
     ) -> None:
         """Files a request of theirs, or refuses it."""
+        requests = self.requests
+        if (
+            len(requests) < self._window
+            and id not in requests
+            and method != self._ping
+            and batch is None
+            and not self.is_closing
+            and id.isdigit()
+        ):
+            request = requests[id] = InboundRequest(id, id, method, params)
+            events.append(request)
+            return
         if method == self._ping and key_of(id) not in self.requests:
             self._say(id, self.codec.encode_success(id, b"null"), batch)
             return
