@@ -255,7 +255,8 @@ class TrioLoop:
             try:
                 while not scope.cancel_called:  # the function itself may have closed the descriptor
                     await wait(fd)
-                    function()
+                    if not scope.cancel_called:  # between its wake-up and now: the number may be another file's
+                        function()
             except self._trio.ClosedResourceError:
                 return
 

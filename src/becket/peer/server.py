@@ -20,6 +20,7 @@ from becket.wire.framing import FramingFactory
 __all__ = ["Server", "serve_tcp", "serve_unix"]
 
 BACKLOG = 128
+ACCEPT_PAUSE = 0.1  # seconds, after a connection could not be accepted
 Setup = Registry | Callable[[Peer], object]
 """What a new peer serves: a registry, or a function that is handed the peer before its first byte is read."""
 
@@ -42,19 +43,27 @@ class Server:
         self._listen = listen
         self._setup = setup
         self._options: dict[str, Any] = {"dialect": dialect, "framing": framing, "limits": limits}
-        self._socket: socket.socket | None = None
-        self._loop: Loop | None = None
+        self._opening: set[FdTransport] = set()  # accepted, and not yet a peer's
+        self._is_closing = False
+        self._file: tuple[int, int] | None = None
+        self._socket: socket.socket
+        self._loop: Loop
 
     @property
     def port(self) -> int:
         """The port that is listened on."""
-        assert self._socket is not None
         port: int = self._socket.getsockname()[1]
         return port
 
     async def __aenter__(self) -> Server:
         self._loop = await current_loop()
-        self._socket = self._listen()
+        try:
+            self._socket = self._listen()
+        except BaseException:
+            self._loop.end()
+            raise
+        if self.path is not None:
+            self._file = file_at(self.path)
         self._socket.setblocking(False)
         self._loop.add_reader(self._socket.fileno(), self._accept)
         return self
@@ -62,43 +71,70 @@ class Server:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._socket is not None
-        assert self._loop is not None
+        self._is_closing = True
         self._loop.remove_reader(self._socket.fileno())
         self._loop.closing(self._socket.fileno())
         self._socket.close()
-        if self.path is not None:
+        if self.path is not None and file_at(self.path) == self._file:  # a successor may have taken the place
             remove_socket(self.path)
-        for peer in list(self.peers):
-            await peer.aclose()
+        peers = list(self.peers)
+        for peer in peers:  # all at once: each may have something left to send
+            self._loop.spawn(peer.aclose())
+        cancelled: BaseException | None = None
+        for peer in peers:
+            try:
+                await peer.aclose()
+            except BaseException as interruption:
+                cancelled = interruption
+        for transport in self._opening:
+            transport.close()
         self._loop.end()
+        if cancelled is not None:
+            raise cancelled
 
     def _accept(self) -> None:
-        assert self._socket is not None
-        assert self._loop is not None
         try:
             sock, address = self._socket.accept()
         except (BlockingIOError, ConnectionError):
             return
-        except OSError as error:  # no descriptors left: the next turn tries again
+        except OSError as error:  # no descriptors left; the socket stays ready, and asking at once would be in vain
             unexpected(error)
+            self._loop.remove_reader(self._socket.fileno())
+            self._loop.call_later(ACCEPT_PAUSE, self._accept_again)
             return
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._loop.spawn(self._open(FdTransport.of_socket(sock), str(address or self.path)))
+        transport = FdTransport.of_socket(sock)
+        self._opening.add(transport)
+        self._loop.spawn(self._open(transport, str(address or self.path)))
+
+    def _accept_again(self) -> None:
+        if not self._is_closing:
+            self._loop.add_reader(self._socket.fileno(), self._accept)
 
     async def _open(self, transport: FdTransport, name: str) -> None:
-        methods = self._setup if isinstance(self._setup, Registry) else None
+        loop = await current_loop()
+        self._opening.discard(transport)
+        if self._is_closing:
+            transport.close()
+            loop.end()
+            return
         try:
-            peer = Peer(await current_loop(), transport, methods=methods, name=name, **self._options)
-            self.peers.add(peer)
+            methods = self._setup if isinstance(self._setup, Registry) else None
+            peer = Peer(loop, transport, methods=methods, name=name, **self._options)
+        except Exception as error:
+            unexpected(error)
+            return
+        self.peers.add(peer)
+        try:
             if not isinstance(self._setup, Registry):
                 self._setup(peer)
             await peer.wait_closed()
-            self.peers.discard(peer)
         except Exception as error:
             unexpected(error)
-            transport.close()
+            await peer.aclose()
+        finally:
+            self.peers.discard(peer)
 
 
 def serve_tcp(
@@ -135,9 +171,12 @@ def serve_unix(
         before = os.umask(0o177)
         try:
             sock.bind(where)
+            sock.listen(BACKLOG)
+        except BaseException:
+            sock.close()
+            raise
         finally:
             os.umask(before)
-        sock.listen(BACKLOG)
         return sock
 
     return Server(listen, setup, dialect=dialect, framing=framing, limits=limits, path=where)
@@ -152,6 +191,15 @@ def remove_stale(path: str) -> None:
             remove_socket(path)
         except OSError:
             return
+
+
+def file_at(path: str) -> tuple[int, int] | None:
+    """Returns what tells one file from another that has its name later."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def remove_socket(path: str) -> None:

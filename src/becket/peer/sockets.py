@@ -10,6 +10,8 @@ from becket.peer.transport import FdTransport
 
 __all__ = ["open_tcp", "open_unix"]
 
+CONNECT_PAUSE = 0.005  # seconds, before a unix socket whose queue was full is asked again
+
 
 async def open_tcp(host: str, port: int) -> FdTransport:
     """Connects to the first address of this name that answers.
@@ -47,12 +49,17 @@ async def connect(family: int, kind: int, protocol: int, address: Any) -> socket
     sock = socket.socket(family, kind, protocol)
     try:
         sock.setblocking(False)
-        try:
-            sock.connect(address)
-        except BlockingIOError:
-            await anyio.wait_writable(sock)
-            if code := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                raise OSError(code, os.strerror(code)) from None
+        while True:
+            try:
+                sock.connect(address)
+            except BlockingIOError:
+                if family == socket.AF_UNIX:  # many connect at once, and nothing tells when there is room for one more
+                    await anyio.sleep(CONNECT_PAUSE)
+                    continue
+                await anyio.wait_writable(sock)
+                if code := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                    raise OSError(code, os.strerror(code)) from None
+            break
     except BaseException:
         sock.close()
         raise
