@@ -565,6 +565,61 @@ def test_events_come_in_the_order_of_arrival() -> None:
     assert events[2] is opened
 
 
+# -- notifications that belong to somebody
+
+
+def told(n: int) -> dict[str, object]:
+    return notification("tick", params={"n": n})
+
+
+def test_a_claimed_notification_goes_straight_to_whom_it_belongs() -> None:
+    connection = link()
+    seen: list[bytes] = []
+    connection.claimed = {"tick": lambda params: seen.append(bytes(params or b""))}
+    assert receive(connection, *(told(n) for n in range(100))) == []
+    assert seen == [b'{"n":%d}' % n for n in range(100)]
+
+
+def test_a_claimed_notification_does_not_overtake_what_came_before() -> None:
+    connection = link()
+    seen: list[object] = []
+    connection.claimed = {"tick": seen.append}
+    events = receive(connection, told(1), notification("other"), told(2))
+    assert len(seen) == 1
+    assert [event.method for event in events if isinstance(event, Notification)] == ["other", "tick"]
+
+
+def test_claimed_notifications_wait_their_turn_when_the_turn_is_over() -> None:
+    connection = link()
+    seen: list[object] = []
+    connection.claimed = {"tick": seen.append}
+    connection.is_late = lambda: True
+    events = receive(connection, *(told(n) for n in range(100)))
+    assert 0 < len(seen) < 100
+    assert len(seen) + len(events) == 100
+    assert receive(connection, told(101)) == []
+
+
+def test_a_claimed_notification_in_other_words_is_an_event_for_whoever_hands_them_out() -> None:
+    connection = link()
+    connection.claimed = {"tick": lambda params: None}
+    (event,) = receive(connection, '{"jsonrpc": "2.0", "method": "tick", "params": {}}')
+    assert isinstance(event, Notification)
+
+
+def test_a_cancellation_cannot_be_claimed() -> None:
+    connection = link()
+    served = receive_request(connection, 5)
+    connection.claimed = {"$/cancelRequest": lambda params: None}
+    receive(connection, notification("$/cancelRequest", params={"id": 5}))
+    assert served.is_cancelled
+
+
+def test_a_link_that_nobody_gave_a_clock_is_never_late() -> None:
+    connection = link()
+    assert not connection.is_late()
+
+
 # -- their cancellations
 
 

@@ -34,9 +34,8 @@ class Inbox(Protocol):
     cancel_method: str | None
     """The notification that `take` must see."""
 
-    def is_late(self) -> bool:
-        """Whether others wait for their turn: what follows goes into the events."""
-        ...
+    is_late: Callable[[], bool]
+    """Whether others wait for their turn: what follows goes into the events."""
 
     def take_request(self, id: bytes, method: str, params: Raw | None, events: list[Any]) -> None: ...
 
@@ -421,6 +420,11 @@ class JsonCodec:
         return encoded
 
 
+def never() -> bool:
+    """Tells that a turn of the loop is not over yet, where nobody keeps the time."""
+    return False
+
+
 class Single:
     """An inbox for one message that nobody waits for."""
 
@@ -428,11 +432,9 @@ class Single:
         self.calls: dict[bytes, Any] = {}
         self.claimed: Mapping[str, Callable[[Raw | None], None]] = NOT_CLAIMED
         self.cancel_method: str | None = None
+        self.is_late: Callable[[], bool] = never
         self.events: list[Any] = []
         self.message: Any = None
-
-    def is_late(self) -> bool:
-        return False
 
     def take_request(self, id: bytes, method: str, params: Raw | None, events: list[Any]) -> None:
         self.message = Request(id, method, params)

@@ -36,7 +36,7 @@ from becket.errors import (
     quote,
 )
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.rpc.codec import NOT_CLAIMED, Codec, encode_json, key_of
+from becket.rpc.codec import NOT_CLAIMED, Codec, encode_json, key_of, never
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
 from becket.wire.framing import Framing, Skipped
 
@@ -567,10 +567,6 @@ class Connection:
             id = b"%d" % self._last_id
             if not self._ids_return or (id not in self.calls and id not in self._forgotten):
                 return id
-
-
-def never() -> bool:
-    return False
 
 
 def reason_of(violation: RemoteProtocolError) -> ConnectionLost:
