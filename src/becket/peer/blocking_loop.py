@@ -178,6 +178,9 @@ class BlockingLoop:
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> Running:
         return BlockingTask(self, coroutine)
 
+    def spawn_held(self, coroutine: Coroutine[Any, Any, None]) -> Running:
+        return BlockingTask(self, coroutine)
+
     async def run_in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
         outcome: list[Any] = []
         waiter = BlockingWaiter()

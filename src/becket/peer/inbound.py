@@ -123,7 +123,7 @@ class Inbound:
     def _start(self, request: InboundRequest, handler: Handler, context: object) -> None:
         arguments = handler.arguments(request.params, context)
         runner = request.runner = Runner(is_thread=handler.in_thread)
-        running = self.link.loop.spawn(self._serve(request, runner, handler, arguments))
+        running = self.link.loop.spawn_held(self._serve(request, runner, handler, arguments))
         if not runner.has_ended:  # where tasks start eagerly, it may
             runner.running = running
 

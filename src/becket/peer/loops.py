@@ -74,6 +74,10 @@ class Loop(Protocol):
         """Starts a coroutine that catches its own errors. Where the loop can, it runs to its first wait at once."""
         ...
 
+    def spawn_held(self, coroutine: Coroutine[Any, Any, None]) -> Running:
+        """The same for a coroutine that whoever asks keeps hold of, and cancels in the end."""
+        ...
+
     async def run_in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
         """Runs a plain function in a worker. A cancelled caller still waits for it: a thread cannot be stopped."""
         ...
@@ -131,16 +135,18 @@ class AsyncioLoop:
         """Nothing to do: removing a reader or writer is final here."""
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> Running:
-        task: asyncio.Task[None]
-        if EAGER:
-            # Without a task switch until its first wait: an `async def` handler at nearly the price of a plain one.
-            task = self._eager_task(coroutine, loop=self._loop, eager_start=True)
-        else:
-            task = self._loop.create_task(coroutine)
+        task = self.spawn_held(coroutine)
         if not task.done():
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         return task
+
+    def spawn_held(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        if EAGER:
+            # Without a task switch until its first wait: an `async def` handler at nearly the price of a plain one.
+            eager: asyncio.Task[None] = self._eager_task(coroutine, loop=self._loop, eager_start=True)
+            return eager
+        return self._loop.create_task(coroutine)
 
     async def run_in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
         import anyio
@@ -267,6 +273,9 @@ class TrioLoop:
         scope = self._trio.CancelScope()
         self._start(self._run, coroutine, scope)
         return scope
+
+    def spawn_held(self, coroutine: Coroutine[Any, Any, None]) -> Running:
+        return self.spawn(coroutine)
 
     async def _run(self, coroutine: Coroutine[Any, Any, None], scope: trio.CancelScope) -> None:
         with scope:
