@@ -47,9 +47,12 @@ def test_a_day_passes_at_once_and_in_order_on_a_loop_with_virtual_time() -> None
 
 def test_what_is_ready_comes_before_the_next_timer_on_a_loop_with_virtual_time() -> None:
     async def main() -> str:
-        return await asyncio.wait_for(asyncio.to_thread(lambda: "from a thread"), timeout=None)
+        return await asyncio.wait_for(asyncio.to_thread(lambda: "from a thread"), timeout=3600)
 
-    assert run_in_virtual_time(main) == "from a thread"
+    clock = VirtualClock()
+
+    assert run_in_virtual_time(main, clock) == "from a thread"
+    assert clock() == 0.0  # it stood still while the thread ran
 
 
 def test_a_call_times_out_in_virtual_time() -> None:

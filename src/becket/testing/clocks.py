@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from concurrent.futures import Executor
+from typing import Any, TypeVar, TypeVarTuple
 
 __all__ = ["VirtualClock", "VirtualTimeLoop", "run_in_virtual_time"]
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class VirtualClock:
@@ -45,29 +47,51 @@ class JumpingSelector(selectors.DefaultSelector):
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__()
+        self.at_work = 0
         self._clock = clock
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
-        if ready or timeout is None:
-            return ready or super().select(None)  # no timer: only another thread or process can go on
-        if timeout > 0:
-            self._clock.advance(timeout)
+        if ready or timeout == 0:
+            return ready
+        if timeout is None or self.at_work:
+            return super().select(None)  # no timer, or a thread that is to come before it
+        self._clock.advance(max(timeout, 0.0))
         return ready
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """An asyncio loop whose hours take milliseconds: when nothing is ready, its clock jumps to the next timer.
 
-    For peers in memory. A process outside lives in real time, and a loop that waits for one would jump past it."""
+    It stands still while a function runs in its executor. For peers in memory: a process outside lives in real time,
+    and a loop that waits for one would jump past it."""
 
     def __init__(self, clock: VirtualClock | None = None) -> None:
         self.clock = clock or VirtualClock()
-        super().__init__(JumpingSelector(self.clock))
+        self._jumping = JumpingSelector(self.clock)
+        super().__init__(self._jumping)
 
     def time(self) -> float:
         """Returns the virtual time."""
         return self.clock()
+
+    def run_in_executor(self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
+        """Runs a function in a thread; time stands still until it has ended."""
+        future = super().run_in_executor(executor, func, *args)
+        self._jumping.at_work += 1
+        future.add_done_callback(self._stop_work)
+        return future
+
+    def _stop_work(self, _: asyncio.Future[Any]) -> None:
+        self._jumping.at_work -= 1
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Waits for the threads of its executor, for as long as they take."""
+        self._jumping.at_work += 1  # else the timeout that Python sets here would be over at once
+        try:
+            await super().shutdown_default_executor()
+        finally:
+            self._jumping.at_work -= 1
 
 
 def run_in_virtual_time(main: Callable[[], Coroutine[Any, Any, T]], clock: VirtualClock | None = None) -> T:
