@@ -358,7 +358,8 @@ class Connection:
         if self.lost is not None:
             return events
         self._now = now
-        self.codec.read(self.framing.feed(chunk), self, events)
+        # pyright takes the function in `is_late` for a method that lacks its `self`.
+        self.codec.read(self.framing.feed(chunk), self, events)  # pyright: ignore[reportArgumentType]
         if self.framing.error is not None and self.violation is None:
             self.violation = self.framing.error
         return events
