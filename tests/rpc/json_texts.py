@@ -70,14 +70,14 @@ reject(
 accept("literal", "true", "false", "null", "true,false,null")
 reject(
     "literal",
-    "tru",
+    "tru",  # codespell:ignore tru
     "truee",
     "True",
     "TRUE",
-    "fals",
+    "fals",  # codespell:ignore fals
     "False",
     "nul",
-    "nulll",
+    "nulll",  # codespell:ignore nulll
     "NULL",
     "None",
     "undefined",
@@ -85,7 +85,7 @@ reject(
     "t",
     "n",
 )
-reject("literal with a sign or escape", "-true", "+null", "\\u0074rue", "tr ue", "true false")
+reject("literal with a sign or escape", "-true", "+null", "\\u0074rue", "tr ue", "true false")  # codespell:ignore ue
 
 # -- strings
 
