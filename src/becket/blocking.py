@@ -6,6 +6,7 @@ with connect_process(["my-extension"]) as peer:
 
 from __future__ import annotations
 
+from becket.errors import CallCancelled
 from becket.peer.blocking import (
     BlockingContext,
     BlockingPeer,
@@ -19,6 +20,7 @@ __all__ = [
     "BlockingContext",
     "BlockingPeer",
     "BlockingStream",
+    "CallCancelled",
     "PendingCall",
     "connect_process",
     "connect_stdio",

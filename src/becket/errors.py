@@ -22,6 +22,7 @@ __all__ = [
     "BadReply",
     "BecketError",
     "Busy",
+    "CallCancelled",
     "CallTimeout",
     "ConnectionLost",
     "DisconnectReason",
@@ -285,6 +286,14 @@ class CallTimeout(BecketError, TimeoutError):
         self.method = method
         self.seconds = seconds
         super().__init__(f"{method}: no answer within {seconds:g} s")
+
+
+class CallCancelled(BecketError):
+    """This program gave the call up. The other side was told to stop where its dialect has a word for it."""
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+        super().__init__(f"{method}: cancelled by this side")
 
 
 class ConnectionLost(BecketError, ConnectionError):

@@ -12,13 +12,22 @@ from math import inf
 from typing import Any, TypeVar, cast
 
 from becket.dialects import PLAIN, Dialect, find_dialect
-from becket.errors import ConnectionLost, NotSupported
+from becket.errors import CallCancelled, ConnectionLost, NotSupported
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.registry import F, Handler, Registry
 from becket.peer.blocking_loop import BlockingLoop, BlockingWaiter
 from becket.peer.inbound import Inbound
 from becket.peer.link import Link
-from becket.peer.outbound import READY, BatchCall, BatchNotify, Outbound, wait_until_read
+from becket.peer.outbound import (
+    DEFAULT,
+    READY,
+    BatchCall,
+    BatchNotify,
+    Outbound,
+    Unset,
+    seconds_of,
+    wait_until_read,
+)
 from becket.peer.streams import CallStream, Gap, Overflow
 from becket.peer.transport import Transport
 from becket.rpc.codec import decode_json, encode_json
@@ -46,6 +55,8 @@ def connect_process(
 ) -> BlockingPeer:
     """Starts a program and returns a peer that speaks with it: `with connect_process(cmd) as peer: peer.call(...)`.
 
+    Nothing is read before the first call, `listen` or `serve`: handlers that are registered until then are in time.
+
     Raises:
         StartFailed: the program cannot be started.
     """
@@ -58,9 +69,15 @@ def connect_process(
         words, env=env, inherit_env=inherit_env, cwd=cwd, on_stderr=on_stderr or log_stderr(label), limits=limits
     )
     transport = ChildTransport(child, pipes, limits)
-    peer = BlockingPeer(transport, dialect=dialect, framing=framing, methods=methods, limits=limits, name=label)
-    peer.listen()
-    return peer
+    return BlockingPeer(
+        transport,
+        dialect=dialect,
+        framing=framing,
+        methods=methods,
+        limits=limits,
+        name=label,
+        listens_when_used=True,
+    )
 
 
 def connect_stdio(
@@ -91,8 +108,10 @@ class BlockingPeer:
         methods: Registry | None = None,
         limits: Limits = DEFAULT_LIMITS,
         name: str = "peer",
+        listens_when_used: bool = False,
     ) -> None:
         spoken = find_dialect(dialect)
+        self._listens_when_used = listens_when_used
         self.name = name
         self.methods: Registry = Registry() if methods is None else Registry().including(methods)
         for handler in self.methods.handlers():
@@ -112,12 +131,13 @@ class BlockingPeer:
         method: str,
         params: object = None,
         *,
-        timeout: float | None = DEFAULT_LIMITS.call_timeout,
+        timeout: float | Unset | None = DEFAULT,
         returns: Any = Any,
         on: Mapping[str, Callable[..., Any]] | None = None,
         on_progress: Callable[..., Any] | None = None,
     ) -> Any:
         """Calls a method of the other side and returns its result. Raises what `Peer.call` raises."""
+        self._use()
         return self._loop.run(self._asked(method, params, timeout, returns, on, on_progress))
 
     def begin(
@@ -125,22 +145,23 @@ class BlockingPeer:
         method: str,
         params: object = None,
         *,
-        timeout: float | None = DEFAULT_LIMITS.call_timeout,
+        timeout: float | Unset | None = DEFAULT,
         returns: Any = Any,
     ) -> PendingCall:
         """Sends a call and returns at once: many can be on their way from one thread. Take `result()` later."""
-        return PendingCall(self._loop, self._asked(method, params, timeout, returns, None, None))
+        self._use()
+        return PendingCall(self._loop, method, self._asked(method, params, timeout, returns, None, None))
 
     def _asked(
         self,
         method: str,
         params: object,
-        timeout: float | None,
+        timeout: float | Unset | None,
         returns: Any,
         on: Mapping[str, Callable[..., Any]] | None,
         on_progress: Callable[..., Any] | None,
     ) -> Coroutine[Any, Any, Any]:
-        seconds = inf if timeout is None else timeout
+        seconds = seconds_of(timeout, self._link.limits)
         decode = result_decoder(returns)
         if on or on_progress is not None:
             return self._outbound.call_with_events(method, params, seconds, decode, on or {}, on_progress)
@@ -152,35 +173,38 @@ class BlockingPeer:
         params: object = None,
         *,
         events: Mapping[str, Any] | None = None,
+        progress: Any = None,
         returns: Any = Any,
         timeout: float | None = None,
-        idle_timeout: float | None = DEFAULT_LIMITS.call_timeout,
+        idle_timeout: float | Unset | None = DEFAULT,
         overflow: Overflow = Overflow.END,
         pause_connection: bool = False,
     ) -> BlockingStream:
         """Opens a call together with its events: `with peer.stream(...) as run: for event in run: ...`."""
-        stream = CallStream[Any](
-            self._outbound,
+        self._use()
+        stream = self._outbound.stream(
             method,
             params,
-            events={name: result_decoder(kind) for name, kind in (events or {}).items()},
-            progress=result_decoder(Any) if events is None else None,
-            returns=result_decoder(returns),
-            timeout=inf if timeout is None else timeout,
-            idle_timeout=inf if idle_timeout is None else idle_timeout,
+            events=events,
+            progress=progress,
+            returns=returns,
+            timeout=timeout,
+            idle_timeout=idle_timeout,
             overflow=overflow,
             pause_connection=pause_connection,
         )
         return BlockingStream(self._loop, stream)
 
     def batch(
-        self, members: Sequence[BatchCall | BatchNotify], *, timeout: float | None = DEFAULT_LIMITS.call_timeout
+        self, members: Sequence[BatchCall | BatchNotify], *, timeout: float | Unset | None = DEFAULT
     ) -> list[Any]:
         """Sends calls and notifications in one frame; returns for each call its result or the error it would raise."""
-        return self._loop.run(self._outbound.batch(members, inf if timeout is None else timeout))
+        self._use()
+        return self._loop.run(self._outbound.batch(members, seconds_of(timeout, self._link.limits)))
 
     def notify(self, method: str, params: object = None) -> None:
         """Tells the other side something; waits only while it is behind with reading."""
+        self._use()
         with self._loop.entered():
             waits = self._outbound.notify(method, params)
             if waits is not READY:
@@ -226,8 +250,13 @@ class BlockingPeer:
         return check
 
     def listen(self) -> None:
-        """Reads in a thread of its own while nobody waits for the link."""
+        """Reads in a thread of its own while nobody waits for the link. Over a process the first call does it, too."""
         self._loop.start_background()
+
+    def _use(self) -> None:
+        if self._listens_when_used:
+            self._listens_when_used = False
+            self.listen()
 
     def serve(self) -> ConnectionLost:
         """Serves the other side in this thread until the link has ended; returns why."""
@@ -284,8 +313,9 @@ class BlockingPeer:
 class PendingCall:
     """A call that is on its way."""
 
-    def __init__(self, loop: BlockingLoop, coroutine: Coroutine[Any, Any, Any]) -> None:
+    def __init__(self, loop: BlockingLoop, method: str, coroutine: Coroutine[Any, Any, Any]) -> None:
         self._loop = loop
+        self._method = method
         self._coroutine = coroutine
         self._outcome: tuple[Any, BaseException | None] | None = None
         self._waiter: BlockingWaiter | None = None
@@ -320,11 +350,7 @@ class PendingCall:
         """Tells the other side that the answer is not wanted any more; `result` raises from then on."""
         with self._loop.entered():
             if self._outcome is None:
-                self._step(CallCancelled())
-
-
-class CallCancelled(BaseException):
-    """`PendingCall.cancel` was called."""
+                self._step(CallCancelled(self._method))
 
 
 class BlockingStream:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextvars import ContextVar
 from math import inf
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Raw, Struct
 
 from becket.dialects import CallMeta
 from becket.errors import BadReply, BecketError, Busy, NotSupported
+from becket.limits import Limits
 from becket.peer.loops import Waiter
-from becket.peer.streams import CallStream, Claim, Gap, Listener
+from becket.peer.streams import CallStream, Claim, Gap, Listener, Overflow
 from becket.peer.transport import wake
 from becket.rpc.codec import decode_json, encode_json
 from becket.rpc.connection import Call, InboundRequest
@@ -41,6 +42,18 @@ def serving() -> Serving | None:
     if current is None or current.link.connection.requests.get(current.request.key) is not current.request:
         return None
     return current
+
+
+class Unset:
+    """The type of a default that None would not tell apart."""
+
+
+DEFAULT: Final = Unset()
+
+
+def seconds_of(timeout: float | Unset | None, limits: Limits) -> float:
+    """Returns a timeout in seconds: the link's own where none was given, infinity for None."""
+    return limits.call_timeout if isinstance(timeout, Unset) else inf if timeout is None else timeout
 
 
 class BatchCall(Struct, frozen=True):
@@ -135,6 +148,34 @@ class Outbound:
             link.claims.add_progress(call.id, progress)
         link.send(frame)
         link.wake_at(call.deadline)
+
+    def stream(
+        self,
+        method: str,
+        params: object,
+        *,
+        events: Mapping[str, Any] | None,
+        progress: Any,
+        returns: Any,
+        timeout: float | None,
+        idle_timeout: float | Unset | None,
+        overflow: Overflow,
+        pause_connection: bool,
+    ) -> CallStream[Any]:
+        """Returns a call with its events, not opened yet."""
+        wants_progress = events is None or progress is not None
+        return CallStream(
+            self,
+            method,
+            params,
+            events={name: result_decoder(kind) for name, kind in (events or {}).items()},
+            progress=result_decoder(Any if progress is None else progress) if wants_progress else None,
+            returns=result_decoder(returns),
+            timeout=inf if timeout is None else timeout,
+            idle_timeout=seconds_of(idle_timeout, self.link.limits),
+            overflow=overflow,
+            pause_connection=pause_connection,
+        )
 
     async def call_with_events(
         self,

@@ -6,9 +6,8 @@ A façade: calls are `outbound`'s, handlers `inbound`'s, events `streams`', byte
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
-from math import inf
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import ConnectionLost, NotSupported
@@ -17,7 +16,7 @@ from becket.methods.registry import F, Registry
 from becket.peer.inbound import Inbound
 from becket.peer.link import Link
 from becket.peer.loops import Loop, current_loop
-from becket.peer.outbound import BatchCall, BatchNotify, Outbound, wait_until_read
+from becket.peer.outbound import DEFAULT, BatchCall, BatchNotify, Outbound, Unset, seconds_of, wait_until_read
 from becket.peer.streams import CallStream, Overflow
 from becket.peer.transport import ByteStream, StreamTransport, Transport
 from becket.typed.decoding import result_decoder
@@ -29,13 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Connecting", "Peer"]
 
 T = TypeVar("T")
-
-
-class Unset:
-    """The type of a default that None would not tell apart."""
-
-
-DEFAULT: Final = Unset()
 
 
 class Peer:
@@ -271,11 +263,11 @@ class Peer:
             BadReply: the answer cannot be decoded.
             LocalProtocolError: the params have no JSON, or are too large for a frame.
         """
-        seconds = self._link.limits.call_timeout if timeout is DEFAULT else inf if timeout is None else timeout
+        seconds = seconds_of(timeout, self._link.limits)
         decode = result_decoder(returns)
         if on or on_progress is not None:
-            return self._outbound.call_with_events(method, params, seconds, decode, on or {}, on_progress)  # type: ignore[arg-type]
-        return self._outbound.call(method, params, seconds, decode)  # type: ignore[arg-type]
+            return self._outbound.call_with_events(method, params, seconds, decode, on or {}, on_progress)
+        return self._outbound.call(method, params, seconds, decode)
 
     def stream(
         self,
@@ -283,6 +275,7 @@ class Peer:
         params: object = None,
         *,
         events: Mapping[str, Any] | None = None,
+        progress: Any = None,
         returns: Any = Any,
         timeout: float | None = None,
         idle_timeout: float | Unset | None = DEFAULT,
@@ -291,20 +284,20 @@ class Peer:
     ) -> CallStream[Any]:
         """Opens a call together with its events: the notifications in `events` (name to type), else its progress.
 
+        `progress` is the type of its progress values; with it they come beside the events.
+
         It ends when `idle_timeout` (60 s by default) passes without an event. A consumer that falls behind gets
         `StreamOverrun`, or a `Gap` with `Overflow.DROP_OLDEST`. With `pause_connection` the whole link stops being
         read instead, answers to other calls included: unsafe where calls are nested.
         """
-        idle = self._link.limits.call_timeout if isinstance(idle_timeout, Unset) else idle_timeout
-        return CallStream(
-            self._outbound,
+        return self._outbound.stream(
             method,
             params,
-            events={name: result_decoder(kind) for name, kind in (events or {}).items()},
-            progress=result_decoder(Any) if events is None else None,
-            returns=result_decoder(returns),
-            timeout=inf if timeout is None else timeout,
-            idle_timeout=inf if idle is None else idle,
+            events=events,
+            progress=progress,
+            returns=returns,
+            timeout=timeout,
+            idle_timeout=idle_timeout,
             overflow=overflow,
             pause_connection=pause_connection,
         )
@@ -315,8 +308,7 @@ class Peer:
         """Sends calls and notifications in one frame; returns for each call its result or the error it would raise.
 
         Many programs do not understand batches: use it only where the other side is known to."""
-        seconds = self._link.limits.call_timeout if isinstance(timeout, Unset) else inf if timeout is None else timeout
-        return self._outbound.batch(members, seconds)
+        return self._outbound.batch(members, seconds_of(timeout, self._link.limits))
 
     def notify(self, method: str, params: object = None) -> Awaitable[None]:
         """Tells the other side something. It is sent when called; awaiting it waits while the other side is behind.
@@ -388,9 +380,9 @@ class Peer:
         """What both sides have agreed to use beyond the dialect's minimum."""
         return self._link.features
 
-    def agree(self, features: frozenset[str]) -> None:
+    def agree(self, features: Iterable[str]) -> None:
         """Limits what is used from now on to what both sides have announced."""
-        self._link.features = self._link.dialect.features & features
+        self._link.features = self._link.dialect.features.intersection(features)
 
     async def wait_closed(self) -> ConnectionLost:
         """Waits until the link has ended, from whichever side, and returns why."""
