@@ -83,6 +83,11 @@ class Script:
         rest, self._next = self._heard[self._next :], len(self._heard)
         return rest
 
+    def make_room(self) -> None:
+        """Takes all that the peer believes to be queued."""
+        self.queued = 0
+        self._receiver.room_made()
+
     def leave(self) -> None:
         """Says no more, for ever."""
         self._receiver.transport_ended(closed_remotely)

@@ -452,7 +452,11 @@ class Link:
         if self.lost is None:
             waiter = self.loop.create_waiter()
             self._closed_waiters.append(waiter)
-            await waiter
+            try:
+                await waiter
+            finally:
+                if waiter in self._closed_waiters:
+                    self._closed_waiters.remove(waiter)
         assert self.lost is not None
         return self.lost
 

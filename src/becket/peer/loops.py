@@ -193,6 +193,8 @@ class TrioLoop:
 
         self._trio = trio
         self._nursery: trio.Nursery | None = None
+        self._is_ended = False
+        self._is_over = False  # with the whole run, and not because it was told to end
         self._watches: dict[tuple[int, bool], trio.CancelScope] = {}
         self._run_soon = trio.lowlevel.current_trio_token().run_sync_soon
         self.time = trio.current_time
@@ -215,6 +217,8 @@ class TrioLoop:
             _, others = group.split(self._trio.Cancelled)
             if others is not None:
                 unexpected(others)
+        finally:
+            self._is_over = not self._is_ended
 
     def call_soon(self, function: Callable[[], object], /) -> object:
         return self._run_soon(guarded(function))
@@ -267,6 +271,8 @@ class TrioLoop:
                 return
 
     def create_waiter(self) -> Waiter:
+        if self._is_over:  # nobody reads any more: whoever waited would wait for ever
+            raise RuntimeError("the event loop of this link has ended, and the link was not closed")
         return TrioWaiter(self._trio)
 
     def spawn(self, coroutine: Coroutine[Any, Any, None]) -> Running:
@@ -302,6 +308,7 @@ class TrioLoop:
         await self._trio.lowlevel.checkpoint_if_cancelled()
 
     def end(self) -> None:
+        self._is_ended = True
         if self._nursery is not None:
             self._nursery.cancel_scope.cancel()
 
