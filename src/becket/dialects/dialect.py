@@ -94,12 +94,16 @@ class Dialect(Struct, frozen=True, kw_only=True):
         written = META + encode_json(meta)  # as our own kits write it
         if text.startswith(written + b"},"):
             return Raw(b"{" + text[len(written) + 2 :])
-        return None if text == written + b"}}" else remove_meta(params)
+        if text == written + b"}}":
+            return None
+        return EMPTY if text == written + ONLY_META else remove_meta(params)
 
     def write_meta(self, params: bytes | None, meta: CallMeta) -> bytes | None:
         """Returns the params with `_meta.becket` in them. Params by position have no room for it and stay as is."""
-        if params is None or params == b"{}":
+        if params is None:
             return META + encode_json(meta) + b"}}"
+        if params == b"{}":
+            return META + encode_json(meta) + ONLY_META
         if not params.startswith(b"{"):
             return params
         if b'"_meta"' in params or params[1:2] != b'"':  # the latter may be raw, with white space in it
@@ -108,6 +112,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
 
 META = b'{"_meta":{"becket":'
+ONLY_META = b"} }"  # the space tells an empty object from no params at all, and means nothing to anybody else
 
 
 def remove_meta(params: Raw) -> Raw | None:
