@@ -110,19 +110,25 @@ class BlockingPeer:
         name: str = "peer",
         listens_when_used: bool = False,
     ) -> None:
-        spoken = find_dialect(dialect)
         self._listens_when_used = listens_when_used
         self.name = name
         self.methods: Registry = Registry() if methods is None else Registry().including(methods)
-        for handler in self.methods.handlers():
-            refuse_async(handler)
         self._loop = BlockingLoop()
-        self._link = Link(self._loop, transport, spoken, spoken.connection(limits, framing), name=name)
-        self._outbound = Outbound(self._link)
-        self._link.taker = Inbound(self._link, self.methods, self, BlockingContext)
-        self._loop.before_wait = self._link.before_wait
-        with self._loop:
-            self._link.start()
+        try:
+            spoken = find_dialect(dialect)
+            for handler in self.methods.handlers():
+                refuse_async(handler)
+            self._link = Link(self._loop, transport, spoken, spoken.connection(limits, framing), name=name)
+            self._outbound = Outbound(self._link)
+            self._link.taker = Inbound(self._link, self.methods, self, BlockingContext)
+            self._loop.before_wait = self._link.before_wait
+            with self._loop:
+                self._link.start()
+        except BaseException:  # an async handler, a dialect that does not exist, a framing that cannot be made
+            transport.close()
+            self._loop.end()
+            self._loop.release()
+            raise
 
     # -- calling
 
@@ -150,7 +156,7 @@ class BlockingPeer:
     ) -> PendingCall:
         """Sends a call and returns at once: many can be on their way from one thread. Take `result()` later."""
         self._use()
-        return PendingCall(self._loop, method, self._asked(method, params, timeout, returns, None, None))
+        return PendingCall(self._loop, self._link, method, self._asked(method, params, timeout, returns, None, None))
 
     def _asked(
         self,
@@ -207,6 +213,8 @@ class BlockingPeer:
         self._use()
         with self._loop.entered():
             waits = self._outbound.notify(method, params)
+            if not self._loop.is_pumped:
+                self._link.flush()
             if waits is not READY:
                 self._loop.run(cast("Coroutine[Any, Any, None]", waits))
 
@@ -311,9 +319,9 @@ class BlockingPeer:
 
 
 class PendingCall:
-    """A call that is on its way."""
+    """A call that is on its way. One that nobody keeps is given up."""
 
-    def __init__(self, loop: BlockingLoop, method: str, coroutine: Coroutine[Any, Any, Any]) -> None:
+    def __init__(self, loop: BlockingLoop, link: Link, method: str, coroutine: Coroutine[Any, Any, Any]) -> None:
         self._loop = loop
         self._method = method
         self._coroutine = coroutine
@@ -321,6 +329,8 @@ class PendingCall:
         self._waiter: BlockingWaiter | None = None
         with loop.entered():
             self._step(None)
+            if not loop.is_pumped:
+                link.flush()
 
     def _step(self, error: BaseException | None) -> None:
         try:
@@ -333,24 +343,38 @@ class PendingCall:
     def result(self) -> Any:
         """Waits for the answer and returns it. Raises what `call` raises, each time it is asked."""
         with self._loop.entered():
-            while self._outcome is None:
-                assert self._waiter is not None
-                try:
-                    self._loop.wait(self._waiter)
-                except BaseException as error:
-                    self._step(error)
-                else:
-                    self._step(None)
-        value, failure = self._outcome
+            while (outcome := self._outcome) is None:
+                self._wait()
+        value, failure = outcome
         if failure is not None:
             raise failure
         return value
+
+    def _wait(self) -> None:
+        waiter = self._waiter
+        assert waiter is not None
+        try:
+            self._loop.wait(waiter)
+        except BaseException as interruption:  # a KeyboardInterrupt, say: the call is abandoned
+            if self._outcome is None:
+                self._step(interruption)
+            raise
+        if self._outcome is None and self._waiter is waiter:  # else another thread was faster
+            self._step(None)
 
     def cancel(self) -> None:
         """Tells the other side that the answer is not wanted any more; `result` raises from then on."""
         with self._loop.entered():
             if self._outcome is None:
+                waiter = self._waiter
                 self._step(CallCancelled(self._method))
+                if waiter is not None and not waiter.done():
+                    waiter.set_result(None)  # for those who wait in `result`
+
+    def __del__(self) -> None:
+        if self._outcome is None:
+            # Whatever thread lets go of it, and whatever it holds: the pump gives the call up.
+            self._loop.call_soon(self._coroutine.close)
 
 
 class BlockingStream:

@@ -43,7 +43,7 @@ class BlockingWaiter:
 
     def __init__(self) -> None:
         self._is_done = False
-        self.parked: LockType | None = None
+        self.parked: list[LockType] | None = None
         self.resume: Callable[[], None] | None = None
 
     def done(self) -> bool:
@@ -52,7 +52,8 @@ class BlockingWaiter:
     def set_result(self, result: None, /) -> None:
         self._is_done = True
         if self.parked is not None:
-            unpark(self.parked)
+            for lock in self.parked:
+                unpark(lock)
         if self.resume is not None:
             self.resume()
 
@@ -129,6 +130,8 @@ class BlockingLoop:
         self._parked: deque[tuple[BlockingWaiter, LockType]] = deque()
         self._wanted = False
         self._background = 0
+        self._sleeps = False  # the background thread, until somebody who pumps leaves
+        self._is_released = False
         self._thread: Thread | None = None
         self._gate = allocate_lock()
         self._gate.acquire()
@@ -242,6 +245,11 @@ class BlockingLoop:
 
     # -- waiting
 
+    @property
+    def is_pumped(self) -> bool:
+        """Whether some thread pumps, and does what was planned."""
+        return self._pump != 0
+
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine of the link in this thread, pumping or parked while it waits."""
         if self._owner == get_ident():
@@ -266,50 +274,66 @@ class BlockingLoop:
     def wait(self, waiter: BlockingWaiter) -> None:
         """Waits with the lock held, which is let go meanwhile."""
         me = get_ident()
-        if self._pump and self._pump != me:
-            self._park(waiter)
+        try:
+            while not waiter.done() and not self._is_ended:
+                if self._pump and self._pump != me:
+                    self._park(waiter)
+                else:
+                    self._pump_for(waiter, me)
+        finally:
+            if not self._pump:  # also when it was to pump next, and has no reason to any more
+                self._leave()
         if not waiter.done():
-            outer, self._pump = self._pump, me
-            if not outer:
-                self._pump_since = self.time()
-            try:
-                while not waiter.done() and not self._is_ended:
-                    self.turn(waiter)
-            finally:
-                self._pump = outer
-                if not outer:
-                    self._leave()
-        if self._is_ended and not waiter.done():
             raise RuntimeError("this link has been closed and its loop has ended")
+
+    def _pump_for(self, waiter: BlockingWaiter, me: int) -> None:
+        outer, self._pump = self._pump, me
+        if not outer:
+            self._pump_since = self.time()
+        waiter.resume = self._interrupt  # another thread may settle it while this one polls
+        try:
+            while not waiter.done() and not self._is_ended:
+                self.turn(waiter)
+        finally:
+            waiter.resume = None
+            self._pump = outer
 
     def _park(self, waiter: BlockingWaiter) -> None:
         """Waits beside the pump until it has done what is waited for, or has left."""
-        lock = waiter.parked = allocate_lock()
+        lock = allocate_lock()
         lock.acquire()
-        self._parked.append((waiter, lock))
+        place = (waiter, lock)
+        self._parked.append(place)
+        if waiter.parked is None:
+            waiter.parked = []
+        waiter.parked.append(lock)
         if self._pump == self._background:
             self._wanted = True  # a caller pumps with one thread switch less for each of its calls
             self._interrupt()
-        while not waiter.done() and self._pump and not self._is_ended:
+        try:
             self.__exit__()
             try:
                 lock.acquire()
             finally:
                 self.__enter__()
-        waiter.parked = None
-        if (waiter, lock) in self._parked:
-            self._parked.remove((waiter, lock))
+        finally:
+            waiter.parked.remove(lock)
+            if place in self._parked:
+                self._parked.remove(place)
 
     def _leave(self) -> None:
         """The pump leaves: one that waits goes on, else the background thread when it finds that all is quiet."""
-        now = self._last_caller = self.time()
+        self._last_caller = self.time()
         while self._parked:
             waiter, lock = self._parked.popleft()
             if not waiter.done():
                 unpark(lock)
                 return
-        if now - self._pump_since >= QUIET:
-            unpark(self._gate)  # it waits without looking at the clock while one caller pumps for long
+        if self._sleeps:
+            self._sleeps = False
+            unpark(self._gate)
+        if self._is_released:
+            self._close_pipe()
 
     def _interrupt(self) -> None:
         """Makes the pump look again, if it is another thread and polls."""
@@ -336,7 +360,7 @@ class BlockingLoop:
                 if function is not None:
                     function()
             if timers:
-                timeout = max(0.0, timers[0].time - now)
+                timeout = min(FOREVER, max(0.0, timers[0].time - now))
         if ready:
             timeout = 0.0
         if self._is_ended or (until is not None and until.done()):  # a nested wait may have settled it
@@ -381,8 +405,10 @@ class BlockingLoop:
                 now = self.time()
                 if not self._pump and now - self._last_caller >= QUIET:
                     self._pump_in_background(me)
-                pumped_for = now - self._pump_since if self._pump else 0.0
-            self._gate.acquire(timeout=-1 if pumped_for >= QUIET else QUIET)
+                # While one caller pumps for long there is nothing to look at: it tells when it leaves.
+                self._sleeps = self._pump != 0 and now - self._pump_since >= QUIET and not self._is_ended
+                pause = -1 if self._sleeps else QUIET
+            self._gate.acquire(timeout=pause)
 
     def _pump_in_background(self, me: int) -> None:
         self._pump = me
@@ -406,14 +432,22 @@ class BlockingLoop:
         self._interrupt()
 
     def release(self) -> None:
-        """Waits for the background thread and closes what the loop itself holds. After `end`; may be called twice."""
-        if self._thread is not None and self._thread.ident != get_ident():
+        """Waits for the background thread and closes what the loop itself holds. After `end`; may be called twice.
+
+        Within the pump nobody can be waited for, as it holds the lock: it closes the rest itself when it leaves."""
+        is_inside = self._owner == get_ident()
+        with self.entered():
+            self._is_released = True
+            if not self._pump:
+                self._close_pipe()
+        if self._thread is not None and self._thread.ident != get_ident() and not is_inside:
             self._thread.join()
-        with self:
-            for fd in (self._wake_in, self._wake_out):
-                if fd >= 0:
-                    os.close(fd)
-            self._wake_in = self._wake_out = -1
+
+    def _close_pipe(self) -> None:
+        for fd in (self._wake_in, self._wake_out):
+            if fd >= 0:
+                os.close(fd)
+        self._wake_in = self._wake_out = -1
 
 
 def unpark(lock: LockType) -> None:

@@ -1,0 +1,108 @@
+"""Two blocking peers in one program, a raw end for what a peer would never send, and threads that must come back."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+
+from becket.blocking import BlockingPeer
+from becket.peer.transport import FdTransport
+
+T = TypeVar("T")
+Message = dict[str, Any]
+PATIENCE = 8.0  # seconds for what takes milliseconds
+
+
+class Started(Generic[T]):
+    """A function that runs in a thread of its own."""
+
+    def __init__(self, function: Callable[..., T], *arguments: object, **options: object) -> None:
+        self._outcome: list[tuple[T | None, BaseException | None]] = []
+
+        def run() -> None:
+            try:
+                self._outcome.append((function(*arguments, **options), None))
+            except BaseException as error:
+                self._outcome.append((None, error))
+
+        self.thread = threading.Thread(target=run, daemon=True)
+        self.thread.start()
+
+    def result(self) -> T:
+        """Returns what the function has returned, or raises its error. It must come back in time."""
+        self.thread.join(PATIENCE)
+        assert self._outcome, "the thread did not come back"
+        value, error = self._outcome[0]
+        if error is not None:
+            raise error
+        return value  # type: ignore[return-value]
+
+    @property
+    def is_done(self) -> bool:
+        return bool(self._outcome)
+
+
+@contextmanager
+def blocking_pair(*, listen: bool = True, **options: Any) -> Generator[tuple[BlockingPeer, BlockingPeer], None, None]:
+    """Yields two connected peers and closes them. Unless they listen, somebody must wait for what they shall read."""
+    one, other = socket.socketpair()
+    left = BlockingPeer(FdTransport.of_socket(one), name="left", **options)
+    right = BlockingPeer(FdTransport.of_socket(other), name="right", **options)
+    if listen:
+        left.listen()
+        right.listen()
+    with left, right:
+        yield left, right
+
+
+class RawEnd:
+    """The other end of a peer's link, played by the test."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._sock.settimeout(PATIENCE)
+        self._file = sock.makefile("rb")
+
+    def say(self, *messages: object) -> None:
+        """Says these messages in one piece."""
+        bodies = [json.dumps(message).encode() for message in messages]
+        self._sock.sendall(b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies))
+
+    def hear(self) -> Any:
+        """Returns the next message of the peer."""
+        length = 0
+        while line := self._file.readline().strip():
+            length = int(line.partition(b":")[2])
+        return json.loads(self._file.read(length))
+
+    def close(self) -> None:
+        self._file.close()
+        self._sock.close()
+
+
+@contextmanager
+def scripted(*, listen: bool = True, **options: Any) -> Generator[tuple[BlockingPeer, RawEnd], None, None]:
+    """Yields a peer and the test's end of its link."""
+    one, other = socket.socketpair()
+    raw = RawEnd(other)
+    with BlockingPeer(FdTransport.of_socket(one), **options) as peer:
+        if listen:
+            peer.listen()
+        yield peer, raw
+    raw.close()
+
+
+def request(id: object, method: str, params: object = None) -> Message:
+    return {"jsonrpc": "2.0", "id": id, "method": method, **({} if params is None else {"params": params})}
+
+
+def notification(method: str, params: object = None) -> Message:
+    return {"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})}
+
+
+def answer(asked: Message, result: object = None) -> Message:
+    return {"jsonrpc": "2.0", "id": asked["id"], "result": result}
