@@ -14,7 +14,8 @@ import anyio
 import pytest
 import trio
 
-from becket import Peer
+from becket import Limits, Peer
+from becket.peer.process import Child
 from becket.testing import ProcessWatch, child
 
 pytestmark = pytest.mark.process
@@ -119,3 +120,26 @@ def test_a_peer_that_is_dropped_is_warned_of_and_its_child_ends(run: object) -> 
 
     with pytest.raises(ProcessLookupError):
         os.kill(pids[0], 0)
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "trio"])
+def test_a_loop_that_ends_while_a_peer_is_closing_ends_the_child_at_once(loop: str) -> None:
+    processes: list[Child] = []
+    patient = Limits(stdin_grace=3600, term_grace=3600)  # nobody waits for that
+
+    async def main() -> None:
+        peer = await Peer.connect_process(child("ignores_sigterm"), limits=patient)
+        assert peer.process is not None
+        processes.append(peer.process)
+        if loop == "asyncio":
+            closing = asyncio.ensure_future(peer.aclose())
+            await peer.wait_closed()
+            assert not closing.done()
+        else:
+            trio.lowlevel.spawn_system_task(peer.aclose)
+            await peer.wait_closed()
+        assert not processes[0].has_exited
+
+    (asyncio.run(main()) if loop == "asyncio" else trio.run(main))
+
+    assert (processes[0].has_exited, processes[0].signal) == (True, "SIGKILL")
