@@ -188,12 +188,15 @@ class Outbound:
     ) -> Any:
         """Calls, hands the events that come before the answer to these functions, and returns the result.
 
-        Plain functions are called by the reader, in order. Where one is `async def`, all are called from here."""
+        Plain functions are called by the reader, in order. Where one can wait, all are called from here."""
         listeners = {name: Listener(function) for name, function in on.items()}
         progress = None if on_progress is None else Listener(on_progress)
-        if any(listener.is_async for listener in (*listeners.values(), progress) if listener is not None):
-            return await self._call_and_await_events(method, params, timeout, decode, listeners, progress)
         link = self.link
+        is_async = any(listener.is_async for listener in (*listeners.values(), progress) if listener is not None)
+        if is_async and link.loop.nests:
+            raise TypeError(f"a callback of {method!r} is `async def`: the blocking face runs plain functions only")
+        if is_async or link.loop.nests:  # where a plain function may wait, the next event must not overtake it
+            return await self._call_and_await_events(method, params, timeout, decode, listeners, progress)
         waiter = link.loop.create_waiter()
         call = Call(method, waiter, min(link.loop.time() + timeout, self.latest()), timeout)
         failures: list[Exception] = []

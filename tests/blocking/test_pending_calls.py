@@ -1,0 +1,133 @@
+"""Calls that are begun now and waited for later, or never."""
+
+from __future__ import annotations
+
+import gc
+import time
+
+import pytest
+from tests.blocking.pairs import Started, answer, blocking_pair, notification, scripted
+
+from becket import CallTimeout, ConnectionLost, DisconnectReason, Limits, RemoteError
+
+
+@pytest.mark.parametrize("listen", [True, False])
+def test_many_calls_of_one_thread_are_on_their_way_at_once(listen: bool) -> None:
+    with scripted(listen=listen) as (peer, raw):
+        pending = [peer.begin("x", [number]) for number in range(5)]
+        asked = [raw.hear() for _ in range(5)]  # all have left, and none was answered
+        raw.say(*[answer(one, one["params"]) for one in reversed(asked)])
+
+        assert [call.result() for call in pending] == [[number] for number in range(5)]
+
+
+def test_a_result_can_be_asked_for_again_and_so_can_an_error() -> None:
+    with blocking_pair() as (left, right):
+        right.handle("echo")(lambda params: params)
+        fine, failed = left.begin("echo", [1]), left.begin("missing")
+        for _ in range(2):
+            assert fine.result() == [1]
+            with pytest.raises(RemoteError):
+                failed.result()
+
+
+def test_a_result_that_came_long_ago_is_still_there() -> None:
+    with blocking_pair() as (left, right):
+        right.handle("echo")(lambda params: params)
+        early = left.begin("echo", ["early"])
+        for number in range(20):
+            assert left.call("echo", [number]) == [number]
+        assert early.result() == ["early"]
+
+
+def test_a_pending_call_times_out_though_nobody_waits_for_it() -> None:
+    with scripted() as (peer, raw):
+        pending = peer.begin("slow", timeout=0.02)
+        asked = raw.hear()
+        assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
+        with pytest.raises(CallTimeout):
+            pending.result()
+
+
+def test_cancelling_tells_the_other_side_and_the_result_is_refused() -> None:
+    with scripted() as (peer, raw):
+        pending = peer.begin("slow")
+        asked = raw.hear()
+        pending.cancel()
+        pending.cancel()
+        assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
+        for _ in range(2):
+            with pytest.raises(BaseException, match="slow"):
+                pending.result()
+
+
+def test_cancelling_what_is_done_changes_nothing() -> None:
+    with blocking_pair() as (left, right):
+        right.handle("echo")(lambda params: params)
+        pending = left.begin("echo", [1])
+        assert pending.result() == [1]
+        pending.cancel()
+        assert pending.result() == [1]
+
+
+@pytest.mark.parametrize("listen", [True, False])
+def test_cancelling_wakes_whoever_waits_for_the_result_in_another_thread(listen: bool) -> None:
+    with scripted(listen=listen) as (peer, raw):
+        for _ in range(10):
+            pending = peer.begin("slow", timeout=None)
+            raw.hear()
+            waits = [Started(pending.result) for _ in range(3)]
+            pending.cancel()
+            assert raw.hear()["method"] == "$/cancelRequest"
+            for wait in waits:
+                with pytest.raises(BaseException, match="slow"):
+                    wait.result()
+
+
+@pytest.mark.parametrize("listen", [True, False])
+def test_several_threads_may_wait_for_one_result(listen: bool) -> None:
+    with scripted(listen=listen) as (peer, raw):
+        for round in range(20):
+            pending = peer.begin("x", timeout=None)
+            asked = raw.hear()
+            waits = [Started(pending.result) for _ in range(4)]
+            raw.say(answer(asked, round))
+            assert [wait.result() for wait in waits] == [round] * 4
+
+
+def test_a_slot_that_a_cancelled_call_frees_goes_to_a_thread_that_polls_for_it() -> None:
+    with scripted(listen=False, limits=Limits(outbound_calls=1)) as (peer, raw):
+        first = peer.begin("first", timeout=None)
+        raw.hear()
+        second = Started(peer.call, "second", timeout=None)
+        time.sleep(0.05)  # until it polls, most likely; if it does not yet, there is nothing to wake
+        first.cancel()
+        assert raw.hear()["method"] == "$/cancelRequest"
+        asked = raw.hear()
+        assert asked["method"] == "second"
+        raw.say(answer(asked, 2))
+        assert second.result() == 2
+
+
+def test_a_pending_call_that_nobody_keeps_is_given_up() -> None:
+    with scripted() as (peer, raw):
+        peer.begin("x", [1])
+        gc.collect()
+        asked = raw.hear()
+        assert asked["method"] == "x"
+        assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
+
+
+def test_pending_calls_settle_when_the_peer_is_closed() -> None:
+    with scripted() as (peer, raw):
+        pending = [peer.begin("x", timeout=None) for _ in range(3)]
+        waits = Started(pending[0].result)
+        for _ in pending:
+            raw.hear()
+        peer.close()
+        for settle in (waits.result, pending[1].result, pending[2].result):
+            with pytest.raises(ConnectionLost) as caught:
+                settle()
+            assert caught.value.reason is DisconnectReason.LOCAL_CLOSE
+        with pytest.raises(ConnectionLost):
+            peer.begin("y").result()
