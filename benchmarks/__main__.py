@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from benchmarks.faults import measure_faults
 from benchmarks.growth import measure_growth
 from benchmarks.imports import measure_imports
 from benchmarks.install import install
@@ -17,7 +18,7 @@ from benchmarks.roster import ENTRANTS_BY_NAME
 from benchmarks.run import Plan, measure, say
 from benchmarks.workloads import WORKLOADS
 
-SECTIONS = ("speed", "growth", "imports")
+SECTIONS = ("speed", "growth", "faults", "imports")
 PICTURE = "benchmark.svg"
 LATEST = RESULTS / "latest.json"
 
@@ -47,6 +48,8 @@ def main() -> int:
             measure(plan, report.results, after_round=lambda: save_report(report, LATEST))
         if "growth" in sections:
             report.growth = measure_growth(plan)
+        if "faults" in sections:
+            report.faults = measure_faults()
         if "imports" in sections:
             report.imports = measure_imports(plan)
         save_report(report, LATEST)

@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from benchmarks.faults import Faults, render_faults
 from benchmarks.goals import Goal, Verdict, figure_of, judge
 from benchmarks.growth import Growth, render_growth
 from benchmarks.imports import Imports, render_imports
@@ -32,6 +33,7 @@ class Report:
     plan: Plan
     results: Results = field(default_factory=Results)
     growth: Growth | str | None = None
+    faults: Faults | None = None
     imports: Imports | None = None
     machine: dict[str, str] = field(default_factory=lambda: machine_facts())
     day: str = field(default_factory=lambda: date.today().isoformat())
@@ -53,6 +55,7 @@ def load_report(path: Path) -> Report:
         plan=Plan(**stored["plan"]),
         results=Results([Run(**run) for run in results["runs"]], results["skipped"], results["failed"]),
         growth=stored["growth"],
+        faults=stored.get("faults"),  # there were none in earlier reports
         imports=stored["imports"],
         machine=stored["machine"],
         day=stored["day"],
@@ -100,6 +103,8 @@ def render(report: Report, *, picture: str | None = None) -> str:
             parts.append(children_table(results))
     if report.growth is not None:
         parts.append(render_growth(report.growth))
+    if report.faults is not None:
+        parts.append(render_faults(report.faults))
     if report.imports is not None:
         parts.append(render_imports(report.imports))
     parts.append(machine_list(report))

@@ -1,0 +1,327 @@
+"""What becket does to a host when a child dies, is stopped, misbehaves or is one of many: one experiment a run."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import resource
+import signal
+import statistics
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from becket import ConnectionLost, Limits, Peer
+from becket.dialects import PLAIN
+from becket.testing import child
+from becket.wire.json_lines import JsonLines
+from benchmarks.hosting.measuring import (
+    busy_seconds,
+    load_settings,
+    print_figures,
+    resident_kib,
+    status_field,
+    thread_count,
+    waited_seconds,
+)
+
+Values = dict[str, list[float]]
+"""Each quantity that an experiment measures: its samples."""
+
+PATIENCE = 1.0  # seconds for a hostile frame to be ended
+CHUNK = 65_536
+MIB = 1 << 20
+CAT = ["/bin/cat"]
+
+settings = load_settings()
+
+
+def milliseconds_since(began: float) -> float:
+    return (time.perf_counter() - began) * 1e3
+
+
+async def until_ready(peer: Peer) -> None:
+    """Waits for the first word of a child of `becket.testing`."""
+    ready = asyncio.Event()
+
+    @peer.on("ready")
+    def on_ready(params: Any) -> None:
+        ready.set()
+
+    await asyncio.wait_for(ready.wait(), 10)
+
+
+# -- the end of a child
+
+
+async def exit_noticed() -> Values:
+    """From the signal to the failure of a call in flight."""
+    took: list[float] = []
+    for _ in range(settings["kills"]):
+        async with Peer.connect_process(child("never_answers")) as peer:
+            await until_ready(peer)
+            call = asyncio.ensure_future(peer.call("wait"))
+            await asyncio.sleep(0)  # it has been sent
+            assert peer.process is not None
+            began = time.perf_counter()
+            os.kill(peer.process.pid, signal.SIGKILL)
+            try:
+                await call
+            except ConnectionLost:
+                took.append(milliseconds_since(began))
+    return {"exit_noticed": took}
+
+
+async def stop_cat() -> Values:
+    took: list[float] = []
+    for _ in range(settings["stops"]):
+        took.append(await stop_of(await Peer.connect_process(CAT)))
+    return {"stop_cat": took}
+
+
+async def stop_blocking() -> Values:
+    program = [sys.executable, str(Path(__file__).with_name("blocking_child.py"))]
+    took: list[float] = []
+    for _ in range(settings["stops"] // 2):
+        peer = await Peer.connect_process(program, env={"PYTHONPATH": os.environ["PYTHONPATH"]})
+        await peer.call("initialize")
+        took.append(await stop_of(peer))
+    return {"stop_blocking": took}
+
+
+async def stop_stubborn() -> Values:
+    peer = await Peer.connect_process(child("ignores_sigterm"))
+    await until_ready(peer)
+    return {"stop_stubborn": [await stop_of(peer)]}
+
+
+async def stop_of(peer: Peer) -> float:
+    began = time.perf_counter()
+    await peer.aclose()
+    return milliseconds_since(began)
+
+
+# -- hostile frames
+
+
+def hostile(kind: str) -> Callable[[], Awaitable[Values]]:
+    async def experiment() -> Values:
+        async with Peer.connect_process(child("echoes")) as peer:
+            await peer.call("echo")  # all that is loaded at first use
+        gc.collect()
+        before = forget_peak()
+        took: list[float] = []
+        for _ in range(settings["frames"]):
+            took.append(await end_of_frame(kind))
+            if took[-1] == inf:
+                break
+        return {f"{kind}_ended": took, f"{kind}_growth": [(peak_kib() - before) / 1024]}
+
+    return experiment
+
+
+async def end_of_frame(kind: str) -> float:
+    """From the word at which the child sends the frame, so before its first byte is there, to the end of the link."""
+    began = inf
+
+    async with Peer.connect_process([*settings["child"], kind], framing=JsonLines if kind == "line" else None) as peer:
+
+        @peer.on("begin")
+        def on_begin() -> None:
+            nonlocal began
+            began = time.perf_counter()
+            peer.notify_nowait("go")
+
+        try:
+            await asyncio.wait_for(peer.wait_closed(), PATIENCE)
+            took = milliseconds_since(began)
+        except TimeoutError:
+            took = inf
+        # How the child is stopped is measured elsewhere.
+        assert peer.process is not None
+        os.kill(peer.process.pid, signal.SIGKILL)
+    if began == inf:
+        raise RuntimeError("the child did not begin")
+    return took
+
+
+def forget_peak() -> float:
+    """Lets the peak of the resident memory begin anew and returns what is resident now."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        pass  # the peak is that since the start: more than fair
+    return resident_kib()
+
+
+def peak_kib() -> float:
+    return float(status_field("self", "VmHWM:"))
+
+
+# -- one message
+
+
+def repeated(item: bytes) -> bytes:
+    """Returns an array of about as many of these as a frame may carry."""
+    size = Limits().frame - 100
+    return b"[" + b",".join([item] * (size // (len(item) + 1))) + b"]"
+
+
+PARAMS = {
+    "objects": lambda: repeated(b"{}"),
+    "strings": lambda: repeated(b'"a"'),
+    "members": lambda: repeated(b'{"a":{}}'),
+    "nested": lambda: b"[" * (2 * MIB - 100) + b"]" * (2 * MIB - 100),
+    "nodes": lambda: b"[" + b",".join([b'{"a":1}'] * 24_990) + b"]",
+    "string": lambda: b'"' + b"a" * (4 * MIB - 100) + b'"',
+}
+
+
+def framed(params: bytes) -> bytes:
+    body = b'{"jsonrpc":"2.0","method":"x","params":%b}' % params
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+async def message_stalls() -> Values:
+    """The processor time of the longest chunk, for every kind of message: others do not get into its way."""
+    values: Values = {}
+    for kind, make in PARAMS.items():
+        message = framed(make())
+        chunks = [message[start : start + CHUNK] for start in range(0, len(message), CHUNK)]
+        values[f"{kind}_stall"] = [longest_chunk(chunks) for _ in range(settings["messages"])]
+    return values
+
+
+def longest_chunk(chunks: list[bytes]) -> float:
+    connection = PLAIN.connection(Limits())
+    longest = 0.0
+    for chunk in chunks:
+        began = time.thread_time()
+        connection.receive(chunk)
+        longest = max(longest, (time.thread_time() - began) * 1e3)
+    return longest
+
+
+async def loop_stalls() -> Values:
+    """Processor time of the longest turn of the loop while such a message comes and is handled, of the worst kind."""
+    kinds: list[list[float]] = []
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "message")
+        for make in PARAMS.values():
+            write_message(path, make())
+            kinds.append([await longest_turn(path) for _ in range(settings["messages"])])
+    return {"loop_stall": max(kinds, key=statistics.median)}
+
+
+def write_message(path: Path, params: bytes) -> None:
+    path.write_bytes(framed(params))
+
+
+async def longest_turn(path: Path) -> float:
+    async with Peer.connect_process([*CAT, str(path)]) as peer:
+
+        @peer.on("x")
+        def on_x(params: Any) -> None:
+            pass
+
+        longest = 0.0
+        while not peer.is_closed:  # `cat` ends when it has sent the file
+            began = time.thread_time()
+            await asyncio.sleep(0)
+            longest = max(longest, (time.thread_time() - began) * 1e3)
+    return longest
+
+
+# -- many children
+
+
+async def sibling_ping() -> Values:
+    """Calls to one child while another tells more than can be taken."""
+    told = 0
+
+    async with (
+        Peer.connect_process(child("echoes")) as sibling,
+        Peer.connect_process(child("floods_stdout")) as flooder,
+    ):
+
+        @flooder.on("tick")
+        def on_tick(params: Any) -> None:
+            nonlocal told
+            told += 1
+
+        while told < 10_000:
+            await sibling.call("ping")
+        took: list[float] = []
+        for _ in range(settings["pings"]):
+            began = time.perf_counter()
+            await sibling.call("ping")
+            took.append(milliseconds_since(began))
+        assert flooder.process is not None
+        os.kill(flooder.process.pid, signal.SIGKILL)
+    return {"sibling_ping": took}
+
+
+async def idle_memory() -> Values:
+    children = settings["idle"]
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(Peer.connect_process(CAT))  # all that is loaded at first use
+        gc.collect()
+        before = resident_kib()
+        for _ in range(children):
+            await stack.enter_async_context(Peer.connect_process(CAT))
+        await asyncio.sleep(0)
+        return {"idle_memory": [(resident_kib() - before) / children]}
+
+
+async def many_threads() -> Values:
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(Peer.connect_process(CAT))
+        before = thread_count()
+        for _ in range(settings["children"] - 1):
+            await stack.enter_async_context(Peer.connect_process(CAT))
+        await asyncio.sleep(0)
+        return {"more_threads": [float(thread_count() - before)]}
+
+
+EXPERIMENTS: dict[str, Callable[[], Awaitable[Values]]] = {
+    "exit_noticed": exit_noticed,
+    "stop_cat": stop_cat,
+    "stop_blocking": stop_blocking,
+    "stop_stubborn": stop_stubborn,
+    "length": hostile("length"),
+    "header": hostile("header"),
+    "header_line": hostile("header_line"),
+    "line": hostile("line"),
+    "message_stalls": message_stalls,
+    "loop_stalls": loop_stalls,
+    "sibling_ping": sibling_ping,
+    "idle_memory": idle_memory,
+    "many_threads": many_threads,
+}
+
+
+def used_seconds() -> float:
+    """Returns the processor time of this program and of its children that have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+async def main() -> None:
+    busy, waited, used, began = busy_seconds(), waited_seconds("self"), used_seconds(), time.perf_counter()
+    values = await EXPERIMENTS[settings["experiment"]]()
+    seconds = time.perf_counter() - began
+    figures: dict[str, Any] = {
+        "values": values,
+        "foreign": max(0.0, busy_seconds() - busy - (used_seconds() - used)) / seconds,
+        "waited": (waited_seconds("self") - waited) / seconds,
+    }
+    print_figures(figures)
+
+
+asyncio.run(main())

@@ -1,0 +1,137 @@
+"""What a host bears when its children die, hang or misbehave, beside what it is promised: a section of becket alone."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from math import isinf
+from typing import Any
+
+from benchmarks.roster import Entrant, Kind
+from benchmarks.run import FOREIGN, WAITED, Calm, HostFailed, run_host, say
+
+__all__ = ["Faults", "measure_faults", "render_faults"]
+
+ENTRANT = Entrant("faults", "becket", Kind.BECKET, "becket/faults_host.py", "becket/faults_child.py")
+ENOUGH = 100  # samples from which on the 99th percentile counts, and not the worst
+SIZES = {
+    "kills": ENOUGH,
+    "stops": 20,
+    "frames": 5,
+    "messages": 5,
+    "pings": 2 * ENOUGH,
+    "idle": 50,
+    "children": 100,
+}
+DOUBT = {Calm.QUIET: "", Calm.UNDELAYED: "~", Calm.DISTURBED: "?"}
+
+Faults = dict[str, dict[str, Any]]
+"""Each experiment: the samples of what it measured (`values`), `foreign` and `waited`; or why it `failed`."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One row: a quantity of an experiment, and what it may be at most."""
+
+    experiment: str
+    quantity: str
+    title: str
+    bound: float
+    unit: str
+
+
+PROMISES = (
+    Promise("exit_noticed", "exit_noticed", "SIGKILL of a child to the failure of the call in flight", 5, "ms"),
+    Promise("stop_cat", "stop_cat", "stop of `cat`", 50, "ms"),
+    Promise("stop_blocking", "stop_blocking", "stop of a blocking becket child", 50, "ms"),
+    Promise("stop_stubborn", "stop_stubborn", "stop of a child that ignores SIGTERM", 4_500, "ms"),
+    *(
+        promise
+        for kind, title in {
+            "length": "frame of 4 GiB",
+            "header": "header without end",
+            "header_line": "header line without end",
+            "line": "JSON line without end",
+        }.items()
+        for promise in (
+            Promise(kind, f"{kind}_ended", f"{title}: its first byte to the end of the link", 100, "ms"),
+            Promise(kind, f"{kind}_growth", f"{title}: growth of the host", 16, "MiB"),
+        )
+    ),
+    *(
+        Promise("message_stalls", f"{kind}_stall", f"{title}: processor time of the longest chunk", 50, "ms")
+        for kind, title in {
+            "objects": "4 MiB of `{},`",
+            "strings": '4 MiB of `"a",`',
+            "members": '4 MiB of `{"a":{}},`',
+            "nested": "2 Mi nested arrays",
+            "nodes": "50,000 nodes",
+            "string": "a string of 4 MiB",
+        }.items()
+    ),
+    Promise(
+        "loop_stalls",
+        "loop_stall",
+        "the worst of these from a child: processor time of the longest turn of the loop",
+        50,
+        "ms",
+    ),
+    Promise("sibling_ping", "sibling_ping", "call to a child while another floods", 5, "ms"),
+    Promise("idle_memory", "idle_memory", "memory of the host for an idle child, of 50", 256, "KiB"),
+    Promise("many_threads", "more_threads", "threads of the host more with 100 children than with one", 0, ""),
+)
+
+
+def measure_faults() -> Faults:
+    """Returns what each experiment measured, each in a host of its own."""
+    faults: Faults = {}
+    for experiment in dict.fromkeys(promise.experiment for promise in PROMISES):
+        try:
+            # Not pinned: a host and all of its children would share one core.
+            faults[experiment] = run_host(ENTRANT, {"experiment": experiment, **SIZES}, is_pinned=False)
+        except HostFailed as error:
+            faults[experiment] = {"failed": str(error)}
+        say(f"faults  {experiment}")
+    return faults
+
+
+def calm_of(figures: dict[str, Any]) -> Calm:
+    if figures["foreign"] <= FOREIGN:
+        return Calm.QUIET
+    return Calm.UNDELAYED if figures["waited"] <= WAITED else Calm.DISTURBED
+
+
+def render_faults(faults: Faults) -> str:
+    """Returns the section as Markdown."""
+    lines = [
+        "## Faults",
+        "",
+        "What a host bears from its children, becket on asyncio with the default limits. Bounds are held against the",
+        f"99th percentile where there are {ENOUGH} samples, else against the worst. `~` marks figures beside which",
+        "others used the machine, `?` those that others disturbed. Chunks are of 64 KiB.",
+        "",
+        "| what | samples | measured p50 | p99/worst | bound | met |",
+        "|---|---:|---:|---:|---:|---|",
+    ]
+    lines += [row(promise, faults[promise.experiment]) for promise in PROMISES if promise.experiment in faults]
+    return "\n".join([*lines, ""])
+
+
+def row(promise: Promise, figures: dict[str, Any]) -> str:
+    unit = promise.unit and f" {promise.unit}"
+    bound = f"<= {promise.bound:,.0f}{unit}"
+    if "failed" in figures:
+        return f"| {promise.title} | | | | {bound} | not measured: {figures['failed']} |"
+    values = sorted(figures["values"][promise.quantity])
+    high = values[len(values) * 99 // 100] if len(values) >= ENOUGH else values[-1]
+    mark = DOUBT[calm_of(figures)] if promise.unit == "ms" else ""  # memory is not taken by others
+    middle, worst = (shown(value, unit, mark) for value in (statistics.median(values), high))
+    met = "yes" if high <= promise.bound else "**no**"
+    return f"| {promise.title} | {len(values)} | {middle} | {worst} | {bound} | {met} |"
+
+
+def shown(value: float, unit: str, mark: str) -> str:
+    if isinf(value):
+        return "not ended"
+    digits = 0 if value >= 100 or not unit else 1 if value >= 10 else 2
+    return f"{value:,.{digits}f}{mark}{unit}"
