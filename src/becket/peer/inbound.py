@@ -122,7 +122,12 @@ class Inbound:
 
     def _start(self, request: InboundRequest, handler: Handler, context: object) -> None:
         arguments = handler.arguments(request.params, context)
-        runner = request.runner = Runner(is_thread=handler.in_thread)
+        runner = Runner(is_thread=handler.in_thread)
+        cancelling = self.link.connection.cancelling
+        if request.is_cancelled and cancelling is not None and cancelling.rule is not CancelRule.ANSWERS_ITSELF:
+            self.link.send(self._end_cancelled(request, runner))  # the cancellation came with it: it never begins
+            return
+        request.runner = runner
         running = self.link.loop.spawn_held(self._serve(request, runner, handler, arguments))
         if not runner.has_ended:  # where tasks start eagerly, it may
             runner.running = running
