@@ -16,6 +16,7 @@ from _thread import LockType, allocate_lock, get_ident
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
+from contextvars import copy_context
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,6 +30,7 @@ __all__ = ["BlockingLoop"]
 T = TypeVar("T")
 
 QUIET = 0.005  # seconds without a caller, after which the background thread pumps again
+NESTED = 16  # functions that wait within each other; a thousand frames of Python hold five times as many
 FOREVER = 3600.0  # poll takes no infinity; an hour later it looks again
 
 
@@ -81,17 +83,18 @@ class BlockingTimer:
 class BlockingTask:
     """A coroutine that the pump steps whenever what it waits for is there."""
 
-    __slots__ = ("_coroutine", "_loop", "_waiter")
+    __slots__ = ("_context", "_coroutine", "_loop", "_waiter")
 
     def __init__(self, loop: BlockingLoop, coroutine: Coroutine[Any, Any, None]) -> None:
         self._loop = loop
         self._coroutine = coroutine
+        self._context = copy_context()  # what it sets there is not for the thread that steps it
         self._waiter: BlockingWaiter | None = None
         self._step()
 
     def _step(self) -> None:
         try:
-            waiter = self._waiter = self._coroutine.send(None)
+            waiter = self._waiter = self._context.run(self._coroutine.send, None)
             waiter.resume = self._resume
         except (StopIteration, Cancelled):
             self._waiter = None
@@ -107,7 +110,8 @@ class BlockingTask:
         if waiter is not None:
             waiter.resume = None
             try:
-                self._coroutine.throw(Cancelled())
+                again = self._waiter = self._context.run(self._coroutine.throw, Cancelled())
+                again.resume = self._resume  # it has something to finish first
             except (StopIteration, Cancelled):
                 pass
             except Exception as error:
@@ -127,6 +131,7 @@ class BlockingLoop:
         self._owner = 0  # the thread that holds the lock
         self._pump = 0  # the thread that polls
         self._pump_since = 0.0
+        self._depth = 0  # waits of the pump within each other
         self._parked: deque[tuple[BlockingWaiter, LockType]] = deque()
         self._wanted = False
         self._background = 0
@@ -196,7 +201,6 @@ class BlockingLoop:
             with self:
                 waiter.set_result(None)
 
-        from contextvars import copy_context
         from threading import Thread
 
         Thread(target=copy_context().run, args=(work,), name="becket worker", daemon=True).start()
@@ -209,6 +213,17 @@ class BlockingLoop:
         if not succeeded:
             raise value
         return value
+
+    @property
+    def is_deep(self) -> bool:
+        return self._depth >= NESTED
+
+    def in_turn(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: object) -> Any:
+            with self:
+                return function(*arguments)
+
+        return run
 
     def is_of_another(self, error: BaseException) -> bool:
         return False  # there is one cancellation here, and it is the link's own
@@ -291,10 +306,12 @@ class BlockingLoop:
         if not outer:
             self._pump_since = self.time()
         waiter.resume = self._interrupt  # another thread may settle it while this one polls
+        self._depth += 1
         try:
             while not waiter.done() and not self._is_ended:
                 self.turn(waiter)
         finally:
+            self._depth -= 1
             waiter.resume = None
             self._pump = outer
 

@@ -103,7 +103,7 @@ class Inbound:
             if link.transport.queued:
                 self._check_that_they_read()
             context = self._context(self, request.method, request) if handler.arity == 2 else None
-            if not handler.is_inline:
+            if not handler.is_inline or link.loop.is_deep:
                 self._start(request, handler, context)
                 return
             if self._nests:
@@ -122,7 +122,7 @@ class Inbound:
 
     def _start(self, request: InboundRequest, handler: Handler, context: object) -> None:
         arguments = handler.arguments(request.params, context)
-        runner = Runner(is_thread=handler.in_thread)
+        runner = Runner(is_thread=not handler.is_async)
         cancelling = self.link.connection.cancelling
         if request.is_cancelled and cancelling is not None and cancelling.rule is not CancelRule.ANSWERS_ITSELF:
             self.link.send(self._end_cancelled(request, runner))  # the cancellation came with it: it never begins
@@ -148,7 +148,8 @@ class Inbound:
         CURRENT.set(Serving(request, link))
         try:
             if runner.is_thread:
-                result = await link.loop.run_in_thread(run_in_worker, runner, handler, arguments)
+                work = run_in_worker if handler.in_thread else link.loop.in_turn(run_in_worker)
+                result = await link.loop.run_in_thread(work, runner, handler, arguments)
             else:
                 runner.has_begun = True
                 result = await handler.function(*arguments)

@@ -50,6 +50,11 @@ class Loop(Protocol):
     nests: bool
     """Whether a plain function can wait for the link: it then runs the loop itself, within the link's own callback."""
 
+    @property
+    def is_deep(self) -> bool:
+        """Whether so many of them wait within each other that the next one must run in a thread of its own."""
+        ...
+
     def time(self) -> float: ...
 
     def call_soon(self, function: Callable[[], object], /) -> object: ...
@@ -82,6 +87,10 @@ class Loop(Protocol):
         """Runs a plain function in a worker. A cancelled caller still waits for it: a thread cannot be stopped."""
         ...
 
+    def in_turn(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns what a thread may run in place of a function that would have run inline: never beside another one."""
+        ...
+
     def is_of_another(self, error: BaseException) -> bool:
         """Returns whether this is the cancellation of another task, for which the running one has waited."""
         ...
@@ -109,6 +118,7 @@ class AsyncioLoop:
     """asyncio, or uvloop where the program runs on it."""
 
     nests = False
+    is_deep = False
 
     def __init__(self) -> None:
         import asyncio
@@ -153,6 +163,9 @@ class AsyncioLoop:
 
         return await anyio.to_thread.run_sync(function, *arguments)
 
+    def in_turn(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return function  # nothing nests here
+
     def is_of_another(self, error: BaseException) -> bool:
         task = self._current_task()
         return isinstance(error, self._cancelled) and task is not None and not task.cancelling()
@@ -187,6 +200,7 @@ class TrioLoop:
     """trio: one system task for the link, in whose nursery everything of it runs."""
 
     nests = False
+    is_deep = False
 
     def __init__(self) -> None:
         import trio
@@ -298,6 +312,9 @@ class TrioLoop:
         import anyio
 
         return await anyio.to_thread.run_sync(function, *arguments)
+
+    def in_turn(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return function  # nothing nests here
 
     def is_of_another(self, error: BaseException) -> bool:
         return False  # a cancellation never leaves its scope here

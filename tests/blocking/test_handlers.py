@@ -1,0 +1,382 @@
+"""Handlers of the blocking face: in the thread that reads, or in workers; they may call back, and be called again."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import Any
+
+import pytest
+from tests.blocking.pairs import Started, answer, blocking_pair, notification, request, scripted
+
+from becket import CallTimeout, Limits, Meaning, Registry, RemoteError
+from becket.blocking import BlockingContext, BlockingPeer, connect_process
+from becket.testing import child
+
+
+def serve_down(peer: BlockingPeer, *, thread: bool = False) -> None:
+    @peer.handle("down", thread=thread)
+    def down(params: dict[str, int], ctx: BlockingContext) -> int:
+        if not params["levels"]:
+            return 0
+        deeper: int = ctx.call("down", {"levels": params["levels"] - 1})
+        return 1 + deeper
+
+
+# -- nested calls
+
+
+@pytest.mark.parametrize("thread", [False, True])
+@pytest.mark.parametrize("levels", [1, 2, 10, 32])
+def test_a_handler_may_call_back_to_any_depth_that_is_allowed(levels: int, thread: bool) -> None:
+    with blocking_pair(dialect="native") as (left, right):
+        serve_down(left, thread=thread)
+        serve_down(right, thread=thread)
+        assert Started(left.call, "down", {"levels": levels}).result() == levels
+
+
+def test_calls_within_calls_are_refused_beyond_the_limit() -> None:
+    with blocking_pair(dialect="native", limits=Limits(call_depth=5)) as (left, right):
+        serve_down(left)
+        serve_down(right)
+        with pytest.raises(RemoteError):
+            Started(left.call, "down", {"levels": 6}).result()
+        assert Started(left.call, "down", {"levels": 5}).result() == 5
+
+
+@pytest.mark.parametrize("count", [10, 100, 250])
+def test_every_request_of_a_burst_may_call_back(count: int) -> None:
+    with scripted() as (peer, raw):
+
+        @peer.handle("ask")
+        def ask(params: list[int], ctx: BlockingContext) -> int:
+            result: int = ctx.call("host/double", params)
+            return result
+
+        raw.say(*[request(id, "ask", [id]) for id in range(count)])
+        # All of them call back before the first is answered.
+        calls = [raw.hear() for _ in range(count)]
+        assert sorted(call["params"][0] for call in calls) == list(range(count))
+        raw.say(*[answer(call, call["params"][0] * 2) for call in calls])
+        answers = {message["id"]: message.get("result") for message in (raw.hear() for _ in range(count))}
+
+    assert answers == {id: id * 2 for id in range(count)}
+
+
+def test_a_burst_that_nests_leaves_the_program_as_deep_as_it_was() -> None:
+    with scripted() as (peer, raw):
+        depths: list[int] = []
+
+        @peer.handle("ask")
+        def ask(params: list[int], ctx: BlockingContext) -> None:
+            depths.append(depth())
+            ctx.call("host/wait")
+
+        raw.say(*[request(id, "ask", [id]) for id in range(200)])
+        calls = [raw.hear() for _ in range(200)]
+        raw.say(*[answer(call) for call in reversed(calls)])
+        for _ in range(200):
+            raw.hear()
+
+    assert max(depths) < sys.getrecursionlimit() // 2
+
+
+def depth() -> int:
+    frame, count = sys._getframe(), 0
+    while frame.f_back is not None:
+        frame, count = frame.f_back, count + 1
+    return count
+
+
+def test_a_handler_that_waits_does_not_keep_later_requests_from_being_served() -> None:
+    with scripted() as (peer, raw):
+        peer.handle("echo")(lambda params: params)
+
+        @peer.handle("ask")
+        def ask(_: Any, ctx: BlockingContext) -> Any:
+            return ctx.call("host/wait")
+
+        raw.say(request(1, "ask"), request(2, "echo", [2]))
+        heard = [raw.hear(), raw.hear()]
+        asked = next(message for message in heard if "method" in message)
+        assert answer({"id": 2}, [2]) in heard
+        raw.say(request(3, "echo", [3]))
+        assert raw.hear() == answer({"id": 3}, [3])
+        raw.say(answer(asked, "at last"))
+        assert raw.hear() == answer({"id": 1}, "at last")
+
+
+def test_a_handler_that_is_cancelled_while_it_waits_sees_it_and_is_answered() -> None:
+    with scripted() as (peer, raw):
+
+        @peer.handle("ask")
+        def ask(_: Any, ctx: BlockingContext) -> list[bool]:
+            before = ctx.is_cancelled
+            ctx.call("host/wait")
+            return [before, ctx.is_cancelled]
+
+        raw.say(request(1, "ask"))
+        asked = raw.hear()
+        raw.say(notification("$/cancelRequest", {"id": 1}), answer(asked))
+        assert raw.hear() == answer({"id": 1}, [False, True])
+
+
+def test_a_handler_whose_deadline_passes_while_it_waits_loses_the_call_that_it_waits_for() -> None:
+    with scripted(dialect="native") as (peer, raw):
+
+        @peer.handle("ask")
+        def ask(_: Any, ctx: BlockingContext) -> str:
+            try:
+                ctx.call("host/wait", timeout=None)
+            except CallTimeout:
+                return "timed out"
+            return "answered"
+
+        raw.say(request(1, "ask", {"_meta": {"becket": {"timeout_ms": 30}}}))
+        asked = raw.hear()
+        assert asked["params"]["_meta"]["becket"]["parent"] == 1
+        heard = [raw.hear(), raw.hear()]
+        assert {message.get("method", message.get("result")) for message in heard} == {"$/cancelRequest", "timed out"}
+
+
+# -- whom a call belongs to
+
+
+def meta_of(message: dict[str, Any]) -> dict[str, Any]:
+    meta: dict[str, Any] = message.get("params", {}).get("_meta", {}).get("becket", {})
+    return meta
+
+
+@pytest.mark.parametrize("thread", [False, True])
+def test_a_call_after_a_request_was_served_does_not_belong_to_it(thread: bool) -> None:
+    release = threading.Event()
+    with scripted(dialect="native", listen=False) as (peer, raw):
+
+        @peer.handle("serve", thread=thread)
+        def serve() -> str:
+            assert not thread or release.wait(8)
+            return "served"
+
+        # This thread waits for its own call, and serves the request meanwhile.
+        waiting = Started(raw_side, raw, release)
+        peer.call("first", {})
+        waiting.result()
+        peer.notify("between")
+        call = peer.begin("second", {})
+        assert raw.hear()["method"] == "between"
+        second = raw.hear()
+        assert (meta_of(second).get("parent"), meta_of(second).get("depth", 0)) == (None, 0)
+        assert meta_of(second)["timeout_ms"] > 30_000
+        raw.say(answer(second))
+        call.result()
+
+
+def raw_side(raw: Any, release: threading.Event) -> None:
+    first = raw.hear()
+    raw.say(request(1, "serve", {"_meta": {"becket": {"timeout_ms": 9000, "depth": 3}}}))
+    release.set()
+    assert raw.hear()["result"] == "served"
+    raw.say(answer(first))
+
+
+@pytest.mark.parametrize("thread", [False, True])
+def test_a_call_while_a_worker_serves_a_request_belongs_to_it_only_if_the_worker_makes_it(thread: bool) -> None:
+    release = threading.Event()
+    with scripted(dialect="native", listen=False) as (peer, raw):
+
+        @peer.handle("serve", thread=True)
+        def serve(_: Any, ctx: BlockingContext) -> str:
+            if thread:
+                ctx.call("from the worker", {})
+            assert release.wait(8)
+            return "served"
+
+        def play() -> tuple[dict[str, Any], dict[str, Any]]:
+            first = raw.hear()
+            raw.say(request("r", "serve", {"_meta": {"becket": {"timeout_ms": 9000, "depth": 3}}}))
+            inner = raw.hear() if thread else {}
+            if thread:
+                raw.say(answer(inner))
+            raw.say(answer(first))
+            second = raw.hear()
+            raw.say(answer(second))
+            release.set()
+            return inner, second
+
+        playing = Started(play)
+        peer.call("first", {})
+        peer.call("second", {})
+        inner, second = playing.result()
+        assert meta_of(second).get("parent") is None
+        assert meta_of(inner).get("parent") == ("r" if thread else None)
+        peer.close()
+
+
+def test_what_is_told_while_a_handler_waits_does_not_belong_to_its_request() -> None:
+    with scripted(dialect="native") as (peer, raw):
+
+        @peer.handle("ask")
+        def ask(_: Any, ctx: BlockingContext) -> None:
+            ctx.call("host/wait", {})
+
+        @peer.on("told")
+        def told() -> None:
+            peer.call("from a notification", {})
+
+        raw.say(request(1, "ask", {"_meta": {"becket": {"depth": 3}}}))
+        waiting = raw.hear()
+        raw.say(notification("told"))
+        from_told = raw.hear()
+        assert (meta_of(waiting).get("parent"), meta_of(waiting)["depth"]) == (1, 4)
+        assert (meta_of(from_told).get("parent"), meta_of(from_told).get("depth", 0)) == (None, 0)
+        raw.say(answer(from_told), answer(waiting))
+        assert raw.hear()["id"] == 1
+
+
+# -- order
+
+
+def test_notifications_are_handled_one_at_a_time_although_their_handlers_call_back() -> None:
+    steps: list[str] = []
+    with scripted() as (peer, raw):
+
+        @peer.on("tell")
+        def tell(params: list[str]) -> None:
+            steps.append(f"begin {params[0]}")
+            steps.append(peer.call("host/name", params))
+            steps.append(f"end {params[0]}")
+
+        raw.say(*[notification("tell", [name]) for name in "abc"])
+        for name in "abc":
+            asked = raw.hear()
+            assert asked["params"] == [name]
+            raw.say(answer(asked, name))
+        peer.handle("done")(lambda: None)
+        raw.say(request(1, "done"))
+        raw.hear()
+
+    assert steps == [step for name in "abc" for step in (f"begin {name}", name, f"end {name}")]
+
+
+@pytest.mark.parametrize("thread", [False, True])
+def test_what_is_told_arrives_in_order(thread: bool) -> None:
+    told: list[int] = []
+    done = threading.Event()
+    with blocking_pair() as (left, right):
+
+        @right.on("tell", thread=thread)
+        def tell(params: list[int]) -> None:
+            told.append(params[0])
+            if params[0] == 199:
+                done.set()
+
+        for number in range(200):
+            left.notify("tell", [number])
+        assert done.wait(8)
+
+    assert told == list(range(200))
+
+
+def test_requests_are_served_while_nobody_calls() -> None:
+    with blocking_pair() as (left, right):
+        right.handle("echo")(lambda params: params)
+        left.handle("echo")(lambda params: params)
+        for number in range(5):
+            assert left.call("echo", [number]) == [number]
+            assert right.call("echo", [number]) == [number]
+            time.sleep(0.01)  # long enough for the background thread to take over, now and then
+
+
+# -- workers
+
+
+def test_workers_run_at_once_and_answers_overtake_them() -> None:
+    barrier = threading.Barrier(4)
+    with blocking_pair() as (left, right):
+        right.handle("echo")(lambda params: params)
+
+        @right.handle("meet", thread=True)
+        def meet(_: Any, ctx: BlockingContext) -> None:
+            assert threading.current_thread().name == "becket worker"
+            barrier.wait(8)
+
+        calls = [left.begin("meet") for _ in range(3)]
+        assert left.call("echo", [1]) == [1]
+        last = left.begin("meet")
+        for call in (*calls, last):
+            assert call.result() is None
+
+
+def test_workers_may_call_back_all_at_once() -> None:
+    with blocking_pair() as (left, right):
+        left.handle("double")(lambda params: params[0] * 2)
+
+        @right.handle("work", thread=True)
+        def work(params: list[int], ctx: BlockingContext) -> int:
+            result: int = ctx.call("double", params)
+            return result
+
+        calls = [left.begin("work", [number]) for number in range(30)]
+        assert [call.result() for call in calls] == [number * 2 for number in range(30)]
+
+
+def test_a_worker_sees_that_it_was_cancelled_and_what_it_returns_is_sent() -> None:
+    began, look = threading.Event(), threading.Event()
+    with scripted() as (peer, raw):
+
+        @peer.handle("work", thread=True)
+        def work(_: Any, ctx: BlockingContext) -> bool:
+            assert not ctx.is_cancelled
+            began.set()
+            assert look.wait(8)
+            return ctx.is_cancelled
+
+        raw.say(request(1, "work"))
+        assert began.wait(8)
+        peer.handle("echo")(lambda params: params)
+        raw.say(notification("$/cancelRequest", {"id": 1}), request(2, "echo", []))
+        assert raw.hear() == answer({"id": 2}, [])
+        look.set()
+        assert raw.hear() == answer({"id": 1}, True)
+
+
+def test_an_error_in_a_worker_is_an_internal_error_with_an_incident() -> None:
+    with blocking_pair() as (left, right):
+
+        @right.handle("fail", thread=True)
+        def fail() -> None:
+            raise KeyError("secret")
+
+        with pytest.raises(RemoteError) as caught:
+            left.call("fail")
+
+    assert caught.value.meaning is Meaning.INTERNAL
+    assert "secret" not in str(caught.value.data)
+
+
+# -- what a handler knows
+
+
+def test_the_context_tells_what_is_asked_by_whom_and_until_when() -> None:
+    with scripted(dialect="native") as (peer, raw):
+
+        @peer.handle("describe")
+        def describe(params: Any, ctx: BlockingContext) -> list[Any]:
+            return [params, ctx.method, ctx.id, ctx.peer is peer, 0 < ctx.remaining() <= 5, ctx.is_cancelled]
+
+        raw.say(request("abc", "describe", {"a": 1, "_meta": {"becket": {"timeout_ms": 5000}}}))
+        assert raw.hear()["result"] == [{"a": 1}, "describe", "abc", True, True, False]
+
+
+@pytest.mark.process
+def test_one_registry_serves_several_children() -> None:
+    methods = Registry()
+    methods.handle("x")(lambda params: params)
+    with (
+        connect_process(child("echoes"), methods=methods) as one,
+        connect_process(child("echoes"), methods=methods) as other,
+    ):
+        assert (one.call("x", [1]), other.call("x", [2])) == ([1], [2])
+        one.handle("own")(lambda: None)
+        assert "own" not in other.methods
