@@ -285,6 +285,9 @@ class BlockingLoop:
         except StopIteration as stop:
             result: T = stop.value
             return result
+        except BaseException:
+            coroutine.close()  # one that was interrupted between two steps gives up what it holds, here and now
+            raise
 
     def wait(self, waiter: BlockingWaiter) -> None:
         """Waits with the lock held, which is let go meanwhile."""

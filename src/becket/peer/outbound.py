@@ -95,14 +95,9 @@ class Outbound:
         if link.transport.queued or len(connection.calls) + window.promised >= window.limit:
             await self._wait_for_room(call, 0 if encoded is None else len(encoded))
         try:
-            frame = connection.open_call(call, encoded)
-        except BaseException:
-            window.free()
-            raise
-        link.send(frame)
-        if call.deadline < link.wakes_at:
-            link.wake_at(call.deadline)
-        try:
+            link.send(connection.open_call(call, encoded))
+            if call.deadline < link.wakes_at:
+                link.wake_at(call.deadline)
             await waiter
         except BaseException:
             link.abandon(call)

@@ -233,6 +233,7 @@ class CallStream(Generic[E]):
             await self._outbound.open(call, self._params, until=self._until, credit=credit, progress=progress)
         except BaseException:
             self._release()
+            link.abandon(call)
             raise
         return self
 

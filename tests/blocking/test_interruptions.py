@@ -1,0 +1,208 @@
+"""What interrupts a thread that waits abandons its call, and takes nobody else along."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from tests.blocking.pairs import RawEnd, Started, answer, notification, request, scripted
+
+from becket.blocking import BlockingContext, BlockingPeer
+
+
+class Interrupted(BaseException):
+    """Stands for a KeyboardInterrupt: raised by a signal, wherever the main thread is."""
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def interrupt_main() -> None:
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+
+@pytest.mark.parametrize("listen", [True, False])
+def test_an_interruption_abandons_the_call_that_waits_and_the_peer_lives_on(listen: bool) -> None:
+    with scripted(listen=listen) as (peer, raw), interruptible():
+
+        def play() -> None:
+            asked = raw.hear()
+            interrupt_main()
+            assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
+            raw.say(answer(raw.hear(), "fine"))
+
+        for _ in range(10):
+            playing = Started(play)
+            with pytest.raises(Interrupted):
+                peer.call("slow", timeout=None)
+            assert peer.call("next", timeout=8) == "fine"
+            playing.result()
+
+
+def test_an_interruption_of_the_one_that_reads_lets_another_go_on() -> None:
+    with scripted(listen=False) as (peer, raw), interruptible():
+        for round in range(20):
+            others: list[Started[Any]] = []
+
+            def play(round: int = round, others: list[Started[Any]] = others) -> None:
+                raw.hear()
+                for _ in range(3):
+                    others.append(Started(peer.call, "other", timeout=None))
+                asked = [raw.hear() for _ in range(3)]
+                interrupt_main()
+                assert raw.hear()["method"] == "$/cancelRequest"
+                raw.say(*[answer(one, round) for one in asked])
+
+            playing = Started(play)
+            with pytest.raises(Interrupted):
+                peer.call("slow", timeout=None)
+            playing.result()
+            assert [other.result() for other in others] == [round] * 3
+
+
+@pytest.mark.parametrize("listen", [True, False])
+def test_an_interruption_of_one_that_is_parked_takes_nobody_along(listen: bool) -> None:
+    with scripted(listen=listen) as (peer, raw), interruptible():
+        for round in range(20):
+            pump = Started(peer.call, "pump", timeout=None)
+            first = raw.hear()
+
+            def play(pump: Started[Any] = pump, first: Any = first, round: int = round) -> None:
+                raw.hear()
+                third = Started(peer.call, "third", timeout=None)
+                last = raw.hear()
+                interrupt_main()
+                assert raw.hear()["method"] == "$/cancelRequest"
+                raw.say(answer(first, round))
+                assert pump.result() == round
+                raw.say(answer(last, round))
+                assert third.result() == round
+
+            playing = Started(play)
+            with pytest.raises(Interrupted):
+                peer.call("parked", timeout=None)
+            playing.result()
+
+
+def test_an_interruption_within_a_handler_ends_the_wait_of_the_thread_that_ran_it() -> None:
+    began = threading.Event()
+    with scripted(listen=False) as (peer, raw), interruptible():
+
+        @peer.handle("slow")
+        def slow() -> str:
+            began.set()
+            threading.Event().wait(8)
+            return "not reached"
+
+        peer.handle("echo")(lambda params: params)
+
+        def play() -> None:
+            first = raw.hear()
+            other = Started(peer.call, "other", timeout=None)
+            second = raw.hear()
+            # The handler is interrupted with the answer of another thread right behind it.
+            raw.say(request(1, "slow"), answer(second, "for the other"), request(2, "echo", [2]))
+            assert began.wait(8)
+            interrupt_main()
+            assert other.result() == "for the other"
+            heard = [raw.hear(), raw.hear()]
+            assert notification("$/cancelRequest", {"id": first["id"]}) in heard
+            assert answer({"id": 2}, [2]) in heard
+
+        playing = Started(play)
+        with pytest.raises(Interrupted):
+            peer.call("first", timeout=None)
+        playing.result()
+
+
+def test_an_interruption_of_a_pending_result_abandons_it() -> None:
+    with scripted() as (peer, raw), interruptible():
+        pending = peer.begin("slow", timeout=None)
+        asked = raw.hear()
+        interrupter = Started(interrupt_soon)
+        with pytest.raises(Interrupted):
+            pending.result()
+        interrupter.result()
+        assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
+
+
+def interrupt_soon() -> None:
+    threading.Event().wait(0.05)  # until the main thread waits; earlier would interrupt it elsewhere in the same block
+    interrupt_main()
+
+
+def test_an_interruption_of_a_stream_ends_it_at_the_other_side() -> None:
+    with scripted() as (peer, raw), interruptible():
+
+        def consume() -> None:
+            with peer.stream("slow") as run:
+                list(run)
+
+        def play() -> None:
+            asked = raw.hear()
+            interrupt_soon()
+            assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
+
+        playing = Started(play)
+        with pytest.raises(Interrupted):
+            consume()
+        playing.result()
+
+
+def test_an_interruption_of_a_nested_call_reaches_the_call_around_it() -> None:
+    with scripted(listen=False) as (peer, raw), interruptible():
+
+        @peer.handle("ask")
+        def ask(_: Any, ctx: BlockingContext) -> None:
+            ctx.call("inner", timeout=None)
+
+        def play() -> None:
+            outer = raw.hear()
+            raw.say(request(1, "ask"))
+            inner = raw.hear()
+            interrupt_soon()
+            cancelled = [raw.hear()["params"]["id"] for _ in range(2)]
+            assert sorted(cancelled) == sorted([outer["id"], inner["id"]])
+
+        playing = Started(play)
+        with pytest.raises(Interrupted):
+            peer.call("outer", timeout=None)
+        playing.result()
+
+
+def test_serving_can_be_interrupted_and_taken_up_again() -> None:
+    with scripted(listen=False) as (peer, raw), interruptible():
+        peer.handle("echo")(lambda params: params)
+
+        def play(last: bool) -> None:
+            raw.say(request(1, "echo", [1]))
+            assert raw.hear() == answer({"id": 1}, [1])
+            if last:
+                leave(raw, peer)
+            else:
+                interrupt_main()
+
+        playing = Started(play, False)
+        with pytest.raises(Interrupted):
+            peer.serve()
+        playing.result()
+        playing = Started(play, True)
+        assert peer.serve() is not None
+        playing.result()
+
+
+def leave(raw: RawEnd, peer: BlockingPeer) -> None:
+    raw.close()
