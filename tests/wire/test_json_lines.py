@@ -160,3 +160,13 @@ def test_a_line_that_spans_chunks_is_handed_over_for_good() -> None:
     (frame,) = framing.feed(b"2]\n[3,")
     framing.feed(b"4]\n")
     assert frame == b"[1,2]"
+
+
+def test_a_line_without_end_ends_the_link_after_what_may_be_skipped() -> None:
+    framing = JsonLines(Limits(frame=100, skipped_bytes=1_000))
+    for _ in range(10):
+        assert framing.feed(b"x" * 100) == []
+        assert framing.error is None
+    assert framing.feed(b"x" * 100) == []
+    assert isinstance(framing.error, FrameTooLarge)
+    assert framing.pending < 1_000_000

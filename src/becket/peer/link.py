@@ -17,7 +17,7 @@ from becket.errors import BadFrame, CallTimeout, ConnectionLost, DisconnectReaso
 from becket.limits import Limits
 from becket.peer.loops import Loop, Timer, Waiter
 from becket.peer.streams import Claims
-from becket.peer.transport import READ_SIZE, Describe, Transport, wake
+from becket.peer.transport import READ_SIZE, Describe, FdTransport, Transport, wake
 from becket.peer.window import Window
 from becket.rpc.codec import NOT_CLAIMED
 from becket.rpc.connection import Call, CancelAsked, Connection, Event, InboundRequest, reason_of
@@ -26,6 +26,7 @@ from becket.wire.framing import Skipped
 
 __all__ = ["EventTaker", "Link"]
 
+LEAST_READ = 4 * 1024  # some 40 small messages: less would be mostly reading
 CHECK_EVERY = 16  # events between two looks at the clock
 
 
@@ -77,6 +78,7 @@ class Link:
         "_is_corked",
         "_is_flush_planned",
         "_meter",
+        "_paced",
         "_partial",
         "_rest",
         "_room_waiters",
@@ -135,6 +137,9 @@ class Link:
         self._rest: Iterator[Event] | None = None
         self._holders: set[str] = set()
         self._turn = inf if loop.nests else self.limits.turn_seconds
+        self._paced = transport if isinstance(transport, FdTransport) and not loop.nests else None
+        if self._paced is not None:
+            self._paced.read_size = self.limits.turn_bytes
         self._meter = Meter(self.limits, loop.time()) if self.limits.message_rate else None
         self._has_ended_input = False
         # time
@@ -171,10 +176,19 @@ class Link:
         if self._meter is not None and (pause := self._meter.spend(connection.framing.frames, now)):
             self.hold("rate")
             self.loop.call_later(pause, self._end_pause)
+        if self._paced is not None:
+            self._pace(self._paced, self.time() - now)
         if connection.violation is not None:
             self._end_by(connection.violation)
         elif connection.framing.pending or self._partial is not None:
             self._time_partial_frame(now)
+
+    def _pace(self, transport: FdTransport, took: float) -> None:
+        """Reads less at once where a piece took longer than a turn may, and more again where it did not."""
+        if took > self._turn:
+            transport.read_size = max(transport.read_size // 2, LEAST_READ)
+        elif transport.read_size < self.limits.turn_bytes and 4 * took < self._turn:
+            transport.read_size *= 2
 
     def _hand_out(self, events: Iterable[Event], now: float) -> None:
         claimed = self.claims.puts
@@ -403,7 +417,8 @@ class Link:
             return
         if self._partial is None or self._partial[0] != framing.frames:
             self._partial = (framing.frames, now)
-        deadline = self._partial[1] + self.limits.partial_frame + pending / self.limits.partial_frame_rate
+        fair = min(pending, self.limits.frame) / self.limits.partial_frame_rate
+        deadline = self._partial[1] + self.limits.partial_frame + fair
         if now >= deadline:
             self._end_by(BadFrame(f"a frame was not finished within {now - self._partial[1]:.1f} s"))
         else:

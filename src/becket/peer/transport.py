@@ -101,6 +101,7 @@ class FdTransport:
 
     def __init__(self, read_fd: int, write_fd: int, *, owner: socket.socket | None = None) -> None:
         self.queued = 0
+        self.read_size = READ_SIZE  # its receiver may lower it, where a piece takes it too long
         self.has_ended = False
         self._has_told = False
         self._discards = False
@@ -144,7 +145,7 @@ class FdTransport:
 
     def _read(self) -> None:
         try:
-            data = os.read(self._read_fd, READ_SIZE)
+            data = os.read(self._read_fd, self.read_size)
         except BlockingIOError:
             return
         except OSError as error:

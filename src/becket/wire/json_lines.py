@@ -33,6 +33,7 @@ class JsonLines:
         self._oversize = 0  # bytes dropped of an unfinished line
         self._skipped = 0
         self._most_skipped = limits.skipped_frames
+        self._most_skipped_bytes = max(limits.skipped_bytes, limits.frame)
 
     @property
     def stray(self) -> bytes:
@@ -100,7 +101,7 @@ class JsonLines:
             return
         self._line.clear()
         self._oversize = size
-        if self._skipped >= self._most_skipped:
+        if self._skipped >= self._most_skipped or size > self._most_skipped_bytes:
             self._refuse()
 
     def _end_line(self, found: list[Frame | Skipped]) -> None:
