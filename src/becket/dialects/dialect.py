@@ -63,7 +63,6 @@ class Dialect(Struct, frozen=True, kw_only=True):
     credit: str | None = None
     log: str | None = None
     features: frozenset[str] = frozenset()
-    ignored_prefix: str = "$/"  # unknown notifications under it are no cause for a log line
     bad_json_is_fatal: bool = False
 
     def connection(self, limits: Limits, framing: FramingFactory | None = None) -> Connection:

@@ -7,7 +7,7 @@ that handles a request runs in the thread that reads, or in a worker where it wa
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, TypeVar, cast
 
@@ -61,10 +61,10 @@ def connect_process(
         StartFailed: the program cannot be started.
     """
     from becket.peer.child import ChildTransport
-    from becket.peer.process import log_stderr, open_child
+    from becket.peer.process import log_stderr, open_child, words_of
 
-    words = [os.fspath(word) for word in command]
-    label = name or os.path.basename(words[0] if words else "")
+    words = words_of(command)
+    label = name or os.path.basename(words[0])
     child, pipes = open_child(
         words, env=env, inherit_env=inherit_env, cwd=cwd, on_stderr=on_stderr or log_stderr(label), limits=limits
     )
@@ -122,6 +122,7 @@ class BlockingPeer:
             self._outbound = Outbound(self._link)
             self._link.taker = Inbound(self._link, self.methods, self, BlockingContext)
             self._loop.before_wait = self._link.before_wait
+            self._loop.flush = self._link.flush
             with self._loop:
                 self._link.start()
         except BaseException:  # an async handler, a dialect that does not exist, a framing that cannot be made
@@ -156,7 +157,7 @@ class BlockingPeer:
     ) -> PendingCall:
         """Sends a call and returns at once: many can be on their way from one thread. Take `result()` later."""
         self._use()
-        return PendingCall(self._loop, self._link, method, self._asked(method, params, timeout, returns, None, None))
+        return PendingCall(self._loop, method, self._asked(method, params, timeout, returns, None, None))
 
     def _asked(
         self,
@@ -213,8 +214,6 @@ class BlockingPeer:
         self._use()
         with self._loop.entered():
             waits = self._outbound.notify(method, params)
-            if not self._loop.is_pumped:
-                self._link.flush()
             if waits is not READY:
                 self._loop.run(cast("Coroutine[Any, Any, None]", waits))
 
@@ -292,9 +291,9 @@ class BlockingPeer:
         """What both sides have agreed to use beyond the dialect's minimum."""
         return self._link.features
 
-    def agree(self, features: frozenset[str]) -> None:
+    def agree(self, features: Iterable[str]) -> None:
         """Limits what is used from now on to what both sides have announced."""
-        self._link.features = self._link.dialect.features & features
+        self._link.agree(features)
 
     def wait_closed(self) -> ConnectionLost:
         """Waits until the link has ended, from whichever side, and returns why."""
@@ -304,7 +303,8 @@ class BlockingPeer:
         """Ends the link, and the process behind it. From any thread, twice, and in the middle of anything."""
         if not self._link.is_done:
             self._loop.run(self._link.aclose())
-        self._loop.end()
+        with self._loop.entered():
+            self._loop.end()
         self._loop.release()
 
     def __enter__(self) -> BlockingPeer:
@@ -321,7 +321,7 @@ class BlockingPeer:
 class PendingCall:
     """A call that is on its way. One that nobody keeps is given up."""
 
-    def __init__(self, loop: BlockingLoop, link: Link, method: str, coroutine: Coroutine[Any, Any, Any]) -> None:
+    def __init__(self, loop: BlockingLoop, method: str, coroutine: Coroutine[Any, Any, Any]) -> None:
         self._loop = loop
         self._method = method
         self._coroutine = coroutine
@@ -329,8 +329,6 @@ class PendingCall:
         self._waiter: BlockingWaiter | None = None
         with loop.entered():
             self._step(None)
-            if not loop.is_pumped:
-                link.flush()
 
     def _step(self, error: BaseException | None) -> None:
         try:

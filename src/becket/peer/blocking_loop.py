@@ -12,7 +12,7 @@ import heapq
 import os
 import select
 import time
-from _thread import LockType, allocate_lock, get_ident
+from _thread import LockType, RLock, allocate_lock, get_ident
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
@@ -83,39 +83,39 @@ class BlockingTimer:
 class BlockingTask:
     """A coroutine that the pump steps whenever what it waits for is there."""
 
-    __slots__ = ("_context", "_coroutine", "_loop", "_waiter")
+    __slots__ = ("_context", "_coroutine", "_is_over", "_loop", "_waiter")
 
     def __init__(self, loop: BlockingLoop, coroutine: Coroutine[Any, Any, None]) -> None:
         self._loop = loop
         self._coroutine = coroutine
         self._context = copy_context()  # what it sets there is not for the thread that steps it
         self._waiter: BlockingWaiter | None = None
+        self._is_over = False
         self._step()
 
     def _step(self) -> None:
+        # It may have been woken, and then cancelled before its turn came: it is over then, or waits for something else.
+        if not self._is_over and (self._waiter is None or self._waiter.done()):
+            self._run(self._coroutine.send, None)
+
+    def _run(self, go_on: Callable[[Any], Any], value: object) -> None:
+        self._waiter = None
         try:
-            waiter = self._waiter = self._context.run(self._coroutine.send, None)
+            waiter = self._waiter = self._context.run(go_on, value)
             waiter.resume = self._resume
         except (StopIteration, Cancelled):
-            self._waiter = None
+            self._is_over = True
         except Exception as error:
-            self._waiter = None
+            self._is_over = True
             unexpected(error)
 
     def _resume(self) -> None:
         self._loop.call_soon(self._step)
 
     def cancel(self) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None:
-            waiter.resume = None
-            try:
-                again = self._waiter = self._context.run(self._coroutine.throw, Cancelled())
-                again.resume = self._resume  # it has something to finish first
-            except (StopIteration, Cancelled):
-                pass
-            except Exception as error:
-                unexpected(error)
+        if self._waiter is not None:
+            self._waiter.resume = None
+            self._run(self._coroutine.throw, Cancelled())  # it may have something to finish first, and wait again
 
 
 class BlockingLoop:
@@ -127,8 +127,10 @@ class BlockingLoop:
         self.time = time.monotonic
         self.create_waiter: Callable[[], Waiter] = BlockingWaiter
         self.before_wait: Callable[[], None] = nothing
-        self._lock = allocate_lock()
-        self._owner = 0  # the thread that holds the lock
+        self.flush: Callable[[], None] = nothing
+        lock: Any = RLock()
+        self._lock = lock
+        self._is_mine: Callable[[], bool] = lock._is_owned  # as the standard library's own conditions ask it
         self._pump = 0  # the thread that polls
         self._pump_since = 0.0
         self._depth = 0  # waits of the pump within each other
@@ -243,20 +245,31 @@ class BlockingLoop:
 
     def __enter__(self) -> None:
         self._lock.acquire()
-        self._owner = get_ident()
 
     def __exit__(self, *_: object) -> None:
-        self._owner = 0
+        if not self.is_pumped:
+            self.flush()  # nobody else would: what was said must not wait for the next who speaks
         self._lock.release()
 
     @contextmanager
     def entered(self) -> Generator[None]:
         """Holds the lock, whether or not this thread holds it already."""
-        if self._owner == get_ident():
+        if self._is_mine():
             yield
         else:
             with self:
                 yield
+
+    def _retake(self) -> None:
+        """Takes the lock back, whatever interrupts: a thread that came out without it would free another's."""
+        interruption: BaseException | None = None
+        while not self._is_mine():
+            try:
+                self._lock.acquire()
+            except BaseException as error:  # a signal's handler has raised
+                interruption = error
+        if interruption is not None:
+            raise interruption
 
     # -- waiting
 
@@ -267,7 +280,7 @@ class BlockingLoop:
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine of the link in this thread, pumping or parked while it waits."""
-        if self._owner == get_ident():
+        if self._is_mine():
             return self._drive(coroutine)
         with self:
             return self._drive(coroutine)
@@ -331,11 +344,11 @@ class BlockingLoop:
             self._wanted = True  # a caller pumps with one thread switch less for each of its calls
             self._interrupt()
         try:
-            self.__exit__()
             try:
+                self._lock.release()
                 lock.acquire()
             finally:
-                self.__enter__()
+                self._retake()
         finally:
             waiter.parked.remove(lock)
             if place in self._parked:
@@ -386,13 +399,11 @@ class BlockingLoop:
         if self._is_ended or (until is not None and until.done()):  # a nested wait may have settled it
             return
         self._is_polling = True
-        self._owner = 0
-        self._lock.release()
         try:
+            self._lock.release()
             events = self._poll.poll(timeout * 1000)
         finally:
-            self._lock.acquire()
-            self._owner = get_ident()
+            self._retake()
             self._is_polling = False
         for fd, flags in events:
             if fd == self._wake_in:
@@ -455,7 +466,7 @@ class BlockingLoop:
         """Waits for the background thread and closes what the loop itself holds. After `end`; may be called twice.
 
         Within the pump nobody can be waited for, as it holds the lock: it closes the rest itself when it leaves."""
-        is_inside = self._owner == get_ident()
+        is_inside = self._is_mine()
         with self.entered():
             self._is_released = True
             if not self._pump:

@@ -154,10 +154,15 @@ class Inbound:
                 runner.has_begun = True
                 result = await handler.function(*arguments)
             frame = link.connection.answer(request, encode_json(result))
+        except RequestCancelled:
+            frame = self._end_cancelled(request, runner)
         except Exception as error:
             frame = link.connection.refuse(request, runner.reason() or answer_to(error, request.method))
-        except BaseException:  # the loop's way to cancel
-            link.send(self._end_cancelled(request, runner))
+        except BaseException as error:  # the loop's way to cancel
+            if link.loop.is_of_another(error):  # something that the handler waits for was cancelled, and not by us
+                link.send(link.connection.refuse(request, answer_to(error, request.method)))
+            else:
+                link.send(self._end_cancelled(request, runner))
             raise
         finally:
             runner.has_ended = True
@@ -181,6 +186,8 @@ class Inbound:
         self._interrupt(request, RpcError(Meaning.TIMEOUT, "the caller's deadline has passed"))
 
     def _interrupt(self, request: InboundRequest, refusal: RpcError | None) -> None:
+        request.is_cancelled = True
+        self._wake_for_credit(request)
         runner = request.runner
         if not isinstance(runner, Runner):
             return  # it was answered where it arrived; or its function nests and cannot be stopped
@@ -213,12 +220,21 @@ class Inbound:
         """Sends what belongs to a request; waits for credit where the caller counts, and while it does not read."""
         link = self.link
         if request is not None and request.credit is not None:
-            while request.credit <= 0 and link.lost is None:
+            while request.credit <= 0 and self._is_wanted(request):
                 await self._wait_for_credit(request)
+            if link.lost is None and not self._is_wanted(request):
+                raise RequestCancelled  # whoever asked has left: a handler that goes on would never learn it
             request.credit -= 1
         link.send(link.connection.notification(method, params))
         if link.queued > link.limits.send_high:
             await wait_until_read(link)
+
+    def _is_wanted(self, request: InboundRequest) -> bool:
+        return not request.is_cancelled and self.link.connection.requests.get(request.key) is request
+
+    def _wake_for_credit(self, request: InboundRequest) -> None:
+        for waiter in self._credit_waiters.pop(request.key, ()):
+            wake(waiter)
 
     async def _wait_for_credit(self, request: InboundRequest) -> None:
         """Waits until the caller has given some. Several tasks of one handler may; whoever is woken looks again."""
@@ -236,7 +252,7 @@ class Inbound:
 
     async def send_progress(self, method: str, request: InboundRequest | None, value: object) -> None:
         """Reports from within a request."""
-        form = self.link.dialect.progress
+        form = self.link.progress
         if form is None:
             raise NotSupported("progress", f"the dialect {self.link.dialect.name} has no word for it")
         if request is None:
@@ -252,8 +268,7 @@ class Inbound:
             return
         if request is not None and request.credit is not None and grant.n > 0:
             request.credit += grant.n
-            for waiter in self._credit_waiters.pop(request.key, ()):
-                wake(waiter)
+            self._wake_for_credit(request)
 
     # -- notifications
 

@@ -26,6 +26,7 @@ from becket.wire.framing import Skipped
 
 __all__ = ["EventTaker", "Link"]
 
+MOST_QUEUES = 4  # calls and notifications stop at one; answers that were on their way may fill the others
 LEAST_READ = 4 * 1024  # some 40 small messages: less would be mostly reading
 CHECK_EVERY = 16  # events between two looks at the clock
 
@@ -96,6 +97,7 @@ class Link:
         "lost",
         "name",
         "now",
+        "progress",
         "taker",
         "time",
         "transport",
@@ -115,6 +117,7 @@ class Link:
         self.limits: Limits = connection.limits
         self.name = name
         self.features = dialect.features
+        self.progress = dialect.progress
         self.taker: EventTaker
         self.lost: ConnectionLost | None = None
         self.is_done = False
@@ -146,6 +149,14 @@ class Link:
         self._timer: Timer | None = None
         self.wakes_at = inf
         self._partial: tuple[int, float] | None = None
+
+    def agree(self, features: Iterable[str]) -> None:
+        """Uses from now on only what both sides have announced, where the dialect leaves it to them."""
+        dialect = self.dialect
+        self.features = dialect.features.intersection(features)
+        if dialect.features:
+            self.connection.stop_cancelling(unless="cancel" in self.features)
+            self.progress = dialect.progress if "progress" in self.features else None
 
     def start(self) -> None:
         """Begins to read. Nothing arrives before the loop's next turn, so handlers can still be registered."""
@@ -196,6 +207,8 @@ class Link:
         rest = self._rest = iter(events)
         left = CHECK_EVERY
         for event in rest:
+            if self.lost is not None and not isinstance(event, Call):
+                continue  # a handler has closed the link: what came with it is not served
             if isinstance(event, Notification):
                 if event.method in claimed:
                     claimed[event.method](event.params)
@@ -348,7 +361,7 @@ class Link:
             self._buffer.clear()
             self._buffered = 0
             self.transport.write(data)
-            if self.transport.queued > 2 * self.limits.send_queue:
+            if self.transport.queued > MOST_QUEUES * self.limits.send_queue:
                 excess = f"it does not read: {self.transport.queued} bytes wait for it"
                 self.lose(ConnectionLost(DisconnectReason.REMOTE_VIOLATION, excess))
 
@@ -366,7 +379,12 @@ class Link:
         """Waits until something was written or settled. Whoever waits looks again whether it suffices."""
         waiter = self.loop.create_waiter()
         self._room_waiters.append(waiter)
-        await waiter
+        try:
+            await waiter
+        except BaseException:
+            if waiter in self._room_waiters:
+                self._room_waiters.remove(waiter)
+            raise
 
     def abandon(self, call: Call) -> None:
         """Nobody wants the answer of this call any more: the other side is told, and its slot is free."""

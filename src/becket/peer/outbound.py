@@ -88,10 +88,8 @@ class Outbound:
         waiter = link.create_waiter()
         call = Call(method, waiter, link.time() + timeout, timeout)
         current = serving()
-        if current is not None:
-            call.deadline = min(call.deadline, current.request.deadline)
-        if link.features:
-            encoded = self._add_meta(encoded, call.deadline, current, None)
+        if current is not None or link.features:
+            encoded = self._prepare(call, encoded, current)
         if link.transport.queued or len(connection.calls) + window.promised >= window.limit:
             await self._wait_for_room(call, 0 if encoded is None else len(encoded))
         try:
@@ -109,6 +107,13 @@ class Outbound:
             return decode(reply)
         except UNDECODABLE as error:
             raise BadReply(method=method, problem=str(error)) from error
+
+    def _prepare(self, call: Call, params: bytes | None, current: Serving | None) -> bytes | None:
+        """Binds a call to the request that it is made within, and returns its params with what travels beside them."""
+        if current is not None and current.request.deadline < call.deadline:
+            call.deadline = current.request.deadline
+            call.timeout = max(0.0, call.deadline - self.link.time())
+        return self._add_meta(params, call.deadline, current, None) if self.link.features else params
 
     def latest(self) -> float:
         """Returns when a call that is made here must end at the latest: with the request that it belongs to."""
@@ -128,7 +133,7 @@ class Outbound:
 
         `until` is the deadline that the other side is told: that of the call may be renewed."""
         link = self.link
-        if progress is not None and link.dialect.progress is None:
+        if progress is not None and link.progress is None:
             raise NotSupported("progress", f"the dialect {link.dialect.name} has no word for it")
         encoded = None if params is None else encode_json(params)
         if link.features:
@@ -253,6 +258,8 @@ class Outbound:
     def notify(self, method: str, params: object) -> Awaitable[None]:
         """Tells at once. What it returns waits while the other side is behind with reading."""
         link = self.link
+        if link.transport.queued > link.limits.send_queue:
+            raise Busy("bytes that the other side has not read", link.limits.send_queue)
         link.send(link.connection.notification(method, None if params is None else encode_json(params)))
         if link.transport.queued > link.limits.send_high:
             return wait_until_read(link)
@@ -273,7 +280,10 @@ class Outbound:
         told = [member for member in members if isinstance(member, BatchNotify)]
         deadline = link.loop.time() + timeout
         calls = [Call(member.method, link.loop.create_waiter(), deadline=deadline, timeout=timeout) for member in asked]
-        encoded = [None if member.params is None else encode_json(member.params) for member in asked]
+        encoded = [
+            self._prepare(call, None if member.params is None else encode_json(member.params), serving())
+            for call, member in zip(calls, asked, strict=True)
+        ]
         notes = [(member.method, None if member.params is None else encode_json(member.params)) for member in told]
         if calls and (link.transport.queued or link.window.is_full):  # it takes one slot for all its calls
             await self._wait_for_room(calls[0], sum(len(params or b"") for params in encoded))
@@ -283,7 +293,8 @@ class Outbound:
             link.window.free()
             raise
         link.send(frame)
-        link.wake_at(deadline)
+        for call in calls:
+            link.wake_at(call.deadline)
         try:
             for call in calls:
                 await cast("Waiter", call.waiter)

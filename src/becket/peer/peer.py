@@ -82,15 +82,13 @@ class Peer:
         Raises:
             StartFailed: when entered or awaited, if the program cannot be started.
         """
-        if isinstance(command, str | bytes):
-            raise TypeError("the command is a list of a program and its arguments, never a line for a shell")
-        words = [os.fspath(word) for word in command]
-        label = name or os.path.basename(words[0] if words else "")
+        from becket.peer.child import ChildTransport
+        from becket.peer.process import log_stderr, open_child, words_of
+
+        words = words_of(command)
+        label = name or os.path.basename(words[0])
 
         async def connect() -> Peer:
-            from becket.peer.child import ChildTransport
-            from becket.peer.process import log_stderr, open_child
-
             loop = await current_loop()
             try:
                 child, pipes = open_child(
@@ -382,7 +380,7 @@ class Peer:
 
     def agree(self, features: Iterable[str]) -> None:
         """Limits what is used from now on to what both sides have announced."""
-        self._link.features = self._link.dialect.features.intersection(features)
+        self._link.agree(features)
 
     async def wait_closed(self) -> ConnectionLost:
         """Waits until the link has ended, from whichever side, and returns why."""

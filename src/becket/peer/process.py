@@ -12,16 +12,17 @@ import errno
 import os
 import select
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from signal import SIGKILL, SIGTERM, Signals, pidfd_send_signal
+from signal import SIGKILL, SIGTERM, Signals
 
 from becket.errors import NotSupported, PeerCrashed, StartFailed
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.peer.stderr import StderrLog
 
-__all__ = ["Child", "Pipes", "build_environment", "find_executable", "log_stderr", "open_child"]
+__all__ = ["Child", "Pipes", "build_environment", "find_executable", "log_stderr", "open_child", "words_of"]
 
 INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL", "TERM")
 INHERITED_PREFIX = "LC_"
@@ -177,7 +178,7 @@ class Child:
         if self._is_buried:
             return  # its pid may be somebody else's by now
         try:
-            pidfd_send_signal(self.pidfd, number, None, SIGNAL_PROCESS_GROUP)
+            signal.pidfd_send_signal(self.pidfd, number, None, SIGNAL_PROCESS_GROUP)
         except (ProcessLookupError, PermissionError):
             pass
         except OSError:  # an older kernel: until it is reaped the pid is its own, and with it the group
@@ -192,7 +193,7 @@ class Child:
         if self._is_buried:
             return False
         try:
-            pidfd_send_signal(self.pidfd, 0)
+            signal.pidfd_send_signal(self.pidfd, 0)
         except ProcessLookupError:
             return False
         except PermissionError:
@@ -225,11 +226,22 @@ def kill_member(pid: int, session: int) -> None:
         return  # it has ended; or this process has no descriptors left, and the next round finds it again
     try:
         if os.getsid(pid) == session:
-            pidfd_send_signal(pidfd, SIGKILL)
+            signal.pidfd_send_signal(pidfd, SIGKILL)
     except (ProcessLookupError, PermissionError):
         pass
     finally:
         os.close(pidfd)
+
+
+def words_of(command: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Returns a program and its arguments as text.
+
+    Raises:
+        TypeError: it is one string, as for a shell: there is none anywhere here.
+    """
+    if isinstance(command, str | bytes) or not command:
+        raise TypeError("the command is a list of a program and its arguments, never a line for a shell")
+    return [os.fspath(word) for word in command]
 
 
 def open_child(
@@ -249,8 +261,6 @@ def open_child(
     """
     if not hasattr(os, "pidfd_open"):
         raise NotSupported("starting a child process", "this system has no pidfd to watch it by")
-    if isinstance(command, str) or not command:
-        raise TypeError("the command is a list of a program and its arguments, never a line for a shell")
     environment = build_environment(env, inherit=inherit_env)
     executable = find_executable(command[0], environment, cwd)
     abandoned[:] = [popen for popen in abandoned if popen.poll() is None]

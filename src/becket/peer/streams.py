@@ -207,6 +207,7 @@ class CallStream(Generic[E]):
         self._error: BecketError | None = None
         self._is_settled = False
         self._waiters: list[Waiter] = []
+        self._opened = 0.0
         self._until = inf
         self._last_event = 0.0
 
@@ -217,7 +218,8 @@ class CallStream(Generic[E]):
             raise LocalProtocolError("a stream is opened once")
         link = self._link
         self._last_event = link.loop.time()
-        self._until = min(self._last_event + self._timeout, self._outbound.latest())
+        self._opened = self._last_event
+        self._until = min(self._opened + self._timeout, self._outbound.latest())
         call = self._call = Call(self._method, self)
         call.deadline = self.extend()
         call.timeout = min(self._timeout, self._idle)
@@ -273,7 +275,10 @@ class CallStream(Generic[E]):
 
     def extend(self) -> float:
         """Returns the deadline as it is after the last event."""
-        return min(self._until, self._last_event + self._idle)
+        idle_until = self._last_event + self._idle
+        if self._call is not None:
+            self._call.timeout = self._idle if idle_until < self._until else self._until - self._opened
+        return min(self._until, idle_until)
 
     # -- events in
 

@@ -245,6 +245,11 @@ class FdTransport:
     def _fail_writing(self, error: OSError) -> None:
         self._drop_queue()
         self._close_write_end()
+        self._loop.call_soon(lambda: self._end_after(error))  # not from within whoever writes
+
+    def _end_after(self, error: OSError) -> None:
+        """What they said before they left has come, and is taken first."""
+        self.drain()
         self._tell(failure(error))
 
     def _drop_queue(self) -> None:

@@ -252,6 +252,12 @@ class Connection:
             raise copy(self.lost)
         return self.framing.encode(self.codec.encode_notification(method, params))
 
+    def stop_cancelling(self, *, unless: bool) -> None:
+        """Says and hears nothing of cancellations any more, unless they were agreed on."""
+        if not unless:
+            self.cancelling = None
+            self.cancel_method = None
+
     def abandon(self, call: Call) -> bytes:
         """Forgets a call whose answer nobody wants any more; returns the bytes that say so, b"" if none are needed."""
         if self.calls.get(call.id) is not call:
