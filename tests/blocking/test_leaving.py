@@ -1,0 +1,36 @@
+"""What leaves at once although no thread waits for the link, and commands that are no commands."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from becket.blocking import BlockingPeer, CallCancelled, connect_process
+from becket.peer.transport import FdTransport
+
+
+def test_a_cancelled_call_is_taken_back_at_once() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.settimeout(5)
+    with theirs, BlockingPeer(FdTransport.of_socket(ours)) as peer:
+        pending = peer.begin("ask")
+        assert b'"ask"' in theirs.recv(1000)
+        pending.cancel()
+        assert b"$/cancelRequest" in theirs.recv(1000)
+        with pytest.raises(CallCancelled):
+            pending.result()
+
+
+def test_what_is_told_twice_in_a_row_leaves_twice() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.settimeout(5)
+    with theirs, BlockingPeer(FdTransport.of_socket(ours)) as peer:
+        for number in range(3):
+            peer.notify("tell", [number])
+            assert b"[%d]" % number in theirs.recv(1000)
+
+
+def test_a_line_for_a_shell_is_no_command() -> None:
+    with pytest.raises(TypeError):
+        connect_process("cat -n")

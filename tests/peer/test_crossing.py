@@ -1,0 +1,162 @@
+"""What crosses on a link: answers and ends, many large answers, callers that leave, words that were not agreed on."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from becket import Busy, CallTimeout, Context, Limits, Meaning, Peer, RemoteError
+from becket.peer.transport import FdTransport
+from becket.testing import memory_pair
+
+pytestmark = pytest.mark.loops
+
+LARGE = "x" * 4_000_000
+
+
+async def test_an_answer_that_came_before_the_pipe_broke_is_taken() -> None:
+    ours, theirs = socket.socketpair()
+    answers: list[Any] = []
+    async with Peer.over(FdTransport.of_socket(ours)) as peer:
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+
+                async def ask() -> None:
+                    answers.append(await peer.call("ask"))
+
+                group.start_soon(ask)
+                theirs.setblocking(False)
+                await anyio.wait_readable(theirs)
+                theirs.recv(1000)
+                theirs.send(b'Content-Length: 36\r\n\r\n{"jsonrpc":"2.0","id":1,"result":42}')
+                theirs.close()
+                peer.notify_nowait("tell", ["x" * 100_000])  # breaks before the answer was read
+    assert answers == [42]
+
+
+async def test_large_answers_to_an_attentive_peer_may_wait_together() -> None:
+    async with memory_pair() as (left, right):
+
+        @right.handle("large")
+        async def large() -> str:
+            await anyio.lowlevel.checkpoint()
+            return LARGE
+
+        sizes: list[int] = []
+        with anyio.fail_after(15):
+            async with anyio.create_task_group() as group:
+
+                async def ask() -> None:
+                    sizes.append(len(await left.call("large")))
+
+                for _ in range(4):
+                    group.start_soon(ask)
+        assert sizes == [len(LARGE)] * 4
+
+
+async def test_telling_more_than_the_queue_holds_is_busy_and_not_the_end() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        async with Peer.over(FdTransport.of_socket(ours), limits=Limits(send_queue=100_000)) as peer:
+            for _ in range(50):
+                try:
+                    peer.notify("tell", ["x" * 50_000])
+                except Busy:
+                    break
+            else:
+                pytest.fail("nothing was refused")
+            assert not peer.is_closed
+
+
+async def test_a_timeout_names_the_seconds_that_were_really_left() -> None:
+    told: list[float] = []
+    async with memory_pair(dialect="native") as (left, right):
+
+        @left.handle("never")
+        async def never() -> None:
+            await anyio.sleep_forever()
+
+        @right.handle("outer")
+        async def outer(params: None, ctx: Context) -> None:
+            try:
+                await ctx.call("never", timeout=60)
+            except CallTimeout as error:
+                told.append(error.seconds)
+                raise
+
+        with anyio.fail_after(5), pytest.raises((CallTimeout, RemoteError)):
+            await left.call("outer", timeout=0.2)
+        with anyio.move_on_after(1):
+            while not told:
+                await anyio.lowlevel.checkpoint()
+    assert all(seconds < 1 for seconds in told)
+
+
+async def test_what_was_not_agreed_on_is_not_said() -> None:
+    cancelled = anyio.Event()
+    async with memory_pair(dialect="native") as (left, right):
+
+        @right.handle("wait")
+        async def wait(params: None, ctx: Context) -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                cancelled.set()
+
+        @right.handle("report")
+        async def report(params: None, ctx: Context) -> None:
+            await ctx.progress(1)
+
+        left.agree(["deadline"])
+        right.agree(["deadline"])
+        with anyio.move_on_after(0.01):
+            await left.call("wait")
+        with anyio.move_on_after(0.05):
+            await cancelled.wait()
+        assert not cancelled.is_set()
+        with pytest.raises(RemoteError) as refused:
+            await left.call("report")
+        assert refused.value.meaning is Meaning.INTERNAL
+
+
+async def test_calls_that_gave_up_waiting_for_room_leave_nothing_behind() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        async with Peer.over(FdTransport.of_socket(ours), limits=Limits(send_queue=100_000)) as peer:
+            try:
+                for _ in range(50):
+                    peer.notify_nowait("tell", ["x" * 50_000])
+            except Busy:
+                pass
+            for _ in range(5):
+                with anyio.move_on_after(0.01) as scope:
+                    await peer.call("ask", ["x" * 60_000], timeout=None)
+                assert scope.cancelled_caught
+            assert not peer.is_closed
+
+
+async def test_a_handler_learns_from_its_next_event_that_its_caller_has_left() -> None:
+    outcome: list[str] = []
+    ended = anyio.Event()
+    async with memory_pair(dialect="native") as (left, right):
+
+        @right.handle("produce", thread=True)
+        def produce(params: None, ctx: Context) -> None:
+            try:
+                while True:
+                    anyio.from_thread.run(ctx.progress, 1)
+            except Exception as error:
+                outcome.append(type(error).__name__)
+                anyio.from_thread.run_sync(ended.set)
+                raise
+
+        with anyio.fail_after(5):
+            async with left.stream("produce") as run:
+                async for _ in run:
+                    break
+            await ended.wait()
+    assert outcome == ["RequestCancelled"]
