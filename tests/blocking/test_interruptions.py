@@ -4,43 +4,59 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from tests.blocking.pairs import RawEnd, Started, answer, notification, request, scripted
+from tests.blocking.pairs import PATIENCE, Started, answer, notification, request, scripted
 
-from becket.blocking import BlockingContext, BlockingPeer
+from becket.blocking import BlockingContext
 
 
 class Interrupted(BaseException):
     """Stands for a KeyboardInterrupt: raised by a signal, wherever the main thread is."""
 
 
-@contextmanager
-def interruptible() -> Iterator[None]:
-    def interrupt(*_: object) -> None:
-        raise Interrupted
+class Interrupter:
+    """Interrupts the main thread once, wherever it is."""
 
-    before = signal.signal(signal.SIGUSR1, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGUSR1, before)
+    def __init__(self) -> None:
+        self._is_due = False
+        self._has_come = threading.Event()
+
+    def __call__(self) -> None:
+        """Returns when the main thread was interrupted. A signal alone is lost where it comes just before a wait."""
+        self._has_come.clear()
+        self._is_due = True
+        until = time.monotonic() + PATIENCE
+        while not self._has_come.wait(0.005) and time.monotonic() < until:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    def raise_once(self, *_: object) -> None:
+        if self._is_due:
+            self._is_due = False
+            self._has_come.set()
+            raise Interrupted
 
 
-def interrupt_main() -> None:
-    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+@pytest.fixture
+def interrupt() -> Iterator[Interrupter]:
+    interrupter = Interrupter()
+    before = signal.signal(signal.SIGUSR1, interrupter.raise_once)
+    yield interrupter
+    signal.signal(signal.SIGUSR1, before)
 
 
 @pytest.mark.parametrize("listen", [True, False])
-def test_an_interruption_abandons_the_call_that_waits_and_the_peer_lives_on(listen: bool) -> None:
-    with scripted(listen=listen) as (peer, raw), interruptible():
+def test_an_interruption_abandons_the_call_that_waits_and_the_peer_lives_on(
+    listen: bool, interrupt: Interrupter
+) -> None:
+    with scripted(listen=listen) as (peer, raw):
 
         def play() -> None:
             asked = raw.hear()
-            interrupt_main()
+            interrupt()
             assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
             raw.say(answer(raw.hear(), "fine"))
 
@@ -52,8 +68,8 @@ def test_an_interruption_abandons_the_call_that_waits_and_the_peer_lives_on(list
             playing.result()
 
 
-def test_an_interruption_of_the_one_that_reads_lets_another_go_on() -> None:
-    with scripted(listen=False) as (peer, raw), interruptible():
+def test_an_interruption_of_the_one_that_reads_lets_another_go_on(interrupt: Interrupter) -> None:
+    with scripted(listen=False) as (peer, raw):
         for round in range(20):
             others: list[Started[Any]] = []
 
@@ -62,7 +78,7 @@ def test_an_interruption_of_the_one_that_reads_lets_another_go_on() -> None:
                 for _ in range(3):
                     others.append(Started(peer.call, "other", timeout=None))
                 asked = [raw.hear() for _ in range(3)]
-                interrupt_main()
+                interrupt()
                 assert raw.hear()["method"] == "$/cancelRequest"
                 raw.say(*[answer(one, round) for one in asked])
 
@@ -74,8 +90,8 @@ def test_an_interruption_of_the_one_that_reads_lets_another_go_on() -> None:
 
 
 @pytest.mark.parametrize("listen", [True, False])
-def test_an_interruption_of_one_that_is_parked_takes_nobody_along(listen: bool) -> None:
-    with scripted(listen=listen) as (peer, raw), interruptible():
+def test_an_interruption_of_one_that_is_parked_takes_nobody_along(listen: bool, interrupt: Interrupter) -> None:
+    with scripted(listen=listen) as (peer, raw):
         for round in range(20):
             pump = Started(peer.call, "pump", timeout=None)
             first = raw.hear()
@@ -84,7 +100,7 @@ def test_an_interruption_of_one_that_is_parked_takes_nobody_along(listen: bool) 
                 raw.hear()
                 third = Started(peer.call, "third", timeout=None)
                 last = raw.hear()
-                interrupt_main()
+                interrupt()
                 assert raw.hear()["method"] == "$/cancelRequest"
                 raw.say(answer(first, round))
                 assert pump.result() == round
@@ -97,9 +113,9 @@ def test_an_interruption_of_one_that_is_parked_takes_nobody_along(listen: bool) 
             playing.result()
 
 
-def test_an_interruption_within_a_handler_ends_the_wait_of_the_thread_that_ran_it() -> None:
+def test_an_interruption_within_a_handler_ends_the_wait_of_the_thread_that_ran_it(interrupt: Interrupter) -> None:
     began = threading.Event()
-    with scripted(listen=False) as (peer, raw), interruptible():
+    with scripted(listen=False) as (peer, raw):
 
         @peer.handle("slow")
         def slow() -> str:
@@ -116,7 +132,7 @@ def test_an_interruption_within_a_handler_ends_the_wait_of_the_thread_that_ran_i
             # The handler is interrupted with the answer of another thread right behind it.
             raw.say(request(1, "slow"), answer(second, "for the other"), request(2, "echo", [2]))
             assert began.wait(8)
-            interrupt_main()
+            interrupt()
             assert other.result() == "for the other"
             heard = [raw.hear(), raw.hear()]
             assert notification("$/cancelRequest", {"id": first["id"]}) in heard
@@ -128,32 +144,36 @@ def test_an_interruption_within_a_handler_ends_the_wait_of_the_thread_that_ran_i
         playing.result()
 
 
-def test_an_interruption_of_a_pending_result_abandons_it() -> None:
-    with scripted() as (peer, raw), interruptible():
+def test_an_interruption_of_a_pending_result_abandons_it(interrupt: Interrupter) -> None:
+    with scripted() as (peer, raw):
         pending = peer.begin("slow", timeout=None)
         asked = raw.hear()
-        interrupter = Started(interrupt_soon)
-        with pytest.raises(Interrupted):
+        interrupters: list[Started[None]] = []
+
+        def wait() -> None:
+            interrupters.append(Started(interrupt))
             pending.result()
-        interrupter.result()
+
+        with pytest.raises(Interrupted):
+            wait()
+        interrupters[0].result()
         assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
 
 
-def interrupt_soon() -> None:
-    threading.Event().wait(0.05)  # until the main thread waits; earlier would interrupt it elsewhere in the same block
-    interrupt_main()
-
-
-def test_an_interruption_of_a_stream_ends_it_at_the_other_side() -> None:
-    with scripted() as (peer, raw), interruptible():
+def test_an_interruption_of_a_stream_ends_it_at_the_other_side(interrupt: Interrupter) -> None:
+    with scripted() as (peer, raw):
+        taken = threading.Event()
 
         def consume() -> None:
             with peer.stream("slow") as run:
-                list(run)
+                for _ in run:
+                    taken.set()
 
         def play() -> None:
             asked = raw.hear()
-            interrupt_soon()
+            raw.say(notification("$/progress", {"token": asked["id"], "value": 1}))
+            assert taken.wait(PATIENCE)
+            interrupt()
             assert raw.hear() == notification("$/cancelRequest", {"id": asked["id"]})
 
         playing = Started(play)
@@ -162,8 +182,8 @@ def test_an_interruption_of_a_stream_ends_it_at_the_other_side() -> None:
         playing.result()
 
 
-def test_an_interruption_of_a_nested_call_reaches_the_call_around_it() -> None:
-    with scripted(listen=False) as (peer, raw), interruptible():
+def test_an_interruption_of_a_nested_call_reaches_the_call_around_it(interrupt: Interrupter) -> None:
+    with scripted(listen=False) as (peer, raw):
 
         @peer.handle("ask")
         def ask(_: Any, ctx: BlockingContext) -> None:
@@ -173,7 +193,7 @@ def test_an_interruption_of_a_nested_call_reaches_the_call_around_it() -> None:
             outer = raw.hear()
             raw.say(request(1, "ask"))
             inner = raw.hear()
-            interrupt_soon()
+            interrupt()
             cancelled = [raw.hear()["params"]["id"] for _ in range(2)]
             assert sorted(cancelled) == sorted([outer["id"], inner["id"]])
 
@@ -183,17 +203,17 @@ def test_an_interruption_of_a_nested_call_reaches_the_call_around_it() -> None:
         playing.result()
 
 
-def test_serving_can_be_interrupted_and_taken_up_again() -> None:
-    with scripted(listen=False) as (peer, raw), interruptible():
+def test_serving_can_be_interrupted_and_taken_up_again(interrupt: Interrupter) -> None:
+    with scripted(listen=False) as (peer, raw):
         peer.handle("echo")(lambda params: params)
 
         def play(last: bool) -> None:
             raw.say(request(1, "echo", [1]))
             assert raw.hear() == answer({"id": 1}, [1])
             if last:
-                leave(raw, peer)
+                raw.close()
             else:
-                interrupt_main()
+                interrupt()
 
         playing = Started(play, False)
         with pytest.raises(Interrupted):
@@ -202,7 +222,3 @@ def test_serving_can_be_interrupted_and_taken_up_again() -> None:
         playing = Started(play, True)
         assert peer.serve() is not None
         playing.result()
-
-
-def leave(raw: RawEnd, peer: BlockingPeer) -> None:
-    raw.close()
