@@ -17,10 +17,13 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from signal import SIGKILL, SIGTERM, Signals
+from typing import Any
 
 from becket.errors import NotSupported, PeerCrashed, StartFailed
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.peer.stderr import StderrLog
+
+pidfd_send_signal: Any = getattr(signal, "pidfd_send_signal", None)  # only Linux has it; see `open_child`
 
 __all__ = ["Child", "Pipes", "build_environment", "find_executable", "log_stderr", "open_child", "words_of"]
 
@@ -178,7 +181,7 @@ class Child:
         if self._is_buried:
             return  # its pid may be somebody else's by now
         try:
-            signal.pidfd_send_signal(self.pidfd, number, None, SIGNAL_PROCESS_GROUP)
+            pidfd_send_signal(self.pidfd, number, None, SIGNAL_PROCESS_GROUP)
         except (ProcessLookupError, PermissionError):
             pass
         except OSError:  # an older kernel: until it is reaped the pid is its own, and with it the group
@@ -193,7 +196,7 @@ class Child:
         if self._is_buried:
             return False
         try:
-            signal.pidfd_send_signal(self.pidfd, 0)
+            pidfd_send_signal(self.pidfd, 0)
         except ProcessLookupError:
             return False
         except PermissionError:
@@ -226,7 +229,7 @@ def kill_member(pid: int, session: int) -> None:
         return  # it has ended; or this process has no descriptors left, and the next round finds it again
     try:
         if os.getsid(pid) == session:
-            signal.pidfd_send_signal(pidfd, SIGKILL)
+            pidfd_send_signal(pidfd, SIGKILL)
     except (ProcessLookupError, PermissionError):
         pass
     finally:
