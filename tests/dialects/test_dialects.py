@@ -60,7 +60,7 @@ def test_plain_is_json_rpc_with_the_base_protocol_of_lsp() -> None:
     assert PLAIN.framing is ContentLength
     assert PLAIN.cancelling == Cancelling("$/cancelRequest", "id", CancelRule.ANSWERED)
     assert PLAIN.progress == ProgressForm("$/progress", "token", "value")
-    assert (PLAIN.ping, PLAIN.credit, PLAIN.log, PLAIN.features) == (None, None, None, frozenset())
+    assert (PLAIN.ping, PLAIN.credit, PLAIN.features) == (None, None, frozenset())
     assert not PLAIN.bad_json_is_fatal
 
 
@@ -68,8 +68,8 @@ def test_native_adds_what_both_sides_must_have_announced() -> None:
     assert NATIVE.framing is ContentLength
     assert NATIVE.cancelling == PLAIN.cancelling
     assert NATIVE.progress == PLAIN.progress
-    assert (NATIVE.ping, NATIVE.credit, NATIVE.log) == ("$/ping", "$/credit", "$/log")
-    assert NATIVE.features == FEATURES == {"cancel", "progress", "deadline", "credit", "ping", "log"}
+    assert (NATIVE.ping, NATIVE.credit) == ("$/ping", "$/credit")
+    assert NATIVE.features == FEATURES == {"cancel", "progress", "deadline", "credit", "ping"}
 
 
 def test_both_number_errors_as_becket_does() -> None:

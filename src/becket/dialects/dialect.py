@@ -61,7 +61,6 @@ class Dialect(Struct, frozen=True, kw_only=True):
     progress: ProgressForm | None = None
     ping: str | None = None
     credit: str | None = None
-    log: str | None = None
     features: frozenset[str] = frozenset()
     bad_json_is_fatal: bool = False
 

@@ -1,6 +1,6 @@
 """`native`: becket's own dialect. Here stands what it adds to the link: cancellation, progress, deadlines, flow
-control, pings and logs. Each is used only where both sides have announced it; what belongs to one call travels in
-`params._meta.becket` and never on the envelope.
+control and pings. A peer that speaks it uses all of them until `agree` says which the other side has announced; what
+belongs to one call travels in `params._meta.becket` and never on the envelope.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from becket.rpc.connection import Cancelling
 
 __all__ = ["FEATURES", "NATIVE"]
 
-FEATURES = frozenset({"cancel", "progress", "deadline", "credit", "ping", "log"})
+FEATURES = frozenset({"cancel", "progress", "deadline", "credit", "ping"})
 
 NATIVE = Dialect(
     name="native",
@@ -18,6 +18,5 @@ NATIVE = Dialect(
     progress=ProgressForm("$/progress"),
     ping="$/ping",
     credit="$/credit",
-    log="$/log",
     features=FEATURES,
 )
