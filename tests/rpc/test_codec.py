@@ -19,7 +19,8 @@ from msgspec import Raw, Struct
 
 from becket.errors import LocalProtocolError, Meaning
 from becket.limits import Limits
-from becket.rpc.codec import JsonCodec, encode_json, key_of
+from becket.rpc.codec import JsonCodec, key_of
+from becket.rpc.json_values import encode_json
 from becket.rpc.messages import Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
 
 if TYPE_CHECKING:

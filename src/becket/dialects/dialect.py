@@ -10,8 +10,9 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from becket.errors import NUMBERS, Meaning
 from becket.limits import Limits
-from becket.rpc.codec import Codec, JsonCodec, encode_json
+from becket.rpc.codec import Codec, JsonCodec
 from becket.rpc.connection import Cancelling, Connection
+from becket.rpc.json_values import encode_json
 from becket.wire.content_length import ContentLength
 from becket.wire.framing import FramingFactory
 

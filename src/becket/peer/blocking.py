@@ -30,8 +30,8 @@ from becket.peer.outbound import (
 )
 from becket.peer.streams import CallStream, Gap, Overflow
 from becket.peer.transport import Transport
-from becket.rpc.codec import decode_json, encode_json
 from becket.rpc.connection import InboundRequest
+from becket.rpc.json_values import decode_json, encode_json
 from becket.typed.decoding import result_decoder
 from becket.wire.framing import FramingFactory
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from becket.rpc.codec import decode_json, encode_json
 from becket.rpc.connection import InboundRequest
+from becket.rpc.json_values import decode_json, encode_json
 
 if TYPE_CHECKING:
     from becket.peer.inbound import Inbound

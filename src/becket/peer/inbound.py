@@ -29,8 +29,9 @@ from becket.peer.context import Context
 from becket.peer.loops import Running, Waiter
 from becket.peer.outbound import CURRENT, Serving, wait_until_read
 from becket.peer.transport import wake
-from becket.rpc.codec import encode_json, key_of
+from becket.rpc.codec import key_of
 from becket.rpc.connection import CancelRule, InboundRequest
+from becket.rpc.json_values import encode_json
 from becket.rpc.messages import Notification
 from becket.typed.decoding import UNDECODABLE
 

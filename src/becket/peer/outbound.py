@@ -15,8 +15,8 @@ from becket.limits import Limits
 from becket.peer.loops import Waiter
 from becket.peer.streams import CallStream, Claim, Gap, Listener, Overflow
 from becket.peer.transport import wake
-from becket.rpc.codec import decode_json, encode_json
 from becket.rpc.connection import Call, InboundRequest
+from becket.rpc.json_values import decode_json, encode_json
 from becket.typed.decoding import UNDECODABLE, result_decoder
 
 if TYPE_CHECKING:

@@ -8,20 +8,28 @@ much depth run before any parsing, on frames large enough to hold them.
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, Protocol, cast, get_args, get_type_hints
+from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from becket.errors import LocalProtocolError, Meaning, quote
 from becket.limits import DEFAULT_LIMITS, Limits
+from becket.rpc.guards import (
+    FEW,
+    OPENING_BRACKET,
+    SLOW_FROM,
+    find_duplicate,
+    find_too_deep,
+    find_too_much,
+    may_be_slow,
+)
+from becket.rpc.json_values import decode_json, decode_string, encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
 from becket.wire.framing import Frame, Skipped
 
-__all__ = ["Codec", "JsonCodec", "decode_json", "encode_json", "key_of"]
+__all__ = ["NOT_CLAIMED", "Codec", "Inbox", "JsonCodec", "key_of"]
 
 
 class Inbox(Protocol):
@@ -104,73 +112,6 @@ decode_envelope = msgspec.json.Decoder(Envelope).decode
 decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 decode_elements = msgspec.json.Decoder(list[Raw]).decode
 decode_error = msgspec.json.Decoder(ErrorObject).decode
-decode_string = msgspec.json.Decoder(str).decode
-decode_json = msgspec.json.Decoder().decode
-encode_any = msgspec.json.Encoder().encode
-
-
-def encode_json(value: object) -> bytes:
-    """Returns the compact JSON of `value`.
-
-    Raises:
-        LocalProtocolError: it has no JSON: an unknown type, NaN or an infinity, a lone surrogate, a circle.
-    """
-    try:
-        text = encode_any(value)
-        # msgspec writes NaN and infinities as null, which would change the value in silence.
-        kind = type(value)
-        if kind not in FINITE and (kind in WATCHED or not learn_finite(kind)) and b"null" in text:
-            check_finite(value)
-    except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise LocalProtocolError(f"no JSON for this {type(value).__name__}: {error}") from error
-    return text
-
-
-# Types whose values cannot hold a number without JSON, and those that could.
-FINITE: set[object] = {str, int, bool, type(None)}
-WATCHED: set[object] = {dict, list, tuple, float}
-
-
-def learn_finite(kind: type[Any]) -> bool:
-    """Files a type by its fields and returns whether its values need no second look."""
-    try:
-        is_harmless = issubclass(kind, Struct) and all(is_finite(hint) for hint in get_type_hints(kind).values())
-    except (NameError, TypeError):  # an annotation that only a type checker can resolve
-        is_harmless = False
-    (FINITE if is_harmless else WATCHED).add(kind)
-    return is_harmless
-
-
-def is_finite(hint: Any) -> bool:
-    arguments = get_args(hint)
-    return all(is_finite(argument) for argument in arguments) if arguments else hint in FINITE
-
-
-def check_finite(value: object) -> None:
-    """Raises ValueError where NaN or an infinity is somewhere in a value that has been encoded without complaint."""
-    try:
-        # MessagePack keeps such a number as it is, behind 0xcb: a search in C, and right whenever it finds nothing.
-        if NOT_FINITE.search(encode_packed(value)) is None:
-            return
-    except (OverflowError, TypeError, ValueError):  # integers beyond 64 bits and the like have no MessagePack
-        pass
-    walk_finite(msgspec.to_builtins(value, enc_hook=lambda raw: None))  # Raw is JSON already
-
-
-NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
-encode_packed = msgspec.msgpack.Encoder().encode
-
-
-def walk_finite(value: object) -> None:
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ValueError(f"{value} has no JSON")
-    elif isinstance(value, dict):
-        for member in cast("dict[str, object]", value).values():
-            walk_finite(member)
-    elif isinstance(value, list | tuple):
-        for element in cast("list[object]", value):
-            walk_finite(element)
 
 
 class JsonCodec:
@@ -507,101 +448,3 @@ def refuse_scalar(frame: Frame) -> Invalid:
     except UNDECODABLE as error:
         return Invalid(NULL_ID, Meaning.PARSE_ERROR, f"not JSON: {error}")
     return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "neither an object nor a batch")
-
-
-# -- what msgspec lets through
-
-
-def find_duplicate(frame: bytes, members: dict[str, Raw]) -> str | None:
-    """Returns a top-level key that stands twice in `frame`, None if there is none.
-
-    `members` is what msgspec made of the same frame: the last value of each key. Walking the pairs, a key seen before
-    is a duplicate, and so is one whose value here is not its last one."""
-    if ESCAPE not in frame and all(frame.count(b'"%b"' % key.encode()) == 1 for key in members):
-        return None  # the usual case: no name stands twice, at whatever level
-    seen: set[str] = set()
-    position = skip_space(frame, frame.index(b"{") + 1)
-    while frame[position : position + 1] == b'"':
-        key_text = STRING.match(frame, position)
-        assert key_text is not None  # msgspec has parsed this frame
-        key = decode_string(key_text.group())
-        value = bytes(members[key])
-        start = skip_space(frame, skip_space(frame, key_text.end()) + 1)
-        end = skip_space(frame, start + len(value))
-        if key in seen or not frame.startswith(value, start) or frame[end : end + 1] not in (b",", b"}"):
-            return key
-        seen.add(key)
-        position = skip_space(frame, end + 1)
-    return None
-
-
-STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
-SPACE = re.compile(rb"[ \t\r\n]*")
-
-
-def skip_space(frame: bytes, position: int) -> int:
-    match = SPACE.match(frame, position)
-    return match.end() if match else position
-
-
-# These run at the speed of C whatever the bytes are. Quotes and brackets are told apart only by what is around them, so
-# escapes go first; a frame that is no JSON may be judged wrongly, and is refused by the parser then.
-
-
-def find_too_deep(frame: Frame, limit: int) -> str | None:
-    # Two quotes in a row enclose nothing, or end one string and begin the next: all else keeps its side without them.
-    brackets = without_escapes(frame).translate(ONE_KIND, delete=NO_BRACKET_OR_QUOTE).replace(b'""', b"")
-    if QUOTE in brackets:
-        brackets = b"".join(brackets.split(b'"')[::2])
-    # There is one kind of bracket now, so each round takes away exactly one level.
-    for _ in range(limit):
-        brackets = brackets.replace(b"[]", b"")
-        if not brackets:
-            return None
-    return f"nested deeper than {limit}"
-
-
-def find_too_much(frame: Frame, limit: int) -> str | None:
-    plain = without_escapes(frame)
-    if plain.count(b'"') // 2 > 2 * limit:
-        return f"more than {limit} values"
-    outside = b"".join(plain.split(b'"')[::2])  # every second piece between quotes
-    if outside.count(b"[") + outside.count(b"{") + outside.count(b",") > limit:
-        return f"more than {limit} values"
-    if count_slow(outside) > SLOW_NUMBERS:
-        return f"more than {SLOW_NUMBERS} numbers of many digits or close to zero"
-    return None
-
-
-def without_escapes(frame: Frame) -> bytes:
-    return bytes(frame).replace(b"\\\\", b"").replace(b'\\"', b"") if ESCAPE in frame else bytes(frame)
-
-
-ESCAPE, QUOTE, OPENING_BRACKET = b'\\"['
-NO_BRACKET_OR_QUOTE = bytes(byte for byte in range(256) if byte not in b'[]{}"')
-ONE_KIND = bytes.maketrans(b"{}", b"[]")
-
-# A number of hundreds of digits, or with an exponent below -300, takes a hundred times as long to read as any other,
-# 11 us on a laptop. A message may have so many of them that it stays below 50 ms.
-SLOW_NUMBERS = 4_096
-SLOW_FROM = SLOW_NUMBERS * len("5e-324")  # bytes
-FEW = 100  # numbers, each as long as Python reads at all: 100 us
-LONG = 128  # digits
-STRIDE = LONG // 2
-AS_ZERO = bytes.maketrans(b"123456789", b"0" * 9)
-
-
-def may_be_slow(frame: Frame) -> bool:
-    """Tells quickly of most frames that they hold fewer slow numbers than the limit."""
-    if frame.count(b"-") > SLOW_NUMBERS // 2 and frame.count(b"e-") + frame.count(b"E-") > SLOW_NUMBERS // 2:
-        return True
-    # Every 64th byte: a long run of digits shows as two digits in a row or more.
-    return len(frame) > SLOW_NUMBERS * STRIDE and frame[::STRIDE].translate(AS_ZERO).count(b"00") > SLOW_NUMBERS // 4
-
-
-def count_slow(outside: bytes) -> int:
-    digits = outside.translate(AS_ZERO)
-    slow = digits.count(b"0" * LONG)
-    if outside.count(b"-") > SLOW_NUMBERS // 2:
-        slow += digits.count(b"e-000") + digits.count(b"E-000")
-    return slow

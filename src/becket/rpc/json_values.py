@@ -1,0 +1,82 @@
+"""Python values into JSON and back. What has no JSON is refused, never changed in silence."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, cast, get_args, get_type_hints
+
+import msgspec
+from msgspec import Struct
+
+from becket.errors import LocalProtocolError
+
+__all__ = ["decode_json", "decode_string", "encode_json"]
+
+decode_string = msgspec.json.Decoder(str).decode
+decode_json = msgspec.json.Decoder().decode
+encode_any = msgspec.json.Encoder().encode
+
+
+def encode_json(value: object) -> bytes:
+    """Returns the compact JSON of `value`.
+
+    Raises:
+        LocalProtocolError: it has no JSON: an unknown type, NaN or an infinity, a lone surrogate, a circle.
+    """
+    try:
+        text = encode_any(value)
+        # msgspec writes NaN and infinities as null, which would change the value in silence.
+        kind = type(value)
+        if kind not in FINITE and (kind in WATCHED or not learn_finite(kind)) and b"null" in text:
+            check_finite(value)
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise LocalProtocolError(f"no JSON for this {type(value).__name__}: {error}") from error
+    return text
+
+
+# Types whose values cannot hold a number without JSON, and those that could.
+FINITE: set[object] = {str, int, bool, type(None)}
+WATCHED: set[object] = {dict, list, tuple, float}
+
+
+def learn_finite(kind: type[Any]) -> bool:
+    """Files a type by its fields and returns whether its values need no second look."""
+    try:
+        is_harmless = issubclass(kind, Struct) and all(is_finite(hint) for hint in get_type_hints(kind).values())
+    except (NameError, TypeError):  # an annotation that only a type checker can resolve
+        is_harmless = False
+    (FINITE if is_harmless else WATCHED).add(kind)
+    return is_harmless
+
+
+def is_finite(hint: Any) -> bool:
+    arguments = get_args(hint)
+    return all(is_finite(argument) for argument in arguments) if arguments else hint in FINITE
+
+
+def check_finite(value: object) -> None:
+    """Raises ValueError where NaN or an infinity is somewhere in a value that has been encoded without complaint."""
+    try:
+        # MessagePack keeps such a number as it is, behind 0xcb: a search in C, and right whenever it finds nothing.
+        if NOT_FINITE.search(encode_packed(value)) is None:
+            return
+    except (OverflowError, TypeError, ValueError):  # integers beyond 64 bits and the like have no MessagePack
+        pass
+    walk_finite(msgspec.to_builtins(value, enc_hook=lambda raw: None))  # Raw is JSON already
+
+
+NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
+encode_packed = msgspec.msgpack.Encoder().encode
+
+
+def walk_finite(value: object) -> None:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{value} has no JSON")
+    elif isinstance(value, dict):
+        for member in cast("dict[str, object]", value).values():
+            walk_finite(member)
+    elif isinstance(value, list | tuple):
+        for element in cast("list[object]", value):
+            walk_finite(element)
