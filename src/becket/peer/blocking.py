@@ -123,7 +123,7 @@ class BlockingPeer:
             self._link.taker = Inbound(self._link, self.methods, self, BlockingContext)
             self._loop.before_wait = self._link.before_wait
             self._loop.flush = self._link.flush
-            with self._loop:
+            with self._loop.entered():
                 self._link.start()
         except BaseException:  # an async handler, a dialect that does not exist, a framing that cannot be made
             transport.close()

@@ -130,7 +130,10 @@ class BlockingLoop:
         self.flush: Callable[[], None] = nothing
         lock: Any = RLock()
         self._lock = lock
-        self._is_mine: Callable[[], bool] = lock._is_owned  # as the standard library's own conditions ask it
+        # As the conditions of the standard library use it: each is one step that no signal's handler can come into.
+        self._is_mine: Callable[[], bool] = lock._is_owned
+        self._let_go: Callable[[], None] = lock.release
+        self._retake: Callable[[tuple[int, int]], None] = lock._acquire_restore
         self._pump = 0  # the thread that polls
         self._pump_since = 0.0
         self._depth = 0  # waits of the pump within each other
@@ -200,7 +203,7 @@ class BlockingLoop:
                 outcome.append((True, function(*arguments)))
             except BaseException as error:
                 outcome.append((False, error))
-            with self:
+            with self._lock:
                 waiter.set_result(None)
 
         from threading import Thread
@@ -222,7 +225,7 @@ class BlockingLoop:
 
     def in_turn(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: object) -> Any:
-            with self:
+            with self._lock:
                 return function(*arguments)
 
         return run
@@ -243,33 +246,24 @@ class BlockingLoop:
 
     # -- the lock
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        if not self.is_pumped:
-            self.flush()  # nobody else would: what was said must not wait for the next who speaks
-        self._lock.release()
-
     @contextmanager
     def entered(self) -> Generator[None]:
         """Holds the lock, whether or not this thread holds it already."""
         if self._is_mine():
             yield
         else:
-            with self:
-                yield
+            with self._lock:
+                try:
+                    yield
+                finally:
+                    self._tidy()
 
-    def _retake(self) -> None:
-        """Takes the lock back, whatever interrupts: a thread that came out without it would free another's."""
-        interruption: BaseException | None = None
-        while not self._is_mine():
-            try:
-                self._lock.acquire()
-            except BaseException as error:  # a signal's handler has raised
-                interruption = error
-        if interruption is not None:
-            raise interruption
+    def _tidy(self) -> None:
+        """Before the lock is let go: what was said must not wait for the next who speaks, nor who waits for a pump."""
+        if not self._pump:
+            self.flush()
+            if self._parked:
+                self._leave()
 
     # -- waiting
 
@@ -282,8 +276,11 @@ class BlockingLoop:
         """Runs a coroutine of the link in this thread, pumping or parked while it waits."""
         if self._is_mine():
             return self._drive(coroutine)
-        with self:
-            return self._drive(coroutine)
+        with self._lock:
+            try:
+                return self._drive(coroutine)
+            finally:
+                self._tidy()
 
     def _drive(self, coroutine: Coroutine[Any, Any, T]) -> T:
         try:
@@ -318,16 +315,17 @@ class BlockingLoop:
             raise RuntimeError("this link has been closed and its loop has ended")
 
     def _pump_for(self, waiter: BlockingWaiter, me: int) -> None:
-        outer, self._pump = self._pump, me
-        if not outer:
-            self._pump_since = self.time()
-        waiter.resume = self._interrupt  # another thread may settle it while this one polls
-        self._depth += 1
+        outer, depth = self._pump, self._depth
         try:
+            self._pump = me
+            self._depth = depth + 1
+            waiter.resume = self._interrupt  # another thread may settle it while this one polls
+            if not outer:
+                self._pump_since = self.time()
             while not waiter.done() and not self._is_ended:
                 self.turn(waiter)
         finally:
-            self._depth -= 1
+            self._depth = depth
             waiter.resume = None
             self._pump = outer
 
@@ -336,21 +334,23 @@ class BlockingLoop:
         lock = allocate_lock()
         lock.acquire()
         place = (waiter, lock)
-        self._parked.append(place)
+        mine = (1, get_ident())
         if waiter.parked is None:
             waiter.parked = []
-        waiter.parked.append(lock)
-        if self._pump == self._background:
-            self._wanted = True  # a caller pumps with one thread switch less for each of its calls
-            self._interrupt()
         try:
+            self._parked.append(place)
+            waiter.parked.append(lock)
+            if self._pump == self._background:
+                self._wanted = True  # a caller pumps with one thread switch less for each of its calls
+                self._interrupt()
             try:
-                self._lock.release()
+                self._let_go()
                 lock.acquire()
             finally:
-                self._retake()
+                self._retake(mine)
         finally:
-            waiter.parked.remove(lock)
+            if lock in waiter.parked:
+                waiter.parked.remove(lock)
             if place in self._parked:
                 self._parked.remove(place)
 
@@ -398,12 +398,13 @@ class BlockingLoop:
             timeout = 0.0
         if self._is_ended or (until is not None and until.done()):  # a nested wait may have settled it
             return
+        mine = (1, get_ident())
         self._is_polling = True
         try:
-            self._lock.release()
+            self._let_go()
             events = self._poll.poll(timeout * 1000)
         finally:
-            self._retake()
+            self._retake(mine)
             self._is_polling = False
         for fd, flags in events:
             if fd == self._wake_in:
@@ -416,7 +417,7 @@ class BlockingLoop:
 
     def serve(self, until: BlockingWaiter) -> None:
         """Pumps in this thread until told to stop."""
-        with self:
+        with self._lock:
             self.wait(until)
 
     def start_background(self) -> None:
@@ -429,10 +430,10 @@ class BlockingLoop:
 
     def _run_background(self) -> None:
         me = get_ident()
-        with self:
+        with self._lock:
             self._background = me
         while not self._is_ended:
-            with self:
+            with self._lock:
                 now = self.time()
                 if not self._pump and now - self._last_caller >= QUIET:
                     self._pump_in_background(me)

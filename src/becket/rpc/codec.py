@@ -29,7 +29,7 @@ from becket.rpc.json_values import decode_json, decode_string, encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
 from becket.wire.framing import Frame, Skipped
 
-__all__ = ["NOT_CLAIMED", "Codec", "Inbox", "JsonCodec", "key_of"]
+__all__ = ["NOT_CLAIMED", "Codec", "Inbox", "JsonCodec", "key_of", "never"]
 
 
 class Inbox(Protocol):

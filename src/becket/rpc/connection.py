@@ -36,8 +36,8 @@ from becket.errors import (
     quote,
 )
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.rpc.codec import NOT_CLAIMED, Codec, key_of
-from becket.rpc.json_values import encode_json, never
+from becket.rpc.codec import NOT_CLAIMED, Codec, key_of, never
+from becket.rpc.json_values import encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
 from becket.wire.framing import Framing, Skipped
 
