@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -222,3 +224,69 @@ def test_serving_can_be_interrupted_and_taken_up_again(interrupt: Interrupter) -
         playing = Started(play, True)
         assert peer.serve() is not None
         playing.result()
+
+
+BOMBED = """
+import random, signal, socket, sys, threading, time
+from becket import ConnectionLost
+from becket.blocking import BlockingPeer
+from becket.peer.transport import FdTransport
+
+class Interrupted(BaseException): ...
+
+is_due = False
+
+def interrupt(*_):
+    global is_due
+    if is_due:
+        is_due = False
+        raise Interrupted
+
+signal.signal(signal.SIGUSR1, interrupt)
+one, other = socket.socketpair()
+left, right = BlockingPeer(FdTransport.of_socket(one)), BlockingPeer(FdTransport.of_socket(other))
+right.handle("echo")(lambda params: params)
+left.listen()
+right.listen()
+is_over = threading.Event()
+
+def call_often():
+    try:
+        while True:
+            left.call("echo", [1], timeout=None)
+    except (ConnectionLost, RuntimeError):
+        return
+
+def interrupt_often():
+    while not is_over.wait(random.random() * 0.002):
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+
+threads = [threading.Thread(target=target) for target in (call_often, call_often, call_often, interrupt_often)]
+for thread in threads:
+    thread.start()
+until, count = time.monotonic() + 1, 0
+while time.monotonic() < until:
+    try:
+        is_due = True
+        left.call("echo", [2], timeout=None)
+        is_due = False
+    except Interrupted:
+        count += 1
+    except ConnectionLost:  # one has hit between reading some bytes and taking them: the link says so, and ends
+        break
+is_due = False
+is_over.set()
+left.close()
+right.close()
+for thread in threads:
+    thread.join()
+print("settled after", count)
+"""
+
+
+def test_interruptions_at_whatever_step_leave_a_peer_that_settles_everybody_when_it_is_closed() -> None:
+    # In a program of its own, as there is no telling where an interruption would hit pytest.
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", BOMBED], capture_output=True, encoding="utf-8", timeout=18, check=True
+    )
+    assert ran.stdout.startswith("settled after ")

@@ -122,12 +122,35 @@ async def test_a_reply_that_crosses_the_cancellation_is_dropped_and_the_next_cal
             assert await left.call("echo", ["next", number]) == ["next", number]
 
 
+async def test_the_ways_of_asyncio_to_cancel_are_ways_to_cancel_a_call() -> None:
+    if not asyncio_runs():
+        pytest.skip("trio has one way, and it is tested above")
+    async with scripted() as (peer, script):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(peer.call("a"), 0.01)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await peer.call("b")
+        task = asyncio.create_task(peer.call("c"))
+        await settled()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        first, last = await asyncio.wait({asyncio.ensure_future(peer.call("d"))}, timeout=0.01)
+        assert not first
+        for pending in last:
+            pending.cancel()
+        await settled()
+        heard = script.unheard()
+
+    assert [message["method"] for message in heard] == [word for name in "abcd" for word in (name, "$/cancelRequest")]
+
+
 # -- when it comes
 
 
 async def test_a_cancellation_before_the_handler_has_begun_means_that_it_never_runs() -> None:
     async with scripted() as (peer, script):
-
         has_begun = False
 
         @peer.handle("x")

@@ -301,6 +301,28 @@ async def test_every_request_of_a_burst_runs_at_once_up_to_the_limit() -> None:
                     tasks.start_soon(left.call, "meet")
 
 
+async def test_ten_thousand_requests_at_once_are_served_up_to_the_limit_and_the_rest_is_told_at_once() -> None:
+    running = 0
+    async with scripted() as (peer, script):
+
+        @peer.handle("wait")
+        async def wait() -> str:
+            nonlocal running
+            running += 1
+            await go_on.wait()
+            return "waited"
+
+        go_on = anyio.Event()
+        for start in range(0, 10_000, 100):
+            script.say(*[request(id, "wait") for id in range(start, start + 100)])
+        await settled()
+        refused = script.unheard()
+        assert (running, len(refused)) == (256, 10_000 - 256)
+        assert {message["error"]["code"] for message in refused} == {1002}
+        go_on.set()
+        assert {(await script.hear())["result"] for _ in range(256)} == {"waited"}
+
+
 async def test_functions_in_threads_run_at_once() -> None:
     barrier = threading.Barrier(4)
     async with memory_pair() as (left, right):

@@ -1,0 +1,74 @@
+"""Many threads do everything at once on both ends of a blocking link, and all of them come back."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from tests.blocking.pairs import Started, blocking_pair
+
+from becket import CallTimeout
+from becket.blocking import BlockingContext, BlockingPeer
+
+
+def serve(peer: BlockingPeer) -> None:
+    peer.handle("echo")(lambda params: params)
+    peer.on("tell")(lambda params: None)
+
+    @peer.handle("nest")
+    def nest(params: Any, ctx: BlockingContext) -> Any:
+        return ctx.call("echo", params)
+
+    @peer.handle("work", thread=True)
+    def work(params: Any, ctx: BlockingContext) -> Any:
+        return ctx.call("nest", params)
+
+    @peer.handle("down")
+    def down(params: list[int], ctx: BlockingContext) -> list[int]:
+        return [ctx.call("down", [params[0] - 1])[0] + 1] if params[0] else [0]
+
+    @peer.handle("count")
+    def count(params: list[int], ctx: BlockingContext) -> list[int]:
+        for number in range(params[0]):
+            ctx.progress(number)
+        return params
+
+
+def do_much(peer: BlockingPeer, seed: int) -> None:
+    chance = random.Random(seed)
+    for number in range(30):
+        match chance.choice(["echo", "nest", "work", "down", "tell", "pending", "stream", "leave", "timeout"]):
+            case "echo" | "nest" | "work" as method:
+                assert peer.call(method, [number], timeout=15) == [number]
+            case "down":
+                assert peer.call("down", [number % 6], timeout=15) == [number % 6]
+            case "tell":
+                peer.notify("tell", [number])
+            case "pending":
+                pending = [peer.begin("echo", [each], timeout=15) for each in range(3)]
+                pending[1].cancel()
+                assert [pending[0].result(), pending[2].result()] == [[0], [2]]
+            case "stream":
+                with peer.stream("count", [10]) as run:
+                    assert list(run) == list(range(10))
+                    assert run.result() == [10]
+            case "leave":
+                with peer.stream("count", [10]) as run:
+                    next(iter(run))
+            case "timeout":
+                try:
+                    peer.call("nest", [number], timeout=0.0005)
+                except CallTimeout:
+                    pass
+
+
+@pytest.mark.parametrize("dialect", ["plain", "native"])
+@pytest.mark.parametrize("seed", range(4))
+def test_threads_that_do_everything_at_once_all_come_back(seed: int, dialect: str) -> None:
+    with blocking_pair(dialect=dialect) as (left, right):
+        serve(left)
+        serve(right)
+        threads = [Started(do_much, (left, right)[each % 2], seed * 100 + each) for each in range(6)]
+        for thread in threads:
+            thread.result()
