@@ -196,6 +196,18 @@ def test_a_batch_has_an_outcome_for_each_call() -> None:
     assert told == [[2]]
 
 
+def test_a_peer_tells_what_it_is_and_what_was_agreed_on() -> None:
+    with blocking_pair(dialect="native") as (left, _):
+        assert "left" in repr(left)
+        assert "ping" in left.features
+        left.agree(frozenset({"cancel"}))
+        assert left.features == {"cancel"}
+        left.drain()
+        assert (left.is_closed, left.close_reason, left.process) == (False, None, None)
+        left.close()
+        assert DisconnectReason.LOCAL_CLOSE.value in repr(left)
+
+
 # -- many threads
 
 

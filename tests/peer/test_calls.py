@@ -326,6 +326,18 @@ async def test_an_error_without_a_known_number_keeps_it() -> None:
         script.say(refusal(await script.hear(), -32099, "odd"))
 
 
+async def test_an_error_that_belongs_to_no_call_is_logged_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    async with scripted() as (peer, script), anyio.create_task_group() as tasks:
+        tasks.start_soon(peer.call, "x")
+        asked = await script.hear()
+        with caplog.at_level("WARNING", "becket.peer"):
+            script.say({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "what was that?"}})
+        script.say(answer(asked))
+
+    [record] = [record for record in caplog.records if record.name == "becket.peer"]
+    assert "what was that?" in record.getMessage()
+
+
 # -- the window of calls
 
 
@@ -401,6 +413,28 @@ async def test_a_call_that_is_cancelled_while_it_waits_for_a_slot_leaves_the_slo
         third = await script.hear()
         assert third["method"] == "third"
         script.say(answer(third))
+
+
+async def test_a_call_that_is_cancelled_when_it_has_just_got_its_slot_hands_it_on() -> None:
+    async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), anyio.create_task_group() as tasks:
+        tasks.start_soon(peer.call, "first")
+        asked = await script.hear()
+        scope = anyio.CancelScope()
+
+        async def give_up() -> None:
+            with scope:
+                await peer.call("given up")
+
+        tasks.start_soon(give_up)
+        await settled()
+        tasks.start_soon(peer.call, "third")
+        await settled()
+        script.say(answer(asked))
+        scope.cancel()  # before the one that was woken could go on
+
+        while (heard := await script.hear())["method"] != "third":
+            assert heard["method"] in ("given up", "$/cancelRequest")  # on trio it may have left already
+        script.say(answer(heard))
 
 
 async def test_a_slot_is_free_again_when_its_call_is_given_up_in_whatever_way() -> None:

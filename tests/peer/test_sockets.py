@@ -256,7 +256,59 @@ async def test_peers_that_do_not_read_do_not_hold_up_the_end_of_a_server_one_aft
         sock.close()
 
 
+async def test_a_server_whose_scope_is_cancelled_closes_peers_that_do_not_read_as_well(
+    family: tuple[Serve, Connect],
+) -> None:
+    serve, _ = family
+    methods = Registry()
+    methods.handle("much")(lambda: "x" * 3_000_000)
+    raw: list[socket.socket] = []
+    with anyio.move_on_after(60) as scope:
+        async with serve(methods, limits=Limits(flush_grace=0.05)) as server:
+            for _ in range(3):
+                sock = socket.socket(socket.AF_UNIX if server.path else socket.AF_INET)
+                sock.connect(server.path or ("127.0.0.1", server.port))
+                sock.sendall(b'Content-Length: 40\r\n\r\n{"jsonrpc":"2.0","id":1,"method":"much"}')
+                raw.append(sock)
+            while len(server.peers) < 3:
+                await settled()
+            await settled()
+            peers = list(server.peers)
+            scope.cancel()
+            await anyio.sleep_forever()
+    for sock in raw:
+        sock.close()
+
+    assert scope.cancelled_caught
+    assert all(peer.is_closed for peer in peers)
+
+
 # -- what goes wrong
+
+
+async def test_a_dialect_that_does_not_exist_is_refused_before_anybody_connects(family: tuple[Serve, Connect]) -> None:
+    serve, _ = family
+    with pytest.raises(ValueError, match="klingon"):
+        serve(echo_methods(), dialect="klingon")
+
+
+async def test_a_framing_that_cannot_be_made_loses_each_client_and_not_the_server(
+    family: tuple[Serve, Connect], internal_errors: list[Any]
+) -> None:
+    serve, connect = family
+
+    def broken(_: Limits) -> Any:
+        raise ValueError("no such framing")
+
+    with anyio.fail_after(5):
+        async with serve(echo_methods(), framing=broken) as server:
+            for _ in range(2):
+                async with connect(server) as client:
+                    assert (await client.wait_closed()).reason is not DisconnectReason.LOCAL_CLOSE
+            assert not server.peers
+
+    assert len(internal_errors) == 2
+    internal_errors.clear()
 
 
 async def test_a_function_that_cannot_prepare_a_peer_loses_that_peer_alone(

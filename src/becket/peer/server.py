@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from becket.dialects import PLAIN, Dialect
+from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.registry import Registry
 from becket.peer.loops import Loop, current_loop, unexpected
@@ -19,7 +19,7 @@ from becket.wire.framing import FramingFactory
 
 __all__ = ["Server", "serve_tcp", "serve_unix"]
 
-BACKLOG = 128
+BACKLOG = 1024  # a TCP client beyond it waits a second before it asks again
 ACCEPT_PAUSE = 0.1  # seconds, after a connection could not be accepted
 Setup = Registry | Callable[[Peer], object]
 """What a new peer serves: a registry, or a function that is handed the peer before its first byte is read."""
@@ -42,7 +42,8 @@ class Server:
         self.path = path
         self._listen = listen
         self._setup = setup
-        self._options: dict[str, Any] = {"dialect": dialect, "framing": framing, "limits": limits}
+        # Found here and now: a name that does not exist is the mistake of whoever serves, not of the first client.
+        self._options: dict[str, Any] = {"dialect": find_dialect(dialect), "framing": framing, "limits": limits}
         self._opening: set[FdTransport] = set()  # accepted, and not yet a peer's
         self._is_closing = False
         self._file: tuple[int, int] | None = None
