@@ -426,6 +426,35 @@ async def test_a_file_that_is_no_socket_is_never_replaced(tmp_path: Path) -> Non
     assert path.read_text(encoding="utf-8") == "keep me"
 
 
+async def test_connecting_waits_until_a_unix_socket_has_room_for_one_more(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    connected = 0
+    done = anyio.Event()
+
+    async def connect() -> None:
+        nonlocal connected
+        async with Peer.connect_unix(path):
+            connected += 1
+            await done.wait()
+
+    with socket.socket(socket.AF_UNIX) as listener, anyio.fail_after(5):
+        listener.bind(str(path))
+        listener.listen(0)
+        listener.setblocking(False)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(connect)
+            await anyio.sleep(0.02)  # those that found no room have asked again, in vain
+            assert 0 < connected < 5
+            while connected < 5:
+                try:
+                    listener.accept()[0].close()
+                except BlockingIOError:
+                    pass
+                await anyio.sleep(0.001)
+            done.set()
+
+
 async def test_a_server_does_not_remove_the_socket_of_its_successor(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with anyio.fail_after(5):
