@@ -1,0 +1,302 @@
+"""Methods, notifications and streams as typed values: one names the wire's word once, and all that is known about it.
+
+A descriptor takes params of its type or a narrower one (it is contravariant there) and gives results and events of its
+type or a wider one (covariant). What a type checker cannot read from a value, such as a union, is told to it by an
+annotation: `FIND: Method[Query, Found | None] = Method("find", Query, Found | None)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar, overload
+
+from msgspec import Raw
+
+__all__ = ["Direction", "EventReader", "Method", "Notification", "Stream", "check_method_name"]
+
+P_contra = TypeVar("P_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
+E_co = TypeVar("E_co", covariant=True)
+P = TypeVar("P")
+R = TypeVar("R")
+
+RESERVED = "rpc."  # by JSON-RPC 2.0, for the protocol itself
+
+
+class Direction(Enum):
+    """Which side serves a method, or is told by a notification."""
+
+    TO_EXTENSION = "to the extension"
+    TO_HOST = "to the host"
+
+
+class Method(Generic[P_contra, R_co]):
+    """A request: its name, the type of its params (None: it takes none), the type of its result.
+
+    `requires` names the permission that the caller must hold. `timeout` is in seconds; None stands for the link's own.
+
+    Raises:
+        ValueError: the name is reserved, or it or the permission is empty.
+    """
+
+    __slots__ = ("direction", "name", "params", "requires", "result", "summary", "timeout")
+
+    @overload
+    def __init__(
+        self: Method[None, None],
+        name: str,
+        params: None,
+        result: None,
+        *,
+        requires: str | None = None,
+        timeout: float | None = None,
+        direction: Direction = Direction.TO_HOST,
+        summary: str = "",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Method[None, R],
+        name: str,
+        params: None,
+        result: type[R],
+        *,
+        requires: str | None = None,
+        timeout: float | None = None,
+        direction: Direction = Direction.TO_HOST,
+        summary: str = "",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Method[P, None],
+        name: str,
+        params: type[P],
+        result: None,
+        *,
+        requires: str | None = None,
+        timeout: float | None = None,
+        direction: Direction = Direction.TO_HOST,
+        summary: str = "",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        params: type[P_contra],
+        result: type[R_co],
+        *,
+        requires: str | None = None,
+        timeout: float | None = None,
+        direction: Direction = Direction.TO_HOST,
+        summary: str = "",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        params: Any,
+        result: Any,
+        *,
+        requires: str | None = None,
+        timeout: float | None = None,
+        direction: Direction = Direction.TO_HOST,
+        summary: str = "",
+    ) -> None: ...
+
+    def __init__(
+        self,
+        name: str,
+        params: Any,
+        result: Any,
+        *,
+        requires: str | None = None,
+        timeout: float | None = None,
+        direction: Direction = Direction.TO_HOST,
+        summary: str = "",
+    ) -> None:
+        check_method_name(name)
+        check_requirement(name, requires)
+        self.name = name
+        self.params: Any = params
+        self.result: Any = result
+        self.requires = requires
+        self.timeout = timeout
+        self.direction = direction
+        self.summary = summary
+
+    def __repr__(self) -> str:
+        taken = "" if self.params is None else name_of(self.params)
+        return f"<{type(self).__name__} {self.name}({taken}) -> {name_of(self.result)}{needs(self.requires)}>"
+
+
+class EventReader(Generic[E_co]):
+    """How the events of one notification are read: what they become, and which of them are for a call.
+
+    `decode` raises `msgspec.ValidationError` or `msgspec.DecodeError` for an event that cannot be read; the stream
+    skips and counts it. `types` are the classes of what it returns. `belongs` gets the raw params of the notification
+    and the params object of the call; without it all events are for each call.
+    """
+
+    __slots__ = ("belongs", "decode", "types")
+
+    def __init__(
+        self,
+        decode: Callable[[Raw], E_co],
+        types: tuple[type, ...] = (),
+        belongs: Callable[[Raw, Any], bool] | None = None,
+    ) -> None:
+        self.decode = decode
+        self.types = types
+        self.belongs = belongs
+
+    def __repr__(self) -> str:
+        return f"<EventReader of {' | '.join(map(name_of, self.types)) or name_of(self.decode)}>"
+
+
+class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
+    """A request with events between it and its answer: `events` tells how the notifications of each name are read.
+
+    `timeout` bounds the whole, and None means that nothing does; `idle_timeout` bounds the time without an event, and
+    None stands for the link's own.
+    """
+
+    __slots__ = ("events", "idle_timeout")
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        params: type[P_contra],
+        result: type[R_co],
+        *,
+        events: Mapping[str, EventReader[E_co]],
+        requires: str | None = None,
+        timeout: float | None = None,
+        idle_timeout: float | None = None,
+        direction: Direction = Direction.TO_EXTENSION,
+        summary: str = "",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        params: Any,
+        result: Any,
+        *,
+        events: Mapping[str, EventReader[E_co]],
+        requires: str | None = None,
+        timeout: float | None = None,
+        idle_timeout: float | None = None,
+        direction: Direction = Direction.TO_EXTENSION,
+        summary: str = "",
+    ) -> None: ...
+
+    def __init__(
+        self,
+        name: str,
+        params: Any,
+        result: Any,
+        *,
+        events: Mapping[str, EventReader[E_co]],
+        requires: str | None = None,
+        timeout: float | None = None,
+        idle_timeout: float | None = None,
+        direction: Direction = Direction.TO_EXTENSION,
+        summary: str = "",
+    ) -> None:
+        super().__init__(name, params, result, requires=requires, timeout=timeout, direction=direction, summary=summary)
+        for event in events:
+            check_method_name(event)
+        self.events: Mapping[str, EventReader[E_co]] = MappingProxyType(dict(events))
+        self.idle_timeout = idle_timeout
+
+
+class Notification(Generic[P_contra]):
+    """What one side tells the other without an answer: its name and the type of its params (None: it takes none).
+
+    Raises:
+        ValueError: the name is reserved, or it or the permission is empty.
+    """
+
+    __slots__ = ("direction", "name", "params", "requires", "summary")
+
+    @overload
+    def __init__(
+        self: Notification[None],
+        name: str,
+        params: None,
+        *,
+        requires: str | None = None,
+        direction: Direction = Direction.TO_HOST,
+        summary: str = "",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        params: type[P_contra],
+        *,
+        requires: str | None = None,
+        direction: Direction = Direction.TO_HOST,
+        summary: str = "",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        params: Any,
+        *,
+        requires: str | None = None,
+        direction: Direction = Direction.TO_HOST,
+        summary: str = "",
+    ) -> None: ...
+
+    def __init__(
+        self,
+        name: str,
+        params: Any,
+        *,
+        requires: str | None = None,
+        direction: Direction = Direction.TO_HOST,
+        summary: str = "",
+    ) -> None:
+        check_method_name(name)
+        check_requirement(name, requires)
+        self.name = name
+        self.params: Any = params
+        self.requires = requires
+        self.direction = direction
+        self.summary = summary
+
+    def __repr__(self) -> str:
+        taken = "" if self.params is None else name_of(self.params)
+        return f"<Notification {self.name}({taken}){needs(self.requires)}>"
+
+
+def check_method_name(name: str) -> None:
+    """Raises ValueError for what JSON-RPC keeps for itself."""
+    if not name or name.startswith(RESERVED):
+        raise ValueError(f"{name!r} cannot be a method: empty names and `{RESERVED}*` are reserved by JSON-RPC")
+
+
+def check_requirement(name: str, requires: str | None) -> None:
+    # A host may have permissions of its own, so any other name is one.
+    if requires == "":
+        raise ValueError(f"{name!r} cannot require a permission without a name: leave `requires` out, or name one")
+
+
+def name_of(kind: Any) -> str:
+    # `list[int]` has the name of its origin, which says too little; `A | None` has none.
+    return str(kind) if hasattr(kind, "__origin__") else getattr(kind, "__name__", None) or str(kind)
+
+
+def needs(requires: str | None) -> str:
+    return "" if requires is None else f", needs {requires}"
