@@ -12,6 +12,7 @@ import becket.errors
 from becket.errors import (
     NUMBERS,
     BadFrame,
+    BadGrants,
     BadMessage,
     BadReply,
     BecketError,
@@ -33,9 +34,11 @@ from becket.errors import (
     RemoteError,
     RemoteProtocolError,
     RequestCancelled,
+    ReservedPermission,
     RpcError,
     StartFailed,
     StreamOverrun,
+    UnknownPermission,
 )
 
 # One of each class, and words that its text must hold because they are its fields.
@@ -69,6 +72,9 @@ EXAMPLES: list[tuple[BecketError, list[str]]] = [
     (PeerCrashed(exit_code=None, signal="SIGSEGV"), ["SIGSEGV"]),
     (StreamOverrun("ticks", 65_536), ["ticks", "65536"]),
     (StartFailed("notes", "no such file", exit_code=127, stderr_tail="sh: 1"), ["notes", "no such file"]),
+    (UnknownPermission("memory.forget"), ["Unknown", "memory.forget"]),
+    (ReservedPermission("tools.override"), ["Reserved", "tools.override"]),
+    (BadGrants([("/allow/0", "is no text"), ("", "is no table")]), ["/allow/0: is no text", "/: is no table"]),
 ]
 KINDS = [
     kind for _, kind in inspect.getmembers(becket.errors, inspect.isclass) if issubclass(kind, BecketError)

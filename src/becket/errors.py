@@ -18,6 +18,7 @@ from typing import Final, Self, TypeVar
 __all__ = [
     "NUMBERS",
     "BadFrame",
+    "BadGrants",
     "BadMessage",
     "BadReply",
     "BecketError",
@@ -40,9 +41,11 @@ __all__ = [
     "RemoteError",
     "RemoteProtocolError",
     "RequestCancelled",
+    "ReservedPermission",
     "RpcError",
     "StartFailed",
     "StreamOverrun",
+    "UnknownPermission",
 ]
 
 Problem = tuple[str, str]
@@ -338,6 +341,34 @@ class StartFailed(BecketError):
         self.exit_code = exit_code
         self.stderr_tail = stderr_tail
         super().__init__(f"{id}: {because}")
+
+
+# -- permissions
+
+
+class UnknownPermission(BecketError):
+    """No permission has this name: it is neither granted nor asked for."""
+
+    def __init__(self, permission: str) -> None:
+        self.permission = permission
+        super().__init__(f"Unknown extension permission: {permission}")
+
+
+class ReservedPermission(BecketError):
+    """The name is kept for a permission to come, which nobody can have yet."""
+
+    def __init__(self, permission: str) -> None:
+        self.permission = permission
+        super().__init__(f"Reserved extension permission is not implemented yet: {permission}")
+
+
+class BadGrants(BecketError):
+    """Grants that somebody wrote down cannot be read. All problems, each with its JSON pointer."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        text = "; ".join(f"{pointer or '/'}: {message}" for pointer, message in self.problems)
+        super().__init__(f"bad grants: {text}")
 
 
 QUOTED = 64  # bytes of an offence that a message shows
