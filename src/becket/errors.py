@@ -38,6 +38,7 @@ __all__ = [
     "PermissionDenied",
     "Problem",
     "ProtocolError",
+    "QuotaExceeded",
     "RemoteError",
     "RemoteProtocolError",
     "RequestCancelled",
@@ -247,6 +248,18 @@ class Busy(RpcError):
         self.what = what
         self.limit = limit
         super().__init__(Meaning.BUSY, f"busy: {what}, the limit is {limit}")
+
+
+class QuotaExceeded(RpcError):
+    """What may be stored for one extension is used up. Nothing was stored; what others store is not touched."""
+
+    def __init__(self, extension: str, what: str, *, used: int, limit: int) -> None:
+        self.extension = extension
+        self.what = what
+        self.used = used
+        self.limit = limit
+        text = f"{extension}: quota of {what} exceeded: {used} used, the limit is {limit}"
+        super().__init__(Meaning.QUOTA, text, {"what": what, "used": used, "limit": limit})
 
 
 class RequestCancelled(RpcError):

@@ -16,7 +16,9 @@ MIB = 1024 * KIB
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What one connection will hold, accept and wait for. `limits.but(frame=...)` gives a changed copy."""
+    """What one connection will hold, accept and wait for, and what is stored for the extension behind it.
+
+    `limits.but(frame=...)` gives a changed copy."""
 
     # -- bytes to frames
     frame: int = 4 * MIB  # one message body; larger payloads travel as a path
@@ -72,6 +74,24 @@ class Limits(Struct, frozen=True, kw_only=True):
     stderr_tail: int = 64 * KIB
     stderr_line: int = 8 * KIB
     stderr_rate: int = 1 * MIB  # bytes a second handed to the log; the rest is counted
+
+    # -- hooks
+    hook_output: int = 32 * KIB  # bytes of a tool's output that a hook gets to see
+    hook_replacement: int = 1 * MIB  # bytes that a hook may put in its place
+
+    # -- what is stored for one extension
+    memory_content: int = 16 * KIB
+    memory_meta: int = 64 * KIB  # of compact JSON
+    memory_tags: int = 64
+    memory_tag: int = 256
+    memory_idem: int = 256  # the key by which a repeated append is known
+    memory_page: int = 1_000  # records in one answer, whatever was asked for
+    memory_records: int = 100_000
+    memory_bytes: int = 64 * MIB
+    config_key: int = 256
+    config_value: int = 64 * KIB
+    config_keys: int = 1_000
+    config_log: int = 1_000  # changes that are remembered for those who come back; older ones need a snapshot
 
     def but(self, **changes: float) -> Limits:
         """Returns a copy with these limits changed."""
