@@ -1,0 +1,382 @@
+"""Who may call what: the names of permissions, grants as data, and the gate, where alone it is decided.
+
+Pure: a decision is a function of the grants, the policy and the chain of callers. Asking a person, waiting for the
+answer and ending what a revocation forbids are the host's; the gate says when to, and remembers the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from threading import Lock
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from becket.errors import BadGrants, PermissionDenied, Problem, ReservedPermission, UnknownPermission
+
+__all__ = [
+    "LONGEST_PART",
+    "MOST_QUESTIONS",
+    "PERMISSIONS",
+    "RESERVED",
+    "Decision",
+    "Gate",
+    "Grants",
+    "parse_permission",
+    "question_text",
+]
+
+PERMISSIONS: Final = frozenset(
+    {
+        "audio.input",
+        "audio.output",
+        "config.subscribe",
+        "config.write",
+        "context_providers.register",
+        "memory.read",
+        "memory.write",
+        "privacy.llm_content",
+        "providers.register",
+        "session.drive",
+        "session.lifecycle",
+        "tools.intercept",
+        "tools.register",
+        "tools.transform_output",
+    }
+)
+"""Every permission that the contract names and that can be granted."""
+
+RESERVED: Final = frozenset({"tools.override"})
+"""Names that the contract keeps for later: nobody can be granted them."""
+
+MOST_QUESTIONS: Final = 16  # that one extension may cause in its life; an honest one needs fewer, and is told the rest
+LONGEST_PART: Final = 80  # characters of a name in a question: it stays one line that a person reads to its end
+
+
+def parse_permission(name: str, known: AbstractSet[str] = PERMISSIONS) -> str:
+    """Returns the name of a permission that can be granted. A host with permissions of its own says what is `known`.
+
+    Raises:
+        ReservedPermission: the contract keeps the name for later.
+        UnknownPermission: no permission has this name.
+    """
+    if name in RESERVED:
+        raise ReservedPermission(name)
+    if name not in known:
+        raise UnknownPermission(name)
+    return name
+
+
+class GrantsTable(Struct, forbid_unknown_fields=True):  # `denny = [...]` must not pass for a table that denies nothing
+    allow: list[str] = []
+    deny: list[str] = []
+    digest: str | None = None  # of the extension's files; the host's business
+
+
+class Grants(Struct, frozen=True):
+    """The permissions that one extension was given, and those that it must not have. What is in both is denied."""
+
+    allow: frozenset[str] = frozenset()
+    deny: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, allow: Iterable[str], deny: Iterable[str] = (), *, known: AbstractSet[str] = PERMISSIONS) -> Grants:
+        """Returns grants of these names.
+
+        Raises:
+            UnknownPermission, ReservedPermission: of the first name that cannot be granted.
+        """
+        if isinstance(allow, str) or isinstance(deny, str):
+            raise TypeError("permissions are given as a list of names, never as one text")
+        return cls(
+            frozenset(parse_permission(name, known) for name in allow),
+            frozenset(parse_permission(name, known) for name in deny),
+        )
+
+    @classmethod
+    def parse(cls, value: object, *, known: AbstractSet[str] = PERMISSIONS) -> Grants:
+        """Returns grants as somebody has written them down: a list of names, or a table of `allow` and `deny`.
+
+        Raises:
+            BadGrants: they cannot be read, or name what cannot be granted. All problems together.
+        """
+        try:
+            written: list[str] | GrantsTable = msgspec.convert(value, list[str] | GrantsTable)
+        except msgspec.ValidationError as error:
+            from becket.typed.problems import find_problems
+
+            raise BadGrants(find_problems(value, list[str] | GrantsTable)) from error
+        table = GrantsTable(written) if isinstance(written, list) else written
+        above = "" if isinstance(written, list) else "/allow"
+        problems = [*find_bad_names(table.allow, above, known), *find_bad_names(table.deny, "/deny", known)]
+        if problems:
+            raise BadGrants(problems)
+        return cls(frozenset(table.allow), frozenset(table.deny))
+
+    def allows(self, permission: str) -> bool:
+        """Returns whether the permission is given and not denied."""
+        return permission in self.allow and permission not in self.deny
+
+
+def find_bad_names(names: list[str], above: str, known: AbstractSet[str]) -> list[Problem]:
+    problems: list[Problem] = []
+    for index, name in enumerate(names):
+        try:
+            parse_permission(name, known)
+        except (UnknownPermission, ReservedPermission) as error:
+            problems.append((f"{above}/{index}", str(error)))
+    return problems
+
+
+# -- decisions
+
+
+class Decision(Struct, frozen=True):
+    """What was decided about one call, and why. `allowed` is None where a person is to be asked first.
+
+    `on_behalf_of` names the extensions whose calls this one belongs to, from the nearest to the first; where there is
+    none the extension acts on its own authority.
+    """
+
+    extension: str
+    method: str
+    permission: str | None
+    allowed: bool | None
+    because: str
+    on_behalf_of: tuple[str, ...] = ()
+    own_authority: bool = True
+
+
+class Gate:
+    """The one place where it is decided what one extension may call. Whose gate it is, its connection tells.
+
+    A call passes if the extension, and each one on whose behalf it calls, holds the permission, and no policy objects.
+    `policy` gets a decision that is not a no and returns True to let it stand; anything else, an error included, is no.
+    `audit` gets every decision; where it fails, that is logged and the decision stands. With `asks`, what was neither
+    given nor denied is to be asked for: see `begin_question`. `known` are the permissions that exist; no other is held.
+
+    Any thread may use it. Keep one for an extension, over all its restarts: the answers are remembered here.
+    """
+
+    __slots__ = (
+        "_asked",
+        "_asks",
+        "_audit",
+        "_grants",
+        "_held",
+        "_known",
+        "_lock",
+        "_open",
+        "_policy",
+        "_subscribers",
+        "extension",
+    )
+
+    def __init__(
+        self,
+        extension: str,
+        grants: Grants,
+        *,
+        audit: Callable[[Decision], object] | None = None,
+        policy: Callable[[Decision], bool] | None = None,
+        asks: bool = False,
+        known: AbstractSet[str] = PERMISSIONS,
+    ) -> None:
+        self.extension = extension
+        self._known = frozenset(known) - RESERVED
+        self._audit = audit
+        self._policy = policy
+        self._asks = asks
+        self._lock = Lock()  # two changes at once must not undo one another
+        self._open: set[str] = set()
+        self._asked = 0
+        self._subscribers: dict[object, tuple[Callable[[str], object], Callable[[str], object] | None]] = {}
+        self._hold(grants)
+
+    @property
+    def grants(self) -> Grants:
+        """What the extension holds now."""
+        return self._grants
+
+    def allows(self, permission: str) -> bool:
+        """Returns whether the extension holds the permission now. No decision: no policy is heard, nothing recorded."""
+        return permission in self._held
+
+    def decide(self, method: str, requires: str | None, chain: Sequence[Gate] = ()) -> Decision:
+        """Returns whether the extension may call a method, and records it.
+
+        `chain` holds the gates of those on whose behalf it calls: all must allow it, so a chain never widens."""
+        behalf = tuple(gate.extension for gate in chain)
+        decision = self._judge(method, requires, behalf)
+        for depth, gate in enumerate(chain if decision.allowed is not False else (), 1):
+            theirs = gate._judge(method, requires, behalf[depth:])
+            if not theirs.allowed:
+                # Nobody is asked for a permission because of a call that somebody else makes.
+                because = "it is not granted" if theirs.allowed is None else theirs.because
+                decision = replace(decision, allowed=False, because=f"on behalf of {gate.extension}: {because}")
+                break
+        if self._audit is not None:
+            try:
+                self._audit(decision)
+            except Exception as error:
+                log_failure("the audit of", self.extension, error)
+        return decision
+
+    def check(self, method: str, requires: str | None, chain: Sequence[Gate] = ()) -> None:
+        """Decides where nobody can be asked.
+
+        Raises:
+            PermissionDenied: the extension may not call the method.
+        """
+        if not self.decide(method, requires, chain).allowed:
+            raise PermissionDenied(method if requires is None else requires)
+
+    def _judge(self, method: str, requires: str | None, behalf: tuple[str, ...]) -> Decision:
+        allowed: bool | None = True
+        if requires is None:
+            because = "it needs no permission"
+        elif requires in self._held:
+            because = "it is granted"
+        else:
+            allowed, because = self._miss(requires)
+        decision = Decision(self.extension, method, requires, allowed, because, behalf, not behalf)
+        if self._policy is None or allowed is False:
+            return decision
+        try:
+            if self._policy(decision) is True:  # a coroutine, say, is true as well and is no yes
+                return decision
+            because = "the policy says no"
+        except Exception as error:
+            log_failure("the policy for", self.extension, error)
+            because = f"the policy failed: {type(error).__name__}"
+        return replace(decision, allowed=False, because=because)
+
+    def _miss(self, permission: str) -> tuple[bool | None, str]:
+        """Returns what follows from not holding a permission."""
+        if permission not in self._known:
+            return False, "no such permission can be granted"
+        if permission in self._grants.deny:
+            return False, "it is denied"
+        if not self._asks:
+            return False, "it is not granted"
+        if permission in self._open:
+            return None, "a question is open"
+        if self._asked >= MOST_QUESTIONS:
+            return False, "too many questions were asked"
+        return None, "it is to be asked for"
+
+    # -- changes
+
+    def grant(self, permission: str) -> None:
+        """Gives a permission from now on, where it was denied before too.
+
+        Raises:
+            UnknownPermission, ReservedPermission: it cannot be granted.
+        """
+        self._change(permission, is_given=True)
+
+    def revoke(self, permission: str) -> None:
+        """Takes a permission away and denies it from now on; then tells those who run on it.
+
+        Raises:
+            UnknownPermission, ReservedPermission: nobody can hold it.
+        """
+        self._change(permission, is_given=False)
+
+    def subscribe(
+        self, revoked: Callable[[str], object], granted: Callable[[str], object] | None = None
+    ) -> Callable[[], None]:
+        """Calls these functions with a permission after it was taken away or given. Returns what ends that."""
+        key = object()
+        self._subscribers[key] = (revoked, granted)
+
+        def unsubscribe() -> None:
+            self._subscribers.pop(key, None)
+
+        return unsubscribe
+
+    def _change(self, permission: str, *, is_given: bool, is_answer: bool = False) -> None:
+        one = {parse_permission(permission, self._known)}
+        with self._lock:
+            if is_answer and permission not in self._open:
+                return
+            self._open -= one  # a later answer changes nothing
+            before = self._grants
+            if is_given:
+                self._hold(Grants(before.allow | one, before.deny - one))
+            else:
+                self._hold(Grants(before.allow - one, before.deny | one))
+        if before.allows(permission) is not is_given:
+            for revoked, granted in [*self._subscribers.values()]:
+                self._tell(granted if is_given else revoked, permission)
+
+    def _hold(self, grants: Grants) -> None:
+        self._grants = grants
+        self._held = (grants.allow - grants.deny) & self._known
+
+    def _tell(self, callback: Callable[[str], object] | None, permission: str) -> None:
+        try:
+            if callback is not None:
+                callback(permission)
+        except Exception as error:  # the others must hear of it all the same
+            log_failure("a subscriber to the grants of", self.extension, error)
+
+    # -- questions
+
+    def begin_question(self, permission: str) -> bool:
+        """Returns whether to ask a person for this permission now: only one question for it is open at a time.
+
+        Where it is True, `settle` must follow, with False if nobody answers in time."""
+        with self._lock:
+            if permission in self._held or permission in self._open or self._miss(permission)[0] is False:
+                return False
+            self._open.add(permission)
+            self._asked += 1
+            return True
+
+    def settle(self, permission: str, allowed: bool) -> None:
+        """Remembers the answer to the open question; a no is final, it is not asked again.
+
+        Where the permission was granted or revoked in the meantime that holds, and the answer changes nothing."""
+        self._change(permission, is_given=allowed is True, is_answer=True)
+
+    def __repr__(self) -> str:
+        return f"<Gate of {self.extension}: {', '.join(sorted(self._held)) or 'nothing'} granted>"
+
+
+def log_failure(what: str, extension: str, error: Exception) -> None:
+    import logging  # at first need: it takes a child 10 ms to import
+
+    logging.getLogger("becket.host").error("%s %s failed", what, extension, exc_info=error)
+
+
+# -- what a person is asked
+
+
+def question_text(decision: Decision) -> str:
+    """Returns one harmless line that asks a person for what a call needs, however hostile its names are."""
+    behalf = ", ".join(quote(extension) for extension in decision.on_behalf_of[:MOST_NAMED])
+    if len(decision.on_behalf_of) > MOST_NAMED:
+        behalf += f" and {len(decision.on_behalf_of) - MOST_NAMED} more"
+    wants = f"{quote(decision.extension)} wants {quote(decision.permission or '')} to call {quote(decision.method)}"
+    return f"{wants} on behalf of {behalf}: allow it?" if behalf else f"{wants}: allow it?"
+
+
+MOST_NAMED = 4
+ESCAPES = (
+    r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # those that bear a text
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # colours, movements
+    r"|\x1b[ -/]*[0-~]?"
+)
+
+
+def quote(name: str) -> str:
+    import re
+
+    whole = name[: LONGEST_PART * 4]  # room for escapes to go; a text of a megabyte is not looked through
+    shown = "".join(letter for letter in re.sub(ESCAPES, "", whole) if letter.isprintable()).replace("`", "'")
+    is_cut = len(shown) > LONGEST_PART or len(name) > len(whole)
+    return f"`{shown[:LONGEST_PART]}…`" if is_cut else f"`{shown}`"
