@@ -1,0 +1,304 @@
+"""Hooks: where an extension may look at what the host does, and now and then change it.
+
+A hook fails open: an answer that cannot be understood, or that its kind does not allow, lets things go on, and what was
+wrong is told beside the result. The one exception is a malformed `modify`: whoever wanted to change the input of a tool
+did not want it to run as it was. Calling the extensions one after the other is the host's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import Raw, Struct
+
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.methods.descriptors import Direction, Method
+
+__all__ = [
+    "HOOKS",
+    "HOOK_HANDLE",
+    "MALFORMED_MODIFY",
+    "Block",
+    "Confirm",
+    "Continue",
+    "HookEvent",
+    "HookKind",
+    "HookMatch",
+    "HookReading",
+    "HookResult",
+    "HookRule",
+    "Inject",
+    "Modify",
+    "Replace",
+    "find_hook_problem",
+    "read_hook_result",
+    "truncate_output",
+]
+
+HANDLE_TIMEOUT = 5.0  # a person waits for the tool or the message behind it
+MALFORMED_MODIFY = "Extension returned malformed modify result"
+TRANSFORM = "tools.transform_output"
+
+
+class HookKind(StrEnum):
+    """What the host is about to do, or has done."""
+
+    BEFORE_TOOL_CALL = "before_tool_call"
+    AFTER_TOOL_CALL = "after_tool_call"
+    BEFORE_MESSAGE = "before_message"
+    ON_MESSAGE_COMPLETE = "on_message_complete"
+    ON_COMPACTION = "on_compaction"
+    ON_SESSION_START = "on_session_start"
+    ON_SESSION_END = "on_session_end"
+
+
+class HookEvent(Struct, frozen=True):
+    """What an extension is told. All nine members travel each time, null where they do not apply."""
+
+    kind: HookKind
+    tool_name: str | None = None
+    tool_runtime_name: str | None = None
+    tool_input: Any = None
+    tool_output: str | None = None
+    message: str | None = None
+    session_id: str | None = None
+    transcript: tuple[Any, ...] | None = None
+    data: Any = None
+
+    @classmethod
+    def before_tool_call(cls, name: str, input: Any, *, runtime_name: str | None = None) -> HookEvent:
+        """Returns the event before a tool runs; a tool without a runtime name of its own has its API name there."""
+        return cls(HookKind.BEFORE_TOOL_CALL, name, runtime_name or name, input)
+
+    @classmethod
+    def after_tool_call(
+        cls, name: str, input: Any, output: str, *, runtime_name: str | None = None, limits: Limits = DEFAULT_LIMITS
+    ) -> HookEvent:
+        """Returns the event after a tool has run, with its output cut to what a hook gets to see."""
+        shown = truncate_output(output, limits.hook_output)
+        return cls(HookKind.AFTER_TOOL_CALL, name, runtime_name or name, input, shown)
+
+    @classmethod
+    def before_message(cls, message: str) -> HookEvent:
+        """Returns the event before the last text of the user goes to a model."""
+        return cls(HookKind.BEFORE_MESSAGE, message=message)
+
+    @classmethod
+    def on_message_complete(cls, message: str, *, content_block_count: int, has_tool_use: bool) -> HookEvent:
+        """Returns the event after a model has answered."""
+        data = {"content_block_count": content_block_count, "has_tool_use": has_tool_use}
+        return cls(HookKind.ON_MESSAGE_COMPLETE, message=message, data=data)
+
+    @classmethod
+    def on_compaction(
+        cls, summary: str, *, old_session_id: str, new_session_id: str, message_count: int, source: str
+    ) -> HookEvent:
+        """Returns the event after a conversation was replaced by its summary in a new session."""
+        data = {
+            "old_session_id": old_session_id,
+            "new_session_id": new_session_id,
+            "message_count": message_count,
+            "source": source,
+        }
+        return cls(HookKind.ON_COMPACTION, message=summary, session_id=new_session_id, data=data)
+
+    @classmethod
+    def on_session_start(cls, session_id: str) -> HookEvent:
+        """Returns the event of a new session."""
+        return cls(HookKind.ON_SESSION_START, session_id=session_id)
+
+    @classmethod
+    def on_session_end(cls, session_id: str, transcript: tuple[Any, ...] | None = None) -> HookEvent:
+        """Returns the event of a session that has ended, with its messages where they are kept."""
+        return cls(HookKind.ON_SESSION_END, session_id=session_id, transcript=transcript)
+
+
+# -- what an extension answers
+
+
+class Continue(Struct, frozen=True, tag_field="action", tag="continue"):
+    """Go on as if nobody had asked."""
+
+
+class Block(Struct, frozen=True, tag_field="action", tag="block"):
+    """Do not run the tool. The reason is shown."""
+
+    reason: str
+
+
+class Inject(Struct, frozen=True, tag_field="action", tag="inject"):
+    """Put this text before the model as context of the extension, not as words of the user."""
+
+    content: str
+
+
+class Confirm(Struct, frozen=True, tag_field="action", tag="confirm"):
+    """Ask the user first; without anybody to ask it is a block."""
+
+    message: str
+
+
+class Modify(Struct, frozen=True, tag_field="action", tag="modify"):
+    """Run the tool with this input instead."""
+
+    input: dict[str, Any]
+
+
+class Replace(Struct, frozen=True, tag_field="action", tag="replace"):
+    """Show the model this output instead; needs `tools.transform_output` besides the permission of the hook."""
+
+    output: str
+
+
+HookResult: TypeAlias = Continue | Block | Inject | Confirm | Modify | Replace
+
+
+class HookRule(Struct, frozen=True):
+    """What one kind of hook needs and allows."""
+
+    permission: str
+    takes_tool_filter: bool
+    actions: tuple[type[HookResult], ...]
+
+
+HOOKS: Final[Mapping[HookKind, HookRule]] = MappingProxyType(
+    {
+        HookKind.BEFORE_TOOL_CALL: HookRule("tools.intercept", True, (Continue, Block, Confirm, Modify)),
+        HookKind.AFTER_TOOL_CALL: HookRule("tools.intercept", True, (Continue, Replace)),
+        HookKind.BEFORE_MESSAGE: HookRule("privacy.llm_content", False, (Continue, Inject)),
+        HookKind.ON_MESSAGE_COMPLETE: HookRule("privacy.llm_content", False, (Continue,)),
+        HookKind.ON_COMPACTION: HookRule("privacy.llm_content", False, (Continue,)),
+        HookKind.ON_SESSION_START: HookRule("session.lifecycle", False, (Continue, Inject)),
+        HookKind.ON_SESSION_END: HookRule("session.lifecycle", False, (Continue,)),
+    }
+)
+
+
+HOOK_HANDLE: Final[Method[HookEvent, HookResult]] = Method(
+    "hook.handle",
+    HookEvent,
+    HookResult,
+    timeout=HANDLE_TIMEOUT,
+    direction=Direction.TO_EXTENSION,
+    summary="Asks an extension about something that the host is about to do or has done.",
+)
+
+
+# -- reading an answer
+
+
+class HookReading(Struct, frozen=True):
+    """What an answer comes to, and what was wrong with it where something was."""
+
+    result: HookResult
+    problem: str | None = None
+
+
+def read_hook_result(
+    raw: Raw | bytes, kind: HookKind, *, may_transform: bool = False, limits: Limits = DEFAULT_LIMITS
+) -> HookReading:
+    """Returns what the answer to a hook of this kind comes to; it never raises.
+
+    `may_transform` tells whether the extension holds `tools.transform_output`.
+    """
+    reading = decode_result(raw)
+    problem = find_refusal(reading.result, kind, may_transform, limits)
+    if problem is None:
+        return reading
+    return HookReading(Continue(), problem if reading.problem is None else f"{reading.problem}; {problem}")
+
+
+RESULT_DECODER = msgspec.json.Decoder(HookResult)
+UNDECODABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
+
+
+def decode_result(raw: Raw | bytes) -> HookReading:
+    try:
+        return HookReading(RESULT_DECODER.decode(raw))
+    except UNDECODABLE as error:
+        return fail_open(raw, error)
+
+
+def fail_open(raw: Raw | bytes, error: Exception) -> HookReading:
+    from becket.typed.problems import find_problems, problem_of
+
+    try:
+        value: Any = msgspec.json.decode(raw)
+    except UNDECODABLE:
+        return HookReading(Continue(), f"the hook's answer is not JSON: {error}")
+    problems = find_problems(value, HookResult) or [problem_of(error)]
+    text = "; ".join(f"{pointer or '/'}: {message}" for pointer, message in problems)
+    result = Block(MALFORMED_MODIFY) if is_modify(value) else Continue()
+    return HookReading(result, f"malformed hook result: {text}")
+
+
+def is_modify(value: Any) -> bool:
+    match value:
+        case {"action": "modify"}:
+            return True
+        case _:
+            return False
+
+
+def find_refusal(result: HookResult, kind: HookKind, may_transform: bool, limits: Limits) -> str | None:
+    if not isinstance(result, HOOKS[kind].actions):
+        return f"`{result.__struct_config__.tag}` is not allowed for {kind}: ignored"
+    if isinstance(result, Replace):
+        if not may_transform:
+            return f"`replace` needs {TRANSFORM}: ignored"
+        size = len(result.output.encode())
+        if size > limits.hook_replacement:
+            return f"`replace` with {size} bytes, the limit is {limits.hook_replacement}: ignored"
+    return None
+
+
+def truncate_output(output: str, limit: int = DEFAULT_LIMITS.hook_output) -> str:
+    """Returns an output of at most `limit` bytes as it is, and of a longer one the beginning and its whole size."""
+    text = output.encode()
+    if len(text) <= limit:
+        return output
+    return f"{text[:limit].decode(errors='ignore')}…[truncated, {len(text)} total bytes]"
+
+
+# -- which events an extension wants
+
+
+class HookMatch(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Which events of a kind an extension wants: all conditions must hold, and none is always true.
+
+    `tool` is an API name or a runtime name. `input_contains` looks at the compact JSON text of the input;
+    `input_equals` compares whole JSON values, where 1, 1.0 and true are three.
+    """
+
+    tool: str | None = None
+    input_contains: str | None = None
+    input_equals: Any = None
+
+    def matches(self, event: HookEvent) -> bool:
+        """Returns whether all conditions hold for this event."""
+        if self.tool is not None and self.tool not in (event.tool_name, event.tool_runtime_name):
+            return False
+        if self.input_contains is not None and self.input_contains not in json_text(event.tool_input):
+            return False
+        return self.input_equals is None or canonical(self.input_equals) == canonical(event.tool_input)
+
+
+def json_text(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def canonical(value: Any) -> bytes:
+    return msgspec.json.encode(value, order="sorted")
+
+
+def find_hook_problem(hook: str, match: HookMatch | None = None) -> str | None:
+    """Returns why nobody can ask for this hook with this match, None if one can."""
+    if hook not in HOOKS:
+        return f"unknown hook `{hook}`, there are: {', '.join(HOOKS)}"
+    if match is not None and match.tool is not None and not HOOKS[HookKind(hook)].takes_tool_filter:
+        return f"hook `{hook}` does not allow a tool filter"
+    return None

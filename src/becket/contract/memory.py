@@ -1,0 +1,234 @@
+"""Memory: what an extension asks the host to keep, and how it finds it again.
+
+A record belongs to a namespace, and the only namespace of an extension is its own id. Keeping records is a store's.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from becket.errors import InvalidParams, Problem
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.methods.descriptors import Method
+
+__all__ = [
+    "DEFAULT_QUERY_LIMIT",
+    "MEMORY_APPEND",
+    "MEMORY_QUERY",
+    "Append",
+    "Appended",
+    "Query",
+    "Record",
+    "Records",
+    "check_append",
+    "check_query",
+    "find_append_problems",
+    "find_namespace_problem",
+    "read_append",
+    "read_query",
+]
+
+DEFAULT_QUERY_LIMIT = 50
+NAMESPACE_BYTES = 64  # it was a file name
+
+Natural = Annotated[int, Meta(ge=0)]
+
+
+class Append(Struct, frozen=True, omit_defaults=True):
+    """A record to keep. With the same `idem` again, nothing is added and the first answer is given once more."""
+
+    namespace: str
+    content: str
+    tags: tuple[str, ...] | None = ()  # null is no tags
+    meta: Any = None
+    idem: str | None = None
+
+
+class Appended(Struct, frozen=True, omit_defaults=True):
+    """The record is kept. `id` grows with each record and is never used again; not every host tells it."""
+
+    ok: bool
+    timestamp_ms: Natural
+    id: Natural | None = None
+
+
+class Query(Struct, frozen=True, omit_defaults=True):
+    """Which records are wanted: all conditions must hold. The newest come first, 50 of them unless `limit` says so.
+
+    `content_contains` ignores case; `tag_prefix` fits any tag of a record; the bounds are inclusive.
+    """
+
+    namespace: str
+    content_contains: str | None = None
+    tag_prefix: str | None = None
+    since_ms: Natural | None = None
+    until_ms: Natural | None = None
+    limit: Natural | None = None
+
+
+class Record(Struct, frozen=True, omit_defaults=True):
+    """One record as it was kept. `meta` is left out where there is none, `tags` never."""
+
+    namespace: str
+    timestamp_ms: Natural
+    content: str
+    tags: tuple[str, ...]
+    meta: Any = None
+    id: Natural | None = None
+
+
+class Records(Struct, frozen=True):
+    """What a query has found, newest first."""
+
+    records: tuple[Record, ...]
+
+
+MEMORY_APPEND: Final = Method(
+    "memory.append",
+    Append,
+    Appended,
+    requires="memory.write",
+    summary="Keeps a record in the extension's own namespace; answered when it is safe.",
+)
+MEMORY_QUERY: Final = Method(
+    "memory.query",
+    Query,
+    Records,
+    requires="memory.read",
+    summary="Finds records in the extension's own namespace, the newest first.",
+)
+
+
+# -- rules
+
+
+def check_append(append: Append, extension: str, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Raises InvalidParams unless this extension may keep this record."""
+    problems = [*find_owner_problems(append.namespace, extension), *find_append_problems(append, limits)]
+    if problems:
+        raise InvalidParams(problems)
+
+
+def check_query(query: Query, extension: str) -> None:
+    """Raises InvalidParams unless this extension may ask for this."""
+    problems = find_owner_problems(query.namespace, extension)
+    if problems:
+        raise InvalidParams(problems)
+
+
+def find_owner_problems(namespace: str, extension: str) -> list[Problem]:
+    if namespace == extension:
+        return []
+    return [("/namespace", f"namespace must equal extension id '{extension}' (got '{shorten(namespace)}')")]
+
+
+def find_append_problems(append: Append, limits: Limits = DEFAULT_LIMITS) -> list[Problem]:
+    """Returns all that is wrong with a record, whoever wants to keep it."""
+    problems: list[Problem] = []
+    unfit = find_namespace_problem(append.namespace)
+    if unfit is not None:
+        problems.append(("/namespace", unfit))
+    size = byte_length(append.content)
+    if size > limits.memory_content:
+        problems.append(("/content", f"content too large: {size} bytes (max {limits.memory_content})"))
+    problems += find_tag_problems(append.tags or (), limits)
+    if append.meta is not None:
+        size = len(msgspec.json.encode(append.meta))
+        if size > limits.memory_meta:
+            problems.append(("/meta", f"meta too large: {size} bytes (max {limits.memory_meta})"))
+    if append.idem is not None and not 0 < byte_length(append.idem) <= limits.memory_idem:
+        problems.append(("/idem", f"idem must have 1 to {limits.memory_idem} bytes"))
+    return problems
+
+
+def find_tag_problems(tags: tuple[str, ...], limits: Limits) -> list[Problem]:
+    if len(tags) > limits.memory_tags:
+        return [("/tags", f"too many tags: {len(tags)} (max {limits.memory_tags})")]
+    sizes = [byte_length(tag) for tag in tags]
+    return [
+        (f"/tags/{index}", f"tag too large: {size} bytes (max {limits.memory_tag})")
+        for index, size in enumerate(sizes)
+        if size > limits.memory_tag
+    ]
+
+
+def find_namespace_problem(namespace: str) -> str | None:
+    """Returns why this can be no namespace, None if it can."""
+    if (
+        0 < byte_length(namespace) <= NAMESPACE_BYTES
+        and not any(part in namespace for part in ("/", "\\", ".."))
+        and not any(letter.isspace() for letter in namespace)
+    ):
+        return None
+    return f"invalid namespace: {msgspec.json.encode(shorten(namespace)).decode()}"
+
+
+def byte_length(text: str) -> int:
+    return len(text.encode())
+
+
+def shorten(text: str) -> str:
+    return text if len(text) <= 2 * NAMESPACE_BYTES else f"{text[: 2 * NAMESPACE_BYTES]}..."
+
+
+# -- params as the first hosts of this contract read them
+
+
+def read_append(raw: Raw | bytes) -> Append:
+    """Returns a record from loose params: what must be there is checked in a fixed order, null is as absent.
+
+    Raises:
+        InvalidParams: with the one problem that such a host would name.
+    """
+    params = read_object(raw)
+    namespace = require_text(params, "namespace")
+    content = require_text(params, "content")
+    try:
+        tags = msgspec.convert(params.get("tags"), tuple[str, ...] | None) or ()
+    except msgspec.ValidationError as error:
+        raise InvalidParams([("/tags", "tags must be an array of strings")]) from error
+    return Append(namespace, content, tags, params.get("meta"))
+
+
+def read_query(raw: Raw | bytes) -> Query:
+    """Returns a query from loose params: a condition of the wrong type is as absent.
+
+    Raises:
+        InvalidParams: there is no namespace.
+    """
+    params = read_object(raw)
+    return Query(
+        require_text(params, "namespace"),
+        content_contains=text_or_none(params, "content_contains"),
+        tag_prefix=text_or_none(params, "tag_prefix"),
+        since_ms=natural_or_none(params, "since_ms"),
+        until_ms=natural_or_none(params, "until_ms"),
+        limit=natural_or_none(params, "limit"),
+    )
+
+
+def read_object(raw: Raw | bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Any])
+    except msgspec.ValidationError:
+        return {}  # then all that must be there is missing
+
+
+def require_text(params: dict[str, Any], name: str) -> str:
+    value = params.get(name)
+    if not isinstance(value, str):
+        raise InvalidParams([(f"/{name}", f"missing or invalid '{name}' parameter")])
+    return value
+
+
+def text_or_none(params: dict[str, Any], name: str) -> str | None:
+    value = params.get(name)
+    return value if isinstance(value, str) else None
+
+
+def natural_or_none(params: dict[str, Any], name: str) -> int | None:
+    value = params.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

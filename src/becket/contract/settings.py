@@ -1,0 +1,142 @@
+"""The settings editor: an extension draws a field of its own in the host's settings, as rows of text.
+
+The host opens the editor and passes the keys on; the extension answers with what to show, and may at any time show
+more, give the chosen value, or close. Drawing the rows is the host's.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, Struct
+
+from becket.methods.descriptors import Direction, Method, Notification
+
+__all__ = [
+    "SETTINGS_EDITOR_CLOSE",
+    "SETTINGS_EDITOR_COMMIT",
+    "SETTINGS_EDITOR_COMMITTED",
+    "SETTINGS_EDITOR_KEY",
+    "SETTINGS_EDITOR_OPEN",
+    "SETTINGS_EDITOR_RENDER",
+    "EditorClosed",
+    "EditorCommit",
+    "EditorCommitted",
+    "EditorKey",
+    "EditorOpen",
+    "EditorOpened",
+    "EditorRender",
+    "EditorRow",
+]
+
+EDITOR_TIMEOUT = 5.0  # a person has pressed a key and looks at the screen
+
+
+# -- the host asks
+
+
+class EditorOpen(Struct, frozen=True):
+    """The user has opened this field."""
+
+    category: str
+    field: str
+
+
+class EditorKey(Struct, frozen=True):
+    """The user has pressed a key while this field was open: `Down`, `Enter`, `Esc`, `Char('x')`."""
+
+    category: str
+    field: str
+    key: str
+
+
+class EditorCommit(Struct, frozen=True):
+    """The user has taken this value: of a row its `data`."""
+
+    category: str
+    field: str
+    value: Any
+
+
+# -- the extension answers, and tells
+
+
+class EditorRow(Struct, frozen=True, omit_defaults=True):
+    """One line of the editor. A row that is not selectable is dimmed, and the cursor passes over it."""
+
+    label: str
+    marker: str | None = None
+    selectable: bool = True
+    data: Any = None
+
+
+class EditorRender(Struct, frozen=True, omit_defaults=True):
+    """All that is to be seen now. Without a cursor no row is marked."""
+
+    rows: tuple[EditorRow, ...]
+    cursor: Annotated[int, Meta(ge=0)] | None = None
+    footer: str | None = None
+
+
+class EditorOpened(Struct, frozen=True, omit_defaults=True):
+    """The usual answer to opening a field, and to a key. The contract allows any other."""
+
+    category: str
+    field: str
+    render: EditorRender | None = None
+
+
+class EditorCommitted(Struct, frozen=True):
+    """The user has chosen this value; the host keeps it and closes the editor."""
+
+    value: Any
+
+
+class EditorClosed(Struct, frozen=True, omit_defaults=True):
+    """The editor is to be closed without a value. The reason is shown for a moment."""
+
+    reason: str | None = None
+
+
+SETTINGS_EDITOR_OPEN: Final[Method[EditorOpen, Any]] = Method(
+    "settings.editor.open",
+    EditorOpen,
+    Any,
+    timeout=EDITOR_TIMEOUT,
+    direction=Direction.TO_EXTENSION,
+    summary="Opens the extension's own editor of a field.",
+)
+SETTINGS_EDITOR_KEY: Final[Method[EditorKey, Any]] = Method(
+    "settings.editor.key",
+    EditorKey,
+    Any,
+    timeout=EDITOR_TIMEOUT,
+    direction=Direction.TO_EXTENSION,
+    summary="Passes on a key that was pressed in an open editor.",
+)
+SETTINGS_EDITOR_COMMIT: Final[Method[EditorCommit, Any]] = Method(
+    "settings.editor.commit",
+    EditorCommit,
+    Any,
+    timeout=EDITOR_TIMEOUT,
+    direction=Direction.TO_EXTENSION,
+    summary="Gives the extension the value that the user has taken.",
+)
+SETTINGS_EDITOR_RENDER: Final = Notification(
+    "settings.editor.render",
+    EditorRender,
+    direction=Direction.TO_HOST,
+    summary="Shows new content in the open editor.",
+)
+SETTINGS_EDITOR_COMMITTED: Final = Notification(
+    "settings.editor.commit",
+    EditorCommitted,
+    direction=Direction.TO_HOST,
+    summary="Tells the value that was chosen in the open editor, and closes it.",
+)
+SETTINGS_EDITOR_CLOSE: Final = Notification(
+    "settings.editor.close",
+    EditorClosed,
+    direction=Direction.TO_HOST,
+    summary="Closes the open editor without a value.",
+)

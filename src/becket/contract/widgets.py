@@ -1,0 +1,77 @@
+"""Widgets: small boxes of text that an extension keeps on the host's screen. Drawing them is the host's."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct
+
+from becket.methods.descriptors import Direction, Notification
+
+__all__ = [
+    "WIDGET_DISMISS",
+    "WIDGET_UPSERT",
+    "Position",
+    "StyledText",
+    "WidgetDismiss",
+    "WidgetUpsert",
+]
+
+Name = Annotated[str, Meta(min_length=1)]
+
+
+class Position(StrEnum):
+    """Where on the screen a widget stands."""
+
+    TOP_LEFT = "top_left"
+    TOP_CENTER = "top_center"
+    TOP_RIGHT = "top_right"
+    MIDDLE_LEFT = "middle_left"
+    CENTER = "center"
+    MIDDLE_RIGHT = "middle_right"
+    BOTTOM_LEFT = "bottom_left"
+    BOTTOM_CENTER = "bottom_center"
+    BOTTOM_RIGHT = "bottom_right"
+
+
+class StyledText(Struct, frozen=True, omit_defaults=True):
+    """A part of a line with its colours, written as in `#ff8800`."""
+
+    text: str
+    fg: str | None = None
+    bg: str | None = None
+
+
+class WidgetUpsert(Struct, frozen=True, omit_defaults=True):
+    """What a widget shows from now on. `styled_lines` are shown instead of `lines` where the host has colours.
+
+    Without `ttl_secs` it stays until it is dismissed. A position of null is the usual one.
+    """
+
+    id: Name
+    lines: tuple[str, ...]
+    position: Position | None = Position.TOP_RIGHT
+    title: str | None = None
+    ttl_secs: Annotated[int, Meta(ge=0)] | None = None
+    styled_lines: tuple[tuple[StyledText, ...], ...] | None = None
+
+
+class WidgetDismiss(Struct, frozen=True):
+    """The widget that is to go."""
+
+    id: Name
+
+
+WIDGET_UPSERT: Final = Notification(
+    "widget.upsert",
+    WidgetUpsert,
+    direction=Direction.TO_HOST,
+    summary="Shows a widget, or changes one that is shown.",
+)
+WIDGET_DISMISS: Final = Notification(
+    "widget.dismiss",
+    WidgetDismiss,
+    direction=Direction.TO_HOST,
+    summary="Removes a widget.",
+)
