@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any, Generic, TypeVar, overload
 
 from msgspec import Raw
@@ -122,8 +122,8 @@ class Method(Generic[P_contra, R_co]):
         check_method_name(name)
         check_requirement(name, requires)
         self.name = name
-        self.params: Any = params
-        self.result: Any = result
+        self.params: Any = None if params is NoneType else params
+        self.result: Any = None if result is NoneType else result
         self.requires = requires
         self.timeout = timeout
         self.direction = direction
@@ -271,7 +271,7 @@ class Notification(Generic[P_contra]):
         check_method_name(name)
         check_requirement(name, requires)
         self.name = name
-        self.params: Any = params
+        self.params: Any = None if params is NoneType else params
         self.requires = requires
         self.direction = direction
         self.summary = summary

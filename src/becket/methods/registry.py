@@ -1,26 +1,34 @@
 """Who handles which method: handlers, checked once when they are registered, under their names.
 
-A handler takes nothing, the params, or the params and the context. Its signature is read here and never again.
+A handler takes nothing, the params, or the params and the context. Its signature is read here and never again. It is
+registered under a name, or under a descriptor, which says besides what its params are and what a caller must hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from types import NoneType
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from msgspec import Raw
 
 from becket.errors import InvalidParams
-from becket.typed.decoding import decoder_for
+from becket.methods.descriptors import Method, Notification, check_method_name, name_of
+from becket.typed.decoding import decode_plain, decoder_for
 
-__all__ = ["Handler", "Registry"]
+if TYPE_CHECKING:
+    from becket.methods.decorators import Handles, Listens
 
+__all__ = ["Descriptor", "Handler", "Registry"]
+
+Descriptor = Method[Any, Any] | Notification[Any]
 F = TypeVar("F", bound=Callable[..., Any])
+P = TypeVar("P")
+R = TypeVar("R")
 
 IS_ASYNC = 0x80  # inspect.CO_COROUTINE; importing inspect would cost an extension 10 ms at start
 HAS_STAR_ARGUMENTS = 0x04
 YIELDS = 0x20 | 0x200  # CO_GENERATOR, CO_ASYNC_GENERATOR
-RESERVED = "rpc."  # by JSON-RPC 2.0, for the protocol itself
 
 
 class Handler:
@@ -29,27 +37,43 @@ class Handler:
     __slots__ = (
         "arity",
         "decode",
+        "descriptor",
         "function",
         "in_thread",
         "invoke",
         "is_async",
         "is_for_notifications",
         "is_inline",
+        "is_quick",
         "name",
+        "requires",
     )
 
-    def __init__(self, name: str, function: Callable[..., Any], *, thread: bool, notifications: bool) -> None:
-        arity, annotation, is_async = read_signature(function)
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        thread: bool,
+        notifications: bool,
+        descriptor: Descriptor | None = None,
+    ) -> None:
+        arity, annotation, is_async = read_signature(function, descriptor)
         if thread and is_async:
             raise TypeError(f"{describe(function)} is `async def`: only a plain `def` can run in a thread")
         self.name = name
+        self.descriptor = descriptor
+        self.requires: str | None = None if descriptor is None else descriptor.requires
         self.function = function
         self.arity = arity
         self.is_async = is_async
         self.in_thread = thread
         self.is_for_notifications = notifications
         self.is_inline = not (is_async or thread)
-        self.decode: Callable[[Raw | None], object] = decoder_for(annotation)
+        # All that it needs are the params: no context, and no decision about its caller.
+        self.is_quick = self.is_inline and not notifications and arity < 2 and self.requires is None
+        has_params = annotation is not None and (arity > 0 or descriptor is not None)
+        self.decode: Callable[[Raw | None], object] = decoder_for(annotation) if has_params else self._takes_none
         self.invoke: Callable[[Raw | None, object], Any] = self._build_invoke()
 
     def _build_invoke(self) -> Callable[[Raw | None, object], Any]:
@@ -71,9 +95,13 @@ class Handler:
             return (self.decode(params),)
         if self.arity == 2:
             return (self.decode(params), context)
-        if params is not None and self.decode(params):
-            raise InvalidParams([("", f"{self.name} takes no params")])
+        self.decode(params)
         return ()
+
+    def _takes_none(self, params: Raw | None) -> None:
+        # An empty object or array is how many programs write none.
+        if params is not None and decode_plain(params):
+            raise InvalidParams([("", f"{self.name} takes no params")])
 
 
 class Registry:
@@ -83,18 +111,30 @@ class Registry:
         self._handlers: dict[str, Handler] = {}
         self.get = self._handlers.get
 
-    def handle(self, name: str, *, thread: bool = False) -> Callable[[F], F]:
+    @overload
+    def handle(self, method: str, *, thread: bool = False) -> Callable[[F], F]: ...
+
+    @overload
+    def handle(self, method: Method[P, R], *, thread: bool = False) -> Handles[P, R]: ...
+
+    def handle(self, method: str | Method[Any, Any], *, thread: bool = False) -> Callable[..., Any]:
         """Registers the decorated function as the handler of this method.
 
         Raises:
             ValueError: the name is reserved, or taken.
-            TypeError: the signature is none of `()`, `(params)`, `(params, ctx)`.
+            TypeError: the signature is none of `()`, `(params)`, `(params, ctx)`, or its params are not the method's.
         """
-        return self._register(name, thread=thread, notifications=False)
+        return self._register(method, thread=thread, notifications=False)
 
-    def on(self, name: str, *, thread: bool = False) -> Callable[[F], F]:
+    @overload
+    def on(self, notification: str, *, thread: bool = False) -> Callable[[F], F]: ...
+
+    @overload
+    def on(self, notification: Notification[P], *, thread: bool = False) -> Listens[P]: ...
+
+    def on(self, notification: str | Notification[Any], *, thread: bool = False) -> Callable[..., Any]:
         """Registers the decorated function for this notification; a request under the name is refused."""
-        return self._register(name, thread=thread, notifications=True)
+        return self._register(notification, thread=thread, notifications=True)
 
     def remove(self, name: str) -> None:
         """Takes a handler away; requests that it is serving run on."""
@@ -120,14 +160,21 @@ class Registry:
     def __len__(self) -> int:
         return len(self._handlers)
 
-    def _register(self, name: str, *, thread: bool, notifications: bool) -> Callable[[F], F]:
-        if not name or name.startswith(RESERVED):
-            raise ValueError(f"{name!r} cannot be a method: empty names and `{RESERVED}*` are reserved by JSON-RPC")
+    def _register(self, method: str | Descriptor, *, thread: bool, notifications: bool) -> Callable[[F], F]:
+        if isinstance(method, str):
+            name, descriptor = method, None
+            check_method_name(name)
+        else:
+            name, descriptor = method.name, method
+            if isinstance(method, Notification) is not notifications:
+                what = "a method: use `handle`" if notifications else "a notification: use `on`"
+                raise TypeError(f"{name!r} is {what}")
 
         def register(function: F) -> F:
             if name in self._handlers:
                 raise ValueError(f"{name!r} has a handler already: remove it first")
-            self._handlers[name] = Handler(name, function, thread=thread, notifications=notifications)
+            handler = Handler(name, function, thread=thread, notifications=notifications, descriptor=descriptor)
+            self._handlers[name] = handler
             return function
 
         return register
@@ -136,8 +183,10 @@ class Registry:
 # -- signatures
 
 
-def read_signature(function: Callable[..., Any]) -> tuple[int, Any, bool]:
-    """Returns how many arguments a handler takes, the annotation of its params, and whether it is `async def`."""
+def read_signature(function: Callable[..., Any], descriptor: Descriptor | None = None) -> tuple[int, Any, bool]:
+    """Returns how many arguments a handler takes, the type of its params, and whether it is `async def`.
+
+    The type is what the descriptor says (None: there are no params), or else the function's annotation."""
     target, bound = underlying(function)
     code = getattr(target, "__code__", None)
     if code is None:
@@ -155,7 +204,19 @@ def read_signature(function: Callable[..., Any]) -> tuple[int, Any, bool]:
         annotation = target.__annotations__.get(code.co_varnames[bound], Any)
         if isinstance(annotation, str):
             annotation = resolve(annotation, target, function)
+    if descriptor is not None:
+        annotation = agree(function, annotation, descriptor)
     return arity, annotation, bool(code.co_flags & IS_ASYNC)
+
+
+def agree(function: Callable[..., Any], annotation: Any, descriptor: Descriptor) -> Any:
+    """Returns the type of a method's params, which a function that handles it leaves open or repeats."""
+    params = descriptor.params
+    stated = None if annotation is NoneType else annotation
+    if stated is not Any and stated is not object and stated != params:
+        taken = "no params" if params is None else f"params of type `{name_of(params)}`"
+        raise TypeError(f"{describe(function)} asks for `{name_of(stated)}`, but {descriptor.name!r} has {taken}")
+    return params
 
 
 def underlying(function: Any) -> tuple[Any, int]:
