@@ -1,0 +1,218 @@
+"""Names and ids: which are allowed, and under which a model sees them. Pure functions of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from becket.contract.shapes import is_array, is_object
+
+__all__ = [
+    "LONGEST_ID",
+    "LONGEST_PROPERTY_NAME",
+    "LONGEST_TOOL_NAME",
+    "IdProblem",
+    "NameMap",
+    "check_id_segment",
+    "find_id_problem",
+    "is_provider_id",
+    "model_facing_name",
+    "model_facing_names",
+    "model_facing_schema",
+    "model_runtime_id",
+    "original_input",
+    "parse_model_id",
+    "property_name",
+    "provider_runtime_id",
+    "tool_runtime_name",
+    "trim",
+]
+
+LONGEST_ID: Final = 64  # bytes of UTF-8, after trimming
+LONGEST_TOOL_NAME: Final = 128  # what the APIs of models allow
+LONGEST_PROPERTY_NAME: Final = 64
+SEPARATOR: Final = ":"
+
+# The White_Space of Unicode. `str.isspace` also counts four control characters.
+WHITE_SPACE: Final = (
+    "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+LOWER: Final = frozenset("abcdefghijklmnopqrstuvwxyz")
+DIGITS: Final = frozenset("0123456789")
+PLAIN: Final = LOWER | {letter.upper() for letter in LOWER} | DIGITS | {"_", "-"}
+
+
+# -- segments of ids
+
+
+class IdProblem(Struct, frozen=True, gc=False):
+    """What is wrong with an id: in a sentence of its own, and in few words after the id."""
+
+    sentence: str
+    brief: str
+
+
+EMPTY: Final = IdProblem("must not be empty", "must not be empty")
+HAS_WHITE_SPACE: Final = IdProblem("must not contain whitespace", "must not contain whitespace")
+HAS_SEPARATOR: Final = IdProblem(f"must not contain reserved character '{SEPARATOR}'", f"'{SEPARATOR}' is reserved")
+
+
+def trim(text: str) -> str:
+    """Returns the text without white space around it."""
+    return text.strip(WHITE_SPACE)
+
+
+def find_id_problem(text: str) -> IdProblem | None:
+    """Returns what forbids a trimmed text as the name of a tool or the id of a provider or model; None if nothing."""
+    if not text:
+        return EMPTY
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > LONGEST_ID:
+        too_long = f"must be at most {LONGEST_ID} chars (got {size})"
+        return IdProblem(too_long, too_long)
+    for character in text:
+        if is_control(character) and character not in WHITE_SPACE:
+            name = f"control character U+{ord(character):04X}"
+            return IdProblem(f"must not contain {name}", f"contains {name}")
+    if SEPARATOR in text:
+        return HAS_SEPARATOR
+    if any(character in WHITE_SPACE for character in text):
+        return HAS_WHITE_SPACE
+    return None
+
+
+def is_control(character: str) -> bool:
+    return character < " " or "\x7f" <= character <= "\x9f"
+
+
+def check_id_segment(what: str, text: str) -> None:
+    """Raises ValueError for a text that cannot be an id; `what` says of what, for the message."""
+    problem = find_id_problem(trim(text))
+    if problem is not None:
+        raise ValueError(f"invalid {what} '{trim(text)}': {problem.sentence}")
+
+
+def is_provider_id(text: str) -> bool:
+    """Returns whether all characters are among `a-z 0-9 _ -`, as those of a provider's id must be."""
+    return bool(text) and all(character in LOWER or character in DIGITS or character in "-_" for character in text)
+
+
+# -- names with an owner
+
+
+def tool_runtime_name(plugin: str, tool: str) -> str:
+    """Returns the name of a tool among those of all extensions."""
+    return f"{plugin}{SEPARATOR}{tool}"
+
+
+def provider_runtime_id(plugin: str, provider: str) -> str:
+    """Returns the id of a provider among those of all extensions."""
+    return f"{plugin}{SEPARATOR}{provider}"
+
+
+def model_runtime_id(plugin: str, provider: str, model: str) -> str:
+    """Returns the id of a model among those of all extensions."""
+    return SEPARATOR.join((plugin, provider, model))
+
+
+def parse_model_id(text: str) -> tuple[str, str, str]:
+    """Returns the extension, provider and model that an id names.
+
+    Raises:
+        ValueError: it has not exactly three parts, or an empty one.
+    """
+    parts = text.split(SEPARATOR)
+    if len(parts) != 3 or not all(parts):
+        raise ValueError(f"'{text}' is no model id: it must be `plugin:provider:model`")
+    plugin, provider, model = parts
+    return plugin, provider, model
+
+
+# -- names that models see
+
+
+def model_facing_name(runtime_name: str, taken: Iterable[str] = ()) -> str:
+    """Returns a name of a tool that the API of a model accepts, and that is not among those taken."""
+    return safe_name(runtime_name, frozenset(taken), LONGEST_TOOL_NAME, PLAIN)
+
+
+def model_facing_names(runtime_names: Iterable[str]) -> dict[str, str]:
+    """Returns the runtime name for each model-facing one. Which of two clashing names gets the suffix does not depend
+    on the order in which they come, so it stays as it is in the middle of a conversation."""
+    names: dict[str, str] = {}
+    for runtime_name in sorted(set(runtime_names)):
+        names[model_facing_name(runtime_name, names)] = runtime_name
+    return names
+
+
+def property_name(name: str, taken: Iterable[str] = ()) -> str:
+    """Returns a name of a property that the API of a model accepts, and that is not among those taken."""
+    return safe_name(name, frozenset(taken), LONGEST_PROPERTY_NAME, PLAIN | {"."})
+
+
+def safe_name(name: str, taken: frozenset[str], longest: int, allowed: frozenset[str]) -> str:
+    safe = "".join(character if character in allowed else "_" for character in name) or "field"
+    found = safe = safe[:longest]
+    number = 2
+    while found in taken:
+        suffix = f"_{number}"
+        found = safe[: longest - len(suffix)] + suffix
+        number += 1
+    return found
+
+
+class NameMap(Struct, frozen=True):
+    """Which property of a schema each model-facing name stands for, at each level."""
+
+    names: Mapping[str, str] = {}
+    below: Mapping[str, NameMap] = {}
+    items: NameMap | None = None
+
+    def __bool__(self) -> bool:
+        """Returns whether any name differs."""
+        return bool(self.names or self.below or self.items)
+
+
+def model_facing_schema(schema: Any) -> tuple[Any, NameMap]:
+    """Returns the schema with property names that the API of a model accepts, and what leads back to the original."""
+    if not is_object(schema):
+        return schema, NameMap()
+    facing = dict(schema)
+    names: dict[str, str] = {}
+    below: dict[str, NameMap] = {}
+    items = None
+    if is_object(properties := facing.get("properties")):
+        facing["properties"] = rename_properties(properties, names, below)
+    if is_array(required := facing.get("required")):
+        given = {original: name for name, original in names.items()}
+        facing["required"] = [given.get(name, name) if isinstance(name, str) else name for name in required]
+    if "items" in facing:
+        facing["items"], items = model_facing_schema(facing["items"])
+    return facing, NameMap(names, below, items or None)
+
+
+def rename_properties(properties: dict[str, Any], names: dict[str, str], below: dict[str, NameMap]) -> dict[str, Any]:
+    renamed: dict[str, Any] = {}
+    for original, part in properties.items():
+        name = property_name(original, renamed)
+        renamed[name], inner = model_facing_schema(part)
+        if name != original:
+            names[name] = original
+        if inner:
+            below[name] = inner
+    return renamed
+
+
+def original_input(value: Any, names: NameMap) -> Any:
+    """Returns an input that a model has written with the property names of the tool's own schema."""
+    if is_object(value):
+        return {
+            names.names.get(name, name): original_input(member, names.below[name]) if name in names.below else member
+            for name, member in value.items()
+        }
+    if is_array(value) and names.items is not None:
+        return [original_input(element, names.items) for element in value]
+    return value

@@ -1,0 +1,352 @@
+"""Providers of models: how an extension declares them, how the host asks one, and the events of an answer.
+
+Messages and content blocks are those of the Anthropic API. The contract passes blocks on without looking into them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+
+import msgspec
+from msgspec import Meta, Raw, Struct, StructMeta, ValidationError
+
+from becket.contract.shapes import REFUSED, as_object, is_object, read_object, take_text
+from becket.errors import BadReply
+from becket.methods.descriptors import Direction, EventReader, Method, Notification, Stream
+
+__all__ = [
+    "MOST_TOOL_OUTPUT",
+    "MOST_TOOL_TURNS",
+    "PROVIDER_COMPLETE",
+    "PROVIDER_STREAM",
+    "PROVIDER_STREAM_EVENT",
+    "Message",
+    "Model",
+    "Provider",
+    "ProviderDone",
+    "ProviderEvent",
+    "ProviderFailed",
+    "ProviderRequest",
+    "ProviderResult",
+    "TextDelta",
+    "ThinkingDelta",
+    "ToolUse",
+    "Usage",
+    "assistant",
+    "check_completed",
+    "event_params",
+    "read_provider_event",
+    "should_stream",
+    "tool_result",
+    "tool_uses",
+    "user",
+]
+
+MOST_TOOL_TURNS: Final = 8  # turns of one answer in which the model may ask for tools
+MOST_TOOL_OUTPUT: Final = 30_000  # bytes of a tool's output that go back to the model
+
+UINT32: Final = Meta(ge=0, le=2**32 - 1)
+NonEmpty = Annotated[str, Meta(min_length=1)]
+
+
+# -- declaring
+
+
+class ModelMeta(StructMeta):
+    """Lets `Model` be made from flat arguments, while two of them travel together in one member."""
+
+    if not TYPE_CHECKING:
+
+        def __call__(cls, id, display_name=None, context_window=None, streaming=False, tool_use=False):
+            capabilities = {"streaming": streaming, "tool_use": tool_use}
+            return super().__call__(id, display_name, capabilities, context_window)
+
+
+class Model(Struct, metaclass=ModelMeta, frozen=True, omit_defaults=True):
+    """A model of a provider. What else it can do stands in `capabilities`, in words of the author's."""
+
+    id: str
+    display_name: str | None = None
+    capabilities: Any = None
+    context_window: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            id: str,
+            display_name: str | None = None,
+            context_window: int | None = None,
+            streaming: bool = False,
+            tool_use: bool = False,
+        ) -> None: ...
+
+    @property
+    def streaming(self) -> bool:
+        """Returns whether the provider sends the answers of this model piece by piece."""
+        return self._declares("streaming")
+
+    @property
+    def tool_use(self) -> bool:
+        """Returns whether the model may ask for tools."""
+        return self._declares("tool_use")
+
+    def _declares(self, capability: str) -> bool:
+        return is_object(self.capabilities) and self.capabilities.get(capability) is True
+
+    def __reduce__(self) -> tuple[Any, ...]:  # the one of Struct would give the fields to the flat arguments
+        return msgspec.convert, (msgspec.to_builtins(self), Model)
+
+
+class Provider(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A provider of models. `config_schema` is the JSON Schema of the configuration that it needs, an object."""
+
+    id: str
+    display_name: str
+    description: str
+    config_schema: Any = None
+    models: tuple[Model, ...] = ()
+
+
+# -- asking
+
+
+class Message(Struct, frozen=True):
+    """One turn of a conversation: text, or content blocks."""
+
+    role: str
+    content: str | tuple[dict[str, Any], ...]
+
+
+def user(text: str) -> Message:
+    """Returns what a person says."""
+    return Message("user", text)
+
+
+def assistant(text: str) -> Message:
+    """Returns what the model has said."""
+    return Message("assistant", text)
+
+
+class ProviderRequest(Struct, frozen=True):
+    """All that a model is asked with. All members travel, null where there is nothing to say.
+
+    `model` is the id of the model among those of all extensions, `plugin:provider:model`.
+    """
+
+    provider_id: str
+    model_id: str
+    model: str
+    messages: tuple[Message, ...]
+    system_prompt: str | None = None
+    tools: tuple[dict[str, Any], ...] = ()
+    temperature: float | None = None
+    max_tokens: Annotated[int, UINT32] | None = None
+    thinking_budget: Annotated[int, UINT32] = 0
+
+
+class ProviderResult(Struct, frozen=True, omit_defaults=True):
+    """The whole answer of a model, as content blocks."""
+
+    content: tuple[Any, ...]
+    stop_reason: str | None = None
+    usage: Any = None
+
+    @classmethod
+    def of_text(cls, text: str) -> ProviderResult:
+        """Returns an answer that is nothing but text."""
+        return cls(({"type": "text", "text": text},))
+
+    @property
+    def text(self) -> str:
+        """Returns the texts of the answer, joined; blocks of other types are passed over."""
+        blocks = (block for block in self.content if is_object(block) and block.get("type") == "text")
+        texts = (block.get("text") for block in blocks)
+        return "".join(text for text in texts if isinstance(text, str))
+
+
+def should_stream(request: ProviderRequest, model: Model) -> bool:
+    """Returns whether the contract has the host stream this request: the model streams, and no tools are in play."""
+    return model.streaming and not (model.tool_use and request.tools)
+
+
+def check_completed(extension: str, result: ProviderResult) -> None:
+    """Raises BadReply for a complete answer without content. A streamed one may have none: it came as events."""
+    if not result.content:
+        problem = f"Extension '{extension}' {PROVIDER_COMPLETE.name} returned empty content"
+        raise BadReply(method=PROVIDER_COMPLETE.name, problem=problem)
+
+
+# -- the tools of an answer
+
+
+def tool_uses(result: ProviderResult) -> list[ToolUse]:
+    """Returns the tools that the model asks for, in order.
+
+    Raises:
+        msgspec.ValidationError: a block of this type is malformed.
+    """
+    blocks = (block for block in result.content if is_object(block) and block.get("type") == "tool_use")
+    return [read_tool_block(block) for block in blocks]
+
+
+def read_tool_block(block: dict[str, Any]) -> ToolUse:
+    id = take_text(block, "id", "provider tool_use missing id")
+    name = take_text(block, "name", "provider tool_use missing name")
+    if not id.strip():
+        raise ValidationError("provider tool_use id is empty")
+    if not name.strip():
+        raise ValidationError("provider tool_use name is empty")
+    given = as_object(block.get("input", {}), f"provider tool_use '{id}' input must be a JSON object")
+    return ToolUse(id, name, given)
+
+
+def tool_result(tool_use_id: str, content: str, *, is_error: bool = False) -> dict[str, Any]:
+    """Returns the content block that tells the model what a tool has given."""
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": tool_use_id, "content": content}
+    if is_error:
+        block["is_error"] = True
+    return block
+
+
+# -- events
+# They refuse unknown members: the direct decode takes exactly what we send, and the reader takes the rest with care.
+
+
+class TextDelta(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="type", tag="text"):
+    """A further piece of the answer."""
+
+    text: str = msgspec.field(name="delta")
+
+
+class ThinkingDelta(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="type", tag="thinking"):
+    """A further piece of what the model thinks."""
+
+    text: str = msgspec.field(name="delta")
+
+
+class ToolUse(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="tool_use"):
+    """The model asks for a tool."""
+
+    id: NonEmpty
+    name: NonEmpty
+    input: dict[str, Any] = {}
+
+
+class Usage(Struct, frozen=True):
+    """What the answer has cost so far, under whatever names the provider gives."""
+
+    values: dict[str, Any]
+
+
+class ProviderFailed(
+    Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True, tag_field="type", tag="error"
+):
+    """The provider has met an error; the call may still be answered."""
+
+    message: NonEmpty
+    code: int | str | None = None
+
+
+class ProviderDone(Struct, frozen=True, gc=False, forbid_unknown_fields=True, tag_field="type", tag="done"):
+    """No more events will come; the response ends the call."""
+
+
+DirectEvent: TypeAlias = TextDelta | ThinkingDelta | ToolUse | ProviderFailed | ProviderDone
+ProviderEvent: TypeAlias = TextDelta | ThinkingDelta | ToolUse | Usage | ProviderFailed | ProviderDone
+
+
+def event_params(event: ProviderEvent) -> object:
+    """Returns what travels as the params of `provider.stream.event`."""
+    if isinstance(event, Usage):
+        return {"type": "usage", **event.values, "type": "usage"}  # noqa: F601
+    return event
+
+
+direct: msgspec.json.Decoder[DirectEvent] = msgspec.json.Decoder(DirectEvent)
+decode_event = direct.decode
+
+
+def read_provider_event(raw: Raw) -> ProviderEvent:
+    """Returns the event, nested under `event` or flat, its text in `delta` or in `text`.
+
+    Raises:
+        msgspec.ValidationError: it is malformed, or of an unknown type.
+    """
+    try:
+        return decode_event(raw)
+    except REFUSED:
+        return read_odd_event(raw)
+
+
+def read_odd_event(raw: Raw) -> ProviderEvent:
+    params = read_object(raw, "provider stream event")
+    event = as_object(params.get("event", params), "provider stream event must be a JSON object")
+    kind = take_text(event, "type", "provider stream event missing type")
+    match kind:
+        case "text":
+            return TextDelta(take_delta(event, kind))
+        case "thinking":
+            return ThinkingDelta(take_delta(event, kind))
+        case "tool_use":
+            return read_tool_use(event)
+        case "usage":
+            return Usage({name: value for name, value in event.items() if name != "type"})
+        case "error":
+            message = take_text(event, "message", "provider stream error missing message")
+            if not message:
+                raise ValidationError("provider stream error message must be non-empty")
+            code = event.get("code")
+            return ProviderFailed(message, code if is_code(code) else None)
+        case "done":
+            return ProviderDone()
+        case _:
+            raise ValidationError(f"unknown provider stream event type: {kind}")
+
+
+def take_delta(event: dict[str, Any], kind: str) -> str:
+    name = "delta" if "delta" in event else "text"
+    return take_text(event, name, f"provider stream {kind} event missing 'delta' or 'text'")
+
+
+def read_tool_use(event: dict[str, Any]) -> ToolUse:
+    id = take_text(event, "id", "provider stream tool_use missing id")
+    if not id:
+        raise ValidationError("provider stream tool_use id must be non-empty")
+    name = take_text(event, "name", "provider stream tool_use missing name")
+    if not name:
+        raise ValidationError("provider stream tool_use name must be non-empty")
+    given = as_object(event.get("input", {}), "provider stream tool_use input must be a JSON object")
+    return ToolUse(id, name, given)
+
+
+def is_code(value: object) -> bool:
+    return isinstance(value, int | str) and not isinstance(value, bool)
+
+
+# -- on the wire
+
+PROVIDER_STREAM_EVENT: Final[Notification[ProviderEvent]] = Notification(
+    "provider.stream.event", ProviderEvent, summary="A further piece of a streamed answer."
+)
+PROVIDER_COMPLETE: Final = Method(
+    "provider.complete",
+    ProviderRequest,
+    ProviderResult,
+    timeout=30.0,
+    direction=Direction.TO_EXTENSION,
+    summary="Asks a model of the extension for a whole answer.",
+)
+PROVIDER_STREAM: Final[Stream[ProviderRequest, ProviderResult, ProviderEvent]] = Stream(
+    "provider.stream",
+    ProviderRequest,
+    ProviderResult,
+    events={
+        PROVIDER_STREAM_EVENT.name: EventReader(
+            read_provider_event, (TextDelta, ThinkingDelta, ToolUse, Usage, ProviderFailed, ProviderDone)
+        )
+    },
+    idle_timeout=60.0,
+    direction=Direction.TO_EXTENSION,
+    summary="Asks a model of the extension for an answer, whose pieces come as events.",
+)

@@ -1,0 +1,182 @@
+"""Tasks: the four notifications by which an extension tells of work that takes long, and how they are read.
+
+They belong to no call: each call that listens for them gets them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+from msgspec import Meta, Raw, Struct, ValidationError
+
+from becket.contract.shapes import REFUSED, read_object, take_text
+from becket.methods.descriptors import EventReader, Notification
+
+__all__ = [
+    "TASK_DONE",
+    "TASK_LOG",
+    "TASK_READERS",
+    "TASK_START",
+    "TASK_UPDATE",
+    "TaskEnded",
+    "TaskEvent",
+    "TaskKind",
+    "TaskLogged",
+    "TaskStarted",
+    "TaskUpdated",
+    "read_task_ended",
+    "read_task_logged",
+    "read_task_started",
+    "read_task_updated",
+]
+
+MOST: Final = 2**64 - 1
+Id = Annotated[str, Meta(min_length=1)]
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]  # as far as msgspec checks; the rest of 64 bits is read with care
+
+
+class TaskKind(StrEnum):
+    """What kind of work it is; whoever shows it may choose a picture by it."""
+
+    DOWNLOAD = "download"
+    REBUILD = "rebuild"
+    GENERIC = "generic"
+
+    @classmethod
+    def _missing_(cls, value: object) -> TaskKind | None:
+        return cls.GENERIC if value == "other" else None
+
+
+class TaskStarted(Struct, frozen=True, gc=False):
+    """A task has begun. A second start with the same id begins it anew."""
+
+    id: Id
+    label: str
+    kind: TaskKind = TaskKind.GENERIC
+
+
+class TaskUpdated(Struct, frozen=True, gc=False, omit_defaults=True):
+    """How far a task is; what is None has not changed, or is not known."""
+
+    id: Id
+    current: Count | None = None
+    total: Count | None = None
+    message: str | None = None
+
+
+class TaskLogged(Struct, frozen=True, gc=False):
+    """A task has said something."""
+
+    id: Id
+    line: str
+
+
+class TaskEnded(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A task has ended, well where `error` is None."""
+
+    id: Id
+    error: Annotated[str, Meta(min_length=1)] | None = None
+
+
+TaskEvent: TypeAlias = TaskStarted | TaskUpdated | TaskLogged | TaskEnded
+
+TASK_START: Final = Notification("task.start", TaskStarted, summary="A task has begun.")
+TASK_UPDATE: Final = Notification("task.update", TaskUpdated, summary="How far a task is.")
+TASK_LOG: Final = Notification("task.log", TaskLogged, summary="A task has said something.")
+TASK_DONE: Final = Notification("task.done", TaskEnded, summary="A task has ended.")
+
+
+# -- reading
+
+decode_started = msgspec.json.Decoder(TaskStarted).decode
+decode_updated = msgspec.json.Decoder(TaskUpdated).decode
+decode_logged = msgspec.json.Decoder(TaskLogged).decode
+decode_ended = msgspec.json.Decoder(TaskEnded).decode
+
+
+def read_task_started(raw: Raw) -> TaskStarted:
+    """Returns the event; a kind that is no string counts as absent.
+
+    Raises:
+        msgspec.ValidationError: it has no id or label, or a kind that nobody knows.
+    """
+    try:
+        return decode_started(raw)
+    except REFUSED:
+        id, members = read_members(raw, TASK_START)
+        label = take_text(members, "label", "task.start missing 'label'")
+        kind = members.get("kind")
+        if not isinstance(kind, str):
+            return TaskStarted(id, label)
+        raise ValidationError(f"task.start unknown kind '{kind}'") from None
+
+
+def read_task_updated(raw: Raw) -> TaskUpdated:
+    """Returns the event; members of a wrong type count as absent.
+
+    Raises:
+        msgspec.ValidationError: it has no id.
+    """
+    try:
+        return decode_updated(raw)
+    except REFUSED:
+        id, members = read_members(raw, TASK_UPDATE)
+        current, total = count_or_none(members.get("current")), count_or_none(members.get("total"))
+        message = members.get("message")
+        return TaskUpdated(id, current, total, message if isinstance(message, str) else None)
+
+
+def read_task_logged(raw: Raw) -> TaskLogged:
+    """Returns the event.
+
+    Raises:
+        msgspec.ValidationError: it has no id or line.
+    """
+    try:
+        return decode_logged(raw)
+    except REFUSED:
+        id, members = read_members(raw, TASK_LOG)
+        return TaskLogged(id, take_text(members, "line", "task.log missing 'line'"))
+
+
+def read_task_ended(raw: Raw) -> TaskEnded:
+    """Returns the event; an empty error is none.
+
+    Raises:
+        msgspec.ValidationError: it has no id, or an error that is neither a string nor null.
+    """
+    try:
+        return decode_ended(raw)
+    except REFUSED:
+        id, members = read_members(raw, TASK_DONE)
+        error = members.get("error")
+        if error == "":
+            return TaskEnded(id)
+        shown = msgspec.json.encode(error).decode()
+        raise ValidationError(f"task.done 'error' must be string or null, got {shown}") from None
+
+
+def read_members(raw: Raw, event: Notification[Any]) -> tuple[str, dict[str, Any]]:
+    members = read_object(raw, f"{event.name} params")
+    id = take_text(members, "id", f"{event.name} missing 'id'")
+    if not id:
+        raise ValidationError(f"{event.name} 'id' must be non-empty")
+    return id, members
+
+
+def count_or_none(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST else None
+
+
+TASK_READERS: Final[Mapping[str, EventReader[TaskEvent]]] = MappingProxyType(
+    {
+        TASK_START.name: EventReader(read_task_started, (TaskStarted,)),
+        TASK_UPDATE.name: EventReader(read_task_updated, (TaskUpdated,)),
+        TASK_LOG.name: EventReader(read_task_logged, (TaskLogged,)),
+        TASK_DONE.name: EventReader(read_task_ended, (TaskEnded,)),
+    }
+)

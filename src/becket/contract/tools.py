@@ -1,0 +1,50 @@
+"""Tools: how an extension declares one, how the host calls it, and what its result reads like to a model."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from becket.contract.shapes import is_object
+from becket.methods.descriptors import Direction, Method
+
+__all__ = ["TOOL_CALL", "Tool", "ToolCall", "tool_text"]
+
+
+class Tool(Struct, frozen=True):
+    """A tool that an extension offers. `input_schema` is the JSON Schema of its input, an object.
+
+    What is no object is decoded all the same: the handshake refuses it in words of its own.
+    """
+
+    name: str
+    description: str
+    input_schema: Any
+
+
+class ToolCall(Struct, frozen=True):
+    """Asks for one run of a tool, by the name under which its extension declared it."""
+
+    name: str
+    input: dict[str, Any]
+
+
+TOOL_CALL: Final[Method[ToolCall, Any]] = Method(
+    "tool.call",
+    ToolCall,
+    Any,
+    timeout=120.0,
+    direction=Direction.TO_EXTENSION,
+    summary="Runs a tool of the extension.",
+)
+
+
+def tool_text(result: object) -> str:
+    """Returns what a model reads: the text itself, that of a `content` member, or else all of the result as JSON."""
+    if isinstance(result, str):
+        return result
+    if is_object(result) and isinstance(content := result.get("content"), str):
+        return content
+    return msgspec.json.encode(result).decode()
