@@ -22,7 +22,7 @@ RANKS = {
     "typed": 2,
     "methods": 3,
     "contract": 4,
-    "stores": 4,
+    "stores": 4.5,  # they keep the records and values of the contract
     "dialects": 5,
     "peer": 6,
     "blocking": 6,  # the name under which users import `becket.peer.blocking`

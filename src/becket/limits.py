@@ -89,8 +89,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     memory_records: int = 100_000
     memory_bytes: int = 64 * MIB
     config_key: int = 256
-    config_value: int = 64 * KIB
+    config_value: int = 16 * KIB
     config_keys: int = 1_000
+    config_bytes: int = 1 * MIB  # keys and values together, so that a snapshot fits into a frame
     config_log: int = 1_000  # changes that are remembered for those who come back; older ones need a snapshot
 
     def but(self, **changes: float) -> Limits:
