@@ -15,6 +15,8 @@ from becket.errors import (
     BadGrants,
     BadMessage,
     BadReply,
+    BadSchema,
+    BadValue,
     BecketError,
     Busy,
     CallCancelled,
@@ -46,6 +48,8 @@ from becket.errors import (
 EXAMPLES: list[tuple[BecketError, list[str]]] = [
     (BecketError("plain"), ["plain"]),
     (NotSupported("ping", "nobody agreed"), ["ping", "nobody agreed"]),
+    (BadValue("Note", [("/text", "is missing"), ("", "is old")]), ["Note", "/text: is missing", "/: is old"]),
+    (BadSchema([("/type", "is unknown"), ("", "is too deep")]), ["/type: is unknown", "/: is too deep"]),
     (LocalProtocolError("an empty batch"), ["an empty batch"]),
     (RemoteProtocolError("nonsense"), ["nonsense"]),
     (BadFrame("no header", found=b"\x1b[2J", hint="print to stderr"), ["no header", "\\x1b[2J", "print to stderr"]),

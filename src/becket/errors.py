@@ -21,6 +21,8 @@ __all__ = [
     "BadGrants",
     "BadMessage",
     "BadReply",
+    "BadSchema",
+    "BadValue",
     "BecketError",
     "Busy",
     "CallCancelled",
@@ -141,6 +143,27 @@ class NotSupported(BecketError):
         super().__init__(f"{what} is not supported: {because}")
 
 
+class BadValue(BecketError):
+    """A JSON value does not fit the class that it should become. All problems, each with its JSON pointer."""
+
+    def __init__(self, what: str, problems: Sequence[Problem]) -> None:
+        self.what = what
+        self.problems = tuple(problems)
+        super().__init__(f"no {what}: {list_problems(self.problems)}")
+
+
+class BadSchema(BecketError):
+    """A JSON Schema is none, or one that is not safe to apply. All problems, each with its JSON pointer."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(f"bad schema: {list_problems(self.problems)}")
+
+
+def list_problems(problems: Sequence[Problem]) -> str:
+    return "; ".join(f"{pointer or '/'}: {message}" for pointer, message in problems)
+
+
 # -- the protocol was broken
 
 
@@ -226,7 +249,7 @@ class InvalidParams(RpcError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        text = "; ".join(f"{pointer or '/'}: {message}" for pointer, message in self.problems)
+        text = list_problems(self.problems)
         data = {"problems": [{"pointer": pointer, "message": message} for pointer, message in self.problems]}
         super().__init__(Meaning.INVALID_PARAMS, f"invalid params: {text}", data)
 
