@@ -40,7 +40,7 @@ from becket.errors import (
     RequestCancelled,
     RpcError,
 )
-from becket.rpc.connection import Call, CancelAsked, CancelRule, InboundRequest, reason_of
+from becket.rpc.connection import Call, CancelAsked, CancelRule, EventList, InboundRequest, reason_of
 from becket.rpc.messages import Failure, Notification
 from becket.wire import ContentLength, JsonLines, Skipped
 
@@ -524,9 +524,8 @@ def test_while_closing_a_request_is_told_so_and_answers_still_come() -> None:
 def test_a_ping_is_answered_by_the_link_itself() -> None:
     connection = link(ping="$/ping")
     assert receive(connection, request(1, "$/ping"), request("a", "$/ping", params={})) == []
-    assert connection.has_answers
     assert said(connection) == [success(1), success("a")]
-    assert not connection.has_answers
+    assert connection.take_answers() == b""
     assert connection.requests == {}
 
 
@@ -580,24 +579,41 @@ def test_a_claimed_notification_goes_straight_to_whom_it_belongs() -> None:
     assert seen == [b'{"n":%d}' % n for n in range(100)]
 
 
-def test_a_claimed_notification_does_not_overtake_what_came_before() -> None:
+def test_what_is_claimed_and_what_is_taken_keep_their_order() -> None:
+    class Taker(EventList):
+        def take_notification(self, notification: Notification) -> None:
+            seen.append(notification.method)
+
     connection = link()
     seen: list[object] = []
-    connection.claimed = {"tick": seen.append}
-    events = receive(connection, told(1), notification("other"), told(2))
-    assert len(seen) == 1
-    assert [event.method for event in events if isinstance(event, Notification)] == ["other", "tick"]
+    connection.use(Taker())
+    connection.claimed = {"tick": lambda params: seen.append("claimed")}
+    connection.receive(b"".join(frame(message) for message in (told(1), notification("other"), told(2))))
+    assert seen == ["claimed", "other", "claimed"]
 
 
-def test_claimed_notifications_wait_their_turn_when_the_turn_is_over() -> None:
+def test_frames_wait_their_turn_when_the_turn_is_over() -> None:
     connection = link()
     seen: list[object] = []
     connection.claimed = {"tick": seen.append}
     connection.is_late = lambda: True
-    events = receive(connection, *(told(n) for n in range(100)))
+    receive(connection, *(told(n) for n in range(100)))
     assert 0 < len(seen) < 100
-    assert len(seen) + len(events) == 100
-    assert receive(connection, told(101)) == []
+    while not connection.read_on():
+        pass
+    assert len(seen) == 100
+
+
+def test_frames_that_come_while_others_wait_are_put_behind_them() -> None:
+    connection = link()
+    seen: list[object] = []
+    connection.claimed = {"tick": lambda params: seen.append(bytes(params or b""))}
+    connection.is_late = lambda: True
+    receive(connection, *(told(n) for n in range(30)))
+    connection.add(connection.framing.feed(frame(told(30))))
+    while not connection.read_on():
+        pass
+    assert seen == [b'{"n":%d}' % n for n in range(31)]
 
 
 def test_a_claimed_notification_in_other_words_is_an_event_for_whoever_hands_them_out() -> None:
@@ -605,14 +621,6 @@ def test_a_claimed_notification_in_other_words_is_an_event_for_whoever_hands_the
     connection.claimed = {"tick": lambda params: None}
     (event,) = receive(connection, '{"jsonrpc": "2.0", "method": "tick", "params": {}}')
     assert isinstance(event, Notification)
-
-
-def test_a_cancellation_cannot_be_claimed() -> None:
-    connection = link()
-    served = receive_request(connection, 5)
-    connection.claimed = {"$/cancelRequest": lambda params: None}
-    receive(connection, notification("$/cancelRequest", params={"id": 5}))
-    assert served.is_cancelled
 
 
 def test_a_link_that_nobody_gave_a_clock_is_never_late() -> None:
@@ -696,7 +704,7 @@ def test_a_storm_of_cancellations_leaves_nothing_behind() -> None:
     receive_request(connection, 5)
     events = [event for _ in range(20) for event in connection.receive(storm)]
     assert len(events) == 1
-    assert not connection.has_answers
+    assert connection.take_answers() == b""
     assert connection.violation is None
 
 
@@ -806,7 +814,7 @@ def test_a_batch_is_answered_in_one_frame_when_the_last_answer_is_there() -> Non
     assert isinstance(note, Notification)
     assert isinstance(first, InboundRequest)
     assert isinstance(second, InboundRequest)
-    assert not connection.has_answers
+    assert connection.take_answers() == b""
     assert connection.answer(second, b"2") == b""
     assert read(connection.refuse(first, RpcError(5, "no"))) == [[success("b", 2), failure(1, 5, "no")]]
     assert connection.requests == {}
@@ -1030,7 +1038,7 @@ def test_nothing_is_left_and_nothing_comes_after_the_end() -> None:
     assert connection.forget(served) == b""
     assert connection.abandon(opened) == b""
     assert receive(connection, request(7), notification("a"), success(1), "{") == []
-    assert (connection.requests, connection.has_answers, connection.violation) == ({}, False, None)
+    assert (connection.requests, connection.take_answers(), connection.violation) == ({}, b"", None)
     assert connection.next_deadline() == inf
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from math import inf
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, cast, overload
 
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import CallCancelled, ConnectionLost, NotSupported
 from becket.limits import DEFAULT_LIMITS, Limits
+from becket.methods.descriptors import Method, Notification, Stream
 from becket.methods.registry import F, Handler, Registry
 from becket.peer.blocking_loop import BlockingLoop, BlockingWaiter
 from becket.peer.inbound import Inbound
@@ -35,9 +36,39 @@ from becket.rpc.json_values import decode_json, encode_json
 from becket.typed.decoding import result_decoder
 from becket.wire.framing import FramingFactory
 
+if TYPE_CHECKING:
+    from becket.methods.decorators import HandlesPlainly, Listens
+    from becket.peer.process import Child
+
+    class BeginOptions(TypedDict, total=False):
+        """What every form of `begin` takes besides."""
+
+        timeout: float | Unset | None
+
+    class CallOptions(BeginOptions, total=False):
+        """What every form of a call takes besides."""
+
+        on: Mapping[str, Callable[..., Any]] | None
+        on_progress: Callable[..., Any] | None
+
+    class StreamOptions(TypedDict, total=False):
+        """What every form of a stream takes besides."""
+
+        progress: Any
+        timeout: float | Unset | None
+        idle_timeout: float | Unset | None
+        overflow: Overflow
+        pause_connection: bool
+
+
 __all__ = ["BlockingContext", "BlockingPeer", "BlockingStream", "PendingCall", "connect_process", "connect_stdio"]
 
+E = TypeVar("E")
+P = TypeVar("P")
+R = TypeVar("R")
 T = TypeVar("T")
+R_co = TypeVar("R_co", covariant=True)
+E_co = TypeVar("E_co", covariant=True)
 
 
 def connect_process(
@@ -120,11 +151,10 @@ class BlockingPeer:
                 refuse_async(handler)
             self._link = Link(self._loop, transport, spoken, spoken.connection(limits, framing), name=name)
             self._outbound = Outbound(self._link)
-            self._link.taker = Inbound(self._link, self.methods, self, BlockingContext)
             self._loop.before_wait = self._link.before_wait
             self._loop.flush = self._link.flush
             with self._loop.entered():
-                self._link.start()
+                self._link.start(Inbound(self._link, self.methods, self, BlockingContext))
         except BaseException:  # an async handler, a dialect that does not exist, a framing that cannot be made
             transport.close()
             self._loop.end()
@@ -133,9 +163,31 @@ class BlockingPeer:
 
     # -- calling
 
+    @overload
+    def call(self, method: Method[None, R], params: None = None, **options: Unpack[CallOptions]) -> R: ...
+
+    @overload
+    def call(self, method: Method[P, R], params: P, **options: Unpack[CallOptions]) -> R: ...
+
+    @overload
+    def call(self, method: str, params: object = None, *, returns: type[T], **options: Unpack[CallOptions]) -> T: ...
+
+    @overload
+    def call(self, method: str, params: object = None, **options: Unpack[CallOptions]) -> Any: ...
+
+    @overload  # as in `Peer.call`
+    def call(  # type: ignore[overload-cannot-match]  # pyright: ignore[reportOverlappingOverload]
+        self, method: str, params: object = None, *, returns: type[object], **options: Unpack[CallOptions]
+    ) -> object: ...
+
+    @overload
+    def call(  # pyright: ignore[reportOverlappingOverload]
+        self, method: str, params: object = None, *, returns: Any, **options: Unpack[CallOptions]
+    ) -> Any: ...
+
     def call(
         self,
-        method: str,
+        method: str | Method[Any, Any],
         params: object = None,
         *,
         timeout: float | Unset | None = DEFAULT,
@@ -147,55 +199,112 @@ class BlockingPeer:
         self._use()
         return self._loop.run(self._asked(method, params, timeout, returns, on, on_progress))
 
+    @overload
+    def begin(
+        self, method: Method[None, R], params: None = None, **options: Unpack[BeginOptions]
+    ) -> PendingCall[R]: ...
+
+    @overload
+    def begin(self, method: Method[P, R], params: P, **options: Unpack[BeginOptions]) -> PendingCall[R]: ...
+
+    @overload
+    def begin(
+        self, method: str, params: object = None, *, returns: type[T], **options: Unpack[BeginOptions]
+    ) -> PendingCall[T]: ...
+
+    @overload
+    def begin(self, method: str, params: object = None, **options: Unpack[BeginOptions]) -> PendingCall[Any]: ...
+
+    @overload
+    def begin(  # type: ignore[overload-cannot-match]  # pyright: ignore[reportOverlappingOverload]
+        self, method: str, params: object = None, *, returns: type[object], **options: Unpack[BeginOptions]
+    ) -> PendingCall[object]: ...
+
+    @overload
+    def begin(  # pyright: ignore[reportOverlappingOverload]
+        self, method: str, params: object = None, *, returns: Any, **options: Unpack[BeginOptions]
+    ) -> PendingCall[Any]: ...
+
     def begin(
         self,
-        method: str,
+        method: str | Method[Any, Any],
         params: object = None,
         *,
         timeout: float | Unset | None = DEFAULT,
         returns: Any = Any,
-    ) -> PendingCall:
+    ) -> PendingCall[Any]:
         """Sends a call and returns at once: many can be on their way from one thread. Take `result()` later."""
         self._use()
-        return PendingCall(self._loop, method, self._asked(method, params, timeout, returns, None, None))
+        name = method if isinstance(method, str) else method.name
+        return PendingCall(self._loop, name, self._asked(method, params, timeout, returns, None, None))
 
     def _asked(
         self,
-        method: str,
+        method: str | Method[Any, Any],
         params: object,
         timeout: float | Unset | None,
         returns: Any,
         on: Mapping[str, Callable[..., Any]] | None,
         on_progress: Callable[..., Any] | None,
     ) -> Coroutine[Any, Any, Any]:
+        if not isinstance(method, str):
+            if timeout is DEFAULT and method.timeout is not None:
+                timeout = method.timeout
+            returns = method.result
+            method = method.name
         seconds = seconds_of(timeout, self._link.limits)
         decode = result_decoder(returns)
         if on or on_progress is not None:
             return self._outbound.call_with_events(method, params, seconds, decode, on or {}, on_progress)
         return self._outbound.call(method, params, seconds, decode)
 
+    @overload
+    def stream(
+        self, method: Stream[None, R, E], params: None = None, **options: Unpack[StreamOptions]
+    ) -> BlockingStream[E, R]: ...
+
+    @overload
+    def stream(self, method: Stream[P, R, E], params: P, **options: Unpack[StreamOptions]) -> BlockingStream[E, R]: ...
+
+    @overload
     def stream(
         self,
         method: str,
         params: object = None,
         *,
         events: Mapping[str, Any] | None = None,
+        returns: Any = Any,
+        **options: Unpack[StreamOptions],
+    ) -> BlockingStream[Any, Any]: ...
+
+    def stream(
+        self,
+        method: str | Stream[Any, Any, Any],
+        params: object = None,
+        *,
+        events: Mapping[str, Any] | None = None,
         progress: Any = None,
         returns: Any = Any,
-        timeout: float | None = None,
+        timeout: float | Unset | None = DEFAULT,
         idle_timeout: float | Unset | None = DEFAULT,
         overflow: Overflow = Overflow.END,
         pause_connection: bool = False,
-    ) -> BlockingStream:
+    ) -> BlockingStream[Any, Any]:
         """Opens a call together with its events: `with peer.stream(...) as run: for event in run: ...`."""
         self._use()
+        if not isinstance(method, str):
+            events, returns = dict.fromkeys(method.events, Any), method.result
+            timeout = method.timeout if timeout is DEFAULT else timeout
+            if idle_timeout is DEFAULT and method.idle_timeout is not None:
+                idle_timeout = method.idle_timeout
+            method = method.name
         stream = self._outbound.stream(
             method,
             params,
             events=events,
             progress=progress,
             returns=returns,
-            timeout=timeout,
+            timeout=None if isinstance(timeout, Unset) else timeout,
             idle_timeout=idle_timeout,
             overflow=overflow,
             pause_connection=pause_connection,
@@ -209,11 +318,21 @@ class BlockingPeer:
         self._use()
         return self._loop.run(self._outbound.batch(members, seconds_of(timeout, self._link.limits)))
 
-    def notify(self, method: str, params: object = None) -> None:
+    @overload
+    def notify(self, method: Notification[None], params: None = None) -> None: ...
+
+    @overload
+    def notify(self, method: Notification[P], params: P) -> None: ...
+
+    @overload
+    def notify(self, method: str, params: object = None) -> None: ...
+
+    def notify(self, method: str | Notification[Any], params: object = None) -> None:
         """Tells the other side something; waits only while it is behind with reading."""
         self._use()
+        name = method if isinstance(method, str) else method.name
         with self._loop.entered():
-            waits = self._outbound.notify(method, params)
+            waits = self._outbound.notify(name, params)
             if waits is not READY:
                 self._loop.run(cast("Coroutine[Any, Any, None]", waits))
 
@@ -234,15 +353,31 @@ class BlockingPeer:
 
     # -- serving
 
-    def handle(self, name: str, *, thread: bool = False) -> Callable[[F], F]:
+    @overload
+    def handle(self, method: str, *, thread: bool = False) -> Callable[[F], F]: ...
+
+    @overload
+    def handle(self, method: Method[P, R], *, thread: bool = False) -> HandlesPlainly[P, R]: ...
+
+    def handle(self, method: str | Method[Any, Any], *, thread: bool = False) -> Callable[..., Any]:
         """Registers the decorated plain function for this method; with `thread` it runs in a worker."""
-        return self._checked(self.methods.handle(name, thread=thread), name)
+        return self._checked(self.methods.handle(method, thread=thread), method)
 
-    def on(self, name: str, *, thread: bool = False) -> Callable[[F], F]:
+    @overload
+    def on(self, notification: str, *, thread: bool = False) -> Callable[[F], F]: ...
+
+    @overload
+    def on(self, notification: Notification[P], *, thread: bool = False) -> Listens[P]: ...
+
+    def on(self, notification: str | Notification[Any], *, thread: bool = False) -> Callable[..., Any]:
         """Registers the decorated plain function for this notification."""
-        return self._checked(self.methods.on(name, thread=thread), name)
+        return self._checked(self.methods.on(notification, thread=thread), notification)
 
-    def _checked(self, register: Callable[[F], F], name: str) -> Callable[[F], F]:
+    def _checked(
+        self, register: Callable[..., Any], method: str | Method[Any, Any] | Notification[Any]
+    ) -> Callable[[F], F]:
+        name = method if isinstance(method, str) else method.name
+
         def check(function: F) -> F:
             register(function)
             handler = self.methods.get(name)
@@ -282,7 +417,7 @@ class BlockingPeer:
         return self._link.lost
 
     @property
-    def process(self) -> Any:
+    def process(self) -> Child | None:
         """The child process, where there is one."""
         return getattr(self._link.transport, "child", None)
 
@@ -318,7 +453,7 @@ class BlockingPeer:
         return f"<BlockingPeer {self.name} ({self._link.dialect.name}): {state}>"
 
 
-class PendingCall:
+class PendingCall(Generic[R_co]):
     """A call that is on its way. One that nobody keeps is given up."""
 
     def __init__(self, loop: BlockingLoop, method: str, coroutine: Coroutine[Any, Any, Any]) -> None:
@@ -338,7 +473,7 @@ class PendingCall:
         except BaseException as failure:
             self._outcome = (None, failure)
 
-    def result(self) -> Any:
+    def result(self) -> R_co:
         """Waits for the answer and returns it. Raises what `call` raises, each time it is asked."""
         with self._loop.entered():
             while (outcome := self._outcome) is None:
@@ -346,7 +481,7 @@ class PendingCall:
         value, failure = outcome
         if failure is not None:
             raise failure
-        return value
+        return cast("R_co", value)
 
     def _wait(self) -> None:
         waiter = self._waiter
@@ -375,7 +510,7 @@ class PendingCall:
             self._loop.call_soon(self._coroutine.close)
 
 
-class BlockingStream:
+class BlockingStream(Generic[E_co, R_co]):
     """A call and its events, for a thread."""
 
     def __init__(self, loop: BlockingLoop, stream: CallStream[Any]) -> None:
@@ -387,14 +522,14 @@ class BlockingStream:
         """How many events were dropped because they were not taken in time."""
         return self._stream.dropped
 
-    def __enter__(self) -> BlockingStream:
+    def __enter__(self) -> BlockingStream[E_co, R_co]:
         self._loop.run(self._stream.__aenter__())
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.run(self._stream.__aexit__())
 
-    def __iter__(self) -> Iterator[Any | Gap]:
+    def __iter__(self) -> Iterator[E_co | Gap]:
         while True:
             with self._loop.entered():
                 ready = self._stream.take_ready()
@@ -406,9 +541,10 @@ class BlockingStream:
             except StopAsyncIteration:
                 return
 
-    def result(self) -> Any:
+    def result(self) -> R_co:
         """Waits for the answer of the call and returns it. Events that were not taken are dropped."""
-        return self._loop.run(self._stream.result())
+        result: R_co = self._loop.run(self._stream.result())
+        return result
 
 
 class BlockingContext:
@@ -450,11 +586,32 @@ class BlockingContext:
         """Reports from within the call; waits while the caller is behind with reading."""
         self._run(self._inbound.send_progress(self.method, self._request, value))
 
-    def notify(self, method: str, params: object = None) -> None:
-        """Sends a notification that belongs to this call."""
-        self._run(self._inbound.send_event(self._request, method, None if params is None else encode_json(params)))
+    @overload
+    def notify(self, method: Notification[None], params: None = None) -> None: ...
 
-    def call(self, method: str, params: object = None, **options: Any) -> Any:
+    @overload
+    def notify(self, method: Notification[P], params: P) -> None: ...
+
+    @overload
+    def notify(self, method: str, params: object = None) -> None: ...
+
+    def notify(self, method: str | Notification[Any], params: object = None) -> None:
+        """Sends a notification that belongs to this call."""
+        name = method if isinstance(method, str) else method.name
+        self._run(self._inbound.send_event(self._request, name, None if params is None else encode_json(params)))
+
+    @overload
+    def call(self, method: Method[None, R], params: None = None, **options: Unpack[CallOptions]) -> R: ...
+
+    @overload
+    def call(self, method: Method[P, R], params: P, **options: Unpack[CallOptions]) -> R: ...
+
+    @overload
+    def call(
+        self, method: str, params: object = None, *, returns: Any = Any, **options: Unpack[CallOptions]
+    ) -> Any: ...
+
+    def call(self, method: Any, params: Any = None, **options: Any) -> Any:
         """Calls the caller back, as part of this request. The same as `ctx.peer.call`."""
         return self.peer.call(method, params, **options)
 

@@ -74,6 +74,7 @@ class Inbound:
         "_nests",
         "_notification_bytes",
         "_notifications",
+        "_requests",
         "_worker",
         "link",
         "peer",
@@ -85,6 +86,7 @@ class Inbound:
         self._context = context
         self._nests = link.loop.nests
         self._get = registry.get
+        self._requests = link.connection.requests
         self._notifications: deque[tuple[Handler, tuple[Any, ...], int]] = deque()
         self._notification_bytes = 0
         self._is_working_off = False
@@ -92,6 +94,21 @@ class Inbound:
         self._credit_waiters: dict[bytes, list[Waiter]] = {}
 
     # -- requests
+
+    def serve(self, id: bytes, method: str, params: Raw | None, /) -> bool:
+        """Answers a request where it arrives, if its function needs nothing but the params; returns whether it did.
+
+        Nothing else happens on the link meanwhile: no table needs to know of it."""
+        link = self.link
+        handler = self._get(method)
+        if handler is None or not handler.is_quick or id in self._requests or link.transport.queued:
+            return False
+        try:
+            frame = link.connection.answer_unfiled(id, encode_json(handler.invoke(params, None)))
+        except Exception as error:
+            frame = link.connection.refuse_unfiled(id, answer_to(error, method))
+        link.send(frame)
+        return True
 
     def take_request(self, request: InboundRequest) -> None:
         link = self.link

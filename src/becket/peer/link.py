@@ -7,10 +7,11 @@ no user's function is called here (that is `inbound`'s and `streams`').
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from math import inf
 from typing import Protocol
+
+from msgspec import Raw
 
 from becket.dialects import Dialect
 from becket.errors import BadFrame, CallTimeout, ConnectionLost, DisconnectReason, RemoteProtocolError
@@ -19,20 +20,20 @@ from becket.peer.loops import Loop, Timer, Waiter
 from becket.peer.streams import Claims
 from becket.peer.transport import READ_SIZE, Describe, FdTransport, Transport, wake
 from becket.peer.window import Window
-from becket.rpc.codec import NOT_CLAIMED
-from becket.rpc.connection import Call, CancelAsked, Connection, Event, InboundRequest, reason_of
+from becket.rpc.connection import Call, Connection, InboundRequest, reason_of
 from becket.rpc.messages import Failure, Notification
-from becket.wire.framing import Skipped
+from becket.wire.framing import Frame, Skipped
 
-__all__ = ["EventTaker", "Link"]
+__all__ = ["Link", "Server"]
 
 MOST_QUEUES = 4  # calls and notifications stop at one; answers that were on their way may fill the others
 LEAST_READ = 4 * 1024  # some 40 small messages: less would be mostly reading
-CHECK_EVERY = 16  # events between two looks at the clock
 
 
-class EventTaker(Protocol):
+class Server(Protocol):
     """Who serves what the other side sends."""
+
+    def serve(self, id: bytes, method: str, params: Raw | None, /) -> bool: ...
 
     def take_request(self, request: InboundRequest) -> None: ...
 
@@ -69,20 +70,21 @@ class Link:
     """Bytes, timer and end of one connection."""
 
     __slots__ = (
-        "_backlog",
         "_buffer",
         "_buffered",
         "_closed_waiters",
         "_done_waiters",
         "_has_ended_input",
         "_holders",
-        "_is_corked",
+        "_is_behind",
         "_is_flush_planned",
+        "_is_taking",
+        "_joins",
         "_meter",
         "_paced",
         "_partial",
-        "_rest",
         "_room_waiters",
+        "_server",
         "_timer",
         "_turn",
         "_wrote_alone",
@@ -96,9 +98,10 @@ class Link:
         "loop",
         "lost",
         "name",
-        "now",
         "progress",
-        "taker",
+        "take_cancel",
+        "take_notification",
+        "take_request",
         "time",
         "transport",
         "wakes_at",
@@ -118,26 +121,24 @@ class Link:
         self.name = name
         self.features = dialect.features
         self.progress = dialect.progress
-        self.taker: EventTaker
         self.lost: ConnectionLost | None = None
         self.is_done = False
         self._closed_waiters: list[Waiter] = []
         self._done_waiters: list[Waiter] = []
         self._room_waiters: list[Waiter] = []
         self.window = Window(connection.calls, self.limits.outbound_calls, loop.create_waiter)
-        self.claims = Claims(dialect.progress)
+        self.claims = Claims(dialect.progress, connection.cancelling)
         connection.is_late = self._is_late
-        self._hand_over_directly()
-        self.now = 0.0  # when the last bytes came
+        connection.claimed = self.claims.puts
         # writing
         self._buffer: list[bytes] = []
         self._buffered = 0
-        self._is_corked = False
+        self._joins = False  # what is sent now leaves together with what follows
         self._wrote_alone = False
         self._is_flush_planned = False
         # reading
-        self._backlog: deque[Event] = deque()
-        self._rest: Iterator[Event] | None = None
+        self._is_taking = False
+        self._is_behind = False  # some frames were put off to the next turn
         self._holders: set[str] = set()
         self._turn = inf if loop.nests else self.limits.turn_seconds
         self._paced = transport if isinstance(transport, FdTransport) and not loop.nests else None
@@ -157,10 +158,22 @@ class Link:
         if dialect.features:
             self.connection.stop_cancelling(unless="cancel" in self.features)
             self.progress = dialect.progress if "progress" in self.features else None
+            self._serve_at_once()
 
-    def start(self) -> None:
+    def start(self, server: Server) -> None:
         """Begins to read. Nothing arrives before the loop's next turn, so handlers can still be registered."""
+        self._server = server
+        self.take_request = server.take_request
+        self.take_notification = server.take_notification
+        self.take_cancel = server.take_cancel
+        self.connection.use(self)
+        self._serve_at_once()
         self.transport.start(self.loop, self)
+
+    def _serve_at_once(self) -> None:
+        """Lets plain functions be called where a request arrives, if nothing travels beside its params."""
+        if not self.features and not self.loop.nests:
+            self.connection.serve = self._server.serve
 
     # -- in
 
@@ -168,31 +181,43 @@ class Link:
         if self.lost is not None:
             return
         connection = self.connection
-        now = self.now = self.time()
-        self._is_corked = True
-        try:
-            events = connection.receive(data, now)
-            if self._backlog:
-                self._backlog.extend(events)
-            elif events:
-                self._hand_out(events, now)
-        finally:
-            self._is_corked = self._wrote_alone = False
-        if len(events) > 1 and (isinstance(events[-1], Call) or connection.requests):
-            self._join_what_follows()
-        if connection.has_answers:
-            self.send(connection.take_answers())
-        if self._buffer:
-            self.flush()
-        if self._meter is not None and (pause := self._meter.spend(connection.framing.frames, now)):
+        framing = connection.framing
+        now = connection.now = self.time()
+        frames = framing.feed(data)
+        if len(frames) == 1 and not self._is_behind:  # one call after another: nothing to join, nothing to pace
+            self._wrote_alone = False
+            connection.read(frames)
+        else:
+            self._take_many(frames, now)
+        if self._meter is not None and (pause := self._meter.spend(framing.frames, now)):
             self.hold("rate")
             self.loop.call_later(pause, self._end_pause)
+        if (violation := connection.violation or framing.error) is not None:
+            self._end_by(violation)
+        elif framing.pending or self._partial is not None:
+            self._time_partial_frame(now)
+
+    def _take_many(self, frames: list[Frame | Skipped], now: float) -> None:
+        connection = self.connection
+        if self._is_behind:
+            connection.add(frames)
+            return
+        open_calls = len(connection.calls)
+        self._joins = self._is_taking = True
+        is_done = False  # also where a signal's handler raises in the midst of it: the others are not lost
+        try:
+            is_done = connection.read(frames)
+        finally:
+            if not is_done:
+                self._put_off()
+            self._is_taking = False
+            self._joins = self._is_flush_planned
+            self._wrote_alone = False
+        if is_done and (len(connection.calls) < open_calls or connection.requests):
+            self._join_what_follows()
+        self.flush()
         if self._paced is not None:
             self._pace(self._paced, self.time() - now)
-        if connection.violation is not None:
-            self._end_by(connection.violation)
-        elif connection.framing.pending or self._partial is not None:
-            self._time_partial_frame(now)
 
     def _pace(self, transport: FdTransport, took: float) -> None:
         """Reads less at once where a piece took longer than a turn may, and more again where it did not."""
@@ -201,94 +226,62 @@ class Link:
         elif transport.read_size < self.limits.turn_bytes and 4 * took < self._turn:
             transport.read_size *= 2
 
-    def _hand_out(self, events: Iterable[Event], now: float) -> None:
-        claimed = self.claims.puts
-        # Where handlers can wait for the link within the link's own callback, they go on with the same iterator.
-        rest = self._rest = iter(events)
-        left = CHECK_EVERY
-        for event in rest:
-            if self.lost is not None and not isinstance(event, Call):
-                continue  # a handler has closed the link: what came with it is not served
-            if isinstance(event, Notification):
-                if event.method in claimed:
-                    claimed[event.method](event.params)
-                else:
-                    self.taker.take_notification(event)
-            elif isinstance(event, Call):
-                waiter = event.waiter
-                if not waiter.done():
-                    waiter.set_result(None)
-                if self.window.places:
-                    self.window.free()
-            elif isinstance(event, InboundRequest):
-                self.taker.take_request(event)
-            elif isinstance(event, CancelAsked):
-                self.taker.take_cancel(event.request)
-            else:
-                self._log_oddity(event)
-            left -= 1
-            if not left:
-                if self.time() > now + self._turn:
-                    self._put_off(rest)
-                    return
-                left = CHECK_EVERY
+    def take_reply(self, call: Call, /) -> None:
+        """Wakes whoever waits for a call of ours: its answer is there."""
+        waiter = call.waiter
+        if not waiter.done():
+            waiter.set_result(None)
+        if self.window.places:
+            self.window.free()
 
     def _join_what_follows(self) -> None:
         """Several tasks will go on in the loop's next turn: what they send leaves together, right after them."""
-        self._wrote_alone = True
+        self._joins = True
         if not self._is_flush_planned:
             self._is_flush_planned = True
             self.loop.call_soon(self._flush_soon)
 
-    def _hand_over_directly(self) -> None:
-        """Lets claimed notifications skip the events, unless handlers can wait here: order comes first then."""
-        if not self.loop.nests:
-            self.connection.claimed = self.claims.puts
-
     def _is_late(self) -> bool:
-        return self.time() > self.now + self._turn
+        return self.time() > self.connection.now + self._turn
 
-    def _put_off(self, rest: Iterable[Event]) -> None:
+    def _put_off(self) -> None:
         """Leaves the loop to others; what came already is taken in the next turn."""
-        self._backlog.extend(rest)
-        if self.lost is not None:
-            self._finish_input()
-        elif self._backlog:
-            self.connection.claimed = NOT_CLAIMED  # until what waits here was taken
+        if self.lost is None:
+            self._is_behind = True
             self.hold("backlog")
             self.loop.call_soon(self._continue)
 
     def _continue(self) -> None:
-        if self.lost is not None:
+        if self.lost is not None or not self._is_behind:
             return
-        events = list(self._backlog)
-        self._backlog.clear()
-        self._is_corked = True
+        self.connection.now = self.time()
+        self._joins = True
         try:
-            self._hand_out(events, self.loop.time())
+            is_done = self.connection.read_on()
         finally:
-            self._is_corked = False
-        if self._buffer:
-            self.flush()
-        if not self._backlog:
-            self._hand_over_directly()
+            self._joins = self._is_flush_planned
+        self.flush()
+        if is_done:
+            self._is_behind = False
             self.release("backlog")
+        else:
+            self.loop.call_soon(self._continue)
+        if (violation := self.connection.violation or self.connection.framing.error) is not None:
+            self._end_by(violation)
 
     def _finish_backlog(self) -> None:
-        while self._backlog and self.lost is None:
-            events = list(self._backlog)
-            self._backlog.clear()
-            self._hand_out(events, inf)
+        while self._is_behind and self.lost is None:
+            self._is_behind = not self.connection.read_on()
 
     def _end_pause(self) -> None:
         self.release("rate")
 
     def before_wait(self) -> None:
         """A handler waits within this link's own callback: what came and what leaves must not wait for it."""
-        self._is_corked = False
+        self._joins = False
         self._wrote_alone = False
-        if self._rest is not None:
-            self._hand_out(self._rest, inf)
+        if self._is_taking:
+            self.connection.read_on()
         self.flush()
 
     def hold(self, who: str) -> None:
@@ -322,13 +315,14 @@ class Link:
     def _end_by(self, violation: RemoteProtocolError) -> None:
         self.lose(reason_of(violation))
 
-    def _log_oddity(self, event: Failure | Skipped) -> None:
+    def take_oddity(self, oddity: Failure | Skipped) -> None:
+        """Writes down what belongs to nobody."""
         import logging
 
-        if isinstance(event, Failure):
-            odd = f"an error that belongs to no call: {event.message!r} ({event.code})"
+        if isinstance(oddity, Failure):
+            odd = f"an error that belongs to no call: {oddity.message!r} ({oddity.code})"
         else:
-            odd = f"dropped: {event.error}"
+            odd = f"dropped: {oddity.error}"
         logging.getLogger("becket.peer").warning("%s: %s", self.name, odd)
 
     # -- out
@@ -340,19 +334,20 @@ class Link:
 
     def send(self, frame: bytes) -> None:
         """Takes a frame for sending: a lone one leaves at once, the others of a turn leave together."""
-        if not frame or self.lost is not None:
-            return
-        if self._is_corked or self._wrote_alone:
+        if self._joins:
             self._buffer.append(frame)
             self._buffered += len(frame)
             if self._buffered > READ_SIZE:
                 self.flush()
-            elif not self._is_corked and not self._is_flush_planned:
-                self._is_flush_planned = True
-                self.loop.call_soon(self._flush_soon)
-        else:
+        elif self._wrote_alone:
+            if self.lost is None:
+                self._join_what_follows()
+                self.send(frame)
+        elif frame:
             self._wrote_alone = True
             self.transport.write(frame)
+
+    say = send
 
     def flush(self) -> None:
         """Hands what was joined to the transport."""
@@ -366,8 +361,7 @@ class Link:
                 self.lose(ConnectionLost(DisconnectReason.REMOTE_VIOLATION, excess))
 
     def _flush_soon(self) -> None:
-        self._is_flush_planned = False
-        self._wrote_alone = False
+        self._is_flush_planned = self._joins = self._wrote_alone = False
         self.flush()
 
     def room_made(self) -> None:
@@ -420,7 +414,7 @@ class Link:
             wake(call.waiter)
         for request in connection.expired_requests(now):
             request.deadline = inf
-            self.taker.take_expiry(request)
+            self._server.take_expiry(request)
         self.room_made()
         self.wake_at(min(connection.next_deadline(), self.window.expire(now)))
         if self._partial is not None:
@@ -449,11 +443,14 @@ class Link:
         if self.lost is not None:
             return
         self.lost = lost
-        self._finish_input()
+        self._buffer.clear()
+        self._buffered = 0
+        self._joins = self._is_behind = False
+        self.claims.puts.clear()  # what comes with the end is for nobody
         requests = list(self.connection.requests.values())
         for call in self.connection.close(lost):
             wake(call.waiter)
-        self.taker.end(requests)
+        self._server.end(requests)
         self.room_made()
         self.window.end()
         if self._timer is not None:
@@ -463,14 +460,6 @@ class Link:
         for waiter in waiters:
             wake(waiter)
         self.transport.close()
-
-    def _finish_input(self) -> None:
-        for event in self._backlog:
-            if isinstance(event, Call):
-                wake(event.waiter)  # its answer is there: it left the table of calls, and nobody else settles it
-        self._backlog.clear()
-        self._buffer.clear()
-        self._buffered = 0
 
     def transport_gone(self) -> None:
         """Nothing of this link is left."""
@@ -496,7 +485,7 @@ class Link:
     async def aclose(self) -> None:
         """Ends the link in good order: what is queued leaves, the process is told, and nothing of it remains."""
         if not self.connection.is_closing:
-            self.connection.is_closing = True
+            self.connection.begin_closing()
             self._flush_then_lose(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
         if not self.is_done:
             waiter = self.loop.create_waiter()
@@ -505,7 +494,7 @@ class Link:
 
     def _flush_then_lose(self, lost: ConnectionLost) -> None:
         """Lets what was said leave, for a moment, and ends the link."""
-        self._wrote_alone = False
+        self._joins = self._wrote_alone = False
         self.flush()
         if self.transport.queued and self.lost is None:
             self.loop.spawn(self._flush_and_lose(lost))

@@ -74,37 +74,36 @@ class BatchNotify(Struct, frozen=True):
 class Outbound:
     """The calling half of one link."""
 
-    __slots__ = ("link",)
+    __slots__ = ("_calls", "link")
 
     def __init__(self, link: Link) -> None:
         self.link = link
+        self._calls = link.connection.calls
 
     async def call(self, method: str, params: object, timeout: float, decode: Callable[[Raw], Any]) -> Any:
         """Calls and returns the decoded result."""
         link = self.link
-        connection = link.connection
-        window = link.window
         encoded = None if params is None else encode_json(params)
         waiter = link.create_waiter()
         call = Call(method, waiter, link.time() + timeout, timeout)
-        current = serving()
+        current = CURRENT.get()
         if current is not None or link.features:
-            encoded = self._prepare(call, encoded, current)
-        if link.transport.queued or len(connection.calls) + window.promised >= window.limit:
+            encoded = self._prepare(call, encoded, serving())
+        window = link.window
+        if link.transport.queued or len(self._calls) + window.promised >= window.limit:
             await self._wait_for_room(call, 0 if encoded is None else len(encoded))
         try:
-            link.send(connection.open_call(call, encoded))
+            link.send(link.connection.open_call(call, encoded))
             if call.deadline < link.wakes_at:
                 link.wake_at(call.deadline)
             await waiter
         except BaseException:
             link.abandon(call)
             raise
-        reply = call.reply
-        if reply is None:
-            raise call.error or AssertionError("a call that has settled has an answer or an error")
+        if call.reply is None:
+            return self.outcome(call, decode)
         try:
-            return decode(reply)
+            return decode(call.reply)
         except UNDECODABLE as error:
             raise BadReply(method=method, problem=str(error)) from error
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast, overload
 
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import ConnectionLost, NotSupported
 from becket.limits import DEFAULT_LIMITS, Limits
+from becket.methods.descriptors import Method, Notification, Stream
 from becket.methods.registry import F, Registry
 from becket.peer.inbound import Inbound
 from becket.peer.link import Link
@@ -23,10 +24,31 @@ from becket.typed.decoding import result_decoder
 from becket.wire.framing import FramingFactory
 
 if TYPE_CHECKING:
+    from becket.methods.decorators import Handles, Listens
     from becket.peer.process import Child
+
+    class CallOptions(TypedDict, total=False):
+        """What every form of a call takes besides."""
+
+        timeout: float | Unset | None
+        on: Mapping[str, Callable[..., Any]] | None
+        on_progress: Callable[..., Any] | None
+
+    class StreamOptions(TypedDict, total=False):
+        """What every form of a stream takes besides."""
+
+        progress: Any
+        timeout: float | Unset | None
+        idle_timeout: float | Unset | None
+        overflow: Overflow
+        pause_connection: bool
+
 
 __all__ = ["Connecting", "Peer"]
 
+E = TypeVar("E")
+P = TypeVar("P")
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -50,8 +72,7 @@ class Peer:
             self.methods: Registry = Registry() if methods is None else Registry().including(methods)
             self._link = Link(loop, transport, spoken, spoken.connection(limits, framing), name=name)
             self._outbound = Outbound(self._link)
-            self._link.taker = Inbound(self._link, self.methods, self)
-            self._link.start()
+            self._link.start(Inbound(self._link, self.methods, self))
         except BaseException:  # a dialect that does not exist, a framing that cannot be made
             transport.close()
             loop.end()
@@ -216,31 +237,33 @@ class Peer:
 
     @overload
     def call(
-        self,
-        method: str,
-        params: object = None,
-        *,
-        timeout: float | Unset | None = DEFAULT,
-        returns: type[T],
-        on: Mapping[str, Callable[..., Any]] | None = None,
-        on_progress: Callable[..., Any] | None = None,
-    ) -> Coroutine[Any, Any, T]: ...
+        self, method: Method[None, R], params: None = None, **options: Unpack[CallOptions]
+    ) -> Coroutine[Any, Any, R]: ...
+
+    @overload
+    def call(self, method: Method[P, R], params: P, **options: Unpack[CallOptions]) -> Coroutine[Any, Any, R]: ...
 
     @overload
     def call(
-        self,
-        method: str,
-        params: object = None,
-        *,
-        timeout: float | Unset | None = DEFAULT,
-        returns: Any = Any,
-        on: Mapping[str, Callable[..., Any]] | None = None,
-        on_progress: Callable[..., Any] | None = None,
+        self, method: str, params: object = None, *, returns: type[T], **options: Unpack[CallOptions]
+    ) -> Coroutine[Any, Any, T]: ...
+
+    @overload
+    def call(self, method: str, params: object = None, **options: Unpack[CallOptions]) -> Coroutine[Any, Any, Any]: ...
+
+    @overload  # for mypy: what is assigned to another type than the class must not fall through to the last form
+    def call(  # type: ignore[overload-cannot-match]  # pyright: ignore[reportOverlappingOverload]
+        self, method: str, params: object = None, *, returns: type[object], **options: Unpack[CallOptions]
+    ) -> Coroutine[Any, Any, object]: ...
+
+    @overload  # a union, say, is no class: a type checker cannot read it from the value
+    def call(  # pyright: ignore[reportOverlappingOverload]
+        self, method: str, params: object = None, *, returns: Any, **options: Unpack[CallOptions]
     ) -> Coroutine[Any, Any, Any]: ...
 
     def call(
         self,
-        method: str,
+        method: str | Method[Any, Any],
         params: object = None,
         *,
         timeout: float | Unset | None = DEFAULT,
@@ -248,39 +271,63 @@ class Peer:
         on: Mapping[str, Callable[..., Any]] | None = None,
         on_progress: Callable[..., Any] | None = None,
     ) -> Coroutine[Any, Any, Any]:
-        """Calls a method of the other side and returns its result, decoded as `returns`.
+        """Calls a method of the other side and returns its result, decoded as `returns` or as its descriptor says.
 
         Leaving the scope cancels the call at both ends. `on` maps notifications that belong to this call to functions
         (`def on_tick(event: Tick)`), claimed before the request leaves; `on_progress` takes the call's progress.
 
         Raises:
             RemoteError: the other side answered with an error.
-            CallTimeout: no answer came within `timeout` seconds (60 by default, None for ever).
+            CallTimeout: no answer came within `timeout` seconds (the descriptor's, or 60, by default; None for ever).
             ConnectionLost: the link has ended; `PeerCrashed` with the story of a process.
             Busy: it never left, because the other side does not read or has too many calls in flight.
             BadReply: the answer cannot be decoded.
             LocalProtocolError: the params have no JSON, or are too large for a frame.
         """
+        if not isinstance(method, str):
+            if timeout is DEFAULT and method.timeout is not None:
+                timeout = method.timeout
+            returns = method.result
+            method = method.name
         seconds = seconds_of(timeout, self._link.limits)
         decode = result_decoder(returns)
         if on or on_progress is not None:
             return self._outbound.call_with_events(method, params, seconds, decode, on or {}, on_progress)
         return self._outbound.call(method, params, seconds, decode)
 
+    @overload
+    def stream(
+        self, method: Stream[None, R, E], params: None = None, **options: Unpack[StreamOptions]
+    ) -> CallStream[E]: ...
+
+    @overload
+    def stream(self, method: Stream[P, R, E], params: P, **options: Unpack[StreamOptions]) -> CallStream[E]: ...
+
+    @overload
     def stream(
         self,
         method: str,
         params: object = None,
         *,
         events: Mapping[str, Any] | None = None,
+        returns: Any = Any,
+        **options: Unpack[StreamOptions],
+    ) -> CallStream[Any]: ...
+
+    def stream(
+        self,
+        method: str | Stream[Any, Any, Any],
+        params: object = None,
+        *,
+        events: Mapping[str, Any] | None = None,
         progress: Any = None,
         returns: Any = Any,
-        timeout: float | None = None,
+        timeout: float | Unset | None = DEFAULT,
         idle_timeout: float | Unset | None = DEFAULT,
         overflow: Overflow = Overflow.END,
         pause_connection: bool = False,
     ) -> CallStream[Any]:
-        """Opens a call together with its events: the notifications in `events` (name to type), else its progress.
+        """Opens a call together with its events: its descriptor's, or those in `events` (name to type), or its progress.
 
         `progress` is the type of its progress values; with it they come beside the events.
 
@@ -288,13 +335,19 @@ class Peer:
         `StreamOverrun`, or a `Gap` with `Overflow.DROP_OLDEST`. With `pause_connection` the whole link stops being
         read instead, answers to other calls included: unsafe where calls are nested.
         """
+        if not isinstance(method, str):
+            events, returns = dict.fromkeys(method.events, Any), method.result
+            timeout = method.timeout if timeout is DEFAULT else timeout
+            if idle_timeout is DEFAULT and method.idle_timeout is not None:
+                idle_timeout = method.idle_timeout
+            method = method.name
         return self._outbound.stream(
             method,
             params,
             events=events,
             progress=progress,
             returns=returns,
-            timeout=timeout,
+            timeout=None if isinstance(timeout, Unset) else timeout,
             idle_timeout=idle_timeout,
             overflow=overflow,
             pause_connection=pause_connection,
@@ -308,23 +361,41 @@ class Peer:
         Many programs do not understand batches: use it only where the other side is known to."""
         return self._outbound.batch(members, seconds_of(timeout, self._link.limits))
 
-    def notify(self, method: str, params: object = None) -> Awaitable[None]:
+    @overload
+    def notify(self, method: Notification[None], params: None = None) -> Awaitable[None]: ...
+
+    @overload
+    def notify(self, method: Notification[P], params: P) -> Awaitable[None]: ...
+
+    @overload
+    def notify(self, method: str, params: object = None) -> Awaitable[None]: ...
+
+    def notify(self, method: str | Notification[Any], params: object = None) -> Awaitable[None]:
         """Tells the other side something. It is sent when called; awaiting it waits while the other side is behind.
 
         Raises:
             ConnectionLost: the link has ended.
             Busy: the other side has not read for a minute.
         """
-        return self._outbound.notify(method, params)
+        return self._outbound.notify(method if isinstance(method, str) else method.name, params)
 
-    def notify_nowait(self, method: str, params: object = None) -> None:
+    @overload
+    def notify_nowait(self, method: Notification[None], params: None = None) -> None: ...
+
+    @overload
+    def notify_nowait(self, method: Notification[P], params: P) -> None: ...
+
+    @overload
+    def notify_nowait(self, method: str, params: object = None) -> None: ...
+
+    def notify_nowait(self, method: str | Notification[Any], params: object = None) -> None:
         """Tells without waiting.
 
         Raises:
             ConnectionLost: the link has ended.
             Busy: too much waits to leave.
         """
-        self._outbound.notify_nowait(method, params)
+        self._outbound.notify_nowait(method if isinstance(method, str) else method.name, params)
 
     async def drain(self) -> None:
         """Waits until the other side has read most of what was sent."""
@@ -344,17 +415,29 @@ class Peer:
 
     # -- serving
 
-    def handle(self, name: str, *, thread: bool = False) -> Callable[[F], F]:
+    @overload
+    def handle(self, method: str, *, thread: bool = False) -> Callable[[F], F]: ...
+
+    @overload
+    def handle(self, method: Method[P, R], *, thread: bool = False) -> Handles[P, R]: ...
+
+    def handle(self, method: str | Method[Any, Any], *, thread: bool = False) -> Callable[..., Any]:
         """Registers the decorated function for this method: `()`, `(params)` or `(params, ctx)`.
 
-        A plain `def` runs inline and must return within 50 ms; with `thread` it runs in a worker. The annotation of
-        `params` is decoded strictly. What is registered before the first `await` after connecting is in time for the
-        first byte."""
-        return self.methods.handle(name, thread=thread)
+        A plain `def` runs inline and must return within 50 ms; with `thread` it runs in a worker. The params are
+        decoded strictly, to what their annotation or the descriptor says. What is registered before the first `await`
+        after connecting is in time for the first byte."""
+        return self.methods.handle(method, thread=thread)
 
-    def on(self, name: str, *, thread: bool = False) -> Callable[[F], F]:
+    @overload
+    def on(self, notification: str, *, thread: bool = False) -> Callable[[F], F]: ...
+
+    @overload
+    def on(self, notification: Notification[P], *, thread: bool = False) -> Listens[P]: ...
+
+    def on(self, notification: str | Notification[Any], *, thread: bool = False) -> Callable[..., Any]:
         """Registers the decorated function for this notification. They are handled one at a time, in order."""
-        return self.methods.on(name, thread=thread)
+        return self.methods.on(notification, thread=thread)
 
     # -- the end
 

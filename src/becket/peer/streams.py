@@ -21,7 +21,7 @@ from becket.errors import BadReply, BecketError, LocalProtocolError, StreamOverr
 from becket.methods.registry import describe, read_signature, underlying
 from becket.peer.loops import Waiter
 from becket.peer.transport import wake
-from becket.rpc.connection import Call
+from becket.rpc.connection import Call, Cancelling
 from becket.rpc.messages import Notification
 from becket.typed.decoding import UNDECODABLE, result_decoder
 
@@ -63,10 +63,11 @@ class Claim:
 class Claims:
     """Who waits for which notification on one link."""
 
-    __slots__ = ("_by_method", "_by_token", "_progress", "puts")
+    __slots__ = ("_by_method", "_by_token", "_cancel", "_progress", "puts")
 
-    def __init__(self, progress: ProgressForm | None) -> None:
+    def __init__(self, progress: ProgressForm | None, cancelling: Cancelling | None = None) -> None:
         self._progress = progress
+        self._cancel = None if cancelling is None else cancelling.method  # the connection's own, whoever claims it
         self._by_method: dict[str, list[Claim]] = {}
         self._by_token: dict[bytes, Claim] = {}
         self.puts: dict[str, Callable[[Raw | None], None]] = {}  # of the methods that one call claims whole
@@ -92,7 +93,7 @@ class Claims:
         self.puts.pop(method, None)
         if not claims:
             del self._by_method[method]
-        elif len(claims) == 1 and claims[0].accept is None:
+        elif len(claims) == 1 and claims[0].accept is None and method != self._cancel:
             self.puts[method] = claims[0].put
 
     def take(self, notification: Notification) -> bool:
@@ -285,13 +286,13 @@ class CallStream(Generic[E]):
     def _put_into(self, decode: Callable[[Raw], Any]) -> Callable[[Raw | None], None]:
         append = self._buffer.append
         limits = self._link.limits
-        link = self._link
+        connection = self._link.connection
 
         def put(raw: Raw | None) -> None:
             value = NULL if raw is None else raw
             append((decode, value))
             self._bytes += len(value)
-            self._last_event = link.now
+            self._last_event = connection.now
             if len(self._buffer) > limits.stream_events or self._bytes > limits.stream_bytes:
                 self._overrun()
             elif self._may_pause and not self._is_paused:

@@ -8,7 +8,7 @@ much depth run before any parsing, on frames large enough to hold them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -29,35 +29,38 @@ from becket.rpc.json_values import decode_json, decode_string, encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
 from becket.wire.framing import Frame, Skipped
 
-__all__ = ["NOT_CLAIMED", "Codec", "Inbox", "JsonCodec", "key_of", "never"]
+__all__ = ["NOT_CLAIMED", "Codec", "Inbox", "JsonCodec", "key_of", "never", "unserved"]
 
 
 class Inbox(Protocol):
     """Where messages go. What a codec needs to know of a connection to take the short way with most of them."""
 
     calls: dict[bytes, Any]
-    """Calls that wait for their answer, by id: taken out, given their `reply`, and put into the events."""
+    """Calls that wait for their answer, by id: taken out, given their `reply`, and settled."""
     claimed: Mapping[str, Callable[[Raw | None], None]]
-    """Who takes which notification at once, while no event waits before it."""
-    cancel_method: str | None
-    """The notification that `take` must see."""
-
+    """Who takes which notification at once."""
+    settle: Callable[[Any], object]
+    """Tells whoever waits for a call that its reply is there."""
+    serve: Callable[[bytes, str, Raw | None], bool]
+    """Answers a request where it arrives, or returns False: it must be taken then."""
     is_late: Callable[[], bool]
-    """Whether others wait for their turn: what follows goes into the events."""
+    """Whether others wait for their turn: the rest of the frames is put off."""
 
-    def take_request(self, id: bytes, method: str, params: Raw | None, events: list[Any]) -> None: ...
+    def take_request(self, id: bytes, method: str, params: Raw | None) -> None: ...
 
-    def take(self, message: Message | Skipped, events: list[Any]) -> None: ...
+    def take_notification(self, method: str, params: Raw | None) -> None: ...
+
+    def take(self, message: Message | Skipped) -> None: ...
 
 
 class Codec(Protocol):
     """Frame to message and back, for one protocol."""
 
-    def read(self, frames: Iterable[Frame | Skipped], inbox: Inbox, events: list[Any]) -> None:
-        """Puts what the frames of one chunk bring into `inbox` and `events`, in order.
+    def read(self, frames: Iterator[Frame | Skipped], inbox: Inbox) -> bool:
+        """Puts what the frames of a chunk bring into `inbox`, in order; False means that it is late and some are left.
 
-        It may answer calls, queue notifications and hand claimed ones over by itself, as `JsonCodec` does, or give
-        every message to `inbox.take`."""
+        It may settle calls and hand over claimed notifications by itself, as `JsonCodec` does, or give every message
+        to `inbox.take`. Whatever takes a message may go on with the same iterator."""
         ...
 
     def encode_value(self, value: object) -> bytes: ...
@@ -93,20 +96,19 @@ class ErrorObject(Struct):
 
 VERSION = "2.0"
 # What a frame holds beside the texts of its members: braces, keys, quotes, commas.
-NOTIFICATION_BYTES = len('{"jsonrpc":"2.0","method":""}')
-REQUEST_BYTES = len('{"jsonrpc":"2.0","id":,"method":""}')
+NOTIFICATION_BYTES = len('{"jsonrpc":"2.0","method":"","params":}')
+REQUEST_BYTES = len('{"jsonrpc":"2.0","id":,"method":"","params":}')
 SUCCESS_BYTES = len('{"jsonrpc":"2.0","id":,"result":}')
 PARAMS_KEY = b',"params":'
-PARAMS_BYTES = len(PARAMS_KEY)
-NULL_BYTES = len(NULL_ID)
-EMPTY_BYTES = len("{}")
-DIRECT_AT_ONCE = 32  # claimed notifications between two looks at the clock
+ODD = (0, len(NULL_ID))  # lengths of params that may be none at all
+CHECK_EVERY = 16  # messages between two looks at the clock
 NOT_CLAIMED: dict[str, Callable[[Raw | None], None]] = {}
 
 METHODS_KEPT = 1_024  # encoded method names; a program that sends more kinds than this encodes them anew
 
 # Parsing fails in three ways: malformed text, a value of another type, and text that is not UTF-8.
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+UNREADABLE = (*UNDECODABLE, TypeError)  # the last for a frame that was dropped
 
 decode_envelope = msgspec.json.Decoder(Envelope).decode
 decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -121,7 +123,7 @@ class JsonCodec:
         "_deep",
         "_dense",
         "_methods",
-        "_name_bytes",
+        "_short",
         "limits",
     )
 
@@ -131,78 +133,76 @@ class JsonCodec:
         # A level takes two bytes and a node at least two: smaller values cannot reach the limit. One level is ours.
         self._deep = 2 * limits.depth - 2
         self._dense = min(2 * limits.nodes, SLOW_FROM)
-        self._name_bytes = min(limits.method_bytes, limits.id_bytes)  # of what takes the short way; others are measured
+        self._short = min(limits.method_bytes, limits.id_bytes)  # all but the params: longer ones are measured
 
     # -- in
 
     def decode(self, frame: Frame) -> Message:
         """Returns the message in `frame`. Whatever the bytes are: what is no message comes back as `Invalid`."""
         single = Single()
-        self.read([frame], single, single.events)
-        message: Message = single.message or single.events[0]
+        self.read(iter([frame]), single)  # pyright: ignore[reportArgumentType]
+        message: Message = single.message
         return message
 
-    def read(self, frames: Iterable[Frame | Skipped], inbox: Inbox, events: list[Any]) -> None:
-        """Puts what the frames of one chunk bring into `inbox` and `events`, in order.
+    def read(self, frames: Iterator[Any], inbox: Inbox) -> bool:
+        """Puts what the frames of a chunk bring into `inbox`, in order; False means that it is late and some are left.
 
         One loop for a whole chunk and for the messages that come by the hundred thousand: calling a function costs as
         much as half of what there is to do for one of them."""
-        deep, name_bytes = self._deep, self._name_bytes
-        calls, claimed, cancel = inbox.calls, inbox.claimed, inbox.cancel_method
-        direct = DIRECT_AT_ONCE
+        deep, short = self._deep, self._short
+        calls, claimed = inbox.calls, inbox.claimed
+        left = CHECK_EVERY
         for frame in frames:
-            if isinstance(frame, Skipped):
-                inbox.take(frame, events)
-                continue
             try:
                 envelope = decode_envelope(frame)
-            except UNDECODABLE:
-                inbox.take(self._decode_carefully(frame), events)
+            except UNREADABLE:
+                inbox.take(self._read_carefully(frame))
+                if inbox.is_late():
+                    return False
                 continue
             # Where the lengths add up, nothing else stands in the frame: no other member, no second one, no white
             # space. Anything else takes the careful path.
-            id, method = envelope.id, envelope.method
+            method = envelope.method
             if not method:
-                result = envelope.result
+                result, id = envelope.result, bytes(envelope.id)
                 inner = len(result)
                 if inner > deep and (excess := self._find_excess(frame)):
-                    inbox.take(self._refuse_unread(envelope, excess), events)
-                    continue
-                if inner and len(frame) == inner + len(id) + SUCCESS_BYTES and id:
-                    call = calls.pop(bytes(id), None)
-                    if call is None:
-                        inbox.take(Success(bytes(id), result), events)
-                    else:
-                        call.reply = result
-                        events.append(call)
-                    continue
+                    inbox.take(self._refuse_unread(envelope, excess))
+                elif len(frame) == inner + len(id) + SUCCESS_BYTES and inner and id in calls:
+                    call = calls.pop(id)
+                    call.reply = result
+                    inbox.settle(call)
+                else:
+                    inbox.take(self._decode_carefully(frame))
+                continue
+            params, id = envelope.params, envelope.id
+            inner = len(params)
+            head = len(frame) - inner
+            if inner > deep and (excess := self._find_excess(frame)):
+                inbox.take(self._refuse_unread(envelope, excess))
+            elif inner in ODD or head > short:
+                inbox.take(self._decode_carefully(frame))
+            elif id:
+                id = bytes(id)
+                if head != len(method) + len(id) + REQUEST_BYTES or not id.isdigit():
+                    inbox.take(self._decode_carefully(frame))
+                elif not inbox.serve(id, method, params):
+                    inbox.take_request(id, method, params)
+            elif head != len(method) + NOTIFICATION_BYTES:
+                inbox.take(self._decode_carefully(frame))
+            elif method in claimed:
+                claimed[method](params)
             else:
-                params = envelope.params
-                inner = len(params)
-                if inner > NULL_BYTES or inner == EMPTY_BYTES:
-                    rest = len(frame) - inner - len(method) - PARAMS_BYTES
-                    if inner > deep and (excess := self._find_excess(frame)):
-                        inbox.take(self._refuse_unread(envelope, excess), events)
-                        continue
-                    if len(method) <= name_bytes:
-                        if not id:
-                            if rest == NOTIFICATION_BYTES and method != cancel:
-                                if events or method not in claimed:
-                                    events.append(Notification(method, params))
-                                    continue
-                                claimed[method](params)  # nothing waits before it: straight to whom it belongs
-                                direct -= 1
-                                if not direct:
-                                    direct = DIRECT_AT_ONCE
-                                    if inbox.is_late():
-                                        claimed = NOT_CLAIMED
-                                continue
-                        elif rest == REQUEST_BYTES + len(id):
-                            text = bytes(id)
-                            if text.isdigit() and len(text) <= name_bytes:
-                                inbox.take_request(text, method, params, events)
-                                continue
-            inbox.take(self._decode_carefully(frame), events)
+                inbox.take_notification(method, params)
+            left -= 1
+            if not left:
+                if inbox.is_late():
+                    return False
+                left = CHECK_EVERY
+        return True
+
+    def _read_carefully(self, frame: Frame | Skipped) -> Message | Skipped:
+        return frame if isinstance(frame, Skipped) else self._decode_carefully(frame)
 
     def _decode_carefully(self, frame: Frame) -> Message:
         if len(frame) > self._deep and (excess := self._find_excess(frame)):
@@ -330,7 +330,7 @@ class JsonCodec:
         name = self._methods.get(method) or self._encode_method(method)
         if params is None:
             return b"".join((b'{"jsonrpc":"2.0","id":', id, name[: -len(PARAMS_KEY)], b"}"))
-        if params[:1] != b"{" and params[:1] != b"[":
+        if params[:1] not in (b"{", b"["):
             raise LocalProtocolError(f"the params of {method} are neither an object nor an array: {quote(params)}")
         return b"".join((b'{"jsonrpc":"2.0","id":', id, name, params, b"}"))
 
@@ -338,7 +338,7 @@ class JsonCodec:
         name = self._methods.get(method) or self._encode_method(method)
         if params is None:
             return b"".join((b'{"jsonrpc":"2.0"', name[: -len(PARAMS_KEY)], b"}"))
-        if params[:1] != b"{" and params[:1] != b"[":
+        if params[:1] not in (b"{", b"["):
             raise LocalProtocolError(f"the params of {method} are neither an object nor an array: {quote(params)}")
         return b"".join((b'{"jsonrpc":"2.0"', name, params, b"}"))
 
@@ -366,21 +366,33 @@ def never() -> bool:
     return False
 
 
+def unserved(id: bytes, method: str, params: Raw | None) -> bool:
+    """Leaves a request to whoever takes it."""
+    return False
+
+
+def unasked(call: Any) -> None:
+    """Settles nothing: nobody has asked."""
+
+
 class Single:
     """An inbox for one message that nobody waits for."""
 
     def __init__(self) -> None:
         self.calls: dict[bytes, Any] = {}
         self.claimed: Mapping[str, Callable[[Raw | None], None]] = NOT_CLAIMED
-        self.cancel_method: str | None = None
+        self.settle: Callable[[Any], object] = unasked
+        self.serve: Callable[[bytes, str, Raw | None], bool] = unserved
         self.is_late: Callable[[], bool] = never
-        self.events: list[Any] = []
         self.message: Any = None
 
-    def take_request(self, id: bytes, method: str, params: Raw | None, events: list[Any]) -> None:
+    def take_request(self, id: bytes, method: str, params: Raw | None) -> None:
         self.message = Request(id, method, params)
 
-    def take(self, message: Message | Skipped, events: list[Any]) -> None:
+    def take_notification(self, method: str, params: Raw | None) -> None:
+        self.message = Notification(method, params)
+
+    def take(self, message: Message | Skipped) -> None:
         self.message = message
 
 

@@ -9,9 +9,10 @@ Every call that `open_call` files leaves the table exactly once: answered, aband
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from enum import Enum
+from itertools import chain
 from math import inf
 from typing import Any, Protocol, assert_never
 
@@ -36,10 +37,10 @@ from becket.errors import (
     quote,
 )
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.rpc.codec import NOT_CLAIMED, Codec, key_of, never
+from becket.rpc.codec import NOT_CLAIMED, Codec, key_of, never, unserved
 from becket.rpc.json_values import encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
-from becket.wire.framing import Framing, Skipped
+from becket.wire.framing import Frame, Framing, Skipped
 
 __all__ = [
     "Call",
@@ -48,8 +49,10 @@ __all__ = [
     "Cancelling",
     "Connection",
     "Event",
+    "EventList",
     "InboundRequest",
     "Settles",
+    "Taker",
     "reason_of",
 ]
 
@@ -128,36 +131,82 @@ Event = InboundRequest | Notification | Call | CancelAsked | Failure | Skipped
 """Their request or notification; our call with its answer; a cancellation; an error without a call; a dropped frame."""
 
 
+class Taker(Protocol):
+    """Who takes what the other side sends, one event at a time and in order."""
+
+    def take_request(self, request: InboundRequest) -> None: ...
+
+    def take_notification(self, notification: Notification) -> None: ...
+
+    def take_reply(self, call: Call, /) -> None: ...
+
+    def take_cancel(self, request: InboundRequest) -> None: ...
+
+    def take_oddity(self, oddity: Failure | Skipped) -> None: ...
+
+    def say(self, frame: bytes) -> None:
+        """Takes what the link itself has to say about what it received: refusals and pings."""
+        ...
+
+
+class EventList:
+    """Takes events into a list, for whoever looks at them later."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.answers: list[bytes] = []
+
+    def take_request(self, request: InboundRequest) -> None:
+        self.events.append(request)
+
+    def take_notification(self, notification: Notification) -> None:
+        self.events.append(notification)
+
+    def take_reply(self, call: Call) -> None:
+        self.events.append(call)
+
+    def take_cancel(self, request: InboundRequest) -> None:
+        self.events.append(CancelAsked(request))
+
+    def take_oddity(self, oddity: Failure | Skipped) -> None:
+        self.events.append(oddity)
+
+    def say(self, frame: bytes) -> None:
+        self.answers.append(frame)
+
+
 class Connection:
     """One link, driven by whoever owns its bytes and its clock."""
 
     __slots__ = (
-        "_answers",
         "_bad_json_is_fatal",
         "_batches",
+        "_collected",
         "_forgotten",
-        "_ids_return",
+        "_frames",
+        "_largest_id",
         "_last_id",
         "_meanings",
-        "_now",
         "_nulls",
         "_ping",
         "_stray_window",
         "_window",
         "calls",
-        "cancel_method",
         "cancelling",
         "claimed",
         "codec",
         "framing",
-        "has_answers",
         "is_closing",
         "is_late",
         "limits",
         "lost",
+        "now",
         "numbers",
         "requests",
+        "serve",
+        "settle",
         "strays",
+        "taker",
         "violation",
     )
 
@@ -180,7 +229,11 @@ class Connection:
         self.calls: dict[bytes, Call] = {}
         self.claimed: Mapping[str, Callable[[Raw | None], None]] = NOT_CLAIMED
         self.is_late: Callable[[], bool] = never
-        self._now = 0.0
+        self.serve: Callable[[bytes, str, Raw | None], bool] = unserved
+        self._frames: Iterator[Frame | Skipped] = iter(())
+        self.now = 0.0  # when the last bytes came
+        self._collected = EventList()
+        self.use(self._collected)
         self.requests: dict[bytes, InboundRequest] = {}
         self.lost: ConnectionLost | None = None
         self.violation: RemoteProtocolError | None = None
@@ -189,13 +242,10 @@ class Connection:
         self._meanings = {number: meaning for meaning, number in self.numbers.items()}
         self._ping = ping
         self._window = limits.inbound_requests
-        self.cancel_method = None if cancelling is None else cancelling.method
         self._bad_json_is_fatal = bad_json_is_fatal
         self._last_id = 0
-        self._ids_return = False  # the numbers have begun anew, and some may still be in use
+        self._largest_id = LARGEST_ID  # 0 once the numbers have begun anew, and some may still be in use
         self._nulls = 0
-        self.has_answers = False
-        self._answers: list[bytes] = []
         self._forgotten: dict[bytes, None] = {}
         self._batches: list[set[bytes]] = []
         self._stray_window = (-inf, 0)
@@ -211,8 +261,8 @@ class Connection:
         """
         if self.lost is not None:
             raise copy(self.lost)
-        self._last_id += 1
-        id = b"%d" % self._last_id if not self._ids_return and self._last_id <= LARGEST_ID else self._next_id()
+        number = self._last_id = self._last_id + 1
+        id = b"%d" % number if number <= self._largest_id else self._next_id()
         frame = self.framing.encode(self.codec.encode_request(id, call.method, params))
         call.id = id
         self.calls[id] = call
@@ -257,7 +307,6 @@ class Connection:
         """Says and hears nothing of cancellations any more, unless they were agreed on."""
         if not unless:
             self.cancelling = None
-            self.cancel_method = None
 
     def abandon(self, call: Call) -> bytes:
         """Forgets a call whose answer nobody wants any more; returns the bytes that say so, b"" if none are needed."""
@@ -292,15 +341,19 @@ class Connection:
 
     def answer(self, request: InboundRequest, result: bytes) -> bytes:
         """Closes the request with this result; returns what is to be sent now, b"" if nothing is."""
-        body = self.codec.encode_success(request.id, result)
-        if request.batch is not None:
-            return self._close(request, body)
-        if (found := self.requests.pop(request.key, None)) is not request:
-            return self._put_back(found)
+        return self._close(request, self.codec.encode_success(request.id, result))
+
+    def answer_unfiled(self, id: bytes, result: bytes) -> bytes:
+        """Returns the answer to a request that `serve` has answered where it arrived: no table knows of it."""
+        body = self.codec.encode_success(id, result)
         try:
             return self.framing.encode(body)
         except LocalProtocolError:
-            return self.framing.encode(self._error_body(request.id, self._too_large(len(body))))
+            return self._frame_answer(id, body)
+
+    def refuse_unfiled(self, id: bytes, error: RpcError) -> bytes:
+        """The same with an error."""
+        return self._frame_answer(id, self._error_body(id, error))
 
     def refuse(self, request: InboundRequest, error: RpcError) -> bytes:
         """Closes the request with this error; returns what is to be sent now, b"" if nothing is."""
@@ -359,85 +412,101 @@ class Connection:
 
     # -- what they send
 
+    def use(self, taker: Taker) -> None:
+        """Hands everything that comes to this taker from now on, instead of keeping it for `receive`."""
+        self.taker = taker
+        self.settle: Callable[[Call], object] = taker.take_reply
+
     def receive(self, chunk: bytes, now: float = 0.0) -> list[Event]:
         """Returns what these bytes bring, in order. Look at `violation` and at `take_answers` after it."""
-        events: list[Event] = []
-        if self.lost is not None:
-            return events
-        self._now = now
-        # pyright takes the function in `is_late` for a method that lacks its `self`.
-        self.codec.read(self.framing.feed(chunk), self, events)  # pyright: ignore[reportArgumentType]
-        if self.framing.error is not None and self.violation is None:
-            self.violation = self.framing.error
+        self.now = now
+        if self.lost is None:
+            self.read(self.framing.feed(chunk))
+            self.violation = self.violation or self.framing.error
+        events = self._collected.events.copy()
+        self._collected.events.clear()
         return events
+
+    def read(self, frames: Iterable[Frame | Skipped]) -> bool:
+        """Hands what these frames bring to the taker, in order; returns False if it is late and some are left."""
+        self._frames = iter(frames)
+        return self.read_on()
+
+    def read_on(self) -> bool:
+        """Goes on with the frames that are left: after a pause, or while whoever took the last one waits within it."""
+        # pyright takes the functions in the slots for methods that lack their `self`.
+        return self.codec.read(self._frames, self)  # pyright: ignore[reportArgumentType]
+
+    def add(self, frames: Iterable[Frame | Skipped]) -> None:
+        """Puts frames behind those that are left."""
+        self._frames = chain(self._frames, frames)
 
     def receive_eof(self) -> BadFrame | None:
         """Returns what was cut off when the input ended here; None between frames."""
         return self.framing.end()
 
     def take_answers(self) -> bytes:
-        """Returns the bytes that the link itself has to say about what it received: refusals and pings."""
-        answers = b"".join(self._answers)
-        self._answers.clear()
-        self.has_answers = False
+        """Returns what the link itself has to say about what `receive` has returned: refusals and pings."""
+        answers = b"".join(self._collected.answers)
+        self._collected.answers.clear()
         return answers
+
+    def begin_closing(self) -> None:
+        """Serves nothing any more: requests are refused from now on, and answers still taken."""
+        self.is_closing = True
+        self.serve = unserved
 
     def close(self, lost: ConnectionLost) -> list[Call]:
         """Ends the link for good and returns every call that was open, each with its error set."""
         if self.lost is not None:
             return []
         self.lost = lost
-        self.is_closing = True
+        self.begin_closing()
         calls = list(self.calls.values())
         self.calls.clear()
         self.requests.clear()
         self._forgotten.clear()
         self._batches.clear()
-        self._answers.clear()
-        self.has_answers = False
+        self._frames = iter(())
+        self._collected = EventList()
         for call in calls:
             call.error = copy(lost)  # each is raised on its own, with a traceback of its own
         return calls
 
-    def take(self, message: Message | Skipped, events: list[Event]) -> None:
+    def take(self, message: Message | Skipped) -> None:
         """Takes a message of any kind."""
+        if self.lost is not None:
+            return
         if isinstance(message, Skipped):
-            self._skip(message, events)
+            self._skip(message)
         else:
-            self._take(message, None, events, self._now)
+            self._take(message, None)
 
     def _take(
         self,
         message: Request | Notification | Success | Failure | Malformed | Invalid | Batch,
         batch: BatchReply | None,
-        events: list[Event],
-        now: float,
     ) -> None:
         match message:
             case Request():
-                self.take_request(message.id, message.method, message.params, events, batch)
+                self.take_request(message.id, message.method, message.params, batch)
             case Notification():
-                if self.cancelling is not None and message.method == self.cancelling.method:
-                    self._take_cancel(message, events)
-                else:
-                    events.append(message)
+                self.take_notification(message.method, message.params)
             case Success(id, result):
-                if call := self._answered(id, now):
+                if call := self._answered(id):
                     call.reply = result
-                    events.append(call)
+                    self.settle(call)
             case Failure(id):
                 if id == NULL_ID:
-                    self._take_unmatched(message, events)
-                elif call := self._answered(id, now):
-                    call.error = self._remote_error(call, message)
-                    events.append(call)
+                    self._take_unmatched(message)
+                elif call := self._answered(id):
+                    self._fail(call, self._remote_error(call, message))
             case Malformed(id, problem, is_answer):
                 if id in self.calls:
                     call = self.calls.pop(id)
-                    call.error = BadReply(method=call.method, problem=problem)
-                    events.append(call)
+                    self._fail(call, BadReply(method=call.method, problem=problem))
                 elif is_answer:
-                    self._stray(id, now)
+                    self._stray(id)
                 else:
                     self._reject(id, Meaning.INVALID_REQUEST, problem, batch)
             case Invalid(id, meaning, problem):
@@ -449,83 +518,80 @@ class Connection:
                 together = BatchReply()
                 together.missing = 1  # held until all members were looked at
                 for member in members:
-                    self._take(member, together, events, now)
+                    self._take(member, together)
                 together.missing -= 1
                 if not together.missing and (frame := self._frame_batch(together)):
-                    self.has_answers = True
-                    self._answers.append(frame)
+                    self.taker.say(frame)
             case _:
                 assert_never(message)
 
-    def take_request(
-        self, id: bytes, method: str, params: Raw | None, events: list[Event], batch: BatchReply | None = None
-    ) -> None:
+    def take_request(self, id: bytes, method: str, params: Raw | None, batch: BatchReply | None = None) -> None:
         """Files a request of theirs, or refuses it."""
+        if self.lost is not None:
+            return
         requests = self.requests
-        if (
-            len(requests) < self._window
-            and id not in requests
-            and method != self._ping
-            and batch is None
-            and not self.is_closing
-            and id.isdigit()
-        ):
-            request = requests[id] = InboundRequest(id, id, method, params)
-            events.append(request)
-            return
-        if method == self._ping and key_of(id) not in self.requests:
-            self._say(id, self.codec.encode_success(id, b"null"), batch)
-            return
         key = id if id.isdigit() else key_of(id)
         if key == NULL_ID:  # null names nothing, so two of them are no duplicate
             self._nulls += 1
             key = b"null %d" % self._nulls
-        if key in self.requests:
+        if key in requests:
             problem = f"duplicate id in flight: {id.decode(errors='replace')}"
             self._reject(id, Meaning.INVALID_REQUEST, problem, batch)
+        elif method == self._ping:
+            self._say(id, self.codec.encode_success(id, b"null"), batch)
         elif self.is_closing:
             self._reject(id, Meaning.NOT_READY, "shutting down", batch)
-        elif len(self.requests) >= self.limits.inbound_requests:
-            busy = Busy("requests in flight", self.limits.inbound_requests)
-            self._say(id, self._error_body(id, busy), batch)
+        elif len(requests) >= self._window:
+            self._say(id, self._error_body(id, Busy("requests in flight", self._window)), batch)
         else:
             if batch is not None:
                 batch.missing += 1
-            request = self.requests[key] = InboundRequest(id, key, method, params, batch)
-            events.append(request)
+            request = requests[key] = InboundRequest(id, key, method, params, batch)
+            self.taker.take_request(request)
 
-    def _take_cancel(self, message: Notification, events: list[Event]) -> None:
-        assert self.cancelling is not None
-        if message.params is None:
+    def take_notification(self, method: str, params: Raw | None) -> None:
+        """Takes what they tell."""
+        if self.lost is not None:
+            return
+        if self.cancelling is not None and method == self.cancelling.method:
+            self._take_cancel(params, self.cancelling.member)
+        else:
+            self.taker.take_notification(Notification(method, params))
+
+    def _take_cancel(self, params: Raw | None, member: str) -> None:
+        if params is None:
             return
         try:
-            members = msgspec.json.decode(message.params, type=dict[str, Raw])
-            request = self.requests.get(key_of(bytes(members[self.cancelling.member])))
+            members = msgspec.json.decode(params, type=dict[str, Raw])
+            request = self.requests.get(key_of(bytes(members[member])))
         except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
             return  # it names no request, and a notification is never answered
         if request is not None and not request.is_cancelled:
             request.is_cancelled = True
-            events.append(CancelAsked(request))
+            self.taker.take_cancel(request)
 
-    def _take_unmatched(self, message: Failure, events: list[Event]) -> None:
+    def _take_unmatched(self, message: Failure) -> None:
         # A peer that refuses a batch as a whole says so under the null id; nothing else of ours can be unreadable.
         while self._batches:
             open_ids = self._batches.pop(0) & self.calls.keys()
             if open_ids:
                 for id in open_ids:
                     call = self.calls.pop(id)
-                    call.error = self._remote_error(call, message)
-                    events.append(call)
+                    self._fail(call, self._remote_error(call, message))
                 return
-        events.append(message)
+        self.taker.take_oddity(message)
 
-    def _answered(self, id: bytes, now: float) -> Call | None:
+    def _answered(self, id: bytes) -> Call | None:
         call = self.calls.pop(id, None)
         if call is None:
-            self._stray(id, now)
+            self._stray(id)
         if self._batches and not self._batches[0] & self.calls.keys():
             del self._batches[0]
         return call
+
+    def _fail(self, call: Call, error: BecketError) -> None:
+        call.error = error
+        self.settle(call)
 
     def _remote_error(self, call: Call, failure: Failure) -> RemoteError:
         return RemoteError(
@@ -536,23 +602,23 @@ class Connection:
             meaning=self._meanings.get(failure.code),
         )
 
-    def _stray(self, id: bytes, now: float) -> None:
+    def _stray(self, id: bytes) -> None:
         if id in self._forgotten:
             del self._forgotten[id]
             return
         self.strays += 1
         start, count = self._stray_window
-        start, count = (start, count + 1) if now - start < MINUTE else (now, 1)
+        start, count = (start, count + 1) if self.now - start < MINUTE else (self.now, 1)
         self._stray_window = (start, count)
         if count > self.limits.stray_replies and self.violation is None:
             self.violation = BadMessage(
                 f"{count} answers in a minute that nobody asked for, the last to id {quote(id)}"
             )
 
-    def _skip(self, skipped: Skipped, events: list[Event]) -> None:
+    def _skip(self, skipped: Skipped) -> None:
         if isinstance(skipped.error, FrameTooLarge):  # whoever sent it waits; stray text has nobody to answer
             self._reject(NULL_ID, Meaning.TOO_LARGE, str(skipped.error), None)
-        events.append(skipped)
+        self.taker.take_oddity(skipped)
 
     def _reject(self, id: bytes, meaning: Meaning, problem: str, batch: BatchReply | None) -> None:
         if key_of(id) in self.requests:  # under its own id this would answer the one that is open
@@ -563,17 +629,16 @@ class Connection:
         if batch is not None:
             batch.bodies.append((id, body))
         else:
-            self.has_answers = True
-            self._answers.append(self._frame_answer(id, body))
+            self.taker.say(self._frame_answer(id, body))
 
     def _next_id(self) -> bytes:
         while True:
             self._last_id += 1
             if self._last_id > LARGEST_ID:
                 self._last_id = 1
-                self._ids_return = True
+                self._largest_id = 0
             id = b"%d" % self._last_id
-            if not self._ids_return or (id not in self.calls and id not in self._forgotten):
+            if self._largest_id or (id not in self.calls and id not in self._forgotten):
                 return id
 
 

@@ -43,6 +43,7 @@ class ContentLength:
     def __init__(self, limits: Limits = DEFAULT_LIMITS, *, strict: bool = True, skip_stray: bool = False) -> None:
         self.error: BadFrame | None = None
         self.frames = 0
+        self.pending = 0
         self._limits = limits
         self._longest = min(LONGEST_REMEMBERED, limits.header)
         self._strict = strict
@@ -62,29 +63,18 @@ class ContentLength:
         """The first line of text that was dropped."""
         return self._text.account.first if self._text is not None else b""
 
-    @property
-    def pending(self) -> int:
-        if self._body is not None:
-            return self._width + len(self._body)
-        kept = self._text.pending if self._text is not None else 0
-        return kept if self._reader is None else kept + self._reader.taken
-
     def feed(self, chunk: bytes) -> list[Frame | Skipped]:
-        if self.error is not None:
-            return []
+        # One call after another: the chunk is one whole frame, and its header was seen before.
+        width = self._width
+        if self._lengths.get(chunk[:width]) == len(chunk) - width and not self.pending and self.error is None:
+            self.frames += 1
+            return [chunk[width:]]
+        return [] if self.error is not None else self._feed(chunk)
+
+    def _feed(self, chunk: bytes) -> list[Frame | Skipped]:
         size = len(chunk)
-        if self._body is None:
-            if not self._is_in_header:
-                # One call after another: the chunk is one whole frame, and its header was seen before.
-                width = self._width
-                if self._lengths.get(chunk[:width]) == size - width:
-                    self.frames += 1
-                    return [chunk[width:]]
-            found: list[Frame | Skipped] = []
-            position = 0
-        else:
-            found = []
-            position = self._fill(self._body, chunk, found)
+        found: list[Frame | Skipped] = []
+        position = 0 if self._body is None else self._fill(self._body, chunk, found)
         # The whole header is looked up at once. A hit is byte-exact, so it is right whatever the header says; an empty
         # slice hits nothing, which sends an unfinished header to its reader.
         lengths = self._lengths
@@ -116,7 +106,14 @@ class ContentLength:
         self._width = width
         self._other = other
         self.frames += len(found)
+        self.pending = self._count_pending()
         return found
+
+    def _count_pending(self) -> int:
+        if self._body is not None:
+            return self._width + len(self._body)
+        kept = self._text.pending if self._text is not None else 0
+        return kept if self._reader is None else kept + self._reader.taken
 
     def end(self) -> BadFrame | None:
         if self.error is not None:
