@@ -19,22 +19,23 @@ async def calling(peer: Peer) -> None:
     (await peer.call("m", returns=int)).upper()  # type: ignore[attr-defined]
     (await peer.call("m", returns=Point)).y  # type: ignore[attr-defined]  # noqa: B018
     point: Point = peer.call("m", returns=Point)  # type: ignore[assignment]
-    del point
+    text: str = await peer.call("m", returns=Point)  # type: ignore[assignment]
+    del point, text
 
 
 async def telling(peer: Peer) -> None:
-    await peer.notify(5)  # type: ignore[arg-type]
-    await peer.notify("m", timeout=5)  # type: ignore[call-arg]
-    await peer.notify_nowait("m")  # type: ignore[func-returns-value, misc]
+    await peer.notify(5)  # type: ignore[call-overload]
+    await peer.notify("m", timeout=5)  # type: ignore[call-overload]
+    await peer.notify_nowait("m")  # type: ignore[misc]
     await peer.batch(["m"])  # type: ignore[list-item]
     await peer.batch([BatchCall(5)])  # type: ignore[arg-type]
 
 
 async def serving(peer: Peer, ctx: Context) -> None:
-    peer.handle()  # type: ignore[call-arg]
-    peer.handle(5)  # type: ignore[arg-type]
+    peer.handle()  # type: ignore[call-overload]
+    peer.handle(5)  # type: ignore[call-overload]
     peer.handle("m")(5)  # type: ignore[type-var]
-    peer.handle("m", True)  # type: ignore[call-arg]
+    peer.handle("m", True)  # type: ignore[call-overload]
 
     @peer.handle("move")
     def move(params: Point) -> Point:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar, overload
 
-__all__ = ["Handles", "Listens"]
+__all__ = ["Handles", "HandlesPlainly", "Listens"]
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -31,6 +31,17 @@ class Handles(Protocol[P, R]):
     def __call__(self, function: Callable[[P], R], /) -> Callable[[P], R]: ...
     @overload
     def __call__(self, function: Callable[[], Coroutine[Any, Any, R]], /) -> Callable[[], Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(self, function: Callable[[], R], /) -> Callable[[], R]: ...
+
+
+class HandlesPlainly(Protocol[P, R]):
+    """Registers a plain function for a method and returns it, where nothing can run an `async def`."""
+
+    @overload
+    def __call__(self, function: Callable[[P, Any], R], /) -> Callable[[P, Any], R]: ...
+    @overload
+    def __call__(self, function: Callable[[P], R], /) -> Callable[[P], R]: ...
     @overload
     def __call__(self, function: Callable[[], R], /) -> Callable[[], R]: ...
 

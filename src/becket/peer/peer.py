@@ -72,7 +72,8 @@ class Peer:
             self.methods: Registry = Registry() if methods is None else Registry().including(methods)
             self._link = Link(loop, transport, spoken, spoken.connection(limits, framing), name=name)
             self._outbound = Outbound(self._link)
-            self._link.start(Inbound(self._link, self.methods, self))
+            self._link.taker = Inbound(self._link, self.methods, self)
+            self._link.start()
         except BaseException:  # a dialect that does not exist, a framing that cannot be made
             transport.close()
             loop.end()
@@ -327,7 +328,7 @@ class Peer:
         overflow: Overflow = Overflow.END,
         pause_connection: bool = False,
     ) -> CallStream[Any]:
-        """Opens a call together with its events: its descriptor's, or those in `events` (name to type), or its progress.
+        """Opens a call together with its events: of its descriptor, or in `events` (name to type), or its progress.
 
         `progress` is the type of its progress values; with it they come beside the events.
 
