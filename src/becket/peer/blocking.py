@@ -151,11 +151,10 @@ class BlockingPeer:
                 refuse_async(handler)
             self._link = Link(self._loop, transport, spoken, spoken.connection(limits, framing), name=name)
             self._outbound = Outbound(self._link)
-            self._link.taker = Inbound(self._link, self.methods, self, BlockingContext)
             self._loop.before_wait = self._link.before_wait
             self._loop.flush = self._link.flush
             with self._loop.entered():
-                self._link.start()
+                self._link.start(Inbound(self._link, self.methods, self, BlockingContext))
         except BaseException:  # an async handler, a dialect that does not exist, a framing that cannot be made
             transport.close()
             self._loop.end()

@@ -72,8 +72,7 @@ class Peer:
             self.methods: Registry = Registry() if methods is None else Registry().including(methods)
             self._link = Link(loop, transport, spoken, spoken.connection(limits, framing), name=name)
             self._outbound = Outbound(self._link)
-            self._link.taker = Inbound(self._link, self.methods, self)
-            self._link.start()
+            self._link.start(Inbound(self._link, self.methods, self))
         except BaseException:  # a dialect that does not exist, a framing that cannot be made
             transport.close()
             loop.end()
