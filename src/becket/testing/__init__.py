@@ -2,7 +2,7 @@
 
 Two peers in memory (`memory_pair`), links that go wrong (`CutReads`, `SplitReads`, ...), children that misbehave
 (`child`), time that a test lets pass (`VirtualClock`, `VirtualTimeLoop`), what a test left behind (`check_leaks`), and
-contracts as programs (`check_framing`).
+contracts as programs (`check_framing`, `check_store`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from becket.testing.leaks import Inventory, adopt_orphans, check_leaks, check_task_leaks, take_inventory
     from becket.testing.pairs import MemoryTransport, memory_pair, memory_transports
     from becket.testing.processes import CHILDREN, ProcessWatch, child
+    from becket.testing.store_checks import check_store
 
 __all__ = [
     "CHILDREN",
@@ -34,6 +35,7 @@ __all__ = [
     "adopt_orphans",
     "check_framing",
     "check_leaks",
+    "check_store",
     "check_task_leaks",
     "child",
     "memory_pair",
@@ -58,6 +60,7 @@ HOMES = {
     "adopt_orphans": "becket.testing.leaks",
     "check_framing": "becket.testing.framing_checks",
     "check_leaks": "becket.testing.leaks",
+    "check_store": "becket.testing.store_checks",
     "check_task_leaks": "becket.testing.leaks",
     "child": "becket.testing.processes",
     "memory_pair": "becket.testing.pairs",

@@ -1,0 +1,373 @@
+"""Stores that break the contract, each in one way, which `check_store` must see. Else they are the one in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import sleep
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from becket.contract.config import ConfigChanged, ConfigSaved, ConfigSet, ConfigValue
+from becket.contract.memory import Append, Appended, Query, Record
+from becket.errors import InvalidParams, QuotaExceeded, RpcError
+from becket.limits import Limits
+from becket.stores.in_memory import InMemoryStore
+from becket.stores.store import Clock, Snapshot
+
+
+class AnswersWithoutAnId(InMemoryStore):
+    def append(self, append: Append) -> Appended:
+        return replace(super().append(append), id=None)
+
+
+class CountsForEachTime(InMemoryStore):
+    def append(self, append: Append) -> Appended:
+        answer = super().append(append)
+        return replace(answer, id=answer.timestamp_ms)
+
+
+class TellsItsOwnTime(InMemoryStore):
+    def append(self, append: Append) -> Appended:
+        return replace(super().append(append), timestamp_ms=0)
+
+
+class SortsTags(InMemoryStore):
+    def query(self, query: Query) -> list[Record]:
+        return [replace(record, tags=tuple(sorted(set(record.tags)))) for record in super().query(query)]
+
+
+class LendsItsMeta(InMemoryStore):
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        super().__init__(limits, clock)
+        self.lent: dict[int, Any] = {}
+
+    def query(self, query: Query) -> list[Record]:
+        found = super().query(query)
+        return [replace(record, meta=self.lent.setdefault(record.id or 0, record.meta)) for record in found]
+
+
+class SortsByTime(InMemoryStore):
+    def query(self, query: Query) -> list[Record]:
+        return sorted(super().query(query), key=lambda record: -record.timestamp_ms)
+
+
+class GivesTheOldestFirst(InMemoryStore):
+    def query(self, query: Query) -> list[Record]:
+        return super().query(query)[::-1]
+
+
+class MindsCase(InMemoryStore):
+    def query(self, query: Query) -> list[Record]:
+        return [record for record in super().query(query) if (query.content_contains or "") in record.content]
+
+
+class FoldsAscii(InMemoryStore):
+    """As SQLite's LIKE does."""
+
+    def query(self, query: Query) -> list[Record]:
+        needle = (query.content_contains or "").encode().lower()
+        return [record for record in super().query(query) if needle in record.content.encode().lower()]
+
+
+class FoldsTags(InMemoryStore):
+    def query(self, query: Query) -> list[Record]:
+        prefix = (query.tag_prefix or "").lower()
+        found = super().query(replace(query, tag_prefix=None))
+        return [
+            record
+            for record in found
+            if query.tag_prefix is None or any(tag.lower().startswith(prefix) for tag in record.tags)
+        ]
+
+
+class ExcludesTheUpperBound(InMemoryStore):
+    def query(self, query: Query) -> list[Record]:
+        return [record for record in super().query(query) if record.timestamp_ms != query.until_ms]
+
+
+class CutsBeforeItLooks(InMemoryStore):
+    def query(self, query: Query) -> list[Record]:
+        newest = super().query(Query(query.namespace, limit=query.limit))
+        fitting = super().query(query)
+        return [record for record in newest if record in fitting]
+
+
+class HasNoPages(InMemoryStore):
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        super().__init__(limits.but(memory_page=1_000_000), clock)
+
+
+class TakesAnyNamespace(InMemoryStore):
+    def query(self, query: Query) -> list[Record]:
+        try:
+            return super().query(query)
+        except InvalidParams:
+            return []
+
+
+class RaisesAnything(InMemoryStore):
+    def query(self, query: Query) -> list[Record]:
+        try:
+            return super().query(query)
+        except InvalidParams as error:
+            raise OSError("no such table") from error
+
+
+class ForgetsRepetitions(InMemoryStore):
+    def append(self, append: Append) -> Appended:
+        return super().append(replace(append, idem=None))
+
+
+class RepeatsForAll(InMemoryStore):
+    """One table of keys for all namespaces."""
+
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        super().__init__(limits, clock)
+        self.answers: dict[str, Appended] = {}
+
+    def append(self, append: Append) -> Appended:
+        if append.idem is None or append.namespace == "notes":
+            return super().append(append)
+        return self.answers.setdefault(append.idem, Appended(True, 0, 10**6))
+
+
+class CountsCharacters(InMemoryStore):
+    def append(self, append: Append) -> Appended:
+        try:
+            return super().append(append)
+        except InvalidParams:
+            return super().append(replace(append, content=append.content[:1], tags=(), meta=None, idem=None))
+
+
+class KeepsBeforeItChecks(InMemoryStore):
+    """Counts what it has refused."""
+
+    def append(self, append: Append) -> Appended:
+        try:
+            return super().append(append)
+        except InvalidParams:
+            if append.namespace == "notes" and len(append.content) > 32:
+                super().append(Append("notes", append.content[:1]))
+            raise
+
+
+class HasNoQuota(InMemoryStore):
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        super().__init__(limits.but(memory_records=10**6, memory_bytes=10**9), clock)
+
+
+class CountsNoBytes(InMemoryStore):
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        super().__init__(limits.but(memory_bytes=10**9), clock)
+
+
+class IsVagueAboutQuotas(InMemoryStore):
+    def append(self, append: Append) -> Appended:
+        try:
+            return super().append(append)
+        except QuotaExceeded as error:
+            raise QuotaExceeded(error.extension, error.what, used=0, limit=error.limit) from error
+
+
+class RefusesRepetitionsWhenFull(InMemoryStore):
+    def append(self, append: Append) -> Appended:
+        if len(self.query(Query(append.namespace, limit=1_000))) >= self._limits.memory_records:
+            raise QuotaExceeded(append.namespace, "records", used=3, limit=3)
+        return super().append(append)
+
+
+class KeepsOneConfigForAll(InMemoryStore):
+    def get_config(self, extension: str, key: str) -> ConfigValue:
+        return super().get_config("all", key)
+
+    def set_config(self, extension: str, change: ConfigSet) -> ConfigSaved:
+        return super().set_config("all", change)
+
+
+class CountsRevisionsForEach(InMemoryStore):
+    """A counter for each extension instead of one for all."""
+
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        super().__init__(limits, clock)
+        self.stores: dict[str, InMemoryStore] = {}
+
+    def set_config(self, extension: str, change: ConfigSet) -> ConfigSaved:
+        store = self.stores.setdefault(extension, InMemoryStore(self._limits, self._clock))
+        return store.set_config(extension, change)
+
+
+class NeverCompares(InMemoryStore):
+    def set_config(self, extension: str, change: ConfigSet) -> ConfigSaved:
+        return super().set_config(extension, replace(change, if_revision=None))
+
+
+class ComparesWithTheStore(InMemoryStore):
+    """With the last revision of all instead of the key's own."""
+
+    def set_config(self, extension: str, change: ConfigSet) -> ConfigSaved:
+        if change.if_revision == self._revision:
+            change = replace(change, if_revision=None)
+        return super().set_config(extension, change)
+
+
+class RaisesWhereSomebodyWasFaster(InMemoryStore):
+    def set_config(self, extension: str, change: ConfigSet) -> ConfigSaved:
+        saved = super().set_config(extension, change)
+        if not saved.ok:
+            raise RpcError(1, "somebody was faster")
+        return saved
+
+
+class KeepsRevisionsOfWhatIsGone(InMemoryStore):
+    def remove_config(self, extension: str, key: str, *, if_revision: int | None = None) -> ConfigSaved:
+        saved = super().remove_config(extension, key, if_revision=if_revision)
+        return replace(saved, revision=self._revision) if saved.revision == 0 and self._revision else saved
+
+
+class RemovesInSilence(InMemoryStore):
+    def read_changes(
+        self, extension: str, since: int, keys: tuple[str, ...] | None = None
+    ) -> list[ConfigChanged] | None:
+        changes = super().read_changes(extension, since, keys)
+        return changes and [change for change in changes if change.value is not None]
+
+
+class TakesAnyKey(InMemoryStore):
+    def get_config(self, extension: str, key: str) -> ConfigValue:
+        try:
+            return super().get_config(extension, key)
+        except InvalidParams:
+            return ConfigValue(None, 0)
+
+
+class HasNoConfigQuota(InMemoryStore):
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        super().__init__(limits.but(config_keys=10**6, config_bytes=10**9), clock)
+
+
+class GivesTheRevisionOfTheExtension(InMemoryStore):
+    def read_config(self, extension: str, keys: tuple[str, ...] | None = None) -> Snapshot:
+        snapshot = super().read_config(extension, keys)
+        own = [self.get_config(extension, key).revision or 0 for key in snapshot.values]
+        return replace(snapshot, revision=max(own, default=0))
+
+
+class MergesChanges(InMemoryStore):
+    """Tells only the last change of each key."""
+
+    def read_changes(
+        self, extension: str, since: int, keys: tuple[str, ...] | None = None
+    ) -> list[ConfigChanged] | None:
+        changes = super().read_changes(extension, since, keys)
+        return changes and [*{change.key: change for change in changes}.values()]
+
+
+class RepeatsTheLastChange(InMemoryStore):
+    def read_changes(
+        self, extension: str, since: int, keys: tuple[str, ...] | None = None
+    ) -> list[ConfigChanged] | None:
+        return super().read_changes(extension, max(0, since - 1), keys)
+
+
+class LeavesGaps(InMemoryStore):
+    """Tells what it remembers as if that were all."""
+
+    def read_changes(
+        self, extension: str, since: int, keys: tuple[str, ...] | None = None
+    ) -> list[ConfigChanged] | None:
+        for later in range(since, self._revision + 1):
+            changes = super().read_changes(extension, later, keys)
+            if changes is not None:
+                return changes
+        return None
+
+
+class BelievesInTheFuture(InMemoryStore):
+    def read_changes(
+        self, extension: str, since: int, keys: tuple[str, ...] | None = None
+    ) -> list[ConfigChanged] | None:
+        return super().read_changes(extension, min(since, self._revision), keys)
+
+
+class WakesTooEarly(InMemoryStore):
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        super().__init__(limits, clock)
+        self.early: list[Callable[[str], object]] = []
+
+    def watch(self, wake: Callable[[str], object]) -> Callable[[], None]:
+        self.early.append(wake)
+        return lambda: self.early.remove(wake) if wake in self.early else None
+
+    def set_config(self, extension: str, change: ConfigSet) -> ConfigSaved:
+        for wake in self.early:
+            try:
+                wake(extension)
+            except RuntimeError:
+                pass
+        return super().set_config(extension, change)
+
+
+class DiesWithItsWatchers(WakesTooEarly):
+    def set_config(self, extension: str, change: ConfigSet) -> ConfigSaved:
+        saved = InMemoryStore.set_config(self, extension, change)
+        for wake in self.early:
+            wake(extension)
+        return saved
+
+
+class NeverStopsWaking(InMemoryStore):
+    def watch(self, wake: Callable[[str], object]) -> Callable[[], None]:
+        super().watch(wake)
+        return lambda: None
+
+
+class LosesUpdates(InMemoryStore):
+    """Looks and then writes, with nothing locked in between."""
+
+    def set_config(self, extension: str, change: ConfigSet) -> ConfigSaved:
+        present = super().get_config(extension, change.key).revision
+        if change.if_revision not in (None, present):
+            return ConfigSaved(False, present)
+        sleep(0)  # lets another thread in
+        sleep(0.0001)
+        return super().set_config(extension, replace(change, if_revision=None))
+
+
+class DiesOfThreads(InMemoryStore):
+    """Belongs to the thread that used it first, as a connection of SQLite does."""
+
+    owner: int | None = None
+
+    def append(self, append: Append) -> Appended:
+        from threading import get_ident
+
+        self.owner = self.owner or get_ident()
+        if self.owner != get_ident():
+            raise RuntimeError("used by another thread")
+        return super().append(append)
+
+
+class IsNeverClosed(InMemoryStore):
+    def close(self) -> None:
+        pass
+
+
+class ForgetsARecord(InMemoryStore):
+    """Loses a record when it has eleven: only a long conversation shows it."""
+
+    def append(self, append: Append) -> Appended:
+        answer = super().append(append)
+        memory = self._memories[append.namespace]
+        if len(memory.records) == 11:
+            memory.records.pop(3)
+        return answer
+
+
+class StoresTuples(InMemoryStore):
+    """Gives back what was put in instead of JSON."""
+
+    def query(self, query: Query) -> list[Record]:
+        found = super().query(query)
+        return [replace(record, meta=record.meta and msgspec.json.encode(record.meta)) for record in found]

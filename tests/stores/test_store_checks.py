@@ -1,0 +1,71 @@
+"""`check_store` passes what keeps the contract, and says of everything else in which way it is broken."""
+
+from __future__ import annotations
+
+import pytest
+from tests.stores import broken_stores as broken
+
+from becket.stores.in_memory import InMemoryStore
+from becket.stores.store import StoreFactory
+from becket.testing import check_store
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_store_in_memory_keeps_the_contract(seed: int) -> None:
+    check_store(InMemoryStore, seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("factory", "complaint"),
+    [
+        (broken.AnswersWithoutAnId, "the answer has no id"),
+        (broken.CountsForEachTime, "ids do not grow"),
+        (broken.TellsItsOwnTime, "the time is not that of the clock"),
+        (broken.SortsTags, "the record is not as it was appended"),
+        (broken.StoresTuples, "the record is not as it was appended"),
+        (broken.LendsItsMeta, "`meta` was changed from outside"),
+        (broken.SortsByTime, "the latest append does not come first"),
+        (broken.GivesTheOldestFirst, "the latest append does not come first"),
+        (broken.MindsCase, "content_contains 'milk'"),
+        (broken.FoldsAscii, "content_contains 'STRASSE'"),
+        (broken.FoldsTags, "tag_prefix 'fo'"),
+        (broken.ExcludesTheUpperBound, "{'until_ms': 20}"),
+        (broken.CutsBeforeItLooks, "a limit counts what fits"),
+        (broken.HasNoPages, "limit 61, where a page is 60"),
+        (broken.TakesAnyNamespace, "query of the namespace '' was answered with []"),
+        (broken.RaisesAnything, "query of the namespace '' raised OSError"),
+        (broken.ForgetsRepetitions, "the answer to a repeated `idem`"),
+        (broken.RepeatsForAll, "conversation"),
+        (broken.CountsCharacters, "append with too large content was answered"),
+        (broken.KeepsBeforeItChecks, "a record that was refused is there"),
+        (broken.HasNoQuota, "append of one record too many was answered"),
+        (broken.CountsNoBytes, "append of one byte too many was answered"),
+        (broken.IsVagueAboutQuotas, "what the quota's error says"),
+        (broken.RefusesRepetitionsWhenFull, "memory shares: the store raised QuotaExceeded"),
+        (broken.KeepsOneConfigForAll, "get_config: another extension's"),
+        (broken.CountsRevisionsForEach, "revisions do not grow"),
+        (broken.NeverCompares, "if_revision 0 where there is a value"),
+        (broken.ComparesWithTheStore, "conversation"),
+        (broken.RaisesWhereSomebodyWasFaster, "comparing: the store raised RpcError"),
+        (broken.KeepsRevisionsOfWhatIsGone, "conversation"),
+        (broken.RemovesInSilence, "read_changes: a removed value"),
+        (broken.TakesAnyKey, "get_config of the key '' was answered"),
+        (broken.HasNoConfigQuota, "set_config of one key too many was answered"),
+        (broken.GivesTheRevisionOfTheExtension, "read_config: of all keys"),
+        (broken.MergesChanges, "read_changes: "),
+        (broken.RepeatsTheLastChange, "read_changes: a removed value"),
+        (broken.LeavesGaps, "where three are remembered"),
+        (broken.BelievesInTheFuture, "after a revision that was never reached"),
+        (broken.WakesTooEarly, "what a watcher finds when it is woken"),
+        (broken.DiesWithItsWatchers, "watching: the store raised RuntimeError"),
+        (broken.NeverStopsWaking, "woken after it was ended"),
+        (broken.LosesUpdates, "updates were lost between threads"),
+        (broken.DiesOfThreads, "used by 4 threads at once"),
+        (broken.IsNeverClosed, "append of a closed store was answered"),
+        (broken.ForgetsARecord, "query"),
+    ],
+)
+def test_a_broken_store_is_told_what_is_wrong_with_it(factory: StoreFactory, complaint: str) -> None:
+    with pytest.raises(AssertionError) as caught:
+        check_store(factory)
+    assert complaint in str(caught.value)
