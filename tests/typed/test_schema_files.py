@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
 
 from becket.typed.schema_files import load_schema, schema_names
 
@@ -27,10 +29,16 @@ def with_examples(schema: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
             yield from with_examples(value, f"{pointer}/{index}")
 
 
+@cache
+def registry() -> Registry[Any]:
+    """Returns all schemas by their ids: they refer to each other."""
+    schemas = (load_schema(name) for name in schema_names())
+    return Registry().with_resources((schema["$id"], Resource.from_contents(schema)) for schema in schemas)
+
+
 def is_valid(name: str, value: object, pointer: str = "") -> bool:
-    schema = load_schema(name)
-    part = {"$schema": schema["$schema"], "$ref": f"#{pointer}", "$defs": schema["$defs"]} if pointer else schema
-    return Draft202012Validator(part).is_valid(value)
+    part = {"$ref": f"{load_schema(name)['$id']}#{pointer}"}
+    return Draft202012Validator(part, registry=registry()).is_valid(value)
 
 
 # -- all schemas

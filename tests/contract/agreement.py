@@ -1,0 +1,388 @@
+"""Holds the schema files and the classes against each other: what one accepts the other accepts.
+
+`AGREEMENTS` is the table: what reads a message, and which definition of which schema file says the same. The values are
+made from the class and from the examples of the definition, and then spoilt: members go, come and change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from jsonschema.validators import extend
+from msgspec import Raw, inspect
+from referencing import Registry, Resource
+
+from becket.contract.commands import Invoke, Output, OutputFrame, read_command_output, read_output_frame
+from becket.contract.handshake import (
+    Capabilities,
+    DeclaredCapability,
+    HostInfo,
+    Initialize,
+    Initialized,
+    find_handshake_problems,
+    read_initialized,
+)
+from becket.contract.providers import (
+    DirectEvent,
+    Message,
+    Model,
+    Provider,
+    ProviderRequest,
+    ProviderResult,
+    check_completed,
+    read_provider_event,
+)
+from becket.contract.tasks import (
+    TaskEnded,
+    TaskLogged,
+    TaskStarted,
+    TaskUpdated,
+    read_task_ended,
+    read_task_logged,
+    read_task_started,
+    read_task_updated,
+)
+from becket.contract.tools import Tool, ToolCall, tool_text
+from becket.errors import BecketError
+from becket.methods.permissions import PERMISSIONS, Grants
+from becket.typed.schema_files import load_schema, schema_names
+
+REFUSALS = (msgspec.MsgspecError, BecketError, ValueError)
+"""What a reader may raise; anything else is a fault of its own."""
+
+Json = Any
+Read = Callable[[Raw], object]
+
+
+class Agreement(NamedTuple):
+    """A reader, and the definition that says what it accepts. `made_from` is the type of most of the values tried."""
+
+    read: Read
+    schema: str
+    definition: str
+    made_from: Any
+
+    def accepts(self, value: Json) -> bool:
+        try:
+            self.read(Raw(msgspec.json.encode(value)))
+        except REFUSALS:
+            return False
+        return True
+
+
+def agreement(reader: Any, schema: str, definition: str, *, made_from: Any = None) -> Agreement:
+    """Returns a line of the table. The reader is a class, or a function of raw JSON that raises for what it refuses."""
+    if isinstance(reader, type) or made_from is None:
+        return Agreement(msgspec.json.Decoder(reader).decode, schema, definition, reader)
+    return Agreement(reader, schema, definition, made_from)
+
+
+# -- the readers of the table that are none of the contract's own
+
+
+class Everything(dict[str, object]):
+    """A configuration in which no key is missing: a schema cannot know what is configured."""
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
+def read_declaration(raw: Raw) -> Initialized:
+    """Reads and checks a handshake as a host does that has granted everything. Names that come twice are let pass: no
+    schema can forbid them."""
+    initialized = read_initialized(raw)
+    problems = find_handshake_problems("x", initialized, grants=Grants.of(PERMISSIONS), config=Everything())
+    serious = [text for _, text in problems if "duplicate" not in text and "already registered" not in text]
+    if serious:
+        raise ValueError(serious)
+    return initialized
+
+
+def inside(before: str, after: str, read: Read, kind: type | None = None) -> Read:
+    """Returns a reader of a part: it is read within its whole, and must come out as this kind."""
+
+    def read_part(raw: Raw) -> object:
+        whole = read(Raw(before.encode() + bytes(raw) + after.encode()))
+        if kind is not None and not isinstance(whole, kind):
+            raise ValueError(f"it is a {type(whole).__name__}")
+        return whole
+
+    return read_part
+
+
+def declared(before: str, after: str) -> Read:
+    return inside('{"protocol_version":1,"capabilities":' + before, after + "}", read_declaration)
+
+
+def read_complete(raw: Raw) -> ProviderResult:
+    result = msgspec.json.decode(raw, type=ProviderResult)
+    check_completed("x", result)
+    return result
+
+
+def read_anything(raw: Raw) -> str:
+    return tool_text(msgspec.json.decode(raw))
+
+
+def provider_event(kind: str) -> Agreement:
+    part = next((part for part in DirectEvent.__args__ if part.__struct_config__.tag == kind), None)
+    reader = inside('{"event":', "}", read_provider_event)
+
+    def read(raw: Raw) -> object:
+        if msgspec.json.decode(raw, type=dict[str, Any]).get("type") != kind:
+            raise ValueError("it is of another type")
+        return reader(raw)
+
+    return agreement(read, "provider-events", kind, made_from=part or dict[str, Any])
+
+
+def command_output(kind: str) -> Agreement:
+    part = next(part for part in Output.__args__ if part.__struct_config__.tag == kind)
+    reader = inside('{"request_id":"r1","event":', "}", read_command_output, part)
+    return agreement(reader, "command-output", kind, made_from=part)
+
+
+# -- the table
+
+AGREEMENTS = [
+    agreement(Initialize, "initialize", "params"),
+    agreement(read_declaration, "initialize", "result", made_from=Initialized),
+    agreement(HostInfo, "initialize", "host"),
+    agreement(tuple[str, ...], "initialize", "features"),
+    agreement(declared("", ""), "capabilities", "capabilities", made_from=Capabilities),
+    agreement(declared('{"capabilities":[', "]}"), "capabilities", "capability", made_from=DeclaredCapability),
+    agreement(
+        declared('{"capabilities":[{"kind":"k","name":"n","permissions":[', "]}]}"),
+        "capabilities",
+        "permission",
+        made_from=str,
+    ),
+    agreement(
+        declared('{"tools":[{"description":"d","input_schema":{},"name":', "}]}"), "capabilities", "id", made_from=str
+    ),
+    agreement(
+        declared('{"tools":[{"name":"n","input_schema":{},"description":', "}]}"), "capabilities", "text", made_from=str
+    ),
+    agreement(declared('{"tools":[', "]}"), "tools", "tool", made_from=Tool),
+    agreement(ToolCall, "tools", "call"),
+    agreement(read_anything, "tools", "result", made_from=Any),
+    agreement(declared('{"providers":[', "]}"), "providers", "provider", made_from=Provider),
+    agreement(
+        declared('{"providers":[{"id":"p","display_name":"n","description":"d","models":[', "]}]}"),
+        "providers",
+        "model",
+        made_from=Model,
+    ),
+    agreement(Message, "providers", "message"),
+    agreement(ProviderRequest, "providers", "request"),
+    agreement(ProviderResult, "providers", "result"),
+    agreement(read_complete, "providers", "completed", made_from=ProviderResult),
+    agreement(read_provider_event, "provider-events", "params", made_from=DirectEvent),
+    agreement(inside('{"event":', "}", read_provider_event), "provider-events", "event", made_from=DirectEvent),
+    *map(provider_event, ("text", "thinking", "tool_use", "usage", "error", "done")),
+    agreement(Invoke, "commands", "params"),
+    agreement(read_anything, "commands", "result", made_from=Any),
+    agreement(read_output_frame, "command-output", "params", made_from=OutputFrame),
+    agreement(
+        inside('{"request_id":"r1","event":', "}", read_command_output),
+        "command-output",
+        "event",
+        made_from=Output,
+    ),
+    *map(command_output, ("text", "system", "error", "table", "done")),
+    agreement(read_task_started, "tasks", "start", made_from=TaskStarted),
+    agreement(read_task_updated, "tasks", "update", made_from=TaskUpdated),
+    agreement(read_task_logged, "tasks", "log", made_from=TaskLogged),
+    agreement(read_task_ended, "tasks", "done", made_from=TaskEnded),
+    agreement(inside('{"id":', "}", read_task_ended), "tasks", "id", made_from=str),
+]
+
+
+# -- the schemas
+
+
+def is_integer(checker: object, value: object) -> bool:
+    # JSON Schema counts 1.0 among the integers; the classes do not, and no schema can tell the two apart.
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+Validator = extend(Draft202012Validator, type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", is_integer))
+
+
+@cache
+def registry() -> Registry[Any]:
+    schemas = (load_schema(name) for name in schema_names())
+    return Registry().with_resources((schema["$id"], Resource.from_contents(schema)) for schema in schemas)
+
+
+@cache
+def validator(schema: str, definition: str) -> Any:
+    """Returns what checks a value against one definition; references into other files are followed."""
+    return Validator(
+        {"$ref": f"https://becket.dev/schemas/{schema}.schema.json#/$defs/{definition}"}, registry=registry()
+    )
+
+
+def definition_of(held: Agreement) -> dict[str, Any]:
+    found: dict[str, Any] = load_schema(held.schema)["$defs"][held.definition]
+    return found
+
+
+def disagreement(held: Agreement, value: Json) -> str | None:
+    """Returns how the two differ about a value, None if they agree."""
+    said = validator(held.schema, held.definition).is_valid(value)
+    if held.accepts(value) == said:
+        return None
+    return f"the schema {'accepts' if said else 'refuses'} what the reader does not agree about: {value!r}"
+
+
+# -- values
+
+
+class Words(NamedTuple):
+    """What a schema file speaks of: names of members, and values that mean something in it."""
+
+    names: list[str]
+    values: list[Json]
+
+
+@cache
+def words_of(schema: str) -> Words:
+    names: dict[str, None] = {}
+    values: dict[str, Json] = {}
+    for part in walk(load_schema(schema)):
+        names |= dict.fromkeys(part.get("properties", {}))
+        found = [*part.get("enum", ()), *part.get("examples", ()), *([part["const"]] if "const" in part else ())]
+        values |= {repr(value): value for value in found}
+    return Words(sorted(names) or ["x"], list(values.values()) or [None])
+
+
+def walk(schema: Json) -> Iterator[dict[str, Any]]:
+    if isinstance(schema, dict):
+        yield schema
+        for name, part in schema.items():
+            if name != "examples":
+                yield from walk(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from walk(part)
+
+
+# Short: 16 characters are at most 64 bytes, and a schema counts characters where an id has a limit of bytes.
+TEXTS = st.one_of(
+    st.sampled_from(
+        ["", " ", "a", "a b", "a:b", "\t", "\x1b", "\x85", "\xa0", "\x1c", "\n", " a\n", "é", "A.b/c", "\u3000x"]
+    ),
+    st.text(st.characters(codec="utf-8"), max_size=16),
+)
+INTEGERS = st.one_of(st.integers(-3, 3), st.sampled_from([2**32 - 1, 2**32, 2**53, 2**63 - 1, 2**63, 2**64 - 1, 2**64]))
+FRACTIONS = st.floats(allow_nan=False, allow_infinity=False).filter(lambda number: not number.is_integer())
+SCALARS = st.one_of(st.none(), st.booleans(), INTEGERS, FRACTIONS, TEXTS)
+ANYTHING = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+def values(held: Agreement) -> st.SearchStrategy[Json]:
+    """Returns values to try on both: good ones, and those with some members gone, new or changed."""
+    words = words_of(held.schema)
+    examples = definition_of(held).get("examples") or [None]
+    good = st.one_of(from_info(inspect.type_info(held.made_from)), st.sampled_from(examples))
+    return st.one_of(good, spoilt(good, words), spoilt(spoilt(good, words), words), ANYTHING)
+
+
+def from_info(info: Any) -> st.SearchStrategy[Json]:
+    """Returns a strategy for JSON that a type of msgspec accepts."""
+    match info:
+        case inspect.Metadata():
+            return from_info(info.type)
+        case inspect.AnyType() | inspect.RawType():
+            return ANYTHING
+        case inspect.NoneType():
+            return st.none()
+        case inspect.BoolType():
+            return st.booleans()
+        case inspect.IntType():
+            least = -3 if info.ge is None else info.ge
+            most = 2**63 if info.le is None else info.le
+            return st.one_of(st.integers(least, min(most, least + 9)), st.sampled_from([least, most]))
+        case inspect.FloatType():
+            return st.one_of(FRACTIONS, st.integers(-3, 3))
+        case inspect.StrType():
+            return TEXTS.filter(lambda text: len(text) >= (info.min_length or 0))
+        case inspect.EnumType():
+            return st.sampled_from([member.value for member in info.cls])
+        case inspect.LiteralType():
+            return st.sampled_from(list(info.values))
+        case inspect.TupleType():
+            return st.tuples(*map(from_info, info.item_types)).map(list)
+        case inspect.CollectionType():
+            return st.lists(from_info(info.item_type), min_size=info.min_length or 0, max_size=3)
+        case inspect.DictType():
+            return st.dictionaries(from_info(info.key_type), from_info(info.value_type), max_size=3)
+        case inspect.UnionType():
+            return st.one_of(*map(from_info, info.types))
+        case inspect.StructType():
+            tag = {info.tag_field: st.just(info.tag)} if info.tag_field else {}
+            fields = {
+                field.encode_name: (field.required, st.deferred(lambda kind=field.type: from_info(kind)))
+                for field in info.fields
+            }
+            required = {name: made for name, (needed, made) in fields.items() if needed}
+            optional = {name: made for name, (needed, made) in fields.items() if not needed}
+            return st.fixed_dictionaries(tag | required, optional=optional)
+        case _:
+            raise NotImplementedError(f"no values are made for {info}")
+
+
+@st.composite
+def spoilt(draw: st.DrawFn, good: st.SearchStrategy[Json], words: Words) -> Json:
+    """Changes one place of a value: it gets another value, loses a member or element, or gains one."""
+    value = draw(good)
+    path = draw(st.sampled_from(list(paths(value))))
+    other = st.one_of(st.sampled_from(words.values), ANYTHING)
+    return changed(value, path, lambda part: draw_change(draw, part, other, words))
+
+
+def draw_change(draw: st.DrawFn, part: Json, other: st.SearchStrategy[Json], words: Words) -> Json:
+    changes = ["replace"]
+    if isinstance(part, dict | list):
+        changes += ["add", "add", *(["drop", "drop"] if part else [])]
+    match draw(st.sampled_from(changes)), part:
+        case "add", dict():
+            name = draw(st.one_of(st.sampled_from(words.names), TEXTS))
+            return part | {name: draw(other)}
+        case "add", list():
+            return [*part, draw(other)]
+        case "drop", dict():
+            gone = draw(st.sampled_from(sorted(part)))
+            return {name: member for name, member in part.items() if name != gone}
+        case "drop", list():
+            return part[1:]
+        case _:
+            return draw(other)
+
+
+def paths(value: Json, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    if isinstance(value, dict):
+        for name, member in value.items():
+            yield from paths(member, (*path, name))
+    elif isinstance(value, list):
+        for index, element in enumerate(value):
+            yield from paths(element, (*path, index))
+
+
+def changed(value: Json, path: tuple[Any, ...], change: Callable[[Json], Json]) -> Json:
+    if not path:
+        return change(value)
+    if isinstance(value, dict):
+        return value | {path[0]: changed(value[path[0]], path[1:], change)}
+    return [changed(part, path[1:], change) if index == path[0] else part for index, part in enumerate(value)]
