@@ -10,6 +10,7 @@ import pytest
 from msgspec import Meta, Raw, Struct
 
 from becket.errors import InvalidParams
+from becket.methods.descriptors import EventReader, Method, Notification, Stream
 from becket.methods.registry import Handler, Registry
 
 if TYPE_CHECKING:
@@ -324,3 +325,152 @@ def test_structs_made_at_run_time_are_types_like_any_other() -> None:
 
     use.__annotations__["params"] = kind
     assert call(use, b'{"x":1}') == 1
+
+
+# -- descriptors
+
+
+class Count(Struct):
+    n: int
+
+
+ADD = Method("add", Add, Count, requires="own.sums")
+TICK = Notification("tick", Count)
+STOP = Method("stop", None, None)
+ANYTHING: Method[Any, Any] = Method("anything", Any, Any)
+RUN: Stream[Add, Count, Any] = Stream("run", Add, Count, events={"tick": EventReader(msgspec.json.decode)})
+
+
+def described(descriptor: Any, function: Any) -> Handler:
+    """Returns what a registry makes of a function for a descriptor."""
+    registry = Registry()
+    register = registry.on if isinstance(descriptor, Notification) else registry.handle
+    register(descriptor)(function)
+    found = registry.get(descriptor.name)
+    assert found is not None
+    return found
+
+
+def test_a_handler_knows_its_descriptor_and_what_that_requires() -> None:
+    add, tick, plain = described(ADD, lambda params: 1), described(TICK, lambda params: 1), handler(lambda: 1)
+    assert (add.name, add.descriptor, add.requires) == ("add", ADD, "own.sums")
+    assert (tick.name, tick.descriptor, tick.requires) == ("tick", TICK, None)
+    assert (plain.descriptor, plain.requires) == (None, None)
+    assert tick.is_for_notifications
+    assert not add.is_for_notifications
+
+
+def test_a_handler_that_requires_a_permission_is_never_served_without_looking() -> None:
+    assert described(STOP, lambda: None).is_quick
+    assert not described(ADD, lambda params: None).is_quick
+
+
+@pytest.mark.parametrize("descriptor", [ADD, RUN])
+def test_params_have_the_type_of_the_descriptor_where_the_function_has_none(descriptor: Any) -> None:
+    def untyped(params, ctx):  # type: ignore[no-untyped-def]
+        return params, ctx
+
+    def loose(params: Any) -> Any:
+        return params
+
+    def looser(params: object) -> Any:
+        return params
+
+    raw = Raw(b'{"a":1}')
+    assert described(descriptor, untyped).invoke(raw, CONTEXT) == (Add(1), CONTEXT)
+    assert described(descriptor, loose).invoke(raw, CONTEXT) == Add(1)
+    assert described(descriptor, looser).invoke(raw, CONTEXT) == Add(1)
+    with pytest.raises(InvalidParams):
+        described(descriptor, loose).invoke(Raw(b'{"a":"1"}'), CONTEXT)
+
+
+def test_a_function_may_repeat_the_type_of_the_descriptor() -> None:
+    def add(params: Add) -> Count:
+        return Count(params.a + params.b)
+
+    def tick(params: Count) -> int:
+        return params.n
+
+    def many(params: list[Add]) -> int:
+        return len(params)
+
+    assert described(ADD, add).invoke(Raw(b'{"a":1,"b":2}'), CONTEXT) == Count(3)
+    assert described(TICK, tick).invoke(Raw(b'{"n":7}'), CONTEXT) == 7
+    assert described(Method("many", list[Add], int), many).invoke(Raw(b'[{"a":1}]'), CONTEXT) == 1
+
+
+def test_a_function_that_takes_nothing_still_has_its_callers_params_checked() -> None:
+    nothing = described(ADD, lambda: 5)
+    assert nothing.invoke(Raw(b'{"a":1}'), CONTEXT) == 5
+    for bad in (b'{"a":"1"}', b"{}", b"[]"):
+        with pytest.raises(InvalidParams):
+            nothing.invoke(Raw(bad), CONTEXT)
+    assert described(ANYTHING, lambda: 5).invoke(Raw(b'{"a":"1"}'), CONTEXT) == 5
+
+
+def test_a_method_without_params_gets_none_and_refuses_others() -> None:
+    def stop(params: None, ctx: Any) -> Any:
+        return params, ctx
+
+    for function, returned in ((stop, (None, CONTEXT)), (lambda params: params, None), (lambda: 5, 5)):
+        for none in (None, Raw(b"{}"), Raw(b"[]")):
+            assert described(STOP, function).invoke(none, CONTEXT) == returned
+        for some in (b'{"a":1}', b"[1]", b"5"):
+            with pytest.raises(InvalidParams):
+                described(STOP, function).invoke(Raw(some), CONTEXT)
+
+
+def wants_count(params: Count) -> None:
+    pass
+
+
+async def wants_count_later(params: Count, ctx: Any) -> None:
+    pass
+
+
+def wants_none(params: None) -> None:
+    pass
+
+
+def wants_wider(params: Add | Count) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "function", "sentence"),
+    [
+        (ADD, wants_count, "wants_count asks for `Count`, but 'add' has params of type `Add`"),
+        (RUN, wants_count_later, "wants_count_later asks for `Count`, but 'run' has params of type `Add`"),
+        (ADD, wants_none, "wants_none asks for `None`, but 'add' has params of type `Add`"),
+        (ADD, wants_wider, "but 'add' has params of type `Add`"),
+        (TICK, number_of, "number_of asks for `list[int]`, but 'tick' has params of type `Count`"),
+        (STOP, wants_count, "wants_count asks for `Count`, but 'stop' has no params"),
+        (ADD, three, "three must take `()`, `(params)` or `(params, ctx)`"),
+        (Method("size", int, int), lambda params: 1, "params are an object or an array, never a `int`"),
+    ],
+)
+def test_a_function_that_does_not_fit_its_descriptor_is_told_why_in_one_sentence(
+    descriptor: Any, function: Any, sentence: str
+) -> None:
+    with pytest.raises(TypeError) as caught:
+        described(descriptor, function)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_notification_is_not_handled_and_a_method_is_not_listened_to() -> None:
+    registry: Any = Registry()
+    with pytest.raises(TypeError, match="'tick' is a notification: use `on`"):
+        registry.handle(TICK)
+    with pytest.raises(TypeError, match="'add' is a method: use `handle`"):
+        registry.on(ADD)
+    with pytest.raises(TypeError, match="'run' is a method: use `handle`"):
+        registry.on(RUN)
+
+
+def test_a_descriptor_and_its_name_are_one_name() -> None:
+    registry = Registry()
+    registry.handle(ADD)(lambda params: Count(1))
+    for again in (registry.handle("add"), registry.handle(ADD)):
+        with pytest.raises(ValueError, match="already"):
+            again(lambda: Count(1))

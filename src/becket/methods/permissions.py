@@ -350,7 +350,7 @@ class Gate:
 def log_failure(what: str, extension: str, error: Exception) -> None:
     import logging  # at first need: it takes a child 10 ms to import
 
-    logging.getLogger("becket.host").error("%s %s failed", what, extension, exc_info=error)
+    logging.getLogger("becket.host").error("%s %r failed", what, extension, exc_info=error)
 
 
 # -- what a person is asked

@@ -1,0 +1,635 @@
+"""Deny by default: each method that a host serves beside each set of grants, and what can befall a decision.
+
+A gate is all that decides. What it says is held against tables here, and against the rules that no history of grants,
+revocations, answers and chains of callers may break.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from becket.contract.config import CONFIG_GET, CONFIG_SET, CONFIG_SUBSCRIBE
+from becket.contract.memory import MEMORY_APPEND, MEMORY_QUERY
+from becket.errors import BadGrants, Meaning, PermissionDenied, ReservedPermission, UnknownPermission
+from becket.methods.descriptors import Method
+from becket.methods.permissions import (
+    LONGEST_PART,
+    MOST_QUESTIONS,
+    PERMISSIONS,
+    RESERVED,
+    Decision,
+    Gate,
+    Grants,
+    parse_permission,
+    question_text,
+)
+
+ALL = sorted(PERMISSIONS)
+
+# What each method that an extension may call at its host needs.
+NEEDS: dict[str, str | None] = {
+    "memory.append": "memory.write",
+    "memory.query": "memory.read",
+    "config.get": None,
+    "config.set": "config.write",
+    "config.subscribe": "config.subscribe",
+}
+SERVED: list[Method[Any, Any]] = [MEMORY_APPEND, MEMORY_QUERY, CONFIG_GET, CONFIG_SET, CONFIG_SUBSCRIBE]
+
+# Grants, and what is held with them.
+GRANT_SETS: dict[str, tuple[Grants, set[str]]] = {
+    "none": (Grants(), set()),
+    "all": (Grants.of(ALL), set(ALL)),
+    "all, all denied": (Grants.of(ALL, ALL), set()),
+    "all denied": (Grants.of([], ALL), set()),
+    **{f"only {one}": (Grants.of([one]), {one}) for one in ALL},
+    **{f"all but {one}": (Grants.of([name for name in ALL if name != one]), {*ALL} - {one}) for one in ALL},
+    **{f"all, {one} denied": (Grants.of(ALL, [one]), {*ALL} - {one}) for one in ALL},
+    **{f"only {one}, denied": (Grants.of([one], [one]), set()) for one in ALL},
+}
+
+
+# -- the matrix
+
+
+def test_the_matrix_is_of_every_method_that_a_host_serves() -> None:
+    assert {method.name: method.requires for method in SERVED} == NEEDS
+
+
+@pytest.mark.parametrize("grant_set", GRANT_SETS)
+@pytest.mark.parametrize("method", SERVED, ids=lambda method: method.name)
+def test_a_method_is_allowed_exactly_where_its_permission_is_held(method: Method[Any, Any], grant_set: str) -> None:
+    grants, held = GRANT_SETS[grant_set]
+    needed = NEEDS[method.name]
+    expected = needed is None or needed in held
+    recorded: list[Decision] = []
+    gate = Gate("notes", grants, audit=recorded.append)
+
+    decision = gate.decide(method.name, method.requires)
+
+    assert decision.allowed is expected
+    assert (decision.extension, decision.method, decision.permission) == ("notes", method.name, needed)
+    assert decision.own_authority
+    assert recorded == [decision]
+    if expected:
+        gate.check(method.name, method.requires)
+    else:
+        with pytest.raises(PermissionDenied) as caught:
+            gate.check(method.name, method.requires)
+        assert caught.value.permission == needed
+        assert caught.value.meaning is Meaning.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize("grant_set", GRANT_SETS)
+@pytest.mark.parametrize("method", SERVED, ids=lambda method: method.name)
+def test_on_behalf_of_another_what_both_hold_is_allowed(method: Method[Any, Any], grant_set: str) -> None:
+    grants, held = GRANT_SETS[grant_set]
+    needed = NEEDS[method.name]
+    able, asking = Gate("able", Grants.of(ALL)), Gate("asking", grants)
+
+    decision = able.decide(method.name, method.requires, [asking])
+
+    assert decision.allowed is (needed is None or needed in held)
+    assert (decision.extension, decision.on_behalf_of, decision.own_authority) == ("able", ("asking",), False)
+    assert asking.decide(method.name, method.requires, [able]).allowed is decision.allowed
+
+
+# -- names
+
+
+def test_the_names_are_those_of_the_contract() -> None:
+    assert {
+        "audio.input",
+        "audio.output",
+        "config.subscribe",
+        "config.write",
+        "context_providers.register",
+        "memory.read",
+        "memory.write",
+        "privacy.llm_content",
+        "providers.register",
+        "session.drive",
+        "session.lifecycle",
+        "tools.intercept",
+        "tools.register",
+        "tools.transform_output",
+    } == PERMISSIONS
+    assert {"tools.override"} == RESERVED
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_known_name_can_be_granted(name: str) -> None:
+    assert parse_permission(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "memory", "memory.write ", "Memory.write", "memory.*", "*", "audio.telepathy"])
+def test_an_unknown_name_is_refused_in_the_words_of_the_contract(name: str) -> None:
+    with pytest.raises(UnknownPermission) as caught:
+        parse_permission(name)
+    assert caught.value.permission == name
+    assert str(caught.value) == f"Unknown extension permission: {name}"
+
+
+def test_a_reserved_name_is_refused_in_words_of_its_own() -> None:
+    with pytest.raises(ReservedPermission) as caught:
+        parse_permission("tools.override")
+    assert caught.value.permission == "tools.override"
+    assert str(caught.value) == "Reserved extension permission is not implemented yet: tools.override"
+
+
+def test_a_host_may_have_permissions_of_its_own_but_never_a_reserved_one() -> None:
+    known = PERMISSIONS | {"notes.share", "tools.override"}
+    gate = Gate("notes", Grants.of(["notes.share"], known=known), known=known)
+
+    assert gate.decide("notes/share", "notes.share").allowed is True
+    with pytest.raises(ReservedPermission):
+        parse_permission("tools.override", known)
+    with pytest.raises(ReservedPermission):
+        gate.grant("tools.override")
+
+
+@pytest.mark.parametrize("name", ["tools.override", "audio.telepathy", ""])
+def test_what_cannot_be_granted_is_never_held_whatever_the_grants_say(name: str) -> None:
+    gate = Gate("notes", Grants(frozenset({name})), asks=True, known=PERMISSIONS | {"tools.override"})
+
+    assert gate.decide("x", name).allowed is False
+    assert not gate.allows(name)
+    assert not gate.begin_question(name)
+
+
+# -- grants as data
+
+
+def test_grants_are_made_of_names_and_refuse_what_is_none() -> None:
+    assert Grants.of(["memory.read"], ["memory.write"]) == Grants(
+        frozenset({"memory.read"}), frozenset({"memory.write"})
+    )
+    with pytest.raises(UnknownPermission):
+        Grants.of(["memory.reed"])
+    with pytest.raises(ReservedPermission):
+        Grants.of([], ["tools.override"])
+
+
+@pytest.mark.parametrize("names", [("memory.read", ()), ((), "memory.read")])
+def test_one_text_is_no_list_of_names(names: tuple[Iterable[str], Iterable[str]]) -> None:
+    with pytest.raises(TypeError, match="list of names"):
+        Grants.of(*names)
+
+
+def test_grants_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        Grants().allow = frozenset({"memory.read"})  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("written", "grants"),
+    [
+        ([], Grants()),
+        (["memory.read", "memory.read"], Grants.of(["memory.read"])),
+        ({}, Grants()),
+        ({"allow": ["memory.read"]}, Grants.of(["memory.read"])),
+        ({"deny": ["memory.read"], "digest": "00ff"}, Grants.of([], ["memory.read"])),
+        ({"allow": ["memory.read"], "deny": ["memory.read"]}, Grants.of(["memory.read"], ["memory.read"])),
+    ],
+)
+def test_grants_are_read_from_a_list_or_a_table(written: object, grants: Grants) -> None:
+    assert Grants.parse(written) == grants
+
+
+@pytest.mark.parametrize(
+    ("written", "pointers"),
+    [
+        ("memory.read", [""]),
+        (None, [""]),
+        ([5], ["/0"]),
+        (["memory.read", "memory.reed", "tools.override"], ["/1", "/2"]),
+        ({"allow": "memory.read"}, ["/allow"]),
+        ({"allow": ["memory.read", None], "deny": [True]}, ["/allow/1", "/deny/0"]),
+        ({"allow": ["nothing"], "deny": ["memory.read", "nothing"]}, ["/allow/0", "/deny/1"]),
+        ({"denny": ["memory.read"]}, ["/denny"]),
+    ],
+)
+def test_all_that_is_wrong_with_written_grants_is_told_at_once(written: object, pointers: list[str]) -> None:
+    with pytest.raises(BadGrants) as caught:
+        Grants.parse(written)
+    assert [pointer for pointer, _ in caught.value.problems] == pointers
+
+
+# -- policies
+
+
+def test_a_policy_can_forbid_what_is_granted_and_what_needs_nothing() -> None:
+    heard: list[Decision] = []
+
+    def policy(decision: Decision) -> bool:
+        heard.append(decision)
+        return decision.method == "memory.query"
+
+    gate = Gate("notes", Grants.of(["memory.read", "memory.write"]), policy=policy)
+
+    assert gate.decide("memory.query", "memory.read").allowed is True
+    assert gate.decide("memory.append", "memory.write").allowed is False
+    assert gate.decide("config.get", None).allowed is False
+    assert [decision.method for decision in heard] == ["memory.query", "memory.append", "config.get"]
+    with pytest.raises(PermissionDenied):
+        gate.check("config.get", None)
+
+
+def test_a_policy_cannot_allow_what_is_not_granted_and_is_not_even_asked() -> None:
+    heard: list[Decision] = []
+    gate = Gate("notes", Grants(), policy=lambda decision: heard.append(decision) or True)  # type: ignore[func-returns-value]
+
+    assert gate.decide("memory.query", "memory.read").allowed is False
+    assert heard == []
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), RecursionError(), PermissionDenied("x"), TimeoutError()])
+def test_a_policy_that_raises_means_no_and_the_record_says_so(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    def policy(decision: Decision) -> bool:
+        raise error
+
+    recorded: list[Decision] = []
+    gate = Gate("notes", Grants.of(ALL), policy=policy, audit=recorded.append)
+
+    assert gate.decide("memory.query", "memory.read").allowed is False
+    assert type(error).__name__ in recorded[0].because
+    assert caplog.records[0].exc_info is not None
+    assert caplog.records[0].exc_info[1] is error
+
+
+def test_a_policy_that_is_interrupted_lets_nothing_pass() -> None:
+    def policy(decision: Decision) -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Gate("notes", Grants.of(ALL), policy=policy).check("memory.query", "memory.read")
+
+
+@pytest.mark.parametrize("verdict", [None, 1, "yes", object(), [True], False])
+def test_only_true_is_a_yes(verdict: object) -> None:
+    policy: Callable[[Decision], Any] = lambda decision: verdict  # noqa: E731
+    gate = Gate("notes", Grants.of(ALL), policy=policy)
+
+    assert gate.decide("memory.query", "memory.read").allowed is False
+
+
+def test_the_policy_of_those_further_up_is_heard_and_knows_whom_it_is_about() -> None:
+    heard: list[Decision] = []
+
+    def policy(decision: Decision) -> bool:
+        heard.append(decision)
+        return False
+
+    able, first = Gate("able", Grants.of(ALL)), Gate("first", Grants.of(ALL))
+    middle = Gate("middle", Grants.of(ALL), policy=policy)
+
+    decision = able.decide("memory.query", "memory.read", [middle, first])
+
+    assert decision.allowed is False
+    assert decision.on_behalf_of == ("middle", "first")
+    assert "middle" in decision.because
+    assert [(one.extension, one.on_behalf_of) for one in heard] == [("middle", ("first",))]
+
+
+# -- records
+
+
+def test_each_decision_is_recorded_once_by_the_gate_that_takes_it() -> None:
+    own: list[Decision] = []
+    theirs: list[Decision] = []
+    able = Gate("able", Grants.of(["memory.read"]), audit=own.append, asks=True)
+    asking = Gate("asking", Grants.of(["memory.read"]), audit=theirs.append)
+
+    decisions = [
+        able.decide("memory.query", "memory.read"),
+        able.decide("memory.query", "memory.read", [asking]),
+        able.decide("memory.append", "memory.write"),
+        able.decide("memory.append", "memory.write", [asking]),
+    ]
+
+    assert own == decisions
+    assert theirs == []
+    assert [decision.allowed for decision in decisions] == [True, True, None, False]
+    assert [decision.own_authority for decision in decisions] == [True, False, True, False]
+
+
+@pytest.mark.parametrize(("requires", "expected"), [("memory.read", True), ("memory.write", False)])
+def test_an_audit_that_fails_changes_no_decision(
+    requires: str, expected: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    def audit(decision: Decision) -> None:
+        raise OSError(28, "No space left on device")
+
+    gate = Gate("notes", Grants.of(["memory.read"]), audit=audit)
+
+    assert gate.decide("x", requires).allowed is expected
+    assert len(caplog.records) == 1
+
+
+# -- changes
+
+
+def test_a_revocation_holds_before_anybody_is_told() -> None:
+    gate = Gate("notes", Grants.of(["memory.read"]))
+    seen: list[tuple[str, bool | None]] = []
+    gate.subscribe(lambda permission: seen.append((permission, gate.decide("memory.query", permission).allowed)))
+
+    gate.revoke("memory.read")
+    gate.revoke("memory.read")  # there is nothing left to take away
+
+    assert seen == [("memory.read", False)]
+    assert gate.grants == Grants.of([], ["memory.read"])
+
+
+def test_a_grant_holds_before_anybody_is_told_and_ends_a_denial() -> None:
+    gate = Gate("notes", Grants.of([], ["memory.read"]))
+    revoked: list[str] = []
+    granted: list[tuple[str, bool]] = []
+    gate.subscribe(revoked.append, lambda permission: granted.append((permission, gate.allows(permission))))
+    gate.subscribe(revoked.append)
+
+    gate.grant("memory.read")
+    gate.grant("memory.read")
+
+    assert granted == [("memory.read", True)]
+    assert revoked == []
+    assert gate.decide("memory.query", "memory.read").allowed is True
+    assert gate.grants == Grants.of(["memory.read"])
+
+
+def test_who_has_unsubscribed_is_not_told() -> None:
+    gate = Gate("notes", Grants.of(["memory.read"]))
+    told: list[str] = []
+    unsubscribe = gate.subscribe(told.append)
+    gate.subscribe(told.append)
+
+    unsubscribe()
+    unsubscribe()
+    gate.revoke("memory.read")
+
+    assert told == ["memory.read"]
+
+
+def test_a_subscriber_may_unsubscribe_while_it_is_told() -> None:
+    gate = Gate("notes", Grants.of(["memory.read"]))
+    told: list[str] = []
+    ends = [gate.subscribe(lambda permission: [end() for end in ends]), gate.subscribe(told.append)]
+
+    gate.revoke("memory.read")
+
+    assert told == ["memory.read"]
+
+
+def test_a_subscriber_that_fails_keeps_nobody_from_hearing(caplog: pytest.LogCaptureFixture) -> None:
+    gate = Gate("notes", Grants.of(["memory.read"]))
+    told: list[str] = []
+
+    def fail(permission: str) -> None:
+        raise ValueError(permission)
+
+    gate.subscribe(fail)
+    gate.subscribe(told.append)
+    gate.revoke("memory.read")
+
+    assert told == ["memory.read"]
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("change", [Gate.grant, Gate.revoke])
+def test_what_cannot_be_granted_cannot_be_changed(change: Callable[[Gate, str], None]) -> None:
+    gate = Gate("notes", Grants())
+    with pytest.raises(UnknownPermission):
+        change(gate, "memory.reed")
+    with pytest.raises(ReservedPermission):
+        change(gate, "tools.override")
+
+
+def test_a_gate_shows_what_is_held() -> None:
+    assert repr(Gate("notes", Grants())) == "<Gate of notes: nothing granted>"
+    held = Gate("notes", Grants.of(["memory.write", "memory.read", "audio.input"], ["audio.input"]))
+    assert repr(held) == "<Gate of notes: memory.read, memory.write granted>"
+
+
+# -- questions
+
+
+def test_what_is_missing_is_asked_for_once_however_often_it_is_needed() -> None:
+    gate = Gate("notes", Grants(), asks=True)
+
+    asked = 0
+    for _ in range(10_000):
+        assert gate.decide("memory.query", "memory.read").allowed is None
+        asked += gate.begin_question("memory.read")
+
+    assert asked == 1
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_an_answer_is_remembered_and_nobody_is_asked_again(answer: bool) -> None:
+    gate = Gate("notes", Grants(), asks=True)
+    granted: list[str] = []
+    revoked: list[str] = []
+    gate.subscribe(revoked.append, granted.append)
+    assert gate.begin_question("memory.read")
+
+    gate.settle("memory.read", answer)
+
+    assert gate.decide("memory.query", "memory.read").allowed is answer
+    assert not gate.begin_question("memory.read")
+    assert granted == (["memory.read"] if answer else [])
+    assert revoked == []
+
+
+def test_an_answer_that_is_not_true_is_no() -> None:
+    gate = Gate("notes", Grants(), asks=True)
+    gate.begin_question("memory.read")
+    gate.settle("memory.read", "yes")  # type: ignore[arg-type]
+    assert gate.decide("memory.query", "memory.read").allowed is False
+
+
+def test_an_answer_without_a_question_gives_nothing() -> None:
+    gate = Gate("notes", Grants(), asks=True)
+    gate.settle("memory.read", True)
+    assert gate.decide("memory.query", "memory.read").allowed is None
+
+
+def test_a_revocation_while_the_question_is_open_outlasts_the_answer() -> None:
+    gate = Gate("notes", Grants(), asks=True)
+    gate.begin_question("memory.read")
+
+    gate.revoke("memory.read")
+    gate.settle("memory.read", True)
+
+    assert gate.decide("memory.query", "memory.read").allowed is False
+
+
+def test_a_grant_while_the_question_is_open_outlasts_the_answer() -> None:
+    gate = Gate("notes", Grants(), asks=True)
+    gate.begin_question("memory.read")
+
+    gate.grant("memory.read")
+    gate.settle("memory.read", False)
+
+    assert gate.decide("memory.query", "memory.read").allowed is True
+
+
+def test_what_is_denied_held_or_not_asked_for_is_no_question() -> None:
+    gate = Gate("notes", Grants.of(["memory.read"], ["memory.write"]), asks=True)
+    assert not gate.begin_question("memory.read")
+    assert not gate.begin_question("memory.write")
+    assert gate.decide("memory.append", "memory.write").allowed is False
+    assert not Gate("notes", Grants()).begin_question("memory.read")
+
+
+def test_questions_come_to_an_end() -> None:
+    known = PERMISSIONS | {f"own.{number}" for number in range(MOST_QUESTIONS)}
+    names = sorted(known)
+    gate = Gate("notes", Grants(), asks=True, known=known)
+
+    asked = [name for name in names if gate.begin_question(name)]
+
+    assert asked == names[:MOST_QUESTIONS]
+    assert gate.decide("x", names[0]).allowed is None  # an open question is still to be answered
+    assert gate.decide("x", names[MOST_QUESTIONS]).allowed is False
+
+
+def test_no_question_is_asked_where_a_policy_or_the_chain_says_no_anyway() -> None:
+    forbidden = Gate("notes", Grants(), asks=True, policy=lambda decision: False)
+    able, asking = Gate("able", Grants(), asks=True), Gate("asking", Grants(), asks=True)
+
+    assert forbidden.decide("memory.query", "memory.read").allowed is False
+    assert able.decide("memory.query", "memory.read", [asking]).allowed is False
+
+
+def test_where_nobody_can_be_asked_a_question_is_a_no() -> None:
+    with pytest.raises(PermissionDenied):
+        Gate("notes", Grants(), asks=True).check("memory.query", "memory.read")
+
+
+# -- what a person reads
+
+
+def asked(extension: str = "notes", method: str = "memory.query", on_behalf_of: tuple[str, ...] = ()) -> str:
+    return question_text(Decision(extension, method, "memory.read", None, "it is to be asked for", on_behalf_of))
+
+
+def test_a_question_names_who_wants_what_for_what() -> None:
+    assert asked() == "`notes` wants `memory.read` to call `memory.query`: allow it?"
+    assert asked(on_behalf_of=("a", "b")).endswith(" on behalf of `a`, `b`: allow it?")
+    assert "`d` and 2 more:" in asked(on_behalf_of=("a", "b", "c", "d", "e", "f"))
+
+
+@pytest.mark.parametrize(
+    ("hostile", "shown"),
+    [
+        ("no\x1b[31;1mtes", "notes"),
+        ("no\x1b[2J\x1b[Htes", "notes"),
+        ("\x1b]0;title\x07notes", "notes"),
+        ("\x1b]8;;http://x\x1b\\notes\x1b]8;;\x1b\\", "notes"),
+        ("\x1bP+q\x1b\\no\x9b1mtes\x9d0;t\x9c", "notes"),
+        ("no\x1b(Btes\x1b", "notes"),
+        ("notes\x1b]0;never ended", "notes"),
+        ("no\r\n\x00\x7f\x85tes", "notes"),
+        ("no\u202e\u200b\u2028tes\ud800", "notes"),
+        ("`: allow it? `y", "': allow it? 'y"),
+    ],
+)
+def test_no_name_can_bring_control_characters_or_escapes_into_a_question(hostile: str, shown: str) -> None:
+    assert asked(hostile) == asked().replace("`notes`", f"`{shown}`")
+
+
+@given(st.text(), st.text(), st.lists(st.text(), max_size=6))
+def test_a_question_is_one_short_printable_line(extension: str, method: str, behalf: list[str]) -> None:
+    text = asked(extension, method, tuple(behalf))
+    assert text.isprintable()
+    assert len(text) < 8 * (LONGEST_PART + 10)
+
+
+def test_a_long_name_is_cut_and_shows_that_it_was() -> None:
+    assert f"`{'x' * LONGEST_PART}…`" in asked("x" * (LONGEST_PART + 1))
+    assert f"`{'x' * LONGEST_PART}`" in asked("x" * LONGEST_PART)
+    assert len(asked("x" * 1_000_000)) < 4 * LONGEST_PART
+    assert "…" in asked("\x1b[0m" * 1_000_000)
+
+
+# -- what no history may break
+
+names = st.sampled_from(ALL)
+grant_data = st.builds(Grants, st.frozensets(names), st.frozensets(names))
+changes = st.lists(st.tuples(st.sampled_from(["grant", "revoke", "ask", "yes", "no"]), names), max_size=20)
+
+
+def change(gate: Gate, history: list[tuple[str, str]]) -> None:
+    for what, name in history:
+        match what:
+            case "grant":
+                gate.grant(name)
+            case "revoke":
+                gate.revoke(name)
+            case "ask":
+                gate.begin_question(name)
+            case _:
+                gate.settle(name, what == "yes")
+
+
+@given(grant_data, names, st.booleans())
+def test_deny_always_wins(grants: Grants, name: str, asks: bool) -> None:
+    denied = Grants(grants.allow | {name}, grants.deny | {name})
+    assert not denied.allows(name)
+    assert Gate("notes", denied, asks=asks).decide("x", name).allowed is False
+
+
+@given(st.lists(grant_data, min_size=1, max_size=5), names, st.booleans())
+def test_a_chain_never_widens(chain: list[Grants], name: str, asks: bool) -> None:
+    gates = [Gate(str(number), grants, asks=asks) for number, grants in enumerate(chain)]
+    alone = gates[0].decide("x", name)
+
+    together = gates[0].decide("x", name, gates[1:])
+
+    assert (together.allowed is True) is all(grants.allows(name) for grants in chain)
+    assert not (together.allowed and not alone.allowed)
+    for others in (gates[1:], gates[:0:-1], [*gates[1:], *gates]):
+        assert not gates[0].decide("x", name, others).allowed or together.allowed
+
+
+@given(grant_data, changes, names, changes)
+def test_after_a_revocation_only_a_grant_helps(
+    grants: Grants, before: list[tuple[str, str]], name: str, after: list[tuple[str, str]]
+) -> None:
+    gate = Gate("notes", grants, asks=True)
+    change(gate, before)
+
+    gate.revoke(name)
+    assert gate.decide("x", name).allowed is False
+
+    change(gate, [(what, other) for what, other in after if (what, other) != ("grant", name)])
+    assert gate.decide("x", name).allowed is False
+    gate.grant(name)
+    assert gate.decide("x", name).allowed is True
+
+
+@given(grant_data, changes, st.booleans())
+def test_a_gate_holds_exactly_what_its_grants_say(grants: Grants, history: list[tuple[str, str]], asks: bool) -> None:
+    gate = Gate("notes", grants, asks=asks)
+    change(gate, history)
+
+    assert {name for name in ALL if gate.allows(name)} == gate.grants.allow - gate.grants.deny
+    for name in ALL:
+        assert (gate.decide("x", name).allowed is True) is gate.grants.allows(name)
+
+
+@given(grant_data, changes)
+def test_subscribers_hear_of_each_change_of_what_is_held(grants: Grants, history: list[tuple[str, str]]) -> None:
+    gate = Gate("notes", grants, asks=True)
+    held = {name for name in ALL if gate.allows(name)}
+    gate.subscribe(held.remove, held.add)
+    change(gate, history)
+
+    assert held == {name for name in ALL if gate.allows(name)}
