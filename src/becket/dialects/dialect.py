@@ -12,7 +12,7 @@ from becket.errors import NUMBERS, Meaning
 from becket.limits import Limits
 from becket.rpc.codec import Codec, JsonCodec
 from becket.rpc.connection import Cancelling, Connection
-from becket.rpc.json_values import encode_json
+from becket.rpc.json_values import decode_json, encode_json
 from becket.wire.content_length import ContentLength
 from becket.wire.framing import FramingFactory
 
@@ -109,8 +109,37 @@ class Dialect(Struct, frozen=True, kw_only=True):
             return merge_meta(params, meta)
         return META + encode_json(meta) + b"}," + params[1:]
 
+    def mark_event(self, params: bytes | None, parent: bytes) -> bytes | None:
+        """Returns the params of a notification that belongs to the request with this id, saying so."""
+        head = MARK + parent + b"}}"
+        if params is None:
+            return head + b"}"
+        if params == b"{}":
+            return head + b" }"
+        if not params.startswith(b"{"):
+            return params
+        if b'"_meta"' in params or params[1:2] != b'"':
+            return merge_meta(params, CallMeta(parent=decode_json(parent)))
+        return head + b"," + params[1:]
+
+    def read_mark(self, params: Raw) -> tuple[bytes | None, Raw | None]:
+        """Returns the id of the request that a notification belongs to, None if it does not say, and the params."""
+        text = bytes(params)
+        if text.startswith(MARK):
+            parent, _, rest = text[len(MARK) :].partition(b"}}")
+            if parent.isdigit():
+                if rest.startswith(b","):
+                    return parent, Raw(b"{" + rest[1:])
+                if rest == b"}":
+                    return parent, None
+        meta = self.read_meta(params)
+        if meta is None or meta.parent is None:
+            return None, params
+        return encode_json(meta.parent), self.without_meta(params, meta)
+
 
 META = b'{"_meta":{"becket":'
+MARK = META + b'{"parent":'
 ONLY_META = b"} }"  # the space tells an empty object from no params at all, and means nothing to anybody else
 
 

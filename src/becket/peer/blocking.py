@@ -7,14 +7,14 @@ that handles a request runs in the thread that reads, or in a worker where it wa
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, cast, overload
 
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import CallCancelled, ConnectionLost, NotSupported
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.descriptors import Method, Notification, Stream
+from becket.methods.descriptors import EventReader, Method, Notification, Stream
 from becket.methods.registry import F, Handler, Registry
 from becket.peer.blocking_loop import BlockingLoop, BlockingWaiter
 from becket.peer.inbound import Inbound
@@ -252,11 +252,12 @@ class BlockingPeer:
                 timeout = method.timeout
             returns = method.result
             method = method.name
-        seconds = seconds_of(timeout, self._link.limits)
-        decode = result_decoder(returns)
         if on or on_progress is not None:
-            return self._outbound.call_with_events(method, params, seconds, decode, on or {}, on_progress)
-        return self._outbound.call(method, params, seconds, decode)
+            seconds = seconds_of(timeout, self._link.limits)
+            return self._outbound.call_with_events(
+                method, params, seconds, result_decoder(returns), on or {}, on_progress
+            )
+        return self._outbound.call(method, params, timeout, returns)
 
     @overload
     def stream(
@@ -292,8 +293,9 @@ class BlockingPeer:
     ) -> BlockingStream[Any, Any]:
         """Opens a call together with its events: `with peer.stream(...) as run: for event in run: ...`."""
         self._use()
+        readers: Mapping[str, EventReader[Any]] | None = None
         if not isinstance(method, str):
-            events, returns = dict.fromkeys(method.events, Any), method.result
+            readers, returns = method.events, method.result
             timeout = method.timeout if timeout is DEFAULT else timeout
             if idle_timeout is DEFAULT and method.idle_timeout is not None:
                 idle_timeout = method.idle_timeout
@@ -302,6 +304,7 @@ class BlockingPeer:
             method,
             params,
             events=events,
+            readers=readers,
             progress=progress,
             returns=returns,
             timeout=None if isinstance(timeout, Unset) else timeout,
@@ -331,8 +334,12 @@ class BlockingPeer:
         """Tells the other side something; waits only while it is behind with reading."""
         self._use()
         name = method if isinstance(method, str) else method.name
+        self.run_telling(lambda: self._outbound.notify(name, params))
+
+    def run_telling(self, tell: Callable[[], Awaitable[None]]) -> None:
+        """Sends something, and waits only where what that returns has to wait."""
         with self._loop.entered():
-            waits = self._outbound.notify(name, params)
+            waits = tell()
             if waits is not READY:
                 self._loop.run(cast("Coroutine[Any, Any, None]", waits))
 
@@ -513,7 +520,7 @@ class PendingCall(Generic[R_co]):
 class BlockingStream(Generic[E_co, R_co]):
     """A call and its events, for a thread."""
 
-    def __init__(self, loop: BlockingLoop, stream: CallStream[Any]) -> None:
+    def __init__(self, loop: BlockingLoop, stream: CallStream[Any, Any]) -> None:
         self._loop = loop
         self._stream = stream
 
@@ -584,7 +591,7 @@ class BlockingContext:
 
     def progress(self, value: object) -> None:
         """Reports from within the call; waits while the caller is behind with reading."""
-        self._run(self._inbound.send_progress(self.method, self._request, value))
+        self.peer.run_telling(lambda: self._inbound.send_progress(self.method, self._request, value))
 
     @overload
     def notify(self, method: Notification[None], params: None = None) -> None: ...
@@ -598,7 +605,8 @@ class BlockingContext:
     def notify(self, method: str | Notification[Any], params: object = None) -> None:
         """Sends a notification that belongs to this call."""
         name = method if isinstance(method, str) else method.name
-        self._run(self._inbound.send_event(self._request, name, None if params is None else encode_json(params)))
+        encoded = None if params is None else encode_json(params)
+        self.peer.run_telling(lambda: self._inbound.tell(self._request, name, encoded))
 
     @overload
     def call(self, method: Method[None, R], params: None = None, **options: Unpack[CallOptions]) -> R: ...
@@ -614,9 +622,6 @@ class BlockingContext:
     def call(self, method: Any, params: Any = None, **options: Any) -> Any:
         """Calls the caller back, as part of this request. The same as `ctx.peer.call`."""
         return self.peer.call(method, params, **options)
-
-    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return self.peer.run(coroutine)
 
 
 def refuse_async(handler: Handler) -> None:

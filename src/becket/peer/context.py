@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from becket.methods.descriptors import Notification
 from becket.rpc.connection import InboundRequest
 from becket.rpc.json_values import decode_json, encode_json
 
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from becket.peer.peer import Peer
 
 __all__ = ["Context"]
+
+P = TypeVar("P")
 
 
 class Context:
@@ -59,9 +63,19 @@ class Context:
         """
         await self._inbound.send_progress(self.method, self._request, value)
 
-    async def notify(self, method: str, params: object = None) -> None:
+    @overload
+    def notify(self, method: Notification[None], params: None = None) -> Awaitable[None]: ...
+
+    @overload
+    def notify(self, method: Notification[P], params: P) -> Awaitable[None]: ...
+
+    @overload
+    def notify(self, method: str, params: object = None) -> Awaitable[None]: ...
+
+    def notify(self, method: str | Notification[Any], params: object = None) -> Awaitable[None]:
         """Sends a notification that belongs to this call and, where that was agreed, uses up the caller's credit."""
-        await self._inbound.send_event(self._request, method, None if params is None else encode_json(params))
+        name = method if isinstance(method, str) else method.name
+        return self._inbound.tell(self._request, name, None if params is None else encode_json(params))
 
     async def call(self, method: str, params: object = None, **options: Any) -> Any:
         """Calls the caller back, as part of this request. The same as `ctx.peer.call`."""

@@ -7,7 +7,7 @@ handled one at a time, in arrival order, by one task that exists while there is 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,7 +27,7 @@ from becket.methods.dispatch import answer_to, find_handler
 from becket.methods.registry import Handler, Registry
 from becket.peer.context import Context
 from becket.peer.loops import Running, Waiter
-from becket.peer.outbound import CURRENT, Serving, wait_until_read
+from becket.peer.outbound import CURRENT, READY, Serving, wait_until_read
 from becket.peer.transport import wake
 from becket.rpc.codec import key_of
 from becket.rpc.connection import CancelRule, InboundRequest
@@ -234,18 +234,26 @@ class Inbound:
 
     # -- events of a request
 
-    async def send_event(self, request: InboundRequest | None, method: str, params: bytes | None) -> None:
-        """Sends what belongs to a request; waits for credit where the caller counts, and while it does not read."""
+    def tell(self, request: InboundRequest | None, method: str, params: bytes | None) -> Awaitable[None]:
+        """Sends what belongs to a request, at once where the caller's credit allows it. What it returns waits while
+        there is no credit, or while the caller does not read."""
         link = self.link
-        if request is not None and request.credit is not None:
-            while request.credit <= 0 and self._is_wanted(request):
-                await self._wait_for_credit(request)
-            if link.lost is None and not self._is_wanted(request):
-                raise RequestCancelled  # whoever asked has left: a handler that goes on would never learn it
-            request.credit -= 1
+        if request is not None and link.features:
+            if request.credit is not None:
+                if request.credit <= 0 or not self._is_wanted(request):
+                    return self._tell_later(request, method, params)
+                request.credit -= 1
+            if link.progress is None or method != link.progress.method:
+                params = link.dialect.mark_event(params, request.id)
         link.send(link.connection.notification(method, params))
-        if link.queued > link.limits.send_high:
-            await wait_until_read(link)
+        return wait_until_read(link) if link.transport.queued > link.limits.send_high else READY
+
+    async def _tell_later(self, request: InboundRequest, method: str, params: bytes | None) -> None:
+        while request.credit is not None and request.credit <= 0 and self._is_wanted(request):
+            await self._wait_for_credit(request)
+        if self.link.lost is None and not self._is_wanted(request):
+            raise RequestCancelled  # whoever asked has left: a handler that goes on would never learn it
+        await self.tell(None if self.link.lost is not None else request, method, params)
 
     def _is_wanted(self, request: InboundRequest) -> bool:
         return not request.is_cancelled and self.link.connection.requests.get(request.key) is request
@@ -268,7 +276,7 @@ class Inbound:
                 del self._credit_waiters[request.key]
             raise
 
-    async def send_progress(self, method: str, request: InboundRequest | None, value: object) -> None:
+    def send_progress(self, method: str, request: InboundRequest | None, value: object) -> Awaitable[None]:
         """Reports from within a request."""
         form = self.link.progress
         if form is None:
@@ -276,7 +284,7 @@ class Inbound:
         if request is None:
             raise LocalProtocolError(f"{method} came as a notification: nobody waits for its progress")
         members = (encode_json(form.token), request.id, encode_json(form.value), encode_json(value))
-        await self.send_event(request, form.method, b"{%b:%b,%b:%b}" % members)
+        return self.tell(request, form.method, b"{%b:%b,%b:%b}" % members)
 
     def _take_credit(self, notification: Notification) -> None:
         try:
@@ -292,23 +300,34 @@ class Inbound:
 
     def take_notification(self, notification: Notification) -> None:
         link = self.link
-        if link.claims.take(notification):
+        method, params, owner = notification.method, notification.params, None
+        if link.claims.is_marked and params is not None:
+            owner, params = link.dialect.read_mark(params)
+        if link.claims.take(method, params, owner):
             return
-        handler = self._get(notification.method)
+        if owner is not None:
+            self._return_credit(owner)
+        handler = self._get(method)
         if handler is None:
-            if notification.method == link.dialect.credit:
+            if method == link.dialect.credit:
                 self._take_credit(notification)
             return
         try:
-            context = self._context(self, notification.method, None) if handler.arity == 2 else None
+            context = self._context(self, method, None) if handler.arity == 2 else None
             # Where a plain function may wait, the next one must not overtake it.
             if handler.is_inline and not self._is_working_off and not self._nests:
-                handler.invoke(notification.params, context)
+                handler.invoke(params, context)
             else:
-                arguments = handler.arguments(notification.params, context)
-                self._queue(handler, arguments, 0 if notification.params is None else len(notification.params))
+                arguments = handler.arguments(params, context)
+                self._queue(handler, arguments, 0 if params is None else len(params))
         except Exception as error:
-            answer_to(error, notification.method)  # for the log: nobody waits for an answer
+            answer_to(error, method)  # for the log: nobody waits for an answer
+
+    def _return_credit(self, owner: bytes) -> None:
+        """An event that its own call did not claim has used up that call's credit, and nobody else gives it back."""
+        call = self.link.connection.calls.get(owner)
+        if call is not None and call.stream is not None:
+            call.stream.return_credit()
 
     def _queue(self, handler: Handler, arguments: tuple[Any, ...], size: int) -> None:
         limits = self.link.limits

@@ -7,7 +7,7 @@ no user's function is called here (that is `inbound`'s and `streams`').
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import inf
 from typing import Protocol
 
@@ -127,7 +127,7 @@ class Link:
         self._done_waiters: list[Waiter] = []
         self._room_waiters: list[Waiter] = []
         self.window = Window(connection.calls, self.limits.outbound_calls, loop.create_waiter)
-        self.claims = Claims(dialect.progress, connection.cancelling)
+        self.claims = Claims(dialect.progress, connection.cancelling, is_marked=bool(dialect.features))
         connection.is_late = self._is_late
         connection.claimed = self.claims.puts
         # writing
@@ -158,6 +158,7 @@ class Link:
         if dialect.features:
             self.connection.stop_cancelling(unless="cancel" in self.features)
             self.progress = dialect.progress if "progress" in self.features else None
+            self.claims.mark(is_marked=bool(self.features))
             self._serve_at_once()
 
     def start(self, server: Server) -> None:
@@ -404,9 +405,8 @@ class Link:
         now = self.loop.time()
         connection = self.connection
         for call in connection.expired_calls(now):
-            extend: Callable[[], float] | None = getattr(call.waiter, "extend", None)
-            if extend is not None:  # a stream lives as long as its events come
-                call.deadline = extend()
+            if call.stream is not None:  # it lives as long as its events come
+                call.deadline = call.stream.extend()
                 if call.deadline > now:
                     continue
             self.abandon(call)

@@ -12,6 +12,7 @@ from msgspec import Raw, Struct
 from becket.dialects import CallMeta
 from becket.errors import BadReply, BecketError, Busy, NotSupported
 from becket.limits import Limits
+from becket.methods.descriptors import EventReader
 from becket.peer.loops import Waiter
 from becket.peer.streams import CallStream, Claim, Gap, Listener, Overflow
 from becket.peer.transport import wake
@@ -74,15 +75,21 @@ class BatchNotify(Struct, frozen=True):
 class Outbound:
     """The calling half of one link."""
 
-    __slots__ = ("_calls", "link")
+    __slots__ = ("_calls", "_timeout", "link")
 
     def __init__(self, link: Link) -> None:
         self.link = link
+        self._timeout = link.limits.call_timeout
         self._calls = link.connection.calls
 
-    async def call(self, method: str, params: object, timeout: float, decode: Callable[[Raw], Any]) -> Any:
-        """Calls and returns the decoded result."""
+    async def call(self, method: str, params: object, timeout: Any, returns: Any) -> Any:
+        """Calls and returns the result, decoded as `returns`."""
         link = self.link
+        if timeout is DEFAULT:
+            timeout = self._timeout
+        elif timeout is None:
+            timeout = inf
+        decode = result_decoder(returns)
         encoded = None if params is None else encode_json(params)
         waiter = link.create_waiter()
         call = Call(method, waiter, link.time() + timeout, timeout)
@@ -154,26 +161,31 @@ class Outbound:
         params: object,
         *,
         events: Mapping[str, Any] | None,
+        readers: Mapping[str, EventReader[Any]] | None = None,
         progress: Any,
         returns: Any,
         timeout: float | None,
         idle_timeout: float | Unset | None,
         overflow: Overflow,
         pause_connection: bool,
-    ) -> CallStream[Any]:
-        """Returns a call with its events, not opened yet."""
-        wants_progress = events is None or progress is not None
+    ) -> CallStream[Any, Any]:
+        """Returns a call with its events, not opened yet.
+
+        `readers` are those of a descriptor: what one of them cannot read is skipped and counted."""
+        wants_progress = (events is None and readers is None) or progress is not None
+        strict = {name: EventReader[Any](result_decoder(kind)) for name, kind in (events or {}).items()}
         return CallStream(
             self,
             method,
             params,
-            events={name: result_decoder(kind) for name, kind in (events or {}).items()},
+            events=strict if readers is None else readers,
             progress=result_decoder(Any if progress is None else progress) if wants_progress else None,
             returns=result_decoder(returns),
             timeout=inf if timeout is None else timeout,
             idle_timeout=seconds_of(idle_timeout, self.link.limits),
             overflow=overflow,
             pause_connection=pause_connection,
+            is_tolerant=readers is not None,
         )
 
     async def call_with_events(
@@ -211,11 +223,11 @@ class Outbound:
             link.abandon(call)
             wake(waiter)
 
-        claims = [(name, listener.claim(method, fail)) for name, listener in listeners.items()]
+        claims = [(name, listener.claim(call, fail)) for name, listener in listeners.items()]
         for name, claim in claims:
             link.claims.add(name, claim)
         try:
-            claim_progress = None if progress is None else progress.claim(method, fail)
+            claim_progress = None if progress is None else progress.claim(call, fail)
             await self.open(call, params, until=call.deadline, progress=claim_progress)
             await waiter
         except BaseException:
@@ -236,11 +248,11 @@ class Outbound:
         listeners: Mapping[str, Listener],
         progress: Listener | None,
     ) -> Any:
-        stream = CallStream[tuple[Listener, Any]](
+        stream = CallStream[tuple[Listener, Any], Any](
             self,
             method,
             params,
-            events={name: listener.decode_with_self for name, listener in listeners.items()},
+            events={name: EventReader(listener.decode_with_self) for name, listener in listeners.items()},
             progress=None if progress is None else progress.decode_with_self,
             returns=decode,
             timeout=timeout,

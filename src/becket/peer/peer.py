@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast, overloa
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import ConnectionLost, NotSupported
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.descriptors import Method, Notification, Stream
+from becket.methods.descriptors import EventReader, Method, Notification, Stream
 from becket.methods.registry import F, Registry
 from becket.peer.inbound import Inbound
 from becket.peer.link import Link
@@ -289,19 +289,20 @@ class Peer:
                 timeout = method.timeout
             returns = method.result
             method = method.name
-        seconds = seconds_of(timeout, self._link.limits)
-        decode = result_decoder(returns)
         if on or on_progress is not None:
-            return self._outbound.call_with_events(method, params, seconds, decode, on or {}, on_progress)
-        return self._outbound.call(method, params, seconds, decode)
+            seconds = seconds_of(timeout, self._link.limits)
+            return self._outbound.call_with_events(
+                method, params, seconds, result_decoder(returns), on or {}, on_progress
+            )
+        return self._outbound.call(method, params, timeout, returns)
 
     @overload
     def stream(
         self, method: Stream[None, R, E], params: None = None, **options: Unpack[StreamOptions]
-    ) -> CallStream[E]: ...
+    ) -> CallStream[E, R]: ...
 
     @overload
-    def stream(self, method: Stream[P, R, E], params: P, **options: Unpack[StreamOptions]) -> CallStream[E]: ...
+    def stream(self, method: Stream[P, R, E], params: P, **options: Unpack[StreamOptions]) -> CallStream[E, R]: ...
 
     @overload
     def stream(
@@ -312,7 +313,7 @@ class Peer:
         events: Mapping[str, Any] | None = None,
         returns: Any = Any,
         **options: Unpack[StreamOptions],
-    ) -> CallStream[Any]: ...
+    ) -> CallStream[Any, Any]: ...
 
     def stream(
         self,
@@ -326,7 +327,7 @@ class Peer:
         idle_timeout: float | Unset | None = DEFAULT,
         overflow: Overflow = Overflow.END,
         pause_connection: bool = False,
-    ) -> CallStream[Any]:
+    ) -> CallStream[Any, Any]:
         """Opens a call together with its events: of its descriptor, or in `events` (name to type), or its progress.
 
         `progress` is the type of its progress values; with it they come beside the events.
@@ -335,8 +336,9 @@ class Peer:
         `StreamOverrun`, or a `Gap` with `Overflow.DROP_OLDEST`. With `pause_connection` the whole link stops being
         read instead, answers to other calls included: unsafe where calls are nested.
         """
+        readers: Mapping[str, EventReader[Any]] | None = None
         if not isinstance(method, str):
-            events, returns = dict.fromkeys(method.events, Any), method.result
+            readers, returns = method.events, method.result
             timeout = method.timeout if timeout is DEFAULT else timeout
             if idle_timeout is DEFAULT and method.idle_timeout is not None:
                 idle_timeout = method.idle_timeout
@@ -345,6 +347,7 @@ class Peer:
             method,
             params,
             events=events,
+            readers=readers,
             progress=progress,
             returns=returns,
             timeout=None if isinstance(timeout, Unset) else timeout,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from enum import Enum
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -18,11 +19,11 @@ from msgspec import Raw, Struct
 
 from becket.dialects import ProgressForm
 from becket.errors import BadReply, BecketError, LocalProtocolError, StreamOverrun
+from becket.methods.descriptors import EventReader
 from becket.methods.registry import describe, read_signature, underlying
 from becket.peer.loops import Waiter
 from becket.peer.transport import wake
 from becket.rpc.connection import Call, Cancelling
-from becket.rpc.messages import Notification
 from becket.typed.decoding import UNDECODABLE, result_decoder
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["CallStream", "Claim", "Claims", "Gap", "Listener", "Overflow"]
 
 E = TypeVar("E")
+K = TypeVar("K")
+R = TypeVar("R")
 
 CREDIT_WINDOW = 256  # events that the other side may send ahead of the consumer, where credit was agreed
 PAUSE_SHARE = 4  # a quarter of the bounds: where a stream that may pause its connection does so
@@ -51,26 +54,56 @@ class Gap(Struct, frozen=True):
 
 
 class Claim:
-    """The notifications of one kind that belong to one call."""
+    """The notifications of one kind that belong to one call.
 
-    __slots__ = ("accept", "put")
+    `accept` tells which of them do. Without it they do unless they bear the mark of another call. `put_own` takes those
+    that bear the mark of this one: they have used up its credit."""
 
-    def __init__(self, put: Callable[[Raw | None], None], accept: Callable[[Raw | None], bool] | None = None) -> None:
+    __slots__ = ("accept", "call", "put", "put_own")
+
+    def __init__(
+        self,
+        put: Callable[[Raw | None], None],
+        *,
+        put_own: Callable[[Raw | None], None] | None = None,
+        accept: Callable[[Raw], bool] | None = None,
+        call: Call | None = None,
+    ) -> None:
         self.put = put
+        self.put_own = put_own or put
         self.accept = accept
+        self.call = call
+
+    def take(self, params: Raw | None, owner: bytes | None) -> bool:
+        """Takes a notification that bears the mark of the call `owner`, or no mark, if it is for this one."""
+        is_own = owner is not None and self.call is not None and self.call.id == owner
+        if self.accept is not None:
+            if not self.accept(NULL if params is None else params):
+                return False
+        elif owner is not None and not is_own:
+            return False
+        (self.put_own if is_own else self.put)(params)
+        return True
 
 
 class Claims:
     """Who waits for which notification on one link."""
 
-    __slots__ = ("_by_method", "_by_token", "_cancel", "_progress", "puts")
+    __slots__ = ("_by_method", "_by_token", "_cancel", "_progress", "is_marked", "puts")
 
-    def __init__(self, progress: ProgressForm | None, cancelling: Cancelling | None = None) -> None:
+    def __init__(self, progress: ProgressForm | None, cancelling: Cancelling | None, *, is_marked: bool) -> None:
         self._progress = progress
         self._cancel = None if cancelling is None else cancelling.method  # the connection's own, whoever claims it
         self._by_method: dict[str, list[Claim]] = {}
         self._by_token: dict[bytes, Claim] = {}
+        self.is_marked = is_marked  # notifications may say which call they belong to
         self.puts: dict[str, Callable[[Raw | None], None]] = {}  # of the methods that one call claims whole
+
+    def mark(self, *, is_marked: bool) -> None:
+        """Says whether notifications may bear a mark from now on."""
+        self.is_marked = is_marked
+        for method in list(self._by_method):
+            self._sort(method)
 
     def add(self, method: str, claim: Claim) -> None:
         self._by_method.setdefault(method, []).append(claim)
@@ -93,21 +126,15 @@ class Claims:
         self.puts.pop(method, None)
         if not claims:
             del self._by_method[method]
-        elif len(claims) == 1 and claims[0].accept is None and method != self._cancel:
+        elif len(claims) == 1 and claims[0].accept is None and not self.is_marked and method != self._cancel:
             self.puts[method] = claims[0].put
 
-    def take(self, notification: Notification) -> bool:
+    def take(self, method: str, params: Raw | None, owner: bytes | None) -> bool:
         """Hands a notification to the calls that claimed it and returns whether there was one."""
-        if self._by_token and self._progress is not None and notification.method == self._progress.method:
-            return self._take_progress(notification.params, self._progress)
-        accepting = [
-            claim
-            for claim in self._by_method.get(notification.method, ())
-            if claim.accept is None or claim.accept(notification.params)
-        ]
-        for claim in accepting:
-            claim.put(notification.params)
-        return bool(accepting)
+        if self._by_token and self._progress is not None and method == self._progress.method:
+            return self._take_progress(params, self._progress)
+        takers = [claim for claim in tuple(self._by_method.get(method, ())) if claim.take(params, owner)]
+        return bool(takers)
 
     def _take_progress(self, params: Raw | None, form: ProgressForm) -> bool:
         if params is None:
@@ -118,7 +145,7 @@ class Claims:
         except (*UNDECODABLE, KeyError):
             return False
         if claim is not None:
-            claim.put(members.get(form.value))
+            claim.put_own(members.get(form.value))
         return claim is not None
 
 
@@ -141,23 +168,23 @@ class Listener:
         """Returns who wants the event, and the event."""
         return self, self.decode(raw)
 
-    def claim(self, method: str, fail: Callable[[Exception], None]) -> Claim:
+    def claim(self, call: Call, fail: Callable[[Exception], None]) -> Claim:
         """Returns a claim that calls the function at once; what goes wrong with it or with the event goes to `fail`."""
         function, decode = self.function, self.decode
-        call: Callable[[Any], Any] = function if self.arity else drop_argument(function)
+        take: Callable[[Any], Any] = function if self.arity else drop_argument(function)
 
         def put(raw: Raw | None) -> None:
             try:
                 event = decode(raw or NULL)
             except UNDECODABLE as error:
-                fail(BadReply(method=method, problem=f"an event: {error}"))
+                fail(BadReply(method=call.method, problem=f"an event: {error}"))
                 return
             try:
-                call(event)
+                take(event)
             except Exception as error:
                 fail(error)
 
-        return Claim(put)
+        return Claim(put, call=call)
 
 
 def drop_argument(function: Callable[[], Any]) -> Callable[[Any], Any]:
@@ -167,8 +194,11 @@ def drop_argument(function: Callable[[], Any]) -> Callable[[Any], Any]:
     return call
 
 
-class CallStream(Generic[E]):
-    """A call and its events: `async with peer.stream(...) as run: async for event in run: ...; await run.result()`."""
+class CallStream(Generic[E, R]):
+    """A call and its events: `async with peer.stream(...) as run: async for event in run: ...; await run.result()`.
+
+    `dropped` counts the events that were not taken in time, `skipped` those that could not be read, where a stream of
+    that kind goes on without them."""
 
     def __init__(
         self,
@@ -176,31 +206,34 @@ class CallStream(Generic[E]):
         method: str,
         params: object,
         *,
-        events: Mapping[str, Callable[[Raw], Any]],
+        events: Mapping[str, EventReader[Any]],
         progress: Callable[[Raw], Any] | None,
         returns: Callable[[Raw], Any],
         timeout: float = inf,
         idle_timeout: float = inf,
         overflow: Overflow = Overflow.END,
         pause_connection: bool = False,
+        is_tolerant: bool = False,
     ) -> None:
         self.dropped = 0
+        self.skipped = 0
         self._outbound = outbound
         self._link: Link = outbound.link
         self._method = method
         self._params = params
-        self._kinds = events
+        self._readers = events
         self._progress = progress
         self._returns = returns
         self._timeout = timeout
         self._idle = idle_timeout
         self._overflow = overflow
         self._may_pause = pause_connection
+        self._is_tolerant = is_tolerant
         self._is_paused = False
         self._holder = f"stream {id(self)}"
         self._call: Call | None = None
         self._claims: list[tuple[str, Claim]] = []
-        self._buffer: deque[tuple[Callable[[Raw], Any], Raw]] = deque()
+        self._buffer: deque[tuple[Callable[[Raw], Any], Raw, bool]] = deque()  # the last: it has used up credit
         self._bytes = 0
         self._gap = 0
         self._taken = 0
@@ -211,27 +244,28 @@ class CallStream(Generic[E]):
         self._opened = 0.0
         self._until = inf
         self._last_event = 0.0
+        self._takers: list[tuple[tuple[type, ...], Listener]] = []
 
     # -- life
 
-    async def __aenter__(self) -> CallStream[E]:
+    async def __aenter__(self) -> CallStream[E, R]:
         if self._call is not None:
             raise LocalProtocolError("a stream is opened once")
         link = self._link
         self._last_event = link.loop.time()
         self._opened = self._last_event
         self._until = min(self._opened + self._timeout, self._outbound.latest())
-        call = self._call = Call(self._method, self)
+        call = self._call = Call(self._method, self, stream=self)
         call.deadline = self.extend()
         call.timeout = min(self._timeout, self._idle)
-        for method, decode in self._kinds.items():
-            claim = Claim(self._put_into(decode))
+        for method, reader in self._readers.items():
+            claim = self._claim(reader, call)
             self._claims.append((method, claim))
             link.claims.add(method, claim)
         try:
             if "credit" in link.features:
                 self._credit = min(CREDIT_WINDOW, link.limits.stream_events)
-            progress = None if self._progress is None else Claim(self._put_into(self._progress))
+            progress = None if self._progress is None else self._claim(EventReader(self._progress), call)
             credit = self._credit or None
             await self._outbound.open(call, self._params, until=self._until, credit=credit, progress=progress)
         except BaseException:
@@ -244,6 +278,7 @@ class CallStream(Generic[E]):
         self._abandon()
         if self._call is not None:
             self._call.waiter = GONE  # the two know each other; neither shall keep the other alive
+            self._call.stream = None
 
     def _abandon(self) -> None:
         """Nobody wants the rest: the other side is told unless it has answered."""
@@ -283,14 +318,20 @@ class CallStream(Generic[E]):
 
     # -- events in
 
-    def _put_into(self, decode: Callable[[Raw], Any]) -> Callable[[Raw | None], None]:
+    def _claim(self, reader: EventReader[Any], call: Call) -> Claim:
+        belongs, params = reader.belongs, self._params
+        accept = None if belongs is None else partial(accepts, belongs, params)
+        put = self._put_into(reader.decode, is_own=False)
+        return Claim(put, put_own=self._put_into(reader.decode, is_own=True), accept=accept, call=call)
+
+    def _put_into(self, decode: Callable[[Raw], Any], *, is_own: bool) -> Callable[[Raw | None], None]:
         append = self._buffer.append
         limits = self._link.limits
         connection = self._link.connection
 
         def put(raw: Raw | None) -> None:
             value = NULL if raw is None else raw
-            append((decode, value))
+            append((decode, value, is_own))
             self._bytes += len(value)
             self._last_event = connection.now
             if len(self._buffer) > limits.stream_events or self._bytes > limits.stream_bytes:
@@ -306,12 +347,12 @@ class CallStream(Generic[E]):
         limits = self._link.limits
         if self._overflow is Overflow.DROP_OLDEST:
             while len(self._buffer) > limits.stream_events or self._bytes > limits.stream_bytes:
-                _, raw = self._buffer.popleft()
+                _, raw, is_own = self._buffer.popleft()
                 self._bytes -= len(raw)
                 self._gap += 1
                 self.dropped += 1
-                if self._credit:
-                    self._return_credit()
+                if is_own:
+                    self.return_credit()
             return
         is_many = len(self._buffer) > limits.stream_events
         self._end_with(StreamOverrun(self._method, limits.stream_events if is_many else limits.stream_bytes))
@@ -362,7 +403,10 @@ class CallStream(Generic[E]):
                 gap, self._gap = Gap(self._gap), 0
                 return gap
             if self._buffer:
-                return self._take()
+                event: E | Gap = self._take()
+                if event is not SKIPPED:
+                    return event
+                continue
             self._bytes = 0
             self._resume()
             if self._is_settled:
@@ -386,28 +430,35 @@ class CallStream(Generic[E]):
             self._gap = 0
         while self._buffer:
             try:
-                ready.append(self._take())
+                event = self._take()
             except BadReply:
                 if not ready:
                     raise
                 break  # it stays the outcome of the stream; what came before it is handed out first
+            if event is not SKIPPED:
+                ready.append(event)
         return ready
 
-    def _take(self) -> E:
-        decode, raw = self._buffer.popleft()
+    def _take(self) -> Any:
+        decode, raw, is_own = self._buffer.popleft()
         self._bytes -= len(raw)
-        if self._credit:
-            self._return_credit()
+        if is_own:
+            self.return_credit()
         try:
-            value: E = decode(raw)
+            return decode(raw)
         except UNDECODABLE as error:
+            if self._is_tolerant:
+                self.skipped += 1
+                return SKIPPED
             bad = BadReply(method=self._method, problem=f"an event: {error}")
             self._buffer.clear()
             self._end_with(bad)
             raise bad from error
-        return value
 
-    def _return_credit(self) -> None:
+    def return_credit(self) -> None:
+        """One event that has used up credit is out of the way."""
+        if not self._credit:
+            return
         self._taken += 1
         link = self._link
         if self._taken * 2 >= self._credit and not self._is_settled and link.dialect.credit is not None:
@@ -416,12 +467,26 @@ class CallStream(Generic[E]):
             self._taken = 0
             link.send(link.connection.notification(link.dialect.credit, params))
 
-    async def result(self) -> Any:
-        """Returns the answer of the call. Events that were not taken by now are dropped.
+    def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
+        """Registers the decorated function, plain or `async def`, for events of these classes.
+
+        `result` hands it the events, in order. The first function that was registered for an event gets it."""
+
+        def register(function: Callable[[K], Any]) -> Callable[[K], Any]:
+            self._takers.append((kinds, Listener(function)))
+            return function
+
+        return register
+
+    async def result(self) -> R:
+        """Returns the answer of the call. Events that were not taken go to the functions of `on`, or are dropped.
 
         Raises:
             RemoteError, CallTimeout, ConnectionLost, StreamOverrun, BadReply: as for any call.
         """
+        if self._takers:
+            async for event in self:
+                await self._hand_over(event)
         while not self._is_settled:
             self._drop_untaken()
             await self._wait()
@@ -429,12 +494,21 @@ class CallStream(Generic[E]):
         if (error := self._failure()) is not None:
             raise error
         assert self._call is not None
-        return self._outbound.outcome(self._call, self._returns)
+        result: R = self._outbound.outcome(self._call, self._returns)
+        return result
+
+    async def _hand_over(self, event: E | Gap) -> None:
+        for kinds, listener in self._takers:
+            if isinstance(event, kinds):
+                outcome = listener.function(*((event,) if listener.arity else ()))
+                if listener.is_async:
+                    await outcome
+                return
 
     def _drop_untaken(self) -> None:
-        if self._credit:
-            for _ in self._buffer:  # a producer that counts would wait for them for ever
-                self._return_credit()
+        for _, _, is_own in self._buffer:
+            if is_own:  # a producer that counts would wait for them for ever
+                self.return_credit()
         self._buffer.clear()
         self._bytes = 0
         self._resume()
@@ -443,6 +517,11 @@ class CallStream(Generic[E]):
         if self._error is not None:
             return self._error
         return None if self._call is None else self._call.error
+
+
+def accepts(belongs: Callable[[Raw, Any], bool], params: object, raw: Raw) -> bool:
+    """Returns whether an event is for the call with these params."""
+    return belongs(raw, params)
 
 
 class Gone:
@@ -457,3 +536,4 @@ class Gone:
 
 GONE = Gone()
 NULL = Raw(b"null")
+SKIPPED: Any = object()  # stands for an event that could not be read

@@ -84,6 +84,18 @@ class Settles(Protocol):
     def set_result(self, result: None, /) -> None: ...
 
 
+class TakesEvents(Protocol):
+    """Who takes the events of a call."""
+
+    def extend(self) -> float:
+        """Returns the call's deadline as it is after the last event."""
+        ...
+
+    def return_credit(self) -> None:
+        """One event that has used up credit is out of the way."""
+        ...
+
+
 class Call(Struct, eq=False):  # seen by the collector: its error holds a traceback, and that the call
     """A call of ours. It comes out of `receive` once, as the event of its answer: `reply` or `error` is set then."""
 
@@ -94,6 +106,7 @@ class Call(Struct, eq=False):  # seen by the collector: its error holds a traceb
     id: bytes = b""
     reply: Raw | None = None
     error: BecketError | None = None
+    stream: TakesEvents | None = None
 
 
 class InboundRequest(Struct, eq=False, gc=False):

@@ -77,16 +77,18 @@ class ContentLength:
         position = 0 if self._body is None else self._fill(self._body, chunk, found)
         # The whole header is looked up at once. A hit is byte-exact, so it is right whatever the header says; an empty
         # slice hits nothing, which sends an unfinished header to its reader.
-        lengths = self._lengths
+        length_of, append = self._lengths.get, found.append
         width, other = (0, 0) if self._is_in_header else (self._width, self._other)
-        while position < size:
+        while True:
             start = position + width
-            length = lengths.get(chunk[position:start])
+            length = length_of(chunk[position:start])
             if length is None:
+                if position >= size:
+                    break
                 # Sizes around 100 or 1,000 bytes make two widths take turns.
                 width, other = other, width
                 start = position + width
-                length = lengths.get(chunk[position:start])
+                length = length_of(chunk[position:start])
                 if length is None:
                     start = self._read_header(chunk, position, found)
                     if start < 0:
@@ -95,7 +97,7 @@ class ContentLength:
                     width = self._width
             stop = start + length
             if stop <= size:
-                found.append(chunk[start:stop])
+                append(chunk[start:stop])
                 position = stop
             elif start <= size:
                 self._body = bytearray(memoryview(chunk)[start:])

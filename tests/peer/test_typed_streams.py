@@ -1,0 +1,215 @@
+"""Streams by descriptor: which events are for which call, what happens to those that cannot be read, who takes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+from msgspec import Raw, Struct
+from tests.peer.scripted import answer, notification, scripted, settled
+
+from becket import Context
+from becket.methods.descriptors import EventReader, Stream
+from becket.testing import memory_pair
+from becket.typed.decoding import result_decoder
+
+pytestmark = pytest.mark.loops
+
+
+class Count(Struct, frozen=True):
+    to: int
+
+
+class Tick(Struct, frozen=True, forbid_unknown_fields=True):
+    n: int
+
+
+class Tock(Struct, frozen=True, tag="tock"):
+    text: str
+
+
+class Named(Struct, frozen=True):
+    name: str
+    n: int = 0
+
+
+def is_named(raw: Raw, params: Named) -> bool:
+    named: Named = result_decoder(Named)(raw)
+    return named.name == params.name
+
+
+COUNT: Stream[Count, int, Tick | Tock] = Stream(
+    "count",
+    Count,
+    int,
+    events={"tick": EventReader(result_decoder(Tick), (Tick,)), "tock": EventReader(result_decoder(Tock), (Tock,))},
+)
+NAMED: Stream[Named, int, Named] = Stream(
+    "named", Named, int, events={"named": EventReader(result_decoder(Named), (Named,), belongs=is_named)}
+)
+
+
+async def test_the_events_of_a_descriptor_come_as_its_classes_and_the_result_as_its_own() -> None:
+    async with memory_pair() as (left, right):
+
+        @right.handle(COUNT)
+        async def count(params: Count, ctx: Context) -> int:
+            for n in range(params.to):
+                await ctx.notify("tick", Tick(n))
+            await ctx.notify("tock", Tock("end"))
+            return params.to
+
+        async with left.stream(COUNT, Count(2)) as run:
+            events = [event async for event in run]
+            result = await run.result()
+    assert events == [Tick(0), Tick(1), Tock("end")]
+    assert result == 2
+
+
+async def test_an_event_that_cannot_be_read_is_skipped_and_counted() -> None:
+    async with scripted() as (peer, script), peer.stream(COUNT, Count(1)) as run:
+        asked = await script.hear()
+        script.say(
+            notification("tick", {"n": "one"}),
+            notification("tick", {"n": 1}),
+            notification("tick", [1]),
+            notification("tick"),
+            answer(asked, 1),
+        )
+        assert [event async for event in run] == [Tick(1)]
+        assert run.skipped == 3
+        assert await run.result() == 1
+
+
+async def test_events_that_cannot_be_read_are_skipped_in_batches_as_well() -> None:
+    async with scripted() as (peer, script), peer.stream(COUNT, Count(1)) as run:
+        asked = await script.hear()
+        script.say(
+            notification("tick", {"n": 1}), notification("tick"), notification("tick", {"n": 2}), answer(asked, 1)
+        )
+        assert [event async for batch in run.batches() for event in batch] == [Tick(1), Tick(2)]
+        assert run.skipped == 1
+
+
+async def test_each_event_goes_to_the_function_of_its_class() -> None:
+    async with scripted() as (peer, script), peer.stream(COUNT, Count(1)) as run:
+        asked = await script.hear()
+        seen: list[object] = []
+
+        @run.on(Tick)
+        async def take_tick(event: Tick) -> None:
+            await settled()
+            seen.append(event)
+
+        @run.on(Tock)
+        def take_tock() -> None:
+            seen.append("tock")
+
+        script.say(
+            notification("tick", {"n": 1}),
+            notification("tock", {"type": "tock", "text": "x"}),
+            notification("tick", {"n": 2}),
+            answer(asked, 3),
+        )
+        assert await run.result() == 3
+        assert seen == [Tick(1), "tock", Tick(2)]
+
+
+async def test_events_without_a_function_are_passed_over() -> None:
+    async with scripted() as (peer, script), peer.stream(COUNT, Count(1)) as run:
+        asked = await script.hear()
+        seen: list[Tick] = []
+        run.on(Tick)(seen.append)
+        script.say(
+            notification("tock", {"type": "tock", "text": "x"}), notification("tick", {"n": 2}), answer(asked, 3)
+        )
+        assert await run.result() == 3
+        assert seen == [Tick(2)]
+
+
+async def test_a_stream_takes_only_the_events_that_its_reader_says_belong_to_it() -> None:
+    async with scripted() as (peer, script), peer.stream(NAMED, Named("a")) as a, peer.stream(NAMED, Named("b")) as b:
+        asked = [await script.hear(), await script.hear()]
+        script.say(
+            notification("named", {"name": "b", "n": 1}),
+            notification("named", {"name": "a", "n": 2}),
+            notification("named", {"name": "nobody", "n": 3}),
+            *[answer(one, 0) for one in asked],
+        )
+        assert [event async for event in a] == [Named("a", 2)]
+        assert [event async for event in b] == [Named("b", 1)]
+
+
+async def test_two_streams_of_one_kind_at_once_get_their_own_events_where_these_bear_a_mark() -> None:
+    async with memory_pair(dialect="native") as (left, right):
+
+        @right.handle(COUNT)
+        async def count(params: Count, ctx: Context) -> int:
+            for n in range(3):
+                await ctx.notify("tick", Tick(params.to + n))
+                await settled()
+            return params.to
+
+        async with left.stream(COUNT, Count(10)) as tens, left.stream(COUNT, Count(20)) as twenties:
+            assert [event async for event in tens] == [Tick(10), Tick(11), Tick(12)]
+            assert [event async for event in twenties] == [Tick(20), Tick(21), Tick(22)]
+
+
+async def test_events_without_a_mark_are_for_every_call_that_claimed_them() -> None:
+    async with memory_pair(dialect="native") as (left, right):
+
+        @right.handle(COUNT)
+        async def count(params: Count) -> int:
+            await right.notify("tick", Tick(params.to))
+            return 0
+
+        async with left.stream(COUNT, Count(1)) as run:
+            assert [event async for event in run] == [Tick(1)]
+
+
+@pytest.mark.parametrize("params", [None, {}, {"_meta": {"mine": 1}}, [1, 2], {"a": {"b": 1}}])
+async def test_the_mark_of_an_event_is_taken_off_before_anybody_sees_it(params: Any) -> None:
+    async with memory_pair(dialect="native") as (left, right):
+
+        @right.handle("tell")
+        async def tell(_: Any, ctx: Context) -> None:
+            await ctx.notify("told", params)
+
+        seen: list[object] = []
+
+        @left.on("told")
+        def told(params: Any) -> None:
+            seen.append(params)
+
+        await left.call("tell", {})
+        await settled()
+    assert seen == [params]
+
+
+async def test_a_mark_in_other_words_is_understood() -> None:
+    async with scripted(dialect="native") as (peer, script), peer.stream("count", events={"tick": Tick}) as run:
+        asked = await script.hear()
+        script.say(
+            notification("tick", {"n": 1, "_meta": {"becket": {"parent": asked["id"]}}}),
+            notification("tick", {"n": 2, "_meta": {"becket": {"parent": asked["id"] + 1}}}),
+            notification("tick", {"n": 3, "_meta": {"becket": {"parent": str(asked["id"])}}}),
+            answer(asked, 0),
+        )
+        assert [event async for event in run] == [Tick(1)]
+
+
+async def test_events_that_their_caller_did_not_claim_do_not_use_up_its_credit() -> None:
+    async with memory_pair(dialect="native") as (left, right):
+
+        @right.handle(COUNT)
+        async def count(params: Count, ctx: Context) -> int:
+            for n in range(params.to):
+                await ctx.notify("unclaimed", Tick(n))
+            await ctx.notify("tick", Tick(1))
+            return params.to
+
+        with anyio.fail_after(10):
+            async with left.stream(COUNT, Count(2_000)) as run:
+                assert [event async for event in run] == [Tick(1)]
+                assert await run.result() == 2_000
