@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from types import MappingProxyType, NoneType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Generic, TypeVar, overload
 
 from msgspec import Raw
@@ -294,7 +294,9 @@ def check_requirement(name: str, requires: str | None) -> None:
 
 
 def name_of(kind: Any) -> str:
-    # `list[int]` has the name of its origin, which says too little; `A | None` has none.
+    if isinstance(kind, UnionType):
+        return " | ".join("None" if one is NoneType else name_of(one) for one in kind.__args__)
+    # `list[int]` has the name of its origin, which says too little.
     return str(kind) if hasattr(kind, "__origin__") else getattr(kind, "__name__", None) or str(kind)
 
 
