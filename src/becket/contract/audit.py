@@ -32,7 +32,7 @@ __all__ = [
     "parse_record",
 ]
 
-Natural = Annotated[int, Meta(ge=0)]
+Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 # `$` alone would let a newline follow.
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
 
@@ -55,7 +55,7 @@ class CallsCounted(Struct, frozen=True, tag_field="kind", tag="calls"):
     extension: str
     method: str
     permission: str | None
-    count: Annotated[int, Meta(ge=1)]
+    count: Annotated[int, Meta(ge=1, le=2**63 - 1)]
     since_ms: Natural
 
 
@@ -124,7 +124,7 @@ AuditEvent: TypeAlias = (
 class AuditRecord(Struct, frozen=True):
     """One line: its number, its time, the digest of the line before it, and what happened."""
 
-    seq: Annotated[int, Meta(ge=1)]
+    seq: Annotated[int, Meta(ge=1, le=2**63 - 1)]
     time_ms: Natural
     prev: Digest
     event: AuditEvent

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
+from becket.contract.names import trim
 from becket.errors import InvalidParams, Problem
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.descriptors import Direction, Method, Notification
@@ -31,7 +32,7 @@ __all__ = [
     "parse_config_key",
 ]
 
-Revision = Annotated[int, Meta(ge=0)]
+Revision = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class ConfigGet(Struct, frozen=True):
@@ -130,17 +131,17 @@ def parse_config_key(key: str, limits: Limits = DEFAULT_LIMITS) -> str:
     problem = find_key_problem(key, limits)
     if problem is not None:
         raise InvalidParams([("/key", problem)])
-    return key.strip()
+    return trim(key)
 
 
 def find_key_problem(key: str, limits: Limits = DEFAULT_LIMITS) -> str | None:
     """Returns why this can be no key, None if it can."""
-    key = key.strip()
+    key = trim(key)
     if not key:
         return "config key must be non-empty"
     if any(letter in key for letter in "./ "):
         return "config key must not contain dots, slashes, or spaces"
-    if not key.isprintable():
+    if any(letter < " " or "\x7f" <= letter < "\xa0" for letter in key):
         return "config key must not contain control characters"
     size = len(key.encode())
     if size > limits.config_key:

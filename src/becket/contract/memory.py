@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from becket.contract.names import WHITE_SPACE
 from becket.errors import InvalidParams, Problem
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.descriptors import Method
@@ -34,7 +35,7 @@ __all__ = [
 DEFAULT_QUERY_LIMIT = 50
 NAMESPACE_BYTES = 64  # it was a file name
 
-Natural = Annotated[int, Meta(ge=0)]
+Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class Append(Struct, frozen=True, omit_defaults=True):
@@ -160,7 +161,7 @@ def find_namespace_problem(namespace: str) -> str | None:
     if (
         0 < byte_length(namespace) <= NAMESPACE_BYTES
         and not any(part in namespace for part in ("/", "\\", ".."))
-        and not any(letter.isspace() for letter in namespace)
+        and not any(letter in WHITE_SPACE for letter in namespace)
     ):
         return None
     return f"invalid namespace: {msgspec.json.encode(shorten(namespace)).decode()}"

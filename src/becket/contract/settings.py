@@ -74,7 +74,7 @@ class EditorRender(Struct, frozen=True, omit_defaults=True):
     """All that is to be seen now. Without a cursor no row is marked."""
 
     rows: tuple[EditorRow, ...]
-    cursor: Annotated[int, Meta(ge=0)] | None = None
+    cursor: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
     footer: str | None = None
 
 

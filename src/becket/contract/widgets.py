@@ -53,7 +53,7 @@ class WidgetUpsert(Struct, frozen=True, omit_defaults=True):
     lines: tuple[str, ...]
     position: Position | None = Position.TOP_RIGHT
     title: str | None = None
-    ttl_secs: Annotated[int, Meta(ge=0)] | None = None
+    ttl_secs: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
     styled_lines: tuple[tuple[StyledText, ...], ...] | None = None
 
 
