@@ -1,4 +1,6 @@
-"""Wrong uses that a type checker must see: mypy complains of an ignore that nothing needs. Never run."""
+"""Wrong uses, which both type checkers must see: an ignore that nothing needs is an error. Never run."""
+
+# pyright: strict, reportUnnecessaryTypeIgnoreComment=true
 
 from msgspec import Struct
 
