@@ -209,15 +209,7 @@ class Gate:
         """Returns whether the extension may call a method, and records it.
 
         `chain` holds the gates of those on whose behalf it calls: all must allow it, so a chain never widens."""
-        behalf = tuple(gate.extension for gate in chain)
-        decision = self._judge(method, requires, behalf)
-        for depth, gate in enumerate(chain if decision.allowed is not False else (), 1):
-            theirs = gate._judge(method, requires, behalf[depth:])
-            if not theirs.allowed:
-                # Nobody is asked for a permission because of a call that somebody else makes.
-                because = "it is not granted" if theirs.allowed is None else theirs.because
-                decision = replace(decision, allowed=False, because=f"on behalf of {gate.extension}: {because}")
-                break
+        decision = self._judge_chain(method, requires, chain) if chain else self._judge(method, requires, ())
         if self._audit is not None:
             try:
                 self._audit(decision)
@@ -233,6 +225,17 @@ class Gate:
         """
         if not self.decide(method, requires, chain).allowed:
             raise PermissionDenied(method if requires is None else requires)
+
+    def _judge_chain(self, method: str, requires: str | None, chain: Sequence[Gate]) -> Decision:
+        behalf = tuple(gate.extension for gate in chain)
+        decision = self._judge(method, requires, behalf)
+        for depth, gate in enumerate(chain if decision.allowed is not False else (), 1):
+            theirs = gate._judge(method, requires, behalf[depth:])
+            if not theirs.allowed:
+                # Nobody is asked for a permission because of a call that somebody else makes.
+                because = "it is not granted" if theirs.allowed is None else theirs.because
+                return replace(decision, allowed=False, because=f"on behalf of {gate.extension}: {because}")
+        return decision
 
     def _judge(self, method: str, requires: str | None, behalf: tuple[str, ...]) -> Decision:
         allowed: bool | None = True
