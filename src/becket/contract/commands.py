@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import Meta, Raw, Struct, ValidationError
 
-from becket.contract.shapes import REFUSED, as_array, as_object, read_object, take_text
+from becket.contract.shapes import REFUSED, as_array, as_object, cut, read_object, take_text
 from becket.contract.tasks import TASK_READERS, TaskEvent
 from becket.methods.descriptors import Direction, EventReader, Notification, Stream
 
@@ -152,7 +152,7 @@ def read_flat_frame(raw: Raw) -> OutputFrame:
         case "done":
             return OutputFrame(request_id, CommandDone())
         case _:
-            raise ValidationError(f"unknown command.output event kind: {kind}")
+            raise ValidationError(f"unknown command.output event kind: {cut(kind)}")
 
 
 def take_content(event: dict[str, Any], kind: str) -> str:

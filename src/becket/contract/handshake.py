@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr
 
 from becket.contract.names import find_id_problem, is_provider_id, provider_runtime_id, trim
 from becket.contract.providers import Model, Provider
-from becket.contract.shapes import is_array, is_object
+from becket.contract.shapes import REFUSED, is_array, is_object
 from becket.contract.tools import Tool
 from becket.errors import Problem
 from becket.methods.descriptors import Direction, Method
@@ -35,6 +35,7 @@ __all__ = [
     "Initialized",
     "agreed_features",
     "find_handshake_problems",
+    "find_shape_problems",
     "read_initialized",
 ]
 
@@ -128,6 +129,7 @@ SHUTDOWN: Final[Method[None, Any]] = Method(
     "shutdown", None, Any, timeout=0.5, direction=Direction.TO_EXTENSION, summary="Asks the extension to end."
 )
 
+UNREADABLE: Final = (*REFUSED, msgspec.DecodeError)
 decode_initialized = msgspec.json.Decoder(Initialized).decode
 
 
@@ -146,6 +148,28 @@ def agreed_features(ours: Iterable[str], theirs: Iterable[str]) -> frozenset[str
 
 
 # -- the rules
+
+
+def find_shape_problems(extension: str, raw: Raw) -> list[Problem]:
+    """Returns all for which the extension's answer cannot be read at all, with pointers; none when it can."""
+    try:
+        read_initialized(raw)
+    except UNREADABLE as error:
+        return [
+            (pointer, f"Invalid {INITIALIZE.name} response from extension '{extension}': {text}")
+            for pointer, text in explain(raw, error)
+        ]
+    return []
+
+
+def explain(raw: Raw, error: Exception) -> list[Problem]:
+    from becket.typed.problems import find_problems, problem_of  # dear, and needed only now
+
+    try:
+        value: object = msgspec.json.decode(raw)
+    except UNREADABLE:
+        return [problem_of(error)]
+    return find_problems(value, Initialized)
 
 
 def find_handshake_problems(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import Meta, Raw, Struct, StructMeta, ValidationError
 
-from becket.contract.shapes import REFUSED, as_object, is_object, read_object, take_text
+from becket.contract.shapes import REFUSED, as_object, cut, is_object, read_object, take_text
 from becket.errors import BadReply
 from becket.methods.descriptors import Direction, EventReader, Method, Notification, Stream
 
@@ -52,17 +52,19 @@ NonEmpty = Annotated[str, Meta(min_length=1)]
 # -- declaring
 
 
-class ModelMeta(StructMeta):
-    """Lets `Model` be made from flat arguments, while two of them travel together in one member."""
+if TYPE_CHECKING:
+    FlatModel = StructMeta
+else:
 
-    if not TYPE_CHECKING:
+    class FlatModel(StructMeta):
+        """Lets `Model` be made from flat arguments, of which two travel together in one member."""
 
         def __call__(cls, id, display_name=None, context_window=None, streaming=False, tool_use=False):
             capabilities = {"streaming": streaming, "tool_use": tool_use}
             return super().__call__(id, display_name, capabilities, context_window)
 
 
-class Model(Struct, metaclass=ModelMeta, frozen=True, omit_defaults=True):
+class Model(Struct, metaclass=FlatModel, frozen=True, omit_defaults=True):
     """A model of a provider. What else it can do stands in `capabilities`, in words of the author's."""
 
     id: str
@@ -301,7 +303,7 @@ def read_odd_event(raw: Raw) -> ProviderEvent:
         case "done":
             return ProviderDone()
         case _:
-            raise ValidationError(f"unknown provider stream event type: {kind}")
+            raise ValidationError(f"unknown provider stream event type: {cut(kind)}")
 
 
 def take_delta(event: dict[str, Any], kind: str) -> str:

@@ -9,7 +9,9 @@ from typing import Any, Final, TypeGuard
 import msgspec
 from msgspec import Raw, ValidationError
 
-__all__ = ["REFUSED", "as_array", "as_object", "is_array", "is_object", "read_object", "take_text"]
+__all__ = ["REFUSED", "as_array", "as_object", "cut", "is_array", "is_object", "read_object", "take_text"]
+
+MOST_QUOTED: Final = 200  # characters of what the other side sent that a message repeats
 
 REFUSED: Final = (ValidationError, UnicodeDecodeError, RecursionError)
 """What a direct decode raises for JSON that is not of its type, or holds text that is none."""
@@ -52,6 +54,11 @@ def as_array(value: object, otherwise: str) -> list[Any]:
     if not is_array(value):
         raise ValidationError(otherwise)
     return value
+
+
+def cut(text: str) -> str:
+    """Returns what a message may quote of a text from outside, which may be as long as a frame."""
+    return text if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]}..."
 
 
 def take_text(members: dict[str, Any], name: str, otherwise: str) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import Meta, Raw, Struct, ValidationError
 
-from becket.contract.shapes import REFUSED, read_object, take_text
+from becket.contract.shapes import REFUSED, cut, read_object, take_text
 from becket.methods.descriptors import EventReader, Notification
 
 __all__ = [
@@ -112,7 +112,7 @@ def read_task_started(raw: Raw) -> TaskStarted:
         kind = members.get("kind")
         if not isinstance(kind, str):
             return TaskStarted(id, label)
-        raise ValidationError(f"task.start unknown kind '{kind}'") from None
+        raise ValidationError(f"task.start unknown kind '{cut(kind)}'") from None
 
 
 def read_task_updated(raw: Raw) -> TaskUpdated:
@@ -156,7 +156,7 @@ def read_task_ended(raw: Raw) -> TaskEnded:
         error = members.get("error")
         if error == "":
             return TaskEnded(id)
-        shown = msgspec.json.encode(error).decode()
+        shown = cut(msgspec.json.encode(error).decode())
         raise ValidationError(f"task.done 'error' must be string or null, got {shown}") from None
 
 

@@ -1,0 +1,43 @@
+"""Tools: what travels, and what a model reads of a result."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from becket.contract.tools import TOOL_CALL, Tool, ToolCall, tool_text
+from becket.methods.descriptors import Direction
+
+
+def test_a_call_travels_as_name_and_input() -> None:
+    assert msgspec.json.encode(ToolCall("echo", {"text": "milk"})) == b'{"name":"echo","input":{"text":"milk"}}'
+
+
+def test_a_tool_travels_as_it_was_declared() -> None:
+    tool = Tool("echo", "d", {"type": "object"})
+
+    assert msgspec.json.encode(tool) == b'{"name":"echo","description":"d","input_schema":{"type":"object"}}'
+
+
+def test_tools_may_take_two_minutes() -> None:
+    assert (TOOL_CALL.name, TOOL_CALL.timeout, TOOL_CALL.direction) == ("tool.call", 120.0, Direction.TO_EXTENSION)
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ("milk", "milk"),
+        ("", ""),
+        ({"content": "milk", "more": 1}, "milk"),
+        ({"content": ""}, ""),
+        ({"content": 7}, '{"content":7}'),
+        ({"rows": [["ä", 1.5]]}, '{"rows":[["ä",1.5]]}'),
+        ({}, "{}"),
+        (None, "null"),
+        (True, "true"),
+        (3, "3"),
+        (["a"], '["a"]'),
+    ],
+)
+def test_a_model_reads_the_text_or_else_the_json_of_a_result(result: object, text: str) -> None:
+    assert tool_text(result) == text
