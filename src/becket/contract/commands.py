@@ -97,8 +97,7 @@ class Addressed(Struct, gc=False):
     request_id: RequestId
 
 
-decode_frame = msgspec.json.Decoder(OutputFrame).decode
-decode_address = msgspec.json.Decoder(Addressed).decode
+decode = msgspec.json.decode  # as for tasks: decoders would be made at import
 
 
 def read_command_output(raw: Raw) -> Output:
@@ -108,7 +107,7 @@ def read_command_output(raw: Raw) -> Output:
         msgspec.ValidationError: it is malformed.
     """
     try:
-        return decode_frame(raw).event
+        return decode(raw, type=OutputFrame).event
     except REFUSED:
         return read_flat_frame(raw).event
 
@@ -116,7 +115,7 @@ def read_command_output(raw: Raw) -> Output:
 def read_output_frame(raw: Raw) -> OutputFrame:
     """Returns the output with the id of its run; as `read_command_output` otherwise."""
     try:
-        return decode_frame(raw)
+        return decode(raw, type=OutputFrame)
     except REFUSED:
         return read_flat_frame(raw)
 
@@ -124,7 +123,7 @@ def read_output_frame(raw: Raw) -> OutputFrame:
 def is_for_command(raw: Raw, call: Invoke) -> bool:
     """Returns whether the output is of this run. What names no run is everybody's, to be counted as malformed."""
     try:
-        return decode_address(raw).request_id == call.request_id
+        return decode(raw, type=Addressed).request_id == call.request_id
     except REFUSED:
         return True
 

@@ -130,7 +130,6 @@ SHUTDOWN: Final[Method[None, Any]] = Method(
 )
 
 UNREADABLE: Final = (*REFUSED, msgspec.DecodeError)
-decode_initialized = msgspec.json.Decoder(Initialized).decode
 
 
 def read_initialized(raw: Raw) -> Initialized:
@@ -139,7 +138,7 @@ def read_initialized(raw: Raw) -> Initialized:
     Raises:
         msgspec.ValidationError: it is not of this shape.
     """
-    return decode_initialized(raw)
+    return msgspec.json.decode(raw, type=Initialized)
 
 
 def agreed_features(ours: Iterable[str], theirs: Iterable[str]) -> frozenset[str]:

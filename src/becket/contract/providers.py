@@ -5,6 +5,7 @@ Messages and content blocks are those of the Anthropic API. The contract passes 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import msgspec
@@ -265,8 +266,9 @@ def event_params(event: ProviderEvent) -> object:
     return event
 
 
-direct: msgspec.json.Decoder[DirectEvent] = msgspec.json.Decoder(DirectEvent)
-decode_event = direct.decode
+@cache
+def direct() -> msgspec.json.Decoder[DirectEvent]:
+    return msgspec.json.Decoder(DirectEvent)  # at the first event: an extension that sends them never needs it
 
 
 def read_provider_event(raw: Raw) -> ProviderEvent:
@@ -276,7 +278,7 @@ def read_provider_event(raw: Raw) -> ProviderEvent:
         msgspec.ValidationError: it is malformed, or of an unknown type.
     """
     try:
-        return decode_event(raw)
+        return direct().decode(raw)
     except REFUSED:
         return read_odd_event(raw)
 
