@@ -17,7 +17,20 @@ from jsonschema.validators import extend
 from msgspec import Raw, inspect
 from referencing import Registry, Resource
 
+from becket.contract.audit import AuditEvent, AuditRecord, Digest, Natural
 from becket.contract.commands import Invoke, Output, OutputFrame, read_command_output, read_output_frame
+from becket.contract.config import (
+    ConfigChanged,
+    ConfigGet,
+    ConfigSaved,
+    ConfigSet,
+    ConfigValue,
+    Revision,
+    Subscribe,
+    Subscribed,
+    check_config_set,
+    parse_config_key,
+)
 from becket.contract.handshake import (
     Capabilities,
     DeclaredCapability,
@@ -27,6 +40,9 @@ from becket.contract.handshake import (
     find_handshake_problems,
     read_initialized,
 )
+from becket.contract.hooks import HookEvent, HookKind, HookMatch, HookResult
+from becket.contract.info import BuildInfo, CapabilityInfo, ExtensionInfo, ModelInfo, SidecarArgs
+from becket.contract.memory import Append, Appended, Query, Record, Records, check_append, find_namespace_problem
 from becket.contract.providers import (
     DirectEvent,
     Message,
@@ -37,6 +53,17 @@ from becket.contract.providers import (
     check_completed,
     read_provider_event,
 )
+from becket.contract.settings import (
+    EditorClosed,
+    EditorCommit,
+    EditorCommitted,
+    EditorKey,
+    EditorOpen,
+    EditorOpened,
+    EditorRender,
+    EditorRow,
+)
+from becket.contract.sidecar import Custom, KnownEvent, SidecarCommand, parse_command, parse_event
 from becket.contract.tasks import (
     TaskEnded,
     TaskLogged,
@@ -48,6 +75,7 @@ from becket.contract.tasks import (
     read_task_updated,
 )
 from becket.contract.tools import Tool, ToolCall, tool_text
+from becket.contract.widgets import Name, Position, StyledText, WidgetDismiss, WidgetUpsert
 from becket.errors import BecketError
 from becket.methods.permissions import PERMISSIONS, Grants
 from becket.typed.schema_files import load_schema, schema_names
@@ -147,6 +175,44 @@ def command_output(kind: str) -> Agreement:
     return agreement(reader, "command-output", kind, made_from=part)
 
 
+def read_append(raw: Raw) -> Append:
+    append = msgspec.json.decode(raw, type=Append)
+    check_append(append, append.namespace)
+    return append
+
+
+def read_query(raw: Raw) -> Query:
+    query = msgspec.json.decode(raw, type=Query)
+    if problem := find_namespace_problem(query.namespace):
+        raise ValueError(problem)
+    return query
+
+
+def read_config_get(raw: Raw) -> ConfigGet:
+    get = msgspec.json.decode(raw, type=ConfigGet)
+    parse_config_key(get.key)
+    return get
+
+
+def read_config_set(raw: Raw) -> ConfigSet:
+    change = msgspec.json.decode(raw, type=ConfigSet)
+    check_config_set(change)
+    return change
+
+
+def tagged(schema: str, union: Any, read: Callable[[bytes], object] | None = None) -> list[Agreement]:
+    """Returns a line for each class of a union: what is read must come out as this class."""
+    decode: Any = read or msgspec.json.Decoder(union).decode
+    return [
+        agreement(inside("", "", lambda raw: decode(bytes(raw)), part), schema, tag_of(part), made_from=part)
+        for part in union.__args__
+    ]
+
+
+def tag_of(part: Any) -> str:
+    return str(part.__struct_config__.tag)
+
+
 # -- the table
 
 AGREEMENTS = [
@@ -200,6 +266,60 @@ AGREEMENTS = [
     agreement(read_task_logged, "tasks", "log", made_from=TaskLogged),
     agreement(read_task_ended, "tasks", "done", made_from=TaskEnded),
     agreement(inside('{"id":', "}", read_task_ended), "tasks", "id", made_from=str),
+    agreement(HookEvent, "hooks", "event"),
+    agreement(HookKind, "hooks", "kind"),
+    agreement(HookResult, "hooks", "result"),
+    *tagged("hooks", HookResult),
+    agreement(HookMatch, "hooks", "match"),
+    agreement(read_append, "memory", "append", made_from=Append),
+    agreement(Appended, "memory", "appended"),
+    agreement(read_query, "memory", "query", made_from=Query),
+    agreement(Records, "memory", "records"),
+    agreement(Record, "memory", "record"),
+    agreement(inside('{"content":"","namespace":', "}", read_append), "memory", "namespace", made_from=str),
+    agreement(inside('{"content":"","namespace":"n","tags":[', "]}", read_append), "memory", "tag", made_from=str),
+    agreement(Natural, "memory", "time"),
+    agreement(Natural | None, "memory", "record_id"),
+    agreement(read_config_get, "config", "get", made_from=ConfigGet),
+    agreement(ConfigValue, "config", "value"),
+    agreement(read_config_set, "config", "set", made_from=ConfigSet),
+    agreement(ConfigSaved, "config", "saved"),
+    agreement(Subscribe, "config", "subscribe"),
+    agreement(Subscribed, "config", "subscribed"),
+    agreement(ConfigChanged, "config", "changed"),
+    agreement(inside('{"key":', "}", read_config_get), "config", "key", made_from=str),
+    agreement(Revision | None, "config", "revision"),
+    agreement(EditorOpen, "settings-editor", "open"),
+    agreement(EditorKey, "settings-editor", "key"),
+    agreement(EditorCommit, "settings-editor", "commit"),
+    agreement(EditorOpened, "settings-editor", "opened"),
+    agreement(read_anything, "settings-editor", "result", made_from=Any),
+    agreement(EditorRender, "settings-editor", "render"),
+    agreement(EditorRow, "settings-editor", "row"),
+    agreement(EditorCommitted, "settings-editor", "committed"),
+    agreement(EditorClosed, "settings-editor", "close"),
+    agreement(WidgetUpsert, "widgets", "upsert"),
+    agreement(WidgetDismiss, "widgets", "dismiss"),
+    agreement(Name, "widgets", "id"),
+    agreement(Position, "widgets", "position"),
+    agreement(StyledText, "widgets", "styled_text"),
+    agreement(ExtensionInfo, "info", "info"),
+    agreement(BuildInfo, "info", "build"),
+    agreement(CapabilityInfo, "info", "capability"),
+    agreement(ModelInfo, "info", "model"),
+    agreement(SidecarArgs, "info", "sidecar_args"),
+    agreement(inside("", "", lambda raw: parse_command(bytes(raw))), "sidecar", "command", made_from=SidecarCommand),
+    agreement(inside("", "", lambda raw: parse_event(bytes(raw))), "sidecar", "event", made_from=KnownEvent),
+    *tagged("sidecar", SidecarCommand, parse_command),
+    *tagged("sidecar", KnownEvent, parse_event),
+    agreement(
+        inside("", "", lambda raw: parse_event(bytes(raw)), Custom), "sidecar", "custom", made_from=dict[str, Any]
+    ),
+    agreement(AuditRecord, "audit-record", "record"),
+    agreement(AuditEvent, "audit-record", "event"),
+    *tagged("audit-record", AuditEvent),
+    agreement(Natural, "audit-record", "time"),
+    agreement(Digest, "audit-record", "digest"),
 ]
 
 
