@@ -410,6 +410,7 @@ ANYTHING = st.recursive(
 )
 
 
+@cache  # making a strategy takes longer than drawing from it
 def values(held: Agreement) -> st.SearchStrategy[Json]:
     """Returns values to try on both: good ones, and those with some members gone, new or changed."""
     words = words_of(held.schema)
