@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import pathlib
+import sys
 import uuid
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
@@ -88,6 +90,19 @@ class Person:
 class Note:
     text: str
     tags: list[str] = attrs.field(factory=list)
+
+
+@attrs.define
+class Shaped:
+    """What msgspec would not build as it asks for it."""
+
+    words: list[str] = attrs.field(alias="text", converter=sorted)
+    at: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+
+
+@attrs.define
+class Named:
+    name: str
 
 
 class Opaque:
@@ -404,6 +419,75 @@ def test_a_type_expression_without_a_hash_has_a_decoder_too() -> None:
 def test_a_raw_result_is_json_all_the_same(text: bytes) -> None:
     with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)):
         result_decoder(Raw)(Raw(text))
+
+
+# -- classes that are not msgspec's to build
+
+
+def test_converters_and_aliases_of_attrs_are_at_work_in_params() -> None:
+    assert decode('{"text":["b","a"],"unknown":1}', Shaped) == Shaped(["a", "b"])
+    assert decode('[{"text":["b","a"]}]', list[Shaped]) == [Shaped(["a", "b"])]
+    assert decode('{"name":"a"}', Person | Named) == Person("a")
+    assert decode('{"a":"b"}', dict[str, pathlib.Path]) == {"a": pathlib.Path("b")}
+
+
+def test_params_of_such_a_class_are_as_strict_and_as_well_explained() -> None:
+    assert problems('{"text":"ab","at":"1"}', Shaped) == [
+        ("/text", "expected `array`, got `str`"),
+        ("/at", "expected `int`, got `str`"),
+    ]
+    assert problems('{"text":[],"at":-1}', Shaped) == [("", "'at' must be >= 0: -1")]
+    assert problems("5", Shaped) == [("", "params are an object or an array")]
+    assert problems("5", Shaped | int) == [("", "params are an object or an array")]
+    assert problems("[1e400]", list[Shaped])[0][0] == "/0"
+
+
+def test_absent_params_of_such_a_class() -> None:
+    assert decoder_for(Shaped | None)(None) is None
+    assert decoder_for(attrs.make_class("Open", {"x": attrs.field(default=1, converter=int)}))(None).x == 1
+    with pytest.raises(InvalidParams) as caught:
+        decoder_for(Shaped)(None)
+    assert caught.value.problems == (("/text", "is missing"),)
+    with pytest.raises(InvalidParams) as caught:
+        decoder_for(list[Shaped])(None)
+    assert caught.value.problems == (("", "params are required"),)
+
+
+def test_text_that_is_not_utf_8_is_no_json_for_such_a_class_either() -> None:
+    with pytest.raises(RpcError) as caught:
+        decode(b'{"text":["\xff"]}', Shaped)
+    assert caught.value.meaning is Meaning.PARSE_ERROR
+
+
+def test_such_a_class_in_a_struct_is_refused_at_once() -> None:
+    holder = msgspec.defstruct("Holder", [("inner", Shaped)])
+    with pytest.raises(TypeError, match="Holder"):
+        decoder_for(holder)
+
+
+def test_a_result_may_be_of_such_a_class() -> None:
+    assert result_decoder(Shaped)(Raw(b'{"text":["b","a"]}')) == Shaped(["a", "b"])
+    assert result_decoder(Person | Named)(Raw(b'{"name":"a"}')) == Person("a")
+    with pytest.raises(msgspec.ValidationError, match="/text"):
+        result_decoder(Shaped)(Raw(b"{}"))
+
+
+@pytest.mark.parametrize("annotation", [Opaque | Named, 5])
+def test_a_result_of_a_type_that_nobody_can_build_is_refused_at_once(annotation: Any) -> None:
+    with pytest.raises(TypeError):
+        result_decoder(annotation)
+
+
+def test_where_attrs_was_never_imported_only_what_msgspec_refuses_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "attr")
+
+    assert decode('{"name":"a"}', Person) == Person("a")
+    assert decode('{"a":"b"}', dict[str, pathlib.Path]) == {"a": pathlib.Path("b")}
+    with pytest.raises(TypeError):
+        decoder_for(Opaque)
+    assert result_decoder(Annotated[Person | Named, "once more"])(Raw(b'{"name":"a"}')) == Person("a")
+    with pytest.raises(TypeError):
+        result_decoder(7)
 
 
 # -- msgspec decides, we only explain

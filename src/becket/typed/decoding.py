@@ -1,18 +1,21 @@
 """Raw JSON into the type that a handler or a caller asked for.
 
-The decode is msgspec's, strict by nature, and the check at run time. What is wrong with a value that does not fit is
-found by `problems`, which is imported only then.
+The decode is msgspec's, strict by nature, and the check at run time. Only classes that msgspec would not build as they
+ask for it (attrs classes with converters, validators or aliases, unions of classes) go through `convert`, which takes
+four times as long. What is wrong with a value that does not fit is found by `problems`, which is imported only then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
-from becket.errors import InvalidParams, Meaning, RpcError
+from becket.errors import BadValue, InvalidParams, Meaning, RpcError
+from becket.typed.type_parts import is_shaped, name_of, walk_types
 
 __all__ = ["decode_json", "decoder_for", "result_decoder"]
 
@@ -35,9 +38,14 @@ def decoder_for(annotation: Any) -> Callable[[Raw | None], Any]:
     """
     if annotation is Any or annotation is object:
         return decode_plain
-    strict: Decode = msgspec.json.Decoder(annotation).decode
-    if not is_surely_container(annotation):
-        strict = containers_only(annotation, strict)
+    if may_be_shaped(annotation):
+        return converting_decoder(annotation)
+    try:
+        strict = strict_decoder(annotation)
+    except (TypeError, NotImplementedError):
+        if not is_shaped(annotation):
+            raise
+        return converting_decoder(annotation)
     typed: Decode
 
     def look_once(raw: Raw | bytes) -> Any:  # at the first call: an extension does not pay for it at start
@@ -54,6 +62,38 @@ def decoder_for(annotation: Any) -> Callable[[Raw | None], Any]:
             if raw is None:
                 return decode_absent(annotation, error)
             raise explain(raw, annotation, error) from error
+
+    return decode
+
+
+def strict_decoder(annotation: Any) -> Decode:
+    strict: Decode = msgspec.json.Decoder(annotation).decode
+    return strict if is_surely_container(annotation) else containers_only(annotation, strict)
+
+
+def converting_decoder(annotation: Any) -> Callable[[Raw | None], Any]:
+    """Returns a function from raw params to a value of a type that is not msgspec's to build.
+
+    Raises:
+        TypeError: params cannot be of this type.
+    """
+    from becket.typed.convert import check_type, convert
+
+    check_type(annotation)
+
+    def decode(raw: Raw | None) -> Any:
+        value: Any = {} if raw is None else decode_plain(raw)
+        try:
+            return convert(value, annotation, forbid_unknown=False)
+        except BadValue as error:
+            problems, cause = error.problems, error
+        if raw is None:
+            try:
+                return convert(None, annotation)
+            except BadValue:
+                if not all(pointer for pointer, _ in problems):
+                    problems = (("", "params are required"),)
+        raise InvalidParams(problems) from cause
 
     return decode
 
@@ -122,8 +162,30 @@ RESULT_DECODERS: dict[Any, Callable[[Raw], Any]] = {Any: decode_json}
 
 
 def checked_decoder(type: Any) -> Callable[[Raw], Any]:
-    strict = msgspec.json.Decoder(type).decode
+    if may_be_shaped(type):
+        return converting_result_decoder(type)
+    try:
+        strict = msgspec.json.Decoder(type).decode
+    except (TypeError, NotImplementedError):
+        if not is_shaped(type):
+            raise
+        return converting_result_decoder(type)
     return whole(strict) if holds_raw(type) else strict
+
+
+def converting_result_decoder(type: Any) -> Callable[[Raw], Any]:
+    """Returns a function from a raw result to a value of a type that is not msgspec's to build."""
+    from becket.typed.convert import check_type, convert
+
+    check_type(type)
+
+    def decode(raw: Raw) -> Any:
+        try:
+            return convert(decode_json(raw), type, forbid_unknown=False)
+        except BadValue as error:
+            raise msgspec.ValidationError(str(error)) from error
+
+    return decode
 
 
 # -- what msgspec lets through
@@ -175,8 +237,9 @@ CONTAINERS = (
 )
 
 
-def name_of(annotation: Any) -> str:
-    return getattr(annotation, "__name__", None) or str(annotation)
+def may_be_shaped(annotation: Any) -> bool:
+    """Returns whether msgspec must not build this type. Where attrs was never imported there is nothing to look for."""
+    return "attr" in sys.modules and is_shaped(annotation)
 
 
 def is_surely_container(annotation: Any) -> bool:
@@ -187,19 +250,3 @@ def is_surely_container(annotation: Any) -> bool:
 def holds_raw(annotation: Any) -> bool:
     """Returns whether a value of this type can hold JSON that nobody has looked into."""
     return any(isinstance(info, msgspec.inspect.RawType) for info in walk_types(msgspec.inspect.type_info(annotation)))
-
-
-def walk_types(info: Any) -> Iterator[Any]:
-    """Yields a type and all that it is made of, each once: types may be recursive."""
-    seen: set[int] = set()
-    waiting = [info]
-    while waiting:
-        info = waiting.pop()
-        if id(info) in seen:
-            continue
-        seen.add(id(info))
-        yield info
-        for name in ("type", "types", "item_type", "item_types", "key_type", "value_type"):
-            part: Any = getattr(info, name, ())
-            waiting += part if isinstance(part, tuple) else [part]
-        waiting.extend(field.type for field in getattr(info, "fields", ()))
