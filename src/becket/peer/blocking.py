@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
 
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import CallCancelled, ConnectionLost, NotSupported
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.descriptors import EventReader, Method, Notification, Stream
+from becket.methods.permissions import Gate
 from becket.methods.registry import F, Handler, Registry
+from becket.peer.admission import Ask
 from becket.peer.blocking_loop import BlockingLoop, BlockingWaiter
 from becket.peer.inbound import Inbound
 from becket.peer.link import Link
@@ -38,28 +40,8 @@ from becket.wire.framing import FramingFactory
 
 if TYPE_CHECKING:
     from becket.methods.decorators import HandlesPlainly, Listens
+    from becket.peer.options import BeginOptions, CallOptions, PeerOptions, StreamOptions
     from becket.peer.process import Child
-
-    class BeginOptions(TypedDict, total=False):
-        """What every form of `begin` takes besides."""
-
-        timeout: float | Unset | None
-
-    class CallOptions(BeginOptions, total=False):
-        """What every form of a call takes besides."""
-
-        on: Mapping[str, Callable[..., Any]] | None
-        on_progress: Callable[..., Any] | None
-
-    class StreamOptions(TypedDict, total=False):
-        """What every form of a stream takes besides."""
-
-        progress: Any
-        timeout: float | Unset | None
-        idle_timeout: float | Unset | None
-        overflow: Overflow
-        pause_connection: bool
-
 
 __all__ = ["BlockingContext", "BlockingPeer", "BlockingStream", "PendingCall", "connect_process", "connect_stdio"]
 
@@ -78,11 +60,8 @@ def connect_process(
     inherit_env: bool = False,
     cwd: str | os.PathLike[str] | None = None,
     on_stderr: Callable[[str], None] | None = None,
-    dialect: Dialect | str = PLAIN,
-    framing: FramingFactory | None = None,
-    methods: Registry | None = None,
-    limits: Limits = DEFAULT_LIMITS,
     name: str | None = None,
+    **options: Unpack[PeerOptions],
 ) -> BlockingPeer:
     """Starts a program and returns a peer that speaks with it: `with connect_process(cmd) as peer: peer.call(...)`.
 
@@ -94,37 +73,27 @@ def connect_process(
     from becket.peer.child import ChildTransport
     from becket.peer.process import log_stderr, open_child, words_of
 
+    limits = options.get("limits", DEFAULT_LIMITS)
     words = words_of(command)
     label = name or os.path.basename(words[0])
     child, pipes = open_child(
         words, env=env, inherit_env=inherit_env, cwd=cwd, on_stderr=on_stderr or log_stderr(label), limits=limits
     )
     transport = ChildTransport(child, pipes, limits)
-    return BlockingPeer(
-        transport,
-        dialect=dialect,
-        framing=framing,
-        methods=methods,
-        limits=limits,
-        name=label,
-        listens_when_used=True,
-    )
+    return BlockingPeer(transport, name=label, listens_when_used=True, **options)
 
 
 def connect_stdio(
     *,
-    dialect: Dialect | str = PLAIN,
-    framing: FramingFactory | None = None,
-    methods: Registry | None = None,
-    limits: Limits = DEFAULT_LIMITS,
     name: str = "host",
+    **options: Unpack[PeerOptions],
 ) -> BlockingPeer:
     """Takes over this program's stdin and stdout: `with connect_stdio(methods=methods) as peer: peer.serve()`.
 
     Nothing is read before `serve`, `listen` or the first call; handlers that are registered until then are in time."""
     from becket.peer.stdio import take_stdio
 
-    return BlockingPeer(take_stdio(), dialect=dialect, framing=framing, methods=methods, limits=limits, name=name)
+    return BlockingPeer(take_stdio(), name=name, **options)
 
 
 class BlockingPeer:
@@ -138,6 +107,8 @@ class BlockingPeer:
         framing: FramingFactory | None = None,
         methods: Registry | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        gate: Gate | None = None,
+        ask: Ask | None = None,
         name: str = "peer",
         listens_when_used: bool = False,
     ) -> None:
@@ -154,7 +125,7 @@ class BlockingPeer:
             self._loop.before_wait = self._link.before_wait
             self._loop.flush = self._link.flush
             with self._loop.entered():
-                self._link.start(Inbound(self._link, self.methods, self, BlockingContext))
+                self._link.start(Inbound(self._link, self.methods, self, BlockingContext, gate=gate, ask=ask))
         except BaseException:  # an async handler, a dialect that does not exist, a framing that cannot be made
             transport.close()
             self._loop.end()

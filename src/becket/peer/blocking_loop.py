@@ -163,6 +163,9 @@ class BlockingLoop:
         self._interrupt()
         return None
 
+    def call_from_thread(self, function: Callable[[], object], /) -> object:
+        return self.call_soon(function)
+
     def call_later(self, delay: float, function: Callable[[], object], /) -> BlockingTimer:
         timer = BlockingTimer(self.time() + delay, function)
         heapq.heappush(self._timers, timer)

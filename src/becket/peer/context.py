@@ -36,6 +36,12 @@ class Context:
         return peer
 
     @property
+    def caller(self) -> str | None:
+        """The id of the extension at the other end, as its connection tells it; None where the link has no gate."""
+        gate = self._inbound.link.gate
+        return None if gate is None else gate.extension
+
+    @property
     def id(self) -> int | float | str | None:
         """The id of the request, None for a notification."""
         return None if self._request is None else decode_json(self._request.id)

@@ -20,11 +20,14 @@ from becket.errors import (
     LocalProtocolError,
     Meaning,
     NotSupported,
+    PermissionDenied,
     RequestCancelled,
     RpcError,
 )
 from becket.methods.dispatch import answer_to, find_handler
+from becket.methods.permissions import Decision, Gate
 from becket.methods.registry import Handler, Registry
+from becket.peer.admission import Admission, Ask
 from becket.peer.context import Context
 from becket.peer.loops import Running, Waiter
 from becket.peer.outbound import CURRENT, READY, Serving, wait_until_read
@@ -54,7 +57,7 @@ class Runner:
         self.running: Running | None = None
 
     def reason(self) -> RpcError | None:
-        """Returns why it was interrupted, if it was."""
+        """Returns why it was interrupted, if it was by now: a type checker takes what it once saw for the truth."""
         return self.refusal
 
 
@@ -75,13 +78,27 @@ class Inbound:
         "_notification_bytes",
         "_notifications",
         "_requests",
+        "_unsubscribe",
         "_worker",
+        "admission",
         "link",
         "peer",
     )
 
-    def __init__(self, link: Link, registry: Registry, peer: Any, context: Callable[..., Any] = Context) -> None:
+    def __init__(
+        self,
+        link: Link,
+        registry: Registry,
+        peer: Any,
+        context: Callable[..., Any] = Context,
+        *,
+        gate: Gate | None = None,
+        ask: Ask | None = None,
+    ) -> None:
         self.link = link
+        link.gate = gate
+        self.admission = Admission(link, gate, ask)
+        self._unsubscribe = None if gate is None else gate.subscribe(self._hear_of_revocation)
         self.peer = peer
         self._context = context
         self._nests = link.loop.nests
@@ -113,7 +130,7 @@ class Inbound:
     def take_request(self, request: InboundRequest) -> None:
         link = self.link
         try:
-            if link.features:
+            if link.dialect.features:
                 self._read_meta(request)
             handler = self._get(request.method)
             if handler is None or handler.is_for_notifications:
@@ -121,6 +138,11 @@ class Inbound:
             if link.transport.queued:
                 self._check_that_they_read()
             context = self._context(self, request.method, request) if handler.arity == 2 else None
+            if (handler.requires is not None or link.gate is not None) and (
+                question := self.admission.decide(handler, request.chain)
+            ):
+                self._start(request, handler, context, question)
+                return
             if not handler.is_inline or link.loop.is_deep:
                 self._start(request, handler, context)
                 return
@@ -138,15 +160,23 @@ class Inbound:
         if self.link.transport.queued > limits.send_queue:
             raise Busy("bytes that you have not read", limits.send_queue)
 
-    def _start(self, request: InboundRequest, handler: Handler, context: object) -> None:
-        arguments = handler.arguments(request.params, context)
+    def _start(
+        self, request: InboundRequest, handler: Handler, context: object, question: Decision | None = None
+    ) -> None:
+        # Params are not even looked at before it is known that the caller may call.
+        arguments = None if question is not None else handler.arguments(request.params, context)
         runner = Runner(is_thread=not handler.is_async)
         cancelling = self.link.connection.cancelling
         if request.is_cancelled and cancelling is not None and cancelling.rule is not CancelRule.ANSWERS_ITSELF:
             self.link.send(self._end_cancelled(request, runner))  # the cancellation came with it: it never begins
             return
         request.runner = runner
-        running = self.link.loop.spawn_held(self._serve(request, runner, handler, arguments))
+        if arguments is None:
+            assert question is not None
+            work = self._ask_and_serve(request, runner, handler, context, question)
+        else:
+            work = self._serve(request, runner, handler, arguments)
+        running = self.link.loop.spawn_held(work)
         if not runner.has_ended:  # where tasks start eagerly, it may
             runner.running = running
 
@@ -156,6 +186,19 @@ class Inbound:
             return handler.invoke(request.params, context)
         finally:
             CURRENT.reset(before)
+
+    async def _ask_and_serve(
+        self, request: InboundRequest, runner: Runner, handler: Handler, context: object, question: Decision
+    ) -> None:
+        try:
+            await self.admission.wait_for_answer(question)
+            arguments = handler.arguments(request.params, context)
+        except Exception as error:
+            runner.has_ended = True
+            runner.running = None
+            self.link.send(self.link.connection.refuse(request, answer_to(error, request.method)))
+            return
+        await self._serve(request, runner, handler, arguments)
 
     async def _serve(
         self, request: InboundRequest, runner: Runner, handler: Handler, arguments: tuple[Any, ...]
@@ -226,11 +269,31 @@ class Inbound:
         request.params = self.link.dialect.without_meta(request.params, meta)
         request.depth = meta.depth
         request.credit = meta.credit
+        if meta.parent is not None:
+            self._join(request, meta.parent)
         if meta.depth > self.link.limits.call_depth:
             raise Busy("calls within calls", self.link.limits.call_depth)
         if meta.timeout_ms is not None:
             request.deadline = self.link.loop.time() + meta.timeout_ms / 1000
             self.link.wake_at(request.deadline)
+
+    def _join(self, request: InboundRequest, parent: object) -> None:
+        """Binds a request to the call of ours that it belongs to: it may do and last no more than that."""
+        call = self.link.connection.calls.get(encode_json(parent))
+        if call is not None:
+            request.chain = call.chain
+            if call.stream is None and call.deadline < request.deadline:
+                request.deadline = call.deadline
+
+    def _hear_of_revocation(self, permission: str) -> None:
+        self.link.loop.call_from_thread(lambda: self.take_revocation(permission))  # whoever revokes may be in any
+
+    def take_revocation(self, permission: str) -> None:
+        """A permission was taken away: what runs on it ends."""
+        for request in list(self._requests.values()):
+            handler = self._get(request.method)
+            if handler is not None and handler.requires == permission:
+                self._interrupt(request, PermissionDenied(permission))
 
     # -- events of a request
 
@@ -313,6 +376,8 @@ class Inbound:
                 self._take_credit(notification)
             return
         try:
+            if handler.requires is not None and self.admission.decide(handler, ()) is not None:
+                raise PermissionDenied(handler.requires)  # nobody is asked for what nobody waits for
             context = self._context(self, method, None) if handler.arity == 2 else None
             # Where a plain function may wait, the next one must not overtake it.
             if handler.is_inline and not self._is_working_off and not self._nests:
@@ -364,6 +429,9 @@ class Inbound:
 
     def end(self, requests: list[InboundRequest]) -> None:
         """The link has ended: what runs for these requests is cancelled, what waits is dropped."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+        self.admission.end()
         for request in requests:
             runner = request.runner
             if isinstance(runner, Runner) and runner.running is not None and not runner.is_thread:

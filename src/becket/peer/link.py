@@ -16,6 +16,7 @@ from msgspec import Raw
 from becket.dialects import Dialect
 from becket.errors import BadFrame, CallTimeout, ConnectionLost, DisconnectReason, RemoteProtocolError
 from becket.limits import Limits
+from becket.methods.permissions import Gate
 from becket.peer.loops import Loop, Timer, Waiter
 from becket.peer.streams import Claims
 from becket.peer.transport import READ_SIZE, Describe, FdTransport, Transport, wake
@@ -93,6 +94,7 @@ class Link:
         "create_waiter",
         "dialect",
         "features",
+        "gate",
         "is_done",
         "limits",
         "loop",
@@ -121,6 +123,7 @@ class Link:
         self.name = name
         self.features = dialect.features
         self.progress = dialect.progress
+        self.gate: Gate | None = None
         self.lost: ConnectionLost | None = None
         self.is_done = False
         self._closed_waiters: list[Waiter] = []
@@ -152,14 +155,14 @@ class Link:
         self._partial: tuple[int, float] | None = None
 
     def agree(self, features: Iterable[str]) -> None:
-        """Uses from now on only what both sides have announced, where the dialect leaves it to them."""
+        """Uses from now on only what both sides have announced, where the dialect leaves it to them.
+
+        What they say is understood in any case: their first words may come before ours about it."""
         dialect = self.dialect
         self.features = dialect.features.intersection(features)
         if dialect.features:
-            self.connection.stop_cancelling(unless="cancel" in self.features)
+            self.connection.says_cancel = "cancel" in self.features
             self.progress = dialect.progress if "progress" in self.features else None
-            self.claims.mark(is_marked=bool(self.features))
-            self._serve_at_once()
 
     def start(self, server: Server) -> None:
         """Begins to read. Nothing arrives before the loop's next turn, so handlers can still be registered."""
@@ -168,13 +171,9 @@ class Link:
         self.take_notification = server.take_notification
         self.take_cancel = server.take_cancel
         self.connection.use(self)
-        self._serve_at_once()
+        if not self.dialect.features and self.gate is None and not self.loop.nests:
+            self.connection.serve = server.serve  # nothing travels beside the params, nothing is to be decided
         self.transport.start(self.loop, self)
-
-    def _serve_at_once(self) -> None:
-        """Lets plain functions be called where a request arrives, if nothing travels beside its params."""
-        if not self.features and not self.loop.nests:
-            self.connection.serve = self._server.serve
 
     # -- in
 

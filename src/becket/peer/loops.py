@@ -59,6 +59,10 @@ class Loop(Protocol):
 
     def call_soon(self, function: Callable[[], object], /) -> object: ...
 
+    def call_from_thread(self, function: Callable[[], object], /) -> object:
+        """The same, from whatever thread."""
+        ...
+
     def call_later(self, delay: float, function: Callable[[], object], /) -> Timer: ...
 
     def add_reader(self, fd: int, function: Callable[[], object], /) -> object: ...
@@ -134,6 +138,7 @@ class AsyncioLoop:
         has_usual_clock = type(loop).time is asyncio.BaseEventLoop.time
         self.time: Callable[[], float] = monotonic if has_usual_clock else loop.time
         self.call_soon = loop.call_soon
+        self.call_from_thread = loop.call_soon_threadsafe
         self.call_later = loop.call_later
         self.add_reader = loop.add_reader
         self.remove_reader = loop.remove_reader
@@ -235,6 +240,9 @@ class TrioLoop:
             self._is_over = not self._is_ended
 
     def call_soon(self, function: Callable[[], object], /) -> object:
+        return self._run_soon(guarded(function))
+
+    def call_from_thread(self, function: Callable[[], object], /) -> object:
         return self._run_soon(guarded(function))
 
     def call_later(self, delay: float, function: Callable[[], object], /) -> Timer:

@@ -13,6 +13,7 @@ from becket.dialects import CallMeta
 from becket.errors import BadReply, BecketError, Busy, NotSupported
 from becket.limits import Limits
 from becket.methods.descriptors import EventReader
+from becket.methods.permissions import Gate
 from becket.peer.loops import Waiter
 from becket.peer.streams import CallStream, Claim, Gap, Listener, Overflow
 from becket.peer.transport import wake
@@ -43,6 +44,13 @@ def serving() -> Serving | None:
     if current is None or current.link.connection.requests.get(current.request.key) is not current.request:
         return None
     return current
+
+
+def chain_of(current: Serving | None) -> tuple[Gate, ...]:
+    """Returns the gates of those on whose behalf a call is made, from the nearest to the first."""
+    if current is None or current.link.gate is None:
+        return ()
+    return (current.link.gate, *current.request.chain)
 
 
 class Unset:
@@ -116,6 +124,7 @@ class Outbound:
 
     def _prepare(self, call: Call, params: bytes | None, current: Serving | None) -> bytes | None:
         """Binds a call to the request that it is made within, and returns its params with what travels beside them."""
+        call.chain = chain_of(current)
         if current is not None and current.request.deadline < call.deadline:
             call.deadline = current.request.deadline
             call.timeout = max(0.0, call.deadline - self.link.time())
@@ -142,8 +151,10 @@ class Outbound:
         if progress is not None and link.progress is None:
             raise NotSupported("progress", f"the dialect {link.dialect.name} has no word for it")
         encoded = None if params is None else encode_json(params)
+        current = serving()
+        call.chain = chain_of(current)
         if link.features:
-            encoded = self._add_meta(encoded, until, serving(), credit)
+            encoded = self._add_meta(encoded, until, current, credit)
         await self._wait_for_room(call, 0 if encoded is None else len(encoded))
         try:
             frame = link.connection.open_call(call, encoded)

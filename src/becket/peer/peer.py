@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import ConnectionLost, NotSupported
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.descriptors import EventReader, Method, Notification, Stream
+from becket.methods.permissions import Gate
 from becket.methods.registry import F, Registry
+from becket.peer.admission import Ask
 from becket.peer.inbound import Inbound
 from becket.peer.link import Link
 from becket.peer.loops import Loop, current_loop
@@ -25,24 +27,8 @@ from becket.wire.framing import FramingFactory
 
 if TYPE_CHECKING:
     from becket.methods.decorators import Handles, Listens
+    from becket.peer.options import CallOptions, PeerOptions, StreamOptions
     from becket.peer.process import Child
-
-    class CallOptions(TypedDict, total=False):
-        """What every form of a call takes besides."""
-
-        timeout: float | Unset | None
-        on: Mapping[str, Callable[..., Any]] | None
-        on_progress: Callable[..., Any] | None
-
-    class StreamOptions(TypedDict, total=False):
-        """What every form of a stream takes besides."""
-
-        progress: Any
-        timeout: float | Unset | None
-        idle_timeout: float | Unset | None
-        overflow: Overflow
-        pause_connection: bool
-
 
 __all__ = ["Connecting", "Peer"]
 
@@ -64,6 +50,8 @@ class Peer:
         framing: FramingFactory | None = None,
         methods: Registry | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        gate: Gate | None = None,
+        ask: Ask | None = None,
         name: str = "peer",
     ) -> None:
         try:
@@ -72,7 +60,7 @@ class Peer:
             self.methods: Registry = Registry() if methods is None else Registry().including(methods)
             self._link = Link(loop, transport, spoken, spoken.connection(limits, framing), name=name)
             self._outbound = Outbound(self._link)
-            self._link.start(Inbound(self._link, self.methods, self))
+            self._link.start(Inbound(self._link, self.methods, self, gate=gate, ask=ask))
         except BaseException:  # a dialect that does not exist, a framing that cannot be made
             transport.close()
             loop.end()
@@ -89,11 +77,8 @@ class Peer:
         inherit_env: bool = False,
         cwd: str | os.PathLike[str] | None = None,
         on_stderr: Callable[[str], None] | None = None,
-        dialect: Dialect | str = PLAIN,
-        framing: FramingFactory | None = None,
-        methods: Registry | None = None,
-        limits: Limits = DEFAULT_LIMITS,
         name: str | None = None,
+        **options: Unpack[PeerOptions],
     ) -> Connecting:
         """Starts a program and speaks with it over its stdin and stdout; closing the peer ends the program.
 
@@ -106,6 +91,7 @@ class Peer:
         from becket.peer.child import ChildTransport
         from becket.peer.process import log_stderr, open_child, words_of
 
+        limits = options.get("limits", DEFAULT_LIMITS)
         words = words_of(command)
         label = name or os.path.basename(words[0])
 
@@ -124,7 +110,7 @@ class Peer:
                 loop.end()
                 raise
             transport = ChildTransport(child, pipes, limits)
-            return cls(loop, transport, dialect=dialect, framing=framing, methods=methods, limits=limits, name=label)
+            return cls(loop, transport, name=label, **options)
 
         return Connecting(connect)
 
@@ -132,11 +118,8 @@ class Peer:
     def connect_stdio(
         cls,
         *,
-        dialect: Dialect | str = PLAIN,
-        framing: FramingFactory | None = None,
-        methods: Registry | None = None,
-        limits: Limits = DEFAULT_LIMITS,
         name: str = "host",
+        **options: Unpack[PeerOptions],
     ) -> Connecting:
         """Speaks over this program's own stdin and stdout, which it takes over: `print` goes to stderr from then on."""
 
@@ -145,7 +128,7 @@ class Peer:
 
             transport = take_stdio()
             loop = await current_loop()
-            return cls(loop, transport, dialect=dialect, framing=framing, methods=methods, limits=limits, name=name)
+            return cls(loop, transport, name=name, **options)
 
         return Connecting(connect)
 
@@ -155,11 +138,8 @@ class Peer:
         host: str,
         port: int,
         *,
-        dialect: Dialect | str = PLAIN,
-        framing: FramingFactory | None = None,
-        methods: Registry | None = None,
-        limits: Limits = DEFAULT_LIMITS,
         name: str | None = None,
+        **options: Unpack[PeerOptions],
     ) -> Connecting:
         """Connects to a listening TCP socket.
 
@@ -173,7 +153,7 @@ class Peer:
             transport = await open_tcp(host, port)
             loop = await current_loop()
             label = name or f"{host}:{port}"
-            return cls(loop, transport, dialect=dialect, framing=framing, methods=methods, limits=limits, name=label)
+            return cls(loop, transport, name=label, **options)
 
         return Connecting(connect)
 
@@ -182,11 +162,8 @@ class Peer:
         cls,
         path: str | os.PathLike[str],
         *,
-        dialect: Dialect | str = PLAIN,
-        framing: FramingFactory | None = None,
-        methods: Registry | None = None,
-        limits: Limits = DEFAULT_LIMITS,
         name: str | None = None,
+        **options: Unpack[PeerOptions],
     ) -> Connecting:
         """Connects to a listening unix socket.
 
@@ -200,7 +177,7 @@ class Peer:
             transport = await open_unix(path)
             loop = await current_loop()
             label = name or os.fspath(path)
-            return cls(loop, transport, dialect=dialect, framing=framing, methods=methods, limits=limits, name=label)
+            return cls(loop, transport, name=label, **options)
 
         return Connecting(connect)
 
@@ -209,11 +186,8 @@ class Peer:
         cls,
         transport: Transport | ByteStream,
         *,
-        dialect: Dialect | str = PLAIN,
-        framing: FramingFactory | None = None,
-        methods: Registry | None = None,
-        limits: Limits = DEFAULT_LIMITS,
         name: str = "peer",
+        **options: Unpack[PeerOptions],
     ) -> Connecting:
         """Speaks over a byte stream of anyio (or any object like it), or over a transport of becket's own kind."""
 
@@ -221,15 +195,7 @@ class Peer:
             is_ours = getattr(transport, "start", None) is not None
             chosen = cast("Transport", transport) if is_ours else StreamTransport(cast("ByteStream", transport))
             loop = await current_loop()
-            return cls(
-                loop,
-                chosen,
-                dialect=dialect,
-                framing=framing,
-                methods=methods,
-                limits=limits,
-                name=name,
-            )
+            return cls(loop, chosen, name=name, **options)
 
         return Connecting(connect)
 

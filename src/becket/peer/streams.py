@@ -99,12 +99,6 @@ class Claims:
         self.is_marked = is_marked  # notifications may say which call they belong to
         self.puts: dict[str, Callable[[Raw | None], None]] = {}  # of the methods that one call claims whole
 
-    def mark(self, *, is_marked: bool) -> None:
-        """Says whether notifications may bear a mark from now on."""
-        self.is_marked = is_marked
-        for method in list(self._by_method):
-            self._sort(method)
-
     def add(self, method: str, claim: Claim) -> None:
         self._by_method.setdefault(method, []).append(claim)
         self._sort(method)

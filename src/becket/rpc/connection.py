@@ -107,6 +107,7 @@ class Call(Struct, eq=False):  # seen by the collector: its error holds a traceb
     reply: Raw | None = None
     error: BecketError | None = None
     stream: TakesEvents | None = None
+    chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it is made
 
 
 class InboundRequest(Struct, eq=False, gc=False):
@@ -121,6 +122,7 @@ class InboundRequest(Struct, eq=False, gc=False):
     depth: int = 0
     credit: int | None = None
     is_cancelled: bool = False
+    chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it was made, beside its own link's
     runner: Any = None  # whatever its driver runs it with
 
 
@@ -216,6 +218,7 @@ class Connection:
         "now",
         "numbers",
         "requests",
+        "says_cancel",
         "serve",
         "settle",
         "strays",
@@ -238,6 +241,7 @@ class Connection:
         self.codec = codec
         self.limits = limits
         self.cancelling = cancelling
+        self.says_cancel = True  # what they say of it is heard in any case
         self.numbers = {**NUMBERS, **numbers}
         self.calls: dict[bytes, Call] = {}
         self.claimed: Mapping[str, Callable[[Raw | None], None]] = NOT_CLAIMED
@@ -316,11 +320,6 @@ class Connection:
             raise copy(self.lost)
         return self.framing.encode(self.codec.encode_notification(method, params))
 
-    def stop_cancelling(self, *, unless: bool) -> None:
-        """Says and hears nothing of cancellations any more, unless they were agreed on."""
-        if not unless:
-            self.cancelling = None
-
     def abandon(self, call: Call) -> bytes:
         """Forgets a call whose answer nobody wants any more; returns the bytes that say so, b"" if none are needed."""
         if self.calls.get(call.id) is not call:
@@ -331,7 +330,7 @@ class Connection:
             del self._forgotten[next(iter(self._forgotten))]
         if self._batches:  # one whose calls were all given up would stay for ever
             self._batches = [ids for ids in self._batches if ids & self.calls.keys()]
-        if self.cancelling is None:
+        if self.cancelling is None or not self.says_cancel:
             return b""
         params = b"{" + encode_json(self.cancelling.member) + b":" + call.id + b"}"
         return self.framing.encode(self.codec.encode_notification(self.cancelling.method, params))

@@ -1,0 +1,159 @@
+"""Which requests of one link are served: its gate decides, and a person is asked where the gate says so.
+
+The decision itself is the gate's (`methods.permissions`); here it is brought to the requests of a link: one question at
+a time for each permission, whoever waits for its answer, and what a revocation ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from becket.errors import PermissionDenied
+from becket.methods.permissions import Decision, Gate, question_text
+from becket.methods.registry import Handler
+from becket.peer.loops import Running, Timer, Waiter
+from becket.peer.transport import wake
+
+if TYPE_CHECKING:
+    from becket.peer.link import Link
+
+__all__ = ["Admission", "Ask"]
+
+PATIENCE = 60.0  # seconds for a person to answer; no answer is no
+
+Ask = Callable[[str, Decision], bool | Awaitable[bool]]
+"""Asks a person: gets the question as one harmless line and what it is about. A plain function runs in a thread."""
+
+
+class Admission:
+    """The gate of one link, and the questions that are open on it."""
+
+    def __init__(self, link: Link, gate: Gate | None, ask: Ask | None, *, patience: float = PATIENCE) -> None:
+        self._link = link
+        self._ask = ask
+        self._patience = patience
+        self._questions: dict[str, Question] = {}
+        self.gate = gate
+
+    def decide(self, handler: Handler, chain: Sequence[Gate]) -> Decision | None:
+        """Returns None if the handler may be called, or a decision that somebody must be asked about.
+
+        Raises:
+            PermissionDenied: it may not. A link without a gate has granted nothing.
+        """
+        requires = handler.requires
+        if self.gate is None:
+            if requires is None:
+                return None
+            raise PermissionDenied(requires)
+        decision = self.gate.decide(handler.name, requires, chain)
+        if decision.allowed:
+            return None
+        if decision.allowed is None and self._ask is not None:
+            return decision
+        raise PermissionDenied(requires or handler.name)
+
+    async def wait_for_answer(self, decision: Decision) -> None:
+        """Waits for the answer to the question that a decision needs.
+
+        Raises:
+            PermissionDenied: the answer is no, or nobody gave one in time.
+        """
+        assert self.gate is not None
+        assert self._ask is not None
+        permission = decision.permission or decision.method
+        question = self._questions.get(permission)
+        if question is None and self.gate.begin_question(permission):
+            question = self._questions[permission] = Question(self._link, self._ask, decision, self._settle)
+            question.begin(self._patience)
+        if question is not None:
+            await question.wait()
+        if not self.gate.allows(permission):
+            raise PermissionDenied(permission)
+
+    def _settle(self, permission: str, allowed: bool) -> None:
+        assert self.gate is not None
+        self._questions.pop(permission, None)
+        self.gate.settle(permission, allowed)
+
+    def end(self) -> None:
+        """The link has ended: what is not answered by now is no."""
+        for question in list(self._questions.values()):
+            question.settle(allowed=False)
+
+
+class Question:
+    """One question to a person and those who wait for its answer."""
+
+    def __init__(self, link: Link, ask: Ask, decision: Decision, settled: Callable[[str, bool], None]) -> None:
+        self._link = link
+        self._ask = ask
+        self._decision = decision
+        self._settled = settled
+        self._is_over = False
+        self._waiters: list[Waiter] = []
+        self._timer: Timer | None = None
+        self._running: Running | None = None
+
+    def begin(self, patience: float) -> None:
+        """Asks, and takes silence for a no."""
+        loop = self._link.loop
+        self._timer = loop.call_later(patience, lambda: self.settle(allowed=False))
+        running = loop.spawn(self._run())
+        if not self._is_over:
+            self._running = running
+
+    async def _run(self) -> None:
+        text = question_text(self._decision)
+        allowed: Any = False
+        try:
+            if is_async(self._ask):
+                allowed = await self._ask(text, self._decision)  # type: ignore[misc]
+            else:
+                allowed = await self._link.loop.run_in_thread(self._ask, text, self._decision)
+        except Exception as error:
+            log_failure(self._decision.extension, error)
+        finally:
+            self._running = None
+            self.settle(allowed=allowed is True)
+
+    def settle(self, *, allowed: bool) -> None:
+        """Takes the first answer; those that come later change nothing."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._running is not None:
+            self._running.cancel()
+        self._settled(self._decision.permission or self._decision.method, allowed)
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            wake(waiter)
+
+    async def wait(self) -> None:
+        """Waits until it is settled."""
+        if self._is_over:
+            return
+        waiter = self._link.loop.create_waiter()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+
+
+def is_async(function: Any) -> bool:
+    import inspect  # dear at start, and only who asks needs it
+
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def log_failure(extension: str, error: Exception) -> None:
+    import logging
+
+    logging.getLogger("becket.peer").error(
+        "asking for a permission of %r failed: it is denied", extension, exc_info=error
+    )
