@@ -125,14 +125,14 @@ def test_a_result_of_text_reads_as_that_text() -> None:
 
 def test_the_text_of_a_result_is_that_of_its_text_blocks() -> None:
     blocks = (
-        {"type": "text", "text": "hel"},
+        {"type": "text", "text": "good "},
         {"type": "tool_use"},
         "x",
         {"type": "text"},
-        {"type": "text", "text": "lo"},
+        {"type": "text", "text": "morning"},
     )
 
-    assert ProviderResult(blocks, "end_turn", {"output_tokens": 2}).text == "hello"
+    assert ProviderResult(blocks, "end_turn", {"output_tokens": 2}).text == "good morning"
     assert ProviderResult(()).text == ""
 
 
