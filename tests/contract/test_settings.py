@@ -1,0 +1,100 @@
+"""The settings editor, widgets and info: what travels, in which direction, and for how long it is waited."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from becket.contract.info import INFO_GET, SIDECAR_SPAWN_ARGS, BuildInfo, ExtensionInfo, ModelInfo, SidecarArgs
+from becket.contract.settings import (
+    SETTINGS_EDITOR_CLOSE,
+    SETTINGS_EDITOR_COMMIT,
+    SETTINGS_EDITOR_COMMITTED,
+    SETTINGS_EDITOR_KEY,
+    SETTINGS_EDITOR_OPEN,
+    SETTINGS_EDITOR_RENDER,
+    EditorClosed,
+    EditorCommit,
+    EditorKey,
+    EditorOpened,
+    EditorRender,
+    EditorRow,
+)
+from becket.contract.widgets import WIDGET_DISMISS, WIDGET_UPSERT, Position, StyledText, WidgetDismiss, WidgetUpsert
+from becket.methods.descriptors import Direction
+
+
+@pytest.mark.parametrize(
+    ("message", "travels"),
+    [
+        (EditorKey("c", "f", "Down"), {"category": "c", "field": "f", "key": "Down"}),
+        (EditorCommit("c", "f", None), {"category": "c", "field": "f", "value": None}),
+        (EditorRow("l"), {"label": "l"}),
+        (EditorRow("l", "✓", False, 1), {"label": "l", "marker": "✓", "selectable": False, "data": 1}),
+        (EditorRender((EditorRow("l"),), 0, "f"), {"rows": [{"label": "l"}], "cursor": 0, "footer": "f"}),
+        (EditorOpened("c", "f", EditorRender(())), {"category": "c", "field": "f", "render": {"rows": []}}),
+        (EditorClosed(), {}),
+        (WidgetUpsert("w", ()), {"id": "w", "lines": []}),
+        (
+            WidgetUpsert("w", ("a",), Position.CENTER, "t", 0, ((StyledText("a", "#fff"),),)),
+            {
+                "id": "w",
+                "lines": ["a"],
+                "position": "center",
+                "title": "t",
+                "ttl_secs": 0,
+                "styled_lines": [[{"text": "a", "fg": "#fff"}]],
+            },
+        ),
+        (WidgetDismiss("w"), {"id": "w"}),
+        (ExtensionInfo(), {}),
+        (
+            ExtensionInfo(BuildInfo("cpu"), models=(ModelInfo("m"),)),
+            {"build": {"backend": "cpu"}, "models": [{"id": "m"}]},
+        ),
+        (SidecarArgs(), {}),
+        (SidecarArgs(("--a",), "en"), {"args": ["--a"], "language": "en"}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_travels_and_is_read_again(message: object, travels: dict[str, Any]) -> None:
+    raw = msgspec.json.encode(message)
+
+    assert msgspec.json.decode(raw) == travels
+    assert msgspec.json.decode(raw, type=type(message)) == message
+
+
+def test_a_widget_stands_at_the_top_right_unless_it_says_otherwise() -> None:
+    assert WidgetUpsert("w", ()).position is Position.TOP_RIGHT
+    assert len(Position) == 9
+
+
+@pytest.mark.parametrize(
+    "method",
+    [SETTINGS_EDITOR_OPEN, SETTINGS_EDITOR_KEY, SETTINGS_EDITOR_COMMIT, INFO_GET, SIDECAR_SPAWN_ARGS],
+    ids=lambda method: method.name,
+)
+def test_the_host_asks_and_waits_five_seconds(method: Any) -> None:
+    assert method.direction is Direction.TO_EXTENSION
+    assert method.timeout == 5.0
+    assert method.requires is None
+
+
+@pytest.mark.parametrize(
+    "notification",
+    [SETTINGS_EDITOR_RENDER, SETTINGS_EDITOR_COMMITTED, SETTINGS_EDITOR_CLOSE, WIDGET_UPSERT, WIDGET_DISMISS],
+    ids=lambda notification: notification.name,
+)
+def test_the_extension_tells(notification: Any) -> None:
+    assert notification.direction is Direction.TO_HOST
+
+
+def test_info_and_the_arguments_of_a_sidecar_are_asked_for_without_params() -> None:
+    assert INFO_GET.params is None
+    assert SIDECAR_SPAWN_ARGS.params is None
+
+
+def test_the_value_of_an_editor_goes_both_ways_under_one_name() -> None:
+    assert SETTINGS_EDITOR_COMMIT.name == SETTINGS_EDITOR_COMMITTED.name == "settings.editor.commit"
