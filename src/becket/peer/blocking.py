@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from math import inf
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
 
 from becket.dialects import PLAIN, Dialect, find_dialect
@@ -19,6 +18,7 @@ from becket.methods.permissions import Gate
 from becket.methods.registry import F, Handler, Registry
 from becket.peer.admission import Ask
 from becket.peer.blocking_loop import BlockingLoop, BlockingWaiter
+from becket.peer.context import AnyContext
 from becket.peer.inbound import Inbound
 from becket.peer.link import Link
 from becket.peer.outbound import (
@@ -33,8 +33,7 @@ from becket.peer.outbound import (
 )
 from becket.peer.streams import CallStream, Gap, Overflow
 from becket.peer.transport import Transport
-from becket.rpc.connection import InboundRequest
-from becket.rpc.json_values import decode_json, encode_json
+from becket.rpc.json_values import encode_json
 from becket.typed.decoding import result_decoder
 from becket.wire.framing import FramingFactory
 
@@ -525,40 +524,16 @@ class BlockingStream(Generic[E_co, R_co]):
         return result
 
 
-class BlockingContext:
+class BlockingContext(AnyContext):
     """The second argument of a handler on the blocking face."""
 
-    __slots__ = ("_inbound", "_request", "method")
-
-    def __init__(self, inbound: Inbound, method: str, request: InboundRequest | None) -> None:
-        self._inbound = inbound
-        self._request = request
-        self.method = method
+    __slots__ = ()
 
     @property
     def peer(self) -> BlockingPeer:
         """The peer that the request came from: it may be called back."""
         peer: BlockingPeer = self._inbound.peer
         return peer
-
-    @property
-    def id(self) -> int | float | str | None:
-        """The id of the request, None for a notification."""
-        return None if self._request is None else decode_json(self._request.id)
-
-    @property
-    def deadline(self) -> float:
-        """When the caller stops waiting, on the monotonic clock; infinity if it did not say."""
-        return inf if self._request is None else self._request.deadline
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether the caller no longer wants the answer. A long function looks at it now and then."""
-        return self._request is not None and (self._request.is_cancelled or self._inbound.link.lost is not None)
-
-    def remaining(self) -> float:
-        """Returns the seconds that are left for the answer; infinity if the caller set no limit."""
-        return self.deadline - self._inbound.link.loop.time()
 
     def progress(self, value: object) -> None:
         """Reports from within the call; waits while the caller is behind with reading."""

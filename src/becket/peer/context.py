@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from math import inf
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
-from becket.methods.descriptors import Notification
+from becket.methods.descriptors import Method, Notification
 from becket.rpc.connection import InboundRequest
 from becket.rpc.json_values import decode_json, encode_json
 
 if TYPE_CHECKING:
     from becket.peer.inbound import Inbound
+    from becket.peer.options import CallOptions
     from becket.peer.peer import Peer
 
-__all__ = ["Context"]
+__all__ = ["AnyContext", "Context"]
 
 P = TypeVar("P")
+R = TypeVar("R")
 
 
-class Context:
-    """The second argument of a handler. Of a notification there is no id, no deadline and nothing to report to."""
+class AnyContext:
+    """What a handler of either face knows. Of a notification there is no id, no deadline and nothing to report to."""
 
     __slots__ = ("_inbound", "_request", "method")
 
@@ -28,12 +30,6 @@ class Context:
         self._inbound = inbound
         self._request = request
         self.method = method
-
-    @property
-    def peer(self) -> Peer:
-        """The peer that the request came from: it may be called back."""
-        peer: Peer = self._inbound.peer
-        return peer
 
     @property
     def caller(self) -> str | None:
@@ -48,7 +44,7 @@ class Context:
 
     @property
     def deadline(self) -> float:
-        """When the caller stops waiting, on the loop's clock; infinity if it did not say."""
+        """When the caller stops waiting, on the link's clock; infinity if it did not say."""
         return inf if self._request is None else self._request.deadline
 
     @property
@@ -59,6 +55,18 @@ class Context:
     def remaining(self) -> float:
         """Returns the seconds that are left for the answer; infinity if the caller set no limit."""
         return self.deadline - self._inbound.link.loop.time()
+
+
+class Context(AnyContext):
+    """The second argument of a handler."""
+
+    __slots__ = ()
+
+    @property
+    def peer(self) -> Peer:
+        """The peer that the request came from: it may be called back."""
+        peer: Peer = self._inbound.peer
+        return peer
 
     async def progress(self, value: object) -> None:
         """Reports from within the call; waits while the caller is behind with reading.
@@ -83,6 +91,19 @@ class Context:
         name = method if isinstance(method, str) else method.name
         return self._inbound.tell(self._request, name, None if params is None else encode_json(params))
 
-    async def call(self, method: str, params: object = None, **options: Any) -> Any:
+    @overload
+    def call(
+        self, method: Method[None, R], params: None = None, **options: Unpack[CallOptions]
+    ) -> Coroutine[Any, Any, R]: ...
+
+    @overload
+    def call(self, method: Method[P, R], params: P, **options: Unpack[CallOptions]) -> Coroutine[Any, Any, R]: ...
+
+    @overload
+    def call(
+        self, method: str, params: object = None, *, returns: Any = Any, **options: Unpack[CallOptions]
+    ) -> Coroutine[Any, Any, Any]: ...
+
+    def call(self, method: Any, params: Any = None, **options: Any) -> Coroutine[Any, Any, Any]:
         """Calls the caller back, as part of this request. The same as `ctx.peer.call`."""
-        return await self.peer.call(method, params, **options)
+        return self.peer.call(method, params, **options)

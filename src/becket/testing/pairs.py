@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Unpack
 
 from becket.peer.loops import Loop
+from becket.peer.options import PeerOptions
 from becket.peer.peer import Peer
 from becket.peer.transport import Receiver, closed_remotely
 from becket.testing.faults import Fault
@@ -109,15 +110,22 @@ def memory_transports() -> tuple[MemoryTransport, MemoryTransport]:
 
 @asynccontextmanager
 async def memory_pair(
-    *, left: Fault | None = None, right: Fault | None = None, **options: Any
+    *,
+    left: Fault | None = None,
+    right: Fault | None = None,
+    left_options: PeerOptions | None = None,
+    right_options: PeerOptions | None = None,
+    **options: Unpack[PeerOptions],
 ) -> AsyncGenerator[tuple[Peer, Peer], None]:
     """Yields two connected peers and closes them.
 
-    `left` and `right` make their ends go wrong (see `becket.testing.faults`); the options are those of `Peer.over`,
-    for both."""
+    `left` and `right` make their ends go wrong (see `becket.testing.faults`). The options are those of `Peer.over`: for
+    both, or for one of them."""
+    ours: PeerOptions = {**options, **(left_options or {})}
+    theirs: PeerOptions = {**options, **(right_options or {})}
     one, other = memory_transports()
     async with (
-        Peer.over(left(one) if left else one, **options) as left_peer,
-        Peer.over(right(other) if right else other, **options) as right_peer,
+        Peer.over(left(one) if left else one, **ours) as left_peer,
+        Peer.over(right(other) if right else other, **theirs) as right_peer,
     ):
         yield left_peer, right_peer

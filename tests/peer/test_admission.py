@@ -1,0 +1,390 @@
+"""Who may call what on a link: its gate decides before a request is looked at, and a person may be asked."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import anyio
+import pytest
+from msgspec import Struct
+from tests.peer.scripted import notification, request, scripted, settled
+
+from becket import Context, Limits, Meaning, RemoteError
+from becket.methods.descriptors import Method, Notification
+from becket.methods.permissions import Decision, Gate, Grants
+from becket.peer.admission import Admission
+from becket.testing import memory_pair
+
+pytestmark = pytest.mark.loops
+
+
+class Note(Struct, frozen=True):
+    text: str
+
+
+WRITE = Method("memory.append", Note, bool, requires="memory.write")
+OPEN = Method("open", Note, bool)
+TOLD = Notification("widget", Note, requires="memory.write")
+
+
+def gate(*allow: str, **options: Any) -> Gate:
+    return Gate("notes", Grants.of(allow), **options)
+
+
+def denied(error: RemoteError) -> bool:
+    return error.meaning is Meaning.PERMISSION_DENIED
+
+
+async def test_a_method_that_requires_nothing_is_open_to_all() -> None:
+    async with memory_pair() as (left, right):
+        right.handle(OPEN)(lambda note: True)
+        assert await left.call(OPEN, Note("x")) is True
+
+
+async def test_a_method_that_requires_a_permission_is_refused_on_a_link_without_a_gate() -> None:
+    async with memory_pair() as (left, right):
+        right.handle(WRITE)(lambda note: True)
+        with pytest.raises(RemoteError) as refused:
+            await left.call(WRITE, Note("x"))
+        assert denied(refused.value)
+        assert "memory.write" in str(refused.value)
+
+
+async def test_the_gate_of_a_link_lets_in_what_is_granted_and_nothing_else() -> None:
+    decisions: list[Decision] = []
+    async with memory_pair(right_options={"gate": gate("memory.write", audit=decisions.append)}) as (left, right):
+        right.handle(WRITE)(lambda note: True)
+        right.handle(Method("read", Note, bool, requires="memory.read"))(lambda note: True)
+        assert await left.call(WRITE, Note("x")) is True
+        with pytest.raises(RemoteError) as refused:
+            await left.call("read", {"text": "x"})
+        assert denied(refused.value)
+    assert [(decision.method, decision.allowed) for decision in decisions] == [("memory.append", True), ("read", False)]
+
+
+async def test_the_params_of_a_caller_without_permission_are_not_looked_at() -> None:
+    async with memory_pair(right_options={"gate": gate()}) as (left, right):
+        right.handle(WRITE)(lambda note: True)
+        with pytest.raises(RemoteError) as refused:
+            await left.call("memory.append", {"text": 5})
+        assert denied(refused.value)
+
+
+async def test_a_policy_has_its_say_about_methods_that_require_nothing() -> None:
+    def refuse(decision: Decision) -> bool:
+        raise RuntimeError("out of order")
+
+    async with memory_pair(right_options={"gate": gate(policy=refuse)}) as (left, right):
+        right.handle(OPEN)(lambda note: True)
+        with pytest.raises(RemoteError) as refused:
+            await left.call(OPEN, Note("x"))
+        assert denied(refused.value)
+
+
+async def test_a_handler_knows_its_caller_by_the_connection() -> None:
+    async with memory_pair(right_options={"gate": gate("memory.write")}) as (left, right):
+
+        @right.handle("who")
+        def who(_: Any, ctx: Context) -> str | None:
+            return ctx.caller
+
+        assert await left.call("who", {"extension": "somebody else"}) == "notes"
+
+
+async def test_what_is_told_without_permission_is_dropped() -> None:
+    heard: list[Note] = []
+    async with scripted(gate=gate("memory.read")) as (peer, script):
+
+        @peer.on(TOLD)
+        def take(note: Note) -> None:
+            heard.append(note)
+
+        script.say(notification("widget", {"text": "x"}))
+        await settled()
+    assert heard == []
+
+
+async def test_what_is_told_with_permission_is_heard() -> None:
+    heard: list[Note] = []
+    async with scripted(gate=gate("memory.write")) as (peer, script):
+
+        @peer.on(TOLD)
+        def take(note: Note) -> None:
+            heard.append(note)
+
+        script.say(notification("widget", {"text": "x"}))
+        await settled()
+    assert heard == [Note("x")]
+
+
+# -- asking
+
+
+async def test_a_person_is_asked_for_what_was_neither_given_nor_denied() -> None:
+    questions: list[str] = []
+
+    async def ask(question: str, decision: Decision) -> bool:
+        questions.append(question)
+        return decision.permission == "memory.write"
+
+    async with memory_pair(right_options={"gate": gate(asks=True), "ask": ask}) as (left, right):
+        right.handle(WRITE)(lambda note: True)
+        right.handle(Method("read", Note, bool, requires="memory.read"))(lambda note: True)
+        with anyio.fail_after(5):
+            assert await left.call(WRITE, Note("x")) is True
+            assert await left.call(WRITE, Note("y")) is True
+            with pytest.raises(RemoteError) as refused:
+                await left.call("read", {"text": "x"})
+        assert denied(refused.value)
+    assert len(questions) == 2
+
+
+async def test_a_plain_function_asks_in_a_thread_of_its_own() -> None:
+    threads: list[int] = []
+
+    def ask(question: str, decision: Decision) -> bool:
+        threads.append(threading.get_ident())
+        return True
+
+    async with memory_pair(right_options={"gate": gate(asks=True), "ask": ask}) as (left, right):
+
+        @right.handle(WRITE)
+        async def write(note: Note, ctx: Context) -> bool:
+            return note.text == "x"
+
+        with anyio.fail_after(5):
+            assert await left.call(WRITE, Note("x")) is True
+    assert threads != [threading.get_ident()]
+
+
+async def test_many_requests_cause_one_question() -> None:
+    questions = 0
+    asked, answered = anyio.Event(), anyio.Event()
+
+    async def ask(question: str, decision: Decision) -> bool:
+        nonlocal questions
+        questions += 1
+        asked.set()
+        await answered.wait()
+        return False
+
+    refusals = 0
+    async with memory_pair(right_options={"gate": gate(asks=True), "ask": ask}) as (left, right):
+        right.handle(WRITE)(lambda note: True)
+
+        async def write() -> None:
+            nonlocal refusals
+            with pytest.raises(RemoteError) as refused:
+                await left.call(WRITE, Note("x"))
+            refusals += denied(refused.value)
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(100):
+                    tasks.start_soon(write)
+                await asked.wait()
+                await settled()
+                answered.set()
+            for _ in range(100):
+                await write()
+    assert (questions, refusals) == (1, 200)
+
+
+async def test_no_answer_in_time_is_no(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Admission.__init__, "__kwdefaults__", {"patience": 0.01})
+    ended = anyio.Event()
+
+    async def ask(question: str, decision: Decision) -> bool:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+        return True
+
+    async with memory_pair(right_options={"gate": gate(asks=True), "ask": ask}) as (left, right):
+        right.handle(WRITE)(lambda note: True)
+        with anyio.fail_after(5):
+            with pytest.raises(RemoteError) as refused:
+                await left.call(WRITE, Note("x"))
+            await ended.wait()
+        assert denied(refused.value)
+
+
+async def test_asking_that_fails_is_no() -> None:
+    class Asker:
+        async def __call__(self, question: str, decision: Decision) -> bool:
+            raise OSError("no terminal")
+
+    async with memory_pair(right_options={"gate": gate(asks=True), "ask": Asker()}) as (left, right):
+        right.handle(WRITE)(lambda note: True)
+        with anyio.fail_after(5), pytest.raises(RemoteError) as refused:
+            await left.call(WRITE, Note("x"))
+        assert denied(refused.value)
+
+
+async def test_a_gate_that_would_ask_says_no_where_nobody_can_be_asked() -> None:
+    async with memory_pair(right_options={"gate": gate(asks=True)}) as (left, right):
+        right.handle(WRITE)(lambda note: True)
+        with pytest.raises(RemoteError) as refused:
+            await left.call(WRITE, Note("x"))
+        assert denied(refused.value)
+
+
+async def test_params_that_do_not_fit_are_refused_after_the_question() -> None:
+    async def ask(question: str, decision: Decision) -> bool:
+        return True
+
+    async with memory_pair(right_options={"gate": gate(asks=True), "ask": ask}) as (left, right):
+        right.handle(WRITE)(lambda note: True)
+        with anyio.fail_after(5), pytest.raises(RemoteError) as refused:
+            await left.call("memory.append", {"text": 5})
+        assert refused.value.meaning is Meaning.INVALID_PARAMS
+
+
+async def test_a_caller_that_leaves_while_a_person_is_asked_leaves_the_question_open_for_the_others() -> None:
+    asked, answered = anyio.Event(), anyio.Event()
+    served: list[str] = []
+
+    async def ask(question: str, decision: Decision) -> bool:
+        asked.set()
+        await answered.wait()
+        return True
+
+    async with memory_pair(right_options={"gate": gate(asks=True), "ask": ask}) as (left, right):
+
+        @right.handle(WRITE)
+        def write(note: Note) -> bool:
+            served.append(note.text)
+            return True
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                leaving = anyio.CancelScope()
+
+                async def leave() -> None:
+                    with leaving:
+                        await left.call(WRITE, Note("first"))
+
+                tasks.start_soon(leave)
+                await asked.wait()
+                tasks.start_soon(left.call, WRITE, Note("second"))
+                await settled()
+                leaving.cancel()
+                await settled()
+                answered.set()
+    assert served == ["second"]
+
+
+async def test_a_link_that_ends_ends_its_questions() -> None:
+    asked = anyio.Event()
+    gatekeeper = gate(asks=True)
+
+    async def ask(question: str, decision: Decision) -> bool:
+        asked.set()
+        await anyio.sleep_forever()
+        return True
+
+    async with scripted(gate=gatekeeper, ask=ask) as (peer, script):
+        peer.handle(WRITE)(lambda note: True)
+        script.say(request(1, "memory.append", {"text": "x"}))
+        with anyio.fail_after(5):
+            await asked.wait()
+    assert not gatekeeper.begin_question("memory.write")
+
+
+# -- revocation
+
+
+async def test_a_revocation_ends_what_runs_on_the_permission() -> None:
+    gatekeeper = gate("memory.write", "memory.read")
+    begun = anyio.Event()
+    async with memory_pair(right_options={"gate": gatekeeper}) as (left, right):
+
+        @right.handle(WRITE)
+        async def write(note: Note) -> bool:
+            begun.set()
+            await anyio.sleep_forever()
+            return True
+
+        other = anyio.Event()
+
+        @right.handle(Method("read", Note, bool, requires="memory.read"))
+        async def read(note: Note) -> bool:
+            await other.wait()
+            return True
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+
+                async def reads() -> None:
+                    assert await left.call("read", {"text": "x"}) is True
+
+                async def writes() -> None:
+                    with pytest.raises(RemoteError) as refused:
+                        await left.call(WRITE, Note("x"))
+                    assert denied(refused.value)
+                    other.set()
+
+                tasks.start_soon(reads)
+                tasks.start_soon(writes)
+                await begun.wait()
+                await settled()
+                await anyio.to_thread.run_sync(gatekeeper.revoke, "memory.write")
+
+
+async def test_a_link_that_has_ended_hears_of_no_revocation() -> None:
+    gatekeeper = gate("memory.write")
+    async with memory_pair(right_options={"gate": gatekeeper}):
+        pass
+    gatekeeper.revoke("memory.write")
+    await settled()
+
+
+# -- on behalf of others
+
+
+async def test_an_extension_may_do_no_more_on_behalf_of_another_than_that_one_may() -> None:
+    decisions: list[Decision] = []
+    strong = Gate("strong", Grants.of(["memory.write"]), audit=decisions.append)
+    weak = Gate("weak", Grants.of([]))
+    async with (
+        memory_pair(dialect="native", right_options={"gate": strong}) as (strong_side, to_strong),
+        memory_pair(dialect="native", right_options={"gate": weak}) as (weak_side, to_weak),
+    ):
+        to_strong.handle(WRITE)(lambda note: True)
+
+        @strong_side.handle("save")
+        async def save(_: Any, ctx: Context) -> bool:
+            return await ctx.call(WRITE, Note("x"))
+
+        @to_weak.handle("ask strong")
+        async def ask_strong() -> Any:
+            try:
+                return await to_strong.call("save", {})
+            except RemoteError as error:
+                return error.message
+
+        with anyio.fail_after(5):
+            assert await to_strong.call("save", {}) is True  # of its own
+            assert "internal error" in await weak_side.call("ask strong")  # the denial stays with whom it was said to
+    assert [(decision.allowed, decision.on_behalf_of) for decision in decisions] == [(True, ()), (False, ("weak",))]
+
+
+async def test_a_call_within_a_call_lasts_no_longer_than_that() -> None:
+    remaining: list[float] = []
+    async with memory_pair(dialect="native", limits=Limits(call_timeout=100.0)) as (left, right):
+
+        @right.handle("outer")
+        async def outer(_: Any, ctx: Context) -> None:
+            left_of_it = ctx.deadline
+            await right.call("inner", {"_meta": {"becket": {"parent": ctx.id}}}, timeout=None)
+            remaining.append(left_of_it)
+
+        @left.handle("inner")
+        def inner(_: Any, ctx: Context) -> None:
+            remaining.append(ctx.remaining())
+
+        with anyio.fail_after(5):
+            await left.call("outer", {}, timeout=20)
+    assert remaining[0] <= 20
