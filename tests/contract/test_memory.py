@@ -140,8 +140,11 @@ def test_all_problems_are_told_together() -> None:
     assert len(problems_of(check_append, append, "notes", limits)) == 5
 
 
-def test_no_tags_at_all_are_no_problem() -> None:
-    assert find_append_problems(Append("notes", "milk", None)) == []
+def test_tags_of_null_are_none() -> None:
+    append = msgspec.json.decode(b'{"namespace":"notes","content":"milk","tags":null}', type=Append)
+
+    assert append == Append("notes", "milk")
+    assert append.tags == ()
 
 
 # -- loose params

@@ -67,7 +67,9 @@ def test_what_travels_and_is_read_again(message: object, travels: dict[str, Any]
 
 
 def test_a_widget_stands_at_the_top_right_unless_it_says_otherwise() -> None:
-    assert WidgetUpsert("w", ()).position is Position.TOP_RIGHT
+    told = msgspec.json.decode(b'{"id":"w","lines":[],"position":null}', type=WidgetUpsert)
+
+    assert told.position is WidgetUpsert("w", ()).position is Position.TOP_RIGHT
     assert len(Position) == 9
 
 

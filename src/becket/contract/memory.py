@@ -5,10 +5,11 @@ A record belongs to a namespace, and the only namespace of an extension is its o
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta, Raw, Struct
+from msgspec.structs import force_setattr
 
 from becket.contract.names import WHITE_SPACE
 from becket.errors import InvalidParams, Problem
@@ -37,15 +38,24 @@ NAMESPACE_BYTES = 64  # it was a file name
 
 Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
+if TYPE_CHECKING:
+    Tags = tuple[str, ...]
+else:
+    Tags = tuple[str, ...] | None  # null is sent by languages that have no other word for "none"
+
 
 class Append(Struct, frozen=True, omit_defaults=True):
     """A record to keep. With the same `idem` again, nothing is added and the first answer is given once more."""
 
     namespace: str
     content: str
-    tags: tuple[str, ...] | None = ()  # null is no tags
+    tags: Tags = ()
     meta: Any = None
     idem: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.tags:
+            force_setattr(self, "tags", ())
 
 
 class Appended(Struct, frozen=True, omit_defaults=True):
@@ -135,7 +145,7 @@ def find_append_problems(append: Append, limits: Limits = DEFAULT_LIMITS) -> lis
     size = byte_length(append.content)
     if size > limits.memory_content:
         problems.append(("/content", f"content too large: {size} bytes (max {limits.memory_content})"))
-    problems += find_tag_problems(append.tags or (), limits)
+    problems += find_tag_problems(append.tags, limits)
     if append.meta is not None:
         size = len(msgspec.json.encode(append.meta))
         if size > limits.memory_meta:

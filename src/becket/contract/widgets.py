@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
 
 from becket.methods.descriptors import Direction, Notification
 
@@ -35,6 +36,12 @@ class Position(StrEnum):
     BOTTOM_RIGHT = "bottom_right"
 
 
+if TYPE_CHECKING:
+    Placed = Position
+else:
+    Placed = Position | None
+
+
 class StyledText(Struct, frozen=True, omit_defaults=True):
     """A part of a line with its colours, written as in `#ff8800`."""
 
@@ -51,10 +58,14 @@ class WidgetUpsert(Struct, frozen=True, omit_defaults=True):
 
     id: Name
     lines: tuple[str, ...]
-    position: Position | None = Position.TOP_RIGHT
+    position: Placed = Position.TOP_RIGHT
     title: str | None = None
     ttl_secs: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
     styled_lines: tuple[tuple[StyledText, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.position:
+            force_setattr(self, "position", Position.TOP_RIGHT)
 
 
 class WidgetDismiss(Struct, frozen=True):

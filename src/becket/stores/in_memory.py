@@ -100,7 +100,7 @@ class InMemoryStore:
             size = size_of(append, meta)
             self._check_share(append.namespace, memory, size)
             answer = Appended(True, self._clock(), self._last_id + 1)
-            record = Record(append.namespace, answer.timestamp_ms, append.content, append.tags or (), id=answer.id)
+            record = Record(append.namespace, answer.timestamp_ms, append.content, append.tags, id=answer.id)
             memory.records.append(Kept(record, append.content.casefold(), meta))
             memory.bytes += size
             if append.idem is not None:
@@ -229,7 +229,7 @@ class InMemoryStore:
 
 
 def size_of(append: Append, meta: bytes | None) -> int:
-    tags = sum(len(tag.encode()) for tag in append.tags or ())
+    tags = sum(len(tag.encode()) for tag in append.tags)
     return len(append.content.encode()) + tags + len(meta or b"")
 
 

@@ -167,7 +167,7 @@ def _check_records(factory: StoreFactory) -> None:
             store.query(Query("notes"))[0].meta == {"a": [1, 2.5, None, True, "é"]},
             "query: `meta` was changed from outside, through what was appended or what was found",
         )
-        store.append(Append("notes", "bare", None))
+        store.append(Append("notes", "bare"))
         (bare,) = store.query(Query("notes", limit=1))
         _equal((bare.tags, bare.meta), ((), None), "query: tags and meta of a record that has none")
 
@@ -578,7 +578,7 @@ class _Model:
             if idem is not None and idem == append.idem:
                 return Appended(True, record.timestamp_ms)
         used = sum(self.size(record) for record, _ in own)
-        record = Record(append.namespace, now, append.content, append.tags or (), append.meta)
+        record = Record(append.namespace, now, append.content, append.tags, append.meta)
         if len(own) >= self.limits.memory_records or used + self.size(record) > self.limits.memory_bytes:
             return None
         self.records.append((record, append.idem))
