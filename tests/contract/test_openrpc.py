@@ -1,0 +1,209 @@
+"""The OpenRPC document names every method, is as the code is now, and holds together."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+from tests.contract.agreement import AGREEMENTS, registry
+from tests.contract.openrpc import FILE, OWN_ERRORS, REQUESTS, TOLD, build_document, render
+
+from becket.contract.catalogue import METHODS, NOTIFICATIONS
+from becket.errors import NUMBERS, Meaning
+from becket.methods.descriptors import Stream
+from becket.methods.permissions import PERMISSIONS
+
+BASE = "https://becket.dev/schemas/openrpc.json"
+DOCUMENT = build_document()
+ASKED = DOCUMENT["methods"]
+ENTRIES = [*ASKED, *DOCUMENT["x-notifications"]]
+EACH = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["name"])
+
+
+def test_the_file_is_up_to_date() -> None:
+    assert FILE.read_text(encoding="utf-8") == render(), (
+        "run `python -m tests.contract.openrpc` and look at the difference"
+    )
+
+
+def test_every_request_and_notification_of_the_contract_is_named() -> None:
+    assert [entry["name"] for entry in ASKED] == [method.name for method in METHODS]
+    assert [entry["name"] for entry in DOCUMENT["x-notifications"]] == [told.name for told in NOTIFICATIONS]
+    assert set(REQUESTS) == {method.name for method in METHODS}
+    assert set(TOLD) == {told.name for told in NOTIFICATIONS}
+    assert set(OWN_ERRORS) <= set(REQUESTS)
+
+
+def test_each_says_what_its_descriptor_says() -> None:
+    for entry, descriptor in zip(ENTRIES, [*METHODS, *NOTIFICATIONS], strict=True):
+        assert entry["summary"] == descriptor.summary != ""
+        assert entry["x-direction"] == descriptor.direction.value.replace("to the ", "to-")
+        assert entry["x-permission"] == descriptor.requires
+        assert entry["x-permission"] is None or entry["x-permission"] in PERMISSIONS
+        assert bool(entry.get("x-params")) == (descriptor.params is not None)
+
+
+def test_a_stream_names_its_events_and_how_long_it_waits_for_one() -> None:
+    streams = {method.name: method for method in METHODS if isinstance(method, Stream)}
+    shown = {entry["name"]: entry for entry in ASKED if "x-events" in entry}
+
+    assert shown.keys() == streams.keys()
+    for name, stream in streams.items():
+        assert [event["name"] for event in shown[name]["x-events"]] == list(stream.events)
+        assert shown[name]["x-idle-timeout"] == stream.idle_timeout
+    assert {entry["name"]: entry["x-timeout"] for entry in ASKED} == {method.name: method.timeout for method in METHODS}
+
+
+# -- it is an OpenRPC document
+
+FIELDS = {
+    "document": {"openrpc", "info", "methods", "components"},
+    "method": {"name", "summary", "paramStructure", "params", "result", "errors", "examples"},
+    "descriptor": {"name", "required", "schema"},
+    "example": {"name", "params", "result"},
+    "error": {"code", "message"},
+}
+
+
+def find_problems(document: Any) -> Iterator[str]:
+    """Yields what the specification of OpenRPC does not allow, of that part of it that is used here."""
+    yield from unknown(document, "document")
+    if not re.fullmatch(r"1\.[0-9]+\.[0-9]+", document["openrpc"]):
+        yield "openrpc: is no version"
+    if not (document["info"].get("title") and document["info"].get("version")):
+        yield "info: title and version are required"
+    for entries in (document["methods"], document["x-notifications"]):
+        names = [entry["name"] for entry in entries]
+        yield from (f"{name}: comes twice" for name in names if names.count(name) > 1)
+        for entry in entries:
+            yield from (f"{entry['name']}: {problem}" for problem in find_entry_problems(entry, document))
+    yield from (f"{entry['name']}: a request has a result" for entry in document["methods"] if "result" not in entry)
+    yield from (f"{told['name']}: has a result" for told in document["x-notifications"] if "result" in told)
+
+
+def find_entry_problems(entry: Any, document: Any) -> Iterator[str]:
+    yield from unknown(entry, "method")
+    if entry["paramStructure"] not in ("by-name", "by-position", "either"):
+        yield "paramStructure"
+    for descriptor in [*entry["params"], *([entry["result"]] if "result" in entry else [])]:
+        yield from unknown(descriptor, "descriptor")
+        if not isinstance(descriptor["schema"], dict):
+            yield f"{descriptor['name']}: has no schema"
+    required = [param["required"] for param in entry["params"]]
+    if required != sorted(required, reverse=True):
+        yield "required params come first"
+    for error in entry.get("errors", ()):
+        found = document["components"]["errors"].get(error["$ref"].removeprefix("#/components/errors/"))
+        if found is None or not isinstance(found["code"], int) or not found["message"]:
+            yield f"{error['$ref']}: is no error"
+        else:
+            yield from unknown(found, "error")
+    names = {param["name"] for param in entry["params"]}
+    needed = {param["name"] for param in entry["params"] if param["required"]}
+    for example in entry["examples"]:
+        yield from unknown(example, "example")
+        if not needed <= {member["name"] for member in example["params"]} <= names:
+            yield f"{example['name']}: other params than the method has"
+
+
+def unknown(part: Any, kind: str) -> Iterator[str]:
+    others = [name for name in part if name not in FIELDS[kind] and not name.startswith("x-")]
+    yield from (f"{name}: is unknown in a {kind}" for name in others)
+
+
+def test_it_is_an_openrpc_document() -> None:
+    assert list(find_problems(json.loads(FILE.read_text(encoding="utf-8")))) == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (lambda document: document.update(extra=1), "extra: is unknown in a document"),
+        (lambda document: document.update(openrpc="2"), "openrpc: is no version"),
+        (lambda document: document["info"].pop("title"), "info: title and version are required"),
+        (lambda document: document["methods"].append(document["methods"][0]), "initialize: comes twice"),
+        (lambda document: document["methods"][0].pop("result"), "initialize: a request has a result"),
+        (lambda document: document["x-notifications"][0].update(result={"name": "r", "schema": {}}), "has a result"),
+        (lambda document: document["methods"][0].update(paramStructure="x"), "initialize: paramStructure"),
+        (lambda document: document["methods"][0]["params"].reverse(), "initialize: required params come first"),
+        (lambda document: document["methods"][0]["params"][0].update(schema=1), "has no schema"),
+        (lambda document: document["components"]["errors"].pop("busy"), "#/components/errors/busy: is no error"),
+        (lambda document: document["methods"][2]["examples"][0]["params"].pop(), "other params than the method has"),
+    ],
+)
+def test_the_check_finds(spoil: Any, problem: str) -> None:
+    document = build_document()
+    spoil(document)
+
+    assert any(problem in found for found in find_problems(document))
+
+
+# -- references and examples
+
+
+def resolver() -> Any:
+    resource = Resource.from_contents(DOCUMENT, default_specification=DRAFT202012)
+    known: Registry[Any] = registry().with_resource(BASE, resource)
+    return known.resolver(BASE)
+
+
+def references(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        if isinstance(part.get("$ref"), str):
+            yield part["$ref"]
+        for name, member in part.items():
+            if name != "examples":
+                yield from references(member)
+    elif isinstance(part, list):
+        for element in part:
+            yield from references(element)
+
+
+def test_every_reference_leads_somewhere() -> None:
+    found = set(references(DOCUMENT))
+
+    assert len(found) > 50
+    for reference in found:
+        assert isinstance(resolver().lookup(reference).contents, dict | bool)
+
+
+def fits(reference: str, value: Any) -> bool:
+    """Returns whether a value fits a definition, by its schema and by what reads it."""
+    schema, _, definition = reference.partition(".schema.json#/$defs/")
+    (held,) = [held for held in AGREEMENTS if (held.schema, held.definition) == (schema, definition)]
+    absolute = f"https://becket.dev/schemas/{reference}"
+    return Draft202012Validator({"$ref": absolute}, registry=registry()).is_valid(value) and held.accepts(value)
+
+
+@EACH
+def test_each_example_fits_and_can_be_read(entry: Any) -> None:
+    assert entry["examples"]
+    for example in entry["examples"]:
+        params = {member["name"]: member["value"] for member in example["params"]}
+        if "x-params" in entry:
+            assert fits(entry["x-params"]["$ref"], params)
+        else:
+            assert params == {}
+        if "$ref" in entry.get("result", {}).get("schema", {}):
+            assert fits(entry["result"]["schema"]["$ref"], example["result"]["value"])
+
+
+@EACH
+def test_each_param_is_described_by_the_member_of_the_whole(entry: Any) -> None:
+    for param in entry["params"]:
+        assert param["schema"]["$ref"].startswith(entry["x-params"]["$ref"] + "/")
+        assert param["schema"]["$ref"].endswith("/" + param["name"])
+
+
+def test_errors_have_the_numbers_of_the_native_dialect() -> None:
+    errors = DOCUMENT["components"]["errors"]
+
+    assert errors["permission-denied"] == {"code": 1003, "message": "permission denied"}
+    assert {error["code"] for error in errors.values()} <= set(NUMBERS.values())
+    assert errors["invalid-params"]["code"] == NUMBERS[Meaning.INVALID_PARAMS]
