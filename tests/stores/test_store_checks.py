@@ -28,7 +28,7 @@ def test_the_store_in_memory_keeps_the_contract(seed: int) -> None:
         (broken.GivesTheOldestFirst, "the latest append does not come first"),
         (broken.MindsCase, "content_contains 'milk'"),
         (broken.FoldsAscii, "content_contains 'STRASSE'"),
-        (broken.FoldsTags, "tag_prefix 'fo'"),
+        (broken.FoldsTags, "tag_prefix 'foo'"),
         (broken.ExcludesTheUpperBound, "{'until_ms': 20}"),
         (broken.CutsBeforeItLooks, "a limit counts what fits"),
         (broken.HasNoPages, "limit 61, where a page is 60"),

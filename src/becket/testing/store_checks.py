@@ -203,10 +203,10 @@ def _check_tags(factory: StoreFactory) -> None:
         store.append(Append("notes", "one", ("FOOD",)))
         store.append(Append("notes", "none"))
         for prefix, expected in {
-            "fo": ["both"],
+            "foo": ["both"],
             "@user": ["both"],
             "user": [],
-            "FO": ["one"],
+            "FOO": ["one"],
             "%": [],
             "": ["one", "both"],
         }.items():
@@ -624,7 +624,7 @@ class _Model:
 
 
 WORDS = ["milk", "MILK", "tea", "Straße", "é", " ", "%", "", "x" * 30]
-TAGS = ["food", "FOOD", "@user", "fo", ""]
+TAGS = ["food", "FOOD", "@user", "foo", ""]
 KEYS = ["a", "b", "mode", "é", "last", "seventh", "eighth"]
 NAMES = ["notes", "other"]
 
