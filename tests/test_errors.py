@@ -11,6 +11,7 @@ import pytest
 import becket.errors
 from becket.errors import (
     NUMBERS,
+    BadCapabilities,
     BadFrame,
     BadGrants,
     BadMessage,
@@ -24,11 +25,13 @@ from becket.errors import (
     ConnectionLost,
     DisconnectReason,
     FrameTooLarge,
+    HandshakeFailed,
     InvalidParams,
     InvalidRequest,
     LocalProtocolError,
     Meaning,
     MethodNotFound,
+    NotDeclared,
     NotSupported,
     PeerCrashed,
     PermissionDenied,
@@ -40,8 +43,10 @@ from becket.errors import (
     ReservedPermission,
     RpcError,
     StartFailed,
+    StoreError,
     StreamOverrun,
     UnknownPermission,
+    VersionMismatch,
 )
 
 # One of each class, and words that its text must hold because they are its fields.
@@ -78,6 +83,12 @@ EXAMPLES: list[tuple[BecketError, list[str]]] = [
     (PeerCrashed(exit_code=None, signal="SIGSEGV"), ["SIGSEGV"]),
     (StreamOverrun("ticks", 65_536), ["ticks", "65536"]),
     (StartFailed("notes", "no such file", exit_code=127, stderr_tail="sh: 1"), ["notes", "no such file"]),
+    (StoreError(Meaning.DISK_FULL, "0a1b"), ["storage failure", "0a1b"]),
+    (HandshakeFailed("notes", "no answer"), ["notes", "no answer"]),
+    (VersionMismatch("notes", "speaks 3", given=3, supported=1), ["notes", "speaks 3"]),
+    (BadCapabilities("notes", [("/a", "is empty"), ("", "is odd")]), ["notes", "/a: is empty", "/: is odd"]),
+    (NotDeclared("notes", "tool", "cuont", ["count", "add"]), ["notes", "tool", "cuont", "count, add"]),
+    (NotDeclared("notes", "tool", "count"), ["none"]),
     (UnknownPermission("memory.forget"), ["Unknown", "memory.forget"]),
     (ReservedPermission("tools.override"), ["Reserved", "tools.override"]),
     (BadGrants([("/allow/0", "is no text"), ("", "is no table")]), ["/allow/0: is no text", "/: is no table"]),

@@ -17,6 +17,7 @@ from typing import Final, Self, TypeVar
 
 __all__ = [
     "NUMBERS",
+    "BadCapabilities",
     "BadFrame",
     "BadGrants",
     "BadMessage",
@@ -30,11 +31,13 @@ __all__ = [
     "ConnectionLost",
     "DisconnectReason",
     "FrameTooLarge",
+    "HandshakeFailed",
     "InvalidParams",
     "InvalidRequest",
     "LocalProtocolError",
     "Meaning",
     "MethodNotFound",
+    "NotDeclared",
     "NotSupported",
     "PeerCrashed",
     "PermissionDenied",
@@ -47,8 +50,10 @@ __all__ = [
     "ReservedPermission",
     "RpcError",
     "StartFailed",
+    "StoreError",
     "StreamOverrun",
     "UnknownPermission",
+    "VersionMismatch",
 ]
 
 Problem = tuple[str, str]
@@ -285,6 +290,14 @@ class QuotaExceeded(RpcError):
         super().__init__(Meaning.QUOTA, text, {"what": what, "used": used, "limit": limit})
 
 
+class StoreError(RpcError):
+    """The store could not do what it was asked; nothing was kept. The log says more under the same incident."""
+
+    def __init__(self, meaning: Meaning, incident: str) -> None:
+        self.incident = incident
+        super().__init__(meaning, f"storage failure, incident {incident}", {"incident": incident})
+
+
 class RequestCancelled(RpcError):
     """The request was cancelled by whoever sent it."""
 
@@ -377,6 +390,46 @@ class StartFailed(BecketError):
         self.exit_code = exit_code
         self.stderr_tail = stderr_tail
         super().__init__(f"{id}: {because}")
+
+
+# -- extensions
+
+
+class HandshakeFailed(BecketError):
+    """The first exchange with an extension has failed, and its process was ended."""
+
+    def __init__(self, extension: str, because: str) -> None:
+        self.extension = extension
+        self.because = because
+        super().__init__(f"{extension}: handshake failed: {because}")
+
+
+class VersionMismatch(HandshakeFailed):
+    """The extension speaks a version of the contract that this host does not."""
+
+    def __init__(self, extension: str, because: str, *, given: int, supported: int) -> None:
+        self.given = given
+        self.supported = supported
+        super().__init__(extension, because)
+
+
+class BadCapabilities(HandshakeFailed):
+    """What the extension declares breaks rules of the contract. All problems, each with its JSON pointer."""
+
+    def __init__(self, extension: str, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(extension, list_problems(self.problems))
+
+
+class NotDeclared(BecketError, LookupError):
+    """The extension has declared no such tool, provider or model. Nothing was sent."""
+
+    def __init__(self, extension: str, what: str, name: str, known: Sequence[str] = ()) -> None:
+        self.extension = extension
+        self.what = what
+        self.name = name
+        self.known = tuple(known)
+        super().__init__(f"{extension} has no {what} {name!r}, it has: {', '.join(known) or 'none'}")
 
 
 # -- permissions
