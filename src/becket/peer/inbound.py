@@ -121,7 +121,8 @@ class Inbound:
         if handler is None or not handler.is_quick or id in self._requests or link.transport.queued:
             return False
         try:
-            frame = link.connection.answer_unfiled(id, encode_json(handler.invoke(params, None)))
+            result = handler.function(handler.decode(params)) if handler.arity else handler.invoke(params, None)
+            frame = link.connection.answer_unfiled(id, encode_json(result))
         except Exception as error:
             frame = link.connection.refuse_unfiled(id, answer_to(error, method))
         link.send(frame)

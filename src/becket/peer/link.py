@@ -193,7 +193,8 @@ class Link:
             self.hold("rate")
             self.loop.call_later(pause, self._end_pause)
         if (violation := connection.violation or framing.error) is not None:
-            self._end_by(violation)
+            if not self._is_behind:  # what came before it is taken first
+                self._end_by(violation)
         elif framing.pending or self._partial is not None:
             self._time_partial_frame(now)
 
@@ -261,13 +262,14 @@ class Link:
         finally:
             self._joins = self._is_flush_planned
         self.flush()
-        if is_done:
-            self._is_behind = False
-            self.release("backlog")
-        else:
+        if not is_done:
             self.loop.call_soon(self._continue)
+            return
+        self._is_behind = False
         if (violation := self.connection.violation or self.connection.framing.error) is not None:
             self._end_by(violation)
+        else:
+            self.release("backlog")
 
     def _finish_backlog(self) -> None:
         while self._is_behind and self.lost is None:
@@ -336,8 +338,8 @@ class Link:
         """Takes a frame for sending: a lone one leaves at once, the others of a turn leave together."""
         if self._joins:
             self._buffer.append(frame)
-            self._buffered += len(frame)
-            if self._buffered > READ_SIZE:
+            size = self._buffered = self._buffered + len(frame)
+            if size > READ_SIZE:
                 self.flush()
         elif self._wrote_alone:
             if self.lost is None:

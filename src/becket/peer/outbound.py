@@ -19,7 +19,7 @@ from becket.peer.streams import CallStream, Claim, Gap, Listener, Overflow
 from becket.peer.transport import wake
 from becket.rpc.connection import Call, InboundRequest
 from becket.rpc.json_values import decode_json, encode_json
-from becket.typed.decoding import UNDECODABLE, result_decoder
+from becket.typed.decoding import RESULT_DECODERS, UNDECODABLE, result_decoder
 
 if TYPE_CHECKING:
     from becket.peer.link import Link
@@ -97,15 +97,17 @@ class Outbound:
             timeout = self._timeout
         elif timeout is None:
             timeout = inf
-        decode = result_decoder(returns)
+        try:
+            decode = RESULT_DECODERS[returns]
+        except (KeyError, TypeError):  # the first time, or always for a type expression that cannot be hashed
+            decode = result_decoder(returns)
         encoded = None if params is None else encode_json(params)
         waiter = link.create_waiter()
         call = Call(method, waiter, link.time() + timeout, timeout)
         current = CURRENT.get()
         if current is not None or link.features:
             encoded = self._prepare(call, encoded, serving())
-        window = link.window
-        if link.transport.queued or len(self._calls) + window.promised >= window.limit:
+        if len(self._calls) >= link.window.room or link.transport.queued:
             await self._wait_for_room(call, 0 if encoded is None else len(encoded))
         try:
             link.send(link.connection.open_call(call, encoded))

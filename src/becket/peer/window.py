@@ -26,18 +26,17 @@ class Place:
 class Window:
     """The slots of one link. A call takes its slot by entering the table of calls; `free` says that one has left it."""
 
-    __slots__ = ("_calls", "_create_waiter", "limit", "places", "promised")
+    __slots__ = ("_calls", "_create_waiter", "places", "room")
 
     def __init__(self, calls: Sized, limit: int, create_waiter: Callable[[], Waiter]) -> None:
-        self.limit = limit
         self.places: deque[Place] = deque()
-        self.promised = 0  # slots of those that were woken and have not gone on yet: nobody else may take them
+        self.room = limit  # less the slots of those that were woken and have not gone on yet: nobody else may take them
         self._calls = calls
         self._create_waiter = create_waiter
 
     @property
     def is_full(self) -> bool:
-        return len(self._calls) + self.promised >= self.limit
+        return len(self._calls) >= self.room
 
     async def wait(self, deadline: float) -> None:
         """Waits for a slot. Whoever returns from it has one if `is_full` is not true, and must take it at once."""
@@ -47,13 +46,13 @@ class Window:
             await place.waiter
         except BaseException:
             if place.has_slot:
-                self.promised -= 1
+                self.room += 1
                 self.free()
             elif place in self.places:
                 self.places.remove(place)
             raise
         if place.has_slot:
-            self.promised -= 1
+            self.room += 1
 
     def free(self) -> None:
         """Hands the slots that are free to those that have waited longest."""
@@ -61,7 +60,7 @@ class Window:
             place = self.places.popleft()
             if not place.waiter.done():  # else it was cancelled, and is about to leave
                 place.has_slot = True
-                self.promised += 1
+                self.room -= 1
                 place.waiter.set_result(None)
 
     def expire(self, now: float) -> float:

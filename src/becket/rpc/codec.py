@@ -9,6 +9,8 @@ much depth run before any parsing, on frames large enough to hold them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from operator import length_hint
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -151,55 +153,52 @@ class JsonCodec:
         much as half of what there is to do for one of them."""
         deep, short = self._deep, self._short
         calls, claimed = inbox.calls, inbox.claimed
-        left = CHECK_EVERY
-        for frame in frames:
-            try:
-                envelope = decode_envelope(frame)
-            except UNREADABLE:
-                inbox.take(self._read_carefully(frame))
-                if inbox.is_late():
-                    return False
-                continue
-            # Where the lengths add up, nothing else stands in the frame: no other member, no second one, no white
-            # space. Anything else takes the careful path.
-            method = envelope.method
-            if not method:
-                result, id = envelope.result, bytes(envelope.id)
-                inner = len(result)
+        while True:
+            frame = None
+            for frame in islice(frames, CHECK_EVERY):
+                try:
+                    envelope = decode_envelope(frame)
+                except UNREADABLE:
+                    inbox.take(self._read_carefully(frame))
+                    continue
+                # Where the lengths add up, nothing else stands in the frame: no other member, no second one, no white
+                # space. Anything else takes the careful path.
+                method = envelope.method
+                if not method:
+                    result, id = envelope.result, bytes(envelope.id)
+                    inner = len(result)
+                    if inner > deep and (excess := self._find_excess(frame)):
+                        inbox.take(self._refuse_unread(envelope, excess))
+                    elif len(frame) == inner + len(id) + SUCCESS_BYTES and id in calls and inner:
+                        call = calls.pop(id)
+                        call.reply = result
+                        inbox.settle(call)
+                    else:
+                        inbox.take(self._decode_carefully(frame))
+                    continue
+                params, id = envelope.params, envelope.id
+                inner = len(params)
                 if inner > deep and (excess := self._find_excess(frame)):
                     inbox.take(self._refuse_unread(envelope, excess))
-                elif len(frame) == inner + len(id) + SUCCESS_BYTES and inner and id in calls:
-                    call = calls.pop(id)
-                    call.reply = result
-                    inbox.settle(call)
+                elif id:
+                    id = bytes(id)
+                    head = len(method) + len(id) + REQUEST_BYTES
+                    if len(frame) != inner + head or inner in ODD or head > short or not id.isdigit():
+                        inbox.take(self._decode_carefully(frame))
+                    elif not inbox.serve(id, method, params):
+                        inbox.take_request(id, method, params)
+                elif len(frame) != inner + len(method) + NOTIFICATION_BYTES or inner in ODD:
+                    inbox.take(self._decode_carefully(frame))
+                elif method in claimed:
+                    claimed[method](params)
+                elif len(method) > short:
+                    inbox.take(self._decode_carefully(frame))
                 else:
-                    inbox.take(self._decode_carefully(frame))
-                continue
-            params, id = envelope.params, envelope.id
-            inner = len(params)
-            head = len(frame) - inner
-            if inner > deep and (excess := self._find_excess(frame)):
-                inbox.take(self._refuse_unread(envelope, excess))
-            elif inner in ODD or head > short:
-                inbox.take(self._decode_carefully(frame))
-            elif id:
-                id = bytes(id)
-                if head != len(method) + len(id) + REQUEST_BYTES or not id.isdigit():
-                    inbox.take(self._decode_carefully(frame))
-                elif not inbox.serve(id, method, params):
-                    inbox.take_request(id, method, params)
-            elif head != len(method) + NOTIFICATION_BYTES:
-                inbox.take(self._decode_carefully(frame))
-            elif method in claimed:
-                claimed[method](params)
-            else:
-                inbox.take_notification(method, params)
-            left -= 1
-            if not left:
-                if inbox.is_late():
-                    return False
-                left = CHECK_EVERY
-        return True
+                    inbox.take_notification(method, params)
+            if frame is None or not length_hint(frames, 1):
+                return True
+            if inbox.is_late():
+                return False
 
     def _read_carefully(self, frame: Frame | Skipped) -> Message | Skipped:
         return frame if isinstance(frame, Skipped) else self._decode_carefully(frame)
@@ -327,7 +326,10 @@ class JsonCodec:
         return encode_json(value)
 
     def encode_request(self, id: bytes, method: str, params: bytes | None) -> bytes:
-        name = self._methods.get(method) or self._encode_method(method)
+        try:
+            name = self._methods[method]
+        except KeyError:
+            name = self._encode_method(method)
         if params is None:
             return b"".join((b'{"jsonrpc":"2.0","id":', id, name[: -len(PARAMS_KEY)], b"}"))
         if params[:1] not in (b"{", b"["):
@@ -335,7 +337,10 @@ class JsonCodec:
         return b"".join((b'{"jsonrpc":"2.0","id":', id, name, params, b"}"))
 
     def encode_notification(self, method: str, params: bytes | None) -> bytes:
-        name = self._methods.get(method) or self._encode_method(method)
+        try:
+            name = self._methods[method]
+        except KeyError:
+            name = self._encode_method(method)
         if params is None:
             return b"".join((b'{"jsonrpc":"2.0"', name[: -len(PARAMS_KEY)], b"}"))
         if params[:1] not in (b"{", b"["):

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from enum import Enum
-from itertools import chain
 from math import inf
 from typing import Any, Protocol, assert_never
 
@@ -451,7 +450,7 @@ class Connection:
 
     def add(self, frames: Iterable[Frame | Skipped]) -> None:
         """Puts frames behind those that are left."""
-        self._frames = chain(self._frames, frames)
+        self._frames = iter([*self._frames, *frames])
 
     def receive_eof(self) -> BadFrame | None:
         """Returns what was cut off when the input ended here; None between frames."""

@@ -26,9 +26,11 @@ def encode_json(value: object) -> bytes:
     """
     try:
         text = encode_any(value)
+        if type(value) in FINITE:
+            return text
         # msgspec writes NaN and infinities as null, which would change the value in silence.
         kind = type(value)
-        if kind not in FINITE and (kind in WATCHED or not learn_finite(kind)) and b"null" in text:
+        if (kind in WATCHED or not learn_finite(kind)) and b"null" in text:
             check_finite(value)
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise LocalProtocolError(f"no JSON for this {type(value).__name__}: {error}") from error

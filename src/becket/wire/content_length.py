@@ -128,10 +128,10 @@ class ContentLength:
         return None
 
     def encode(self, body: bytes) -> bytes:
-        header = self._headers.get(len(body))
-        if header is None:
-            header = self._build_header(len(body))
-        return header + body
+        try:
+            return self._headers[len(body)] + body
+        except KeyError:
+            return self._build_header(len(body)) + body
 
     def _build_header(self, size: int) -> bytes:
         if size > self._limits.frame:
