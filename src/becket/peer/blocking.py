@@ -304,14 +304,13 @@ class BlockingPeer:
         """Tells the other side something; waits only while it is behind with reading."""
         self._use()
         name = method if isinstance(method, str) else method.name
-        self.run_telling(lambda: self._outbound.notify(name, params))
+        self.run_telling(self._outbound.notify, name, params)
 
-    def run_telling(self, tell: Callable[[], Awaitable[None]]) -> None:
+    def run_telling(self, tell: Callable[..., Awaitable[None]], *arguments: object) -> None:
         """Sends something, and waits only where what that returns has to wait."""
-        with self._loop.entered():
-            waits = tell()
-            if waits is not READY:
-                self._loop.run(cast("Coroutine[Any, Any, None]", waits))
+        waits = self._loop.call(tell, *arguments)
+        if waits is not READY:
+            self._loop.run(cast("Coroutine[Any, Any, None]", waits))
 
     def drain(self) -> None:
         """Waits until the other side has read most of what was sent."""
@@ -537,7 +536,7 @@ class BlockingContext(AnyContext):
 
     def progress(self, value: object) -> None:
         """Reports from within the call; waits while the caller is behind with reading."""
-        self.peer.run_telling(lambda: self._inbound.send_progress(self.method, self._request, value))
+        self.peer.run_telling(self._inbound.send_progress, self.method, self._request, value)
 
     @overload
     def notify(self, method: Notification[None], params: None = None) -> None: ...
@@ -552,7 +551,7 @@ class BlockingContext(AnyContext):
         """Sends a notification that belongs to this call."""
         name = method if isinstance(method, str) else method.name
         encoded = None if params is None else encode_json(params)
-        self.peer.run_telling(lambda: self._inbound.tell(self._request, name, encoded))
+        self.peer.run_telling(self._inbound.tell, self._request, name, encoded)
 
     @overload
     def call(self, method: Method[None, R], params: None = None, **options: Unpack[CallOptions]) -> R: ...

@@ -261,6 +261,16 @@ class BlockingLoop:
                 finally:
                     self._tidy()
 
+    def call(self, function: Callable[..., T], *arguments: object) -> T:
+        """Calls a function of the link with the lock held."""
+        if self._is_mine():
+            return function(*arguments)
+        with self._lock:
+            try:
+                return function(*arguments)
+            finally:
+                self._tidy()
+
     def _tidy(self) -> None:
         """Before the lock is let go: what was said must not wait for the next who speaks, nor who waits for a pump."""
         if not self._pump:
