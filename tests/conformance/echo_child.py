@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from becket import Registry
 from becket.dialects import Dialect, ProgressForm
-from becket.rpc.connection import Cancelling, CancelRule
+from becket.rpc.records import Cancelling, CancelRule
 from becket.wire import ContentLength, FramingFactory, JsonLines
 
 FRAMINGS: dict[str, FramingFactory] = {"content-length": ContentLength, "json-lines": JsonLines}

@@ -15,7 +15,7 @@ from becket.dialects import NATIVE, PLAIN, CallMeta, Dialect, ProgressForm, find
 from becket.dialects.native import FEATURES
 from becket.errors import NUMBERS, Meaning
 from becket.limits import Limits
-from becket.rpc.connection import Call, Cancelling, CancelRule
+from becket.rpc.records import Call, Cancelling, CancelRule
 from becket.wire import ContentLength, JsonLines
 
 

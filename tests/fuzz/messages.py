@@ -19,8 +19,9 @@ from becket.dialects import NATIVE, CallMeta
 from becket.errors import ConnectionLost, DisconnectReason, LocalProtocolError, RpcError
 from becket.limits import Limits
 from becket.rpc.codec import JsonCodec
-from becket.rpc.connection import Call, Cancelling, Connection, InboundRequest
+from becket.rpc.connection import Connection
 from becket.rpc.messages import Batch, Failure, Invalid, Malformed, Notification, Request, Success
+from becket.rpc.records import Call, Cancelling, InboundRequest
 from becket.typed.decoding import decoder_for
 from becket.wire import JsonLines
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tests.peer.scripted import answer, notification, request, scripted, settled
 
 from becket import DIALECTS, Context, Limits, Meaning, Peer, RemoteError
-from becket.rpc.connection import Cancelling, CancelRule
+from becket.rpc.records import Cancelling, CancelRule
 from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops

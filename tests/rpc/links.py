@@ -8,7 +8,8 @@ from typing import Any
 from becket.errors import ConnectionLost, DisconnectReason
 from becket.limits import Limits
 from becket.rpc.codec import JsonCodec
-from becket.rpc.connection import Call, Cancelling, CancelRule, Connection, Event, InboundRequest
+from becket.rpc.connection import Connection
+from becket.rpc.records import Call, Cancelling, CancelRule, Event, InboundRequest
 from becket.wire import ContentLength, FramingFactory, Skipped
 
 LOST = ConnectionLost(DisconnectReason.REMOTE_CLOSE, "over")

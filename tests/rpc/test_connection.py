@@ -40,8 +40,9 @@ from becket.errors import (
     RequestCancelled,
     RpcError,
 )
-from becket.rpc.connection import Call, CancelAsked, CancelRule, EventList, InboundRequest, reason_of
+from becket.rpc.connection import reason_of
 from becket.rpc.messages import Failure, Notification
+from becket.rpc.records import Call, CancelAsked, CancelRule, EventList, InboundRequest
 from becket.wire import ContentLength, JsonLines, Skipped
 
 INVALID = NUMBERS[Meaning.INVALID_REQUEST]

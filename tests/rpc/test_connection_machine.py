@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.rpc.links import LOST, Waiter, link
 
 from becket.errors import BadReply, CallTimeout, ConnectionLost, RemoteError, RequestCancelled, RpcError
-from becket.rpc.connection import Call, CancelAsked, CancelRule, InboundRequest
 from becket.rpc.messages import Failure, Notification
+from becket.rpc.records import Call, CancelAsked, CancelRule, InboundRequest
 from becket.wire import ContentLength, FramingFactory, JsonLines, Skipped
 
 WINDOW = 3

@@ -11,8 +11,9 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from becket.errors import NUMBERS, Meaning
 from becket.limits import Limits
 from becket.rpc.codec import Codec, JsonCodec
-from becket.rpc.connection import Cancelling, Connection
+from becket.rpc.connection import Connection
 from becket.rpc.json_values import decode_json, encode_json
+from becket.rpc.records import Cancelling
 from becket.wire.content_length import ContentLength
 from becket.wire.framing import FramingFactory
 

@@ -6,7 +6,7 @@ belongs to one call travels in `params._meta.becket` and never on the envelope.
 from __future__ import annotations
 
 from becket.dialects.dialect import Dialect, ProgressForm
-from becket.rpc.connection import Cancelling
+from becket.rpc.records import Cancelling
 
 __all__ = ["FEATURES", "NATIVE"]
 

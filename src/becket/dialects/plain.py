@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from becket.dialects.dialect import Dialect, ProgressForm
-from becket.rpc.connection import Cancelling
+from becket.rpc.records import Cancelling
 
 __all__ = ["PLAIN"]
 

@@ -7,8 +7,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from becket.methods.descriptors import Method, Notification
-from becket.rpc.connection import InboundRequest
 from becket.rpc.json_values import decode_json, encode_json
+from becket.rpc.records import InboundRequest
 
 if TYPE_CHECKING:
     from becket.peer.inbound import Inbound

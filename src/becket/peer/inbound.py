@@ -33,9 +33,9 @@ from becket.peer.loops import Running, Waiter
 from becket.peer.outbound import CURRENT, READY, Serving, wait_until_read
 from becket.peer.transport import wake
 from becket.rpc.codec import key_of
-from becket.rpc.connection import CancelRule, InboundRequest
 from becket.rpc.json_values import encode_json
 from becket.rpc.messages import Notification
+from becket.rpc.records import CancelRule, InboundRequest
 from becket.typed.decoding import UNDECODABLE
 
 if TYPE_CHECKING:

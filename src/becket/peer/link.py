@@ -21,8 +21,9 @@ from becket.peer.loops import Loop, Timer, Waiter
 from becket.peer.streams import Claims
 from becket.peer.transport import READ_SIZE, Describe, FdTransport, Transport, wake
 from becket.peer.window import Window
-from becket.rpc.connection import Call, Connection, InboundRequest, reason_of
+from becket.rpc.connection import Connection, reason_of
 from becket.rpc.messages import Failure, Notification
+from becket.rpc.records import Call, InboundRequest
 from becket.wire.framing import Frame, Skipped
 
 __all__ = ["Link", "Server"]

@@ -17,8 +17,8 @@ from becket.methods.permissions import Gate
 from becket.peer.loops import Waiter
 from becket.peer.streams import CallStream, Claim, Gap, Listener, Overflow
 from becket.peer.transport import wake
-from becket.rpc.connection import Call, InboundRequest
 from becket.rpc.json_values import decode_json, encode_json
+from becket.rpc.records import Call, InboundRequest
 from becket.typed.decoding import RESULT_DECODERS, UNDECODABLE, result_decoder
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from becket.methods.descriptors import EventReader
 from becket.methods.registry import describe, read_signature, underlying
 from becket.peer.loops import Waiter
 from becket.peer.transport import wake
-from becket.rpc.connection import Call, Cancelling
+from becket.rpc.records import Call, Cancelling
 from becket.typed.decoding import UNDECODABLE, result_decoder
 
 if TYPE_CHECKING:

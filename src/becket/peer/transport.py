@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from becket.errors import ConnectionLost, DisconnectReason
 from becket.peer.loops import Loop, Waiter
-from becket.rpc.connection import Settles
+from becket.rpc.records import Settles
 
 if TYPE_CHECKING:
     import socket

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from enum import Enum
 from math import inf
-from typing import Any, Protocol, assert_never
+from typing import assert_never
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from becket.errors import (
     NUMBERS,
@@ -39,154 +38,13 @@ from becket.limits import DEFAULT_LIMITS, Limits
 from becket.rpc.codec import NOT_CLAIMED, Codec, key_of, never, unserved
 from becket.rpc.json_values import encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
+from becket.rpc.records import BatchReply, Call, Cancelling, Event, EventList, InboundRequest, Taker
 from becket.wire.framing import Frame, Framing, Skipped
 
-__all__ = [
-    "Call",
-    "CancelAsked",
-    "CancelRule",
-    "Cancelling",
-    "Connection",
-    "Event",
-    "EventList",
-    "InboundRequest",
-    "Settles",
-    "Taker",
-    "reason_of",
-]
+__all__ = ["Connection", "reason_of"]
 
 LARGEST_ID = 2**31 - 1  # larger ones are never answered by some programs
 MINUTE = 60.0
-
-
-class CancelRule(Enum):
-    """What becomes of a request that was cancelled by the side that sent it."""
-
-    ANSWERED = "answered with an error, or with its result if that was first"  # LSP
-    NEVER_ANSWERED = "never answered"  # MCP
-    ANSWERS_ITSELF = "told, and answers with a result of its own"  # ACP
-
-
-class Cancelling(Struct, frozen=True):
-    """How a dialect says that a request is no longer wanted."""
-
-    method: str
-    member: str = "id"
-    rule: CancelRule = CancelRule.ANSWERED
-
-
-class Settles(Protocol):
-    """Who waits for a call: told once, when its answer is there or will never come."""
-
-    def done(self) -> bool: ...
-
-    def set_result(self, result: None, /) -> None: ...
-
-
-class TakesEvents(Protocol):
-    """Who takes the events of a call."""
-
-    def extend(self) -> float:
-        """Returns the call's deadline as it is after the last event."""
-        ...
-
-    def return_credit(self) -> None:
-        """One event that has used up credit is out of the way."""
-        ...
-
-
-class Call(Struct, eq=False):  # seen by the collector: its error holds a traceback, and that the call
-    """A call of ours. It comes out of `receive` once, as the event of its answer: `reply` or `error` is set then."""
-
-    method: str
-    waiter: Settles
-    deadline: float = inf
-    timeout: float = inf
-    id: bytes = b""
-    reply: Raw | None = None
-    error: BecketError | None = None
-    stream: TakesEvents | None = None
-    chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it is made
-
-
-class InboundRequest(Struct, eq=False, gc=False):
-    """A request of theirs. It is open until it was answered, or until its link has ended."""
-
-    id: bytes
-    key: bytes
-    method: str
-    params: Raw | None
-    batch: BatchReply | None = None
-    deadline: float = inf
-    depth: int = 0
-    credit: int | None = None
-    is_cancelled: bool = False
-    chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it was made, beside its own link's
-    runner: Any = None  # whatever its driver runs it with
-
-
-class CancelAsked(Struct, frozen=True):
-    """They no longer want the answer to this request of theirs, which is still open."""
-
-    request: InboundRequest
-
-
-class BatchReply:
-    """The answers to one batch, sent together when the last is there."""
-
-    __slots__ = ("bodies", "missing")
-
-    def __init__(self) -> None:
-        self.bodies: list[tuple[bytes, bytes]] = []  # id and answer
-        self.missing = 0
-
-
-Event = InboundRequest | Notification | Call | CancelAsked | Failure | Skipped
-"""Their request or notification; our call with its answer; a cancellation; an error without a call; a dropped frame."""
-
-
-class Taker(Protocol):
-    """Who takes what the other side sends, one event at a time and in order."""
-
-    def take_request(self, request: InboundRequest) -> None: ...
-
-    def take_notification(self, notification: Notification) -> None: ...
-
-    def take_reply(self, call: Call, /) -> None: ...
-
-    def take_cancel(self, request: InboundRequest) -> None: ...
-
-    def take_oddity(self, oddity: Failure | Skipped) -> None: ...
-
-    def say(self, frame: bytes) -> None:
-        """Takes what the link itself has to say about what it received: refusals and pings."""
-        ...
-
-
-class EventList:
-    """Takes events into a list, for whoever looks at them later."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.answers: list[bytes] = []
-
-    def take_request(self, request: InboundRequest) -> None:
-        self.events.append(request)
-
-    def take_notification(self, notification: Notification) -> None:
-        self.events.append(notification)
-
-    def take_reply(self, call: Call) -> None:
-        self.events.append(call)
-
-    def take_cancel(self, request: InboundRequest) -> None:
-        self.events.append(CancelAsked(request))
-
-    def take_oddity(self, oddity: Failure | Skipped) -> None:
-        self.events.append(oddity)
-
-    def say(self, frame: bytes) -> None:
-        self.answers.append(frame)
 
 
 class Connection:

@@ -1,0 +1,160 @@
+"""What a link keeps and hands out: calls of ours, requests of theirs, how a cancellation is spelled, who takes events.
+
+Records and small protocols, without behaviour: the rules are `connection`'s.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from math import inf
+from typing import Any, Protocol
+
+from msgspec import Raw, Struct
+
+from becket.errors import BecketError
+from becket.rpc.messages import Failure, Notification
+from becket.wire.framing import Skipped
+
+__all__ = [
+    "BatchReply",
+    "Call",
+    "CancelAsked",
+    "CancelRule",
+    "Cancelling",
+    "Event",
+    "EventList",
+    "InboundRequest",
+    "Settles",
+    "Taker",
+    "TakesEvents",
+]
+
+
+class CancelRule(Enum):
+    """What becomes of a request that was cancelled by the side that sent it."""
+
+    ANSWERED = "answered with an error, or with its result if that was first"  # LSP
+    NEVER_ANSWERED = "never answered"  # MCP
+    ANSWERS_ITSELF = "told, and answers with a result of its own"  # ACP
+
+
+class Cancelling(Struct, frozen=True):
+    """How a dialect says that a request is no longer wanted."""
+
+    method: str
+    member: str = "id"
+    rule: CancelRule = CancelRule.ANSWERED
+
+
+class Settles(Protocol):
+    """Who waits for a call: told once, when its answer is there or will never come."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: None, /) -> None: ...
+
+
+class TakesEvents(Protocol):
+    """Who takes the events of a call."""
+
+    def extend(self) -> float:
+        """Returns the call's deadline as it is after the last event."""
+        ...
+
+    def return_credit(self) -> None:
+        """One event that has used up credit is out of the way."""
+        ...
+
+
+class Call(Struct, eq=False):  # seen by the collector: its error holds a traceback, and that the call
+    """A call of ours. It comes out of `receive` once, as the event of its answer: `reply` or `error` is set then."""
+
+    method: str
+    waiter: Settles
+    deadline: float = inf
+    timeout: float = inf
+    id: bytes = b""
+    reply: Raw | None = None
+    error: BecketError | None = None
+    stream: TakesEvents | None = None
+    chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it is made
+
+
+class InboundRequest(Struct, eq=False, gc=False):
+    """A request of theirs. It is open until it was answered, or until its link has ended."""
+
+    id: bytes
+    key: bytes
+    method: str
+    params: Raw | None
+    batch: BatchReply | None = None
+    deadline: float = inf
+    depth: int = 0
+    credit: int | None = None
+    is_cancelled: bool = False
+    chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it was made, beside its own link's
+    runner: Any = None  # whatever its driver runs it with
+
+
+class CancelAsked(Struct, frozen=True):
+    """They no longer want the answer to this request of theirs, which is still open."""
+
+    request: InboundRequest
+
+
+class BatchReply:
+    """The answers to one batch, sent together when the last is there."""
+
+    __slots__ = ("bodies", "missing")
+
+    def __init__(self) -> None:
+        self.bodies: list[tuple[bytes, bytes]] = []  # id and answer
+        self.missing = 0
+
+
+Event = InboundRequest | Notification | Call | CancelAsked | Failure | Skipped
+"""Their request or notification; our call with its answer; a cancellation; an error without a call; a dropped frame."""
+
+
+class Taker(Protocol):
+    """Who takes what the other side sends, one event at a time and in order."""
+
+    def take_request(self, request: InboundRequest) -> None: ...
+
+    def take_notification(self, notification: Notification) -> None: ...
+
+    def take_reply(self, call: Call, /) -> None: ...
+
+    def take_cancel(self, request: InboundRequest) -> None: ...
+
+    def take_oddity(self, oddity: Failure | Skipped) -> None: ...
+
+    def say(self, frame: bytes) -> None:
+        """Takes what the link itself has to say about what it received: refusals and pings."""
+        ...
+
+
+class EventList:
+    """Takes events into a list, for whoever looks at them later."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.answers: list[bytes] = []
+
+    def take_request(self, request: InboundRequest) -> None:
+        self.events.append(request)
+
+    def take_notification(self, notification: Notification) -> None:
+        self.events.append(notification)
+
+    def take_reply(self, call: Call) -> None:
+        self.events.append(call)
+
+    def take_cancel(self, request: InboundRequest) -> None:
+        self.events.append(CancelAsked(request))
+
+    def take_oddity(self, oddity: Failure | Skipped) -> None:
+        self.events.append(oddity)
+
+    def say(self, frame: bytes) -> None:
+        self.answers.append(frame)
