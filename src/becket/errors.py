@@ -38,6 +38,7 @@ __all__ = [
     "Meaning",
     "MethodNotFound",
     "NotDeclared",
+    "NotSent",
     "NotSupported",
     "PeerCrashed",
     "PermissionDenied",
@@ -268,14 +269,18 @@ class PermissionDenied(RpcError):
 
 
 class Busy(RpcError):
-    """A limit is reached; the same call may succeed later. Nothing was done.
-
-    Raised too by a call of ours that never left: too many were open, or the other side does not read."""
+    """A limit is reached; the same call may succeed later. Nothing was done."""
 
     def __init__(self, what: str, limit: int) -> None:
         self.what = what
         self.limit = limit
         super().__init__(Meaning.BUSY, f"busy: {what}, the limit is {limit}")
+
+
+class NotSent(Busy):
+    """A call of ours never left: too many were open, or the other side does not read.
+
+    No answer, although it is a `Busy`: a handler whose own call fails so has failed, and is answered as any failure."""
 
 
 class QuotaExceeded(RpcError):

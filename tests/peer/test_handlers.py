@@ -14,7 +14,7 @@ import pytest
 from msgspec import Struct
 from tests.peer.scripted import frame, notification, request, scripted, settled
 
-from becket import Context, InvalidParams, Meaning, Peer, Registry, RemoteError, RpcError
+from becket import ConnectionLost, Context, InvalidParams, Meaning, Peer, Registry, RemoteError, RpcError
 from becket.errors import LocalProtocolError
 from becket.testing import memory_pair, memory_transports
 
@@ -473,3 +473,34 @@ async def test_a_function_in_a_thread_may_call_back_and_report_through_the_loop(
             assert await left.call("work", [21], on_progress=reported.append) == 42
 
     assert reported == ["half"]
+
+
+async def test_a_handler_that_fails_because_its_caller_is_gone_is_no_incident(caplog: pytest.LogCaptureFixture) -> None:
+    calling, ended = anyio.Event(), anyio.Event()
+    async with memory_pair() as (left, right):
+
+        @right.handle("outer")
+        async def outer(_: Any, ctx: Context) -> None:
+            try:
+                calling.set()
+                with anyio.CancelScope(shield=True):
+                    await ctx.call("never")
+            finally:
+                ended.set()
+
+        @left.handle("never")
+        async def never() -> None:
+            await anyio.sleep_forever()
+
+        async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                with pytest.raises(ConnectionLost):
+                    await left.call("outer", {})
+
+            tasks.start_soon(call)
+            with anyio.fail_after(5):
+                await calling.wait()
+                await right.aclose()
+                await ended.wait()
+    assert [record for record in caplog.records if "incident" in record.getMessage()] == []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from becket.errors import InvalidRequest, LocalProtocolError, Meaning, MethodNotFound, RpcError
+from becket.errors import InvalidRequest, LocalProtocolError, Meaning, MethodNotFound, NotSent, RpcError
 from becket.methods.registry import Handler
 
 __all__ = ["answer_to", "find_handler"]
@@ -35,7 +35,7 @@ def find_handler(get: Callable[[str], Handler | None], method: str) -> Handler:
 
 def answer_to(error: BaseException, method: str) -> RpcError:
     """Returns the answer to a request whose handler ended with this error."""
-    if isinstance(error, RpcError):
+    if isinstance(error, RpcError) and not isinstance(error, NotSent):
         return error
     incident = os.urandom(6).hex()
     log_incident(error, method, incident)

@@ -219,6 +219,8 @@ class Inbound:
         except RequestCancelled:
             frame = self._end_cancelled(request, runner)
         except Exception as error:
+            if link.lost is not None and isinstance(error, ConnectionLost):
+                return  # it has failed only because its caller is gone, and nobody is left to be told
             frame = link.connection.refuse(request, runner.reason() or answer_to(error, request.method))
         except BaseException as error:  # the loop's way to cancel
             if link.loop.is_of_another(error):  # something that the handler waits for was cancelled, and not by us

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec import Raw, Struct
 
 from becket.dialects import CallMeta
-from becket.errors import BadReply, BecketError, Busy, NotSupported
+from becket.errors import BadReply, BecketError, NotSent, NotSupported
 from becket.limits import Limits
 from becket.methods.descriptors import EventReader
 from becket.methods.permissions import Gate
@@ -283,7 +283,7 @@ class Outbound:
         """Tells at once. What it returns waits while the other side is behind with reading."""
         link = self.link
         if link.transport.queued > link.limits.send_queue:
-            raise Busy("bytes that the other side has not read", link.limits.send_queue)
+            raise NotSent("bytes that the other side has not read", link.limits.send_queue)
         link.send(link.connection.notification(method, None if params is None else encode_json(params)))
         if link.transport.queued > link.limits.send_high:
             return wait_until_read(link)
@@ -294,7 +294,7 @@ class Outbound:
         link = self.link
         encoded = None if params is None else encode_json(params)
         if link.queued + len(encoded or b"") > link.limits.send_queue:
-            raise Busy("bytes that the other side has not read", link.limits.send_queue)
+            raise NotSent("bytes that the other side has not read", link.limits.send_queue)
         link.send(link.connection.notification(method, encoded))
 
     async def batch(self, members: Sequence[BatchCall | BatchNotify], timeout: float) -> list[Any]:
@@ -358,7 +358,7 @@ class Outbound:
             if current.link is link:
                 parent = decode_json(current.request.id)
         if depth > link.limits.call_depth:
-            raise Busy("calls within calls", link.limits.call_depth)
+            raise NotSent("calls within calls", link.limits.call_depth)
         meta = CallMeta(timeout_ms=timeout_ms, parent=parent, depth=depth, credit=credit)
         return params if meta == NO_META else link.dialect.write_meta(params, meta)
 
@@ -370,12 +370,12 @@ class Outbound:
             while link.lost is None:
                 if link.queued and link.queued + size > limits.send_queue:
                     if link.loop.time() >= call.deadline:
-                        raise Busy("bytes that the other side has not read", limits.send_queue)
+                        raise NotSent("bytes that the other side has not read", limits.send_queue)
                     link.wake_at(call.deadline)
                     await link.wait_for_room()
                 elif link.window.is_full:
                     if link.loop.time() >= call.deadline:
-                        raise Busy("calls in flight", limits.outbound_calls)
+                        raise NotSent("calls in flight", limits.outbound_calls)
                     link.wake_at(call.deadline)
                     await link.window.wait(call.deadline)
                 else:
@@ -394,7 +394,7 @@ async def wait_until_read(link: Link) -> None:
     until = link.loop.time() + link.limits.call_timeout
     while link.queued > link.limits.send_high and link.lost is None:
         if link.loop.time() >= until:
-            raise Busy("bytes that the other side has not read", link.limits.send_queue)
+            raise NotSent("bytes that the other side has not read", link.limits.send_queue)
         link.wake_at(until)
         await link.wait_for_room()
 

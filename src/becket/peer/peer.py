@@ -246,7 +246,7 @@ class Peer:
             RemoteError: the other side answered with an error.
             CallTimeout: no answer came within `timeout` seconds (the descriptor's, or 60, by default; None for ever).
             ConnectionLost: the link has ended; `PeerCrashed` with the story of a process.
-            Busy: it never left, because the other side does not read or has too many calls in flight.
+            NotSent: it never left, because the other side does not read or has too many calls in flight.
             BadReply: the answer cannot be decoded.
             LocalProtocolError: the params have no JSON, or are too large for a frame.
         """
@@ -344,7 +344,7 @@ class Peer:
 
         Raises:
             ConnectionLost: the link has ended.
-            Busy: the other side has not read for a minute.
+            NotSent: the other side has not read for a minute.
         """
         return self._outbound.notify(method if isinstance(method, str) else method.name, params)
 
@@ -362,7 +362,7 @@ class Peer:
 
         Raises:
             ConnectionLost: the link has ended.
-            Busy: too much waits to leave.
+            NotSent: too much waits to leave.
         """
         self._outbound.notify_nowait(method if isinstance(method, str) else method.name, params)
 
