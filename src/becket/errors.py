@@ -28,6 +28,7 @@ __all__ = [
     "Busy",
     "CallCancelled",
     "CallTimeout",
+    "CircuitOpen",
     "ConnectionLost",
     "DisconnectReason",
     "FrameTooLarge",
@@ -44,6 +45,7 @@ __all__ = [
     "PermissionDenied",
     "Problem",
     "ProtocolError",
+    "ProviderDisabled",
     "QuotaExceeded",
     "RemoteError",
     "RemoteProtocolError",
@@ -53,6 +55,7 @@ __all__ = [
     "StartFailed",
     "StoreError",
     "StreamOverrun",
+    "TooManyTurns",
     "UnknownPermission",
     "VersionMismatch",
 ]
@@ -435,6 +438,34 @@ class NotDeclared(BecketError, LookupError):
         self.name = name
         self.known = tuple(known)
         super().__init__(f"{extension} has no {what} {name!r}, it has: {', '.join(known) or 'none'}")
+
+
+class CircuitOpen(BecketError):
+    """Too many calls of this extension have failed. Nothing was sent, and nothing is until `until`, in `seconds`."""
+
+    def __init__(self, id: str, until: float, *, seconds: float) -> None:
+        self.id = id
+        self.until = until
+        self.seconds = seconds
+        super().__init__(f"{id}: too many of its calls have failed, try again in {seconds:.3g} s")
+
+
+class ProviderDisabled(BecketError):
+    """The operator does not trust this provider of models, or whom they trust cannot be read. Nothing was sent."""
+
+    def __init__(self, provider: str, because: str) -> None:
+        self.provider = provider
+        self.because = because
+        super().__init__(f"{provider} is disabled: {because}")
+
+
+class TooManyTurns(BecketError):
+    """A model went on asking for tools instead of answering."""
+
+    def __init__(self, extension: str, limit: int) -> None:
+        self.extension = extension
+        self.limit = limit
+        super().__init__(f"extension provider '{extension}' exceeded provider tool-use iteration limit ({limit})")
 
 
 # -- permissions
