@@ -33,6 +33,23 @@ def test_importing_brings_in_nothing_heavy(module: str) -> None:
 
 
 @pytest.mark.process
+def test_an_extension_without_an_event_loop_imports_nothing_that_looks_into_source_code() -> None:
+    loaded = modules_after("import becket.blocking")
+
+    assert loaded & {"ast", "dis", "inspect", "typing_extensions"} == set()
+
+
+@pytest.mark.process
+def test_typing_extensions_can_be_imported_afterwards() -> None:
+    assert "typing_extensions" in modules_after("import becket, typing_extensions; typing_extensions.Required")
+
+
+@pytest.mark.process
+def test_what_others_have_imported_stays() -> None:
+    assert "typing_extensions" in modules_after("import typing_extensions, becket.blocking")
+
+
+@pytest.mark.process
 def test_the_names_of_the_package_are_listed_without_loading_them() -> None:
     assert modules_after("import becket; dir(becket)") & UNWANTED == set()
 

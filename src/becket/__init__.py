@@ -6,6 +6,8 @@ an extension pays at start only for what it uses.
 
 from __future__ import annotations
 
+import sys
+from _thread import _count as count_threads  # pyright: ignore[reportPrivateUsage]
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -78,6 +80,22 @@ HOMES = {
     "Gap": "becket.peer.streams",
     "Overflow": "becket.peer.streams",
 }
+
+
+def import_msgspec() -> None:
+    """Imports msgspec without `typing_extensions`, from which it takes what `typing` has too, where it finds that.
+
+    It imports `inspect` and all that hangs on it: a third of what an extension needs to start. Done only where no other
+    thread can be about to import it."""
+    if "typing_extensions" not in sys.modules and "msgspec" not in sys.modules and not count_threads():
+        sys.modules["typing_extensions"] = None  # type: ignore[assignment]
+        try:
+            import_module("msgspec")
+        finally:
+            del sys.modules["typing_extensions"]
+
+
+import_msgspec()
 
 
 def __getattr__(name: str) -> object:
