@@ -1,0 +1,307 @@
+"""Starts an extension and makes its handle: `async with connect_extension(cmd, grants=[...]) as notes: ...`.
+
+One start is a list of steps, and whichever of them fails, nothing of the extension is left.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Any, Final, TypedDict, Unpack
+
+from becket import __version__
+from becket.contract.audit import ExtensionStarted
+from becket.contract.handshake import FEATURES, PROTOCOL_VERSION, HostInfo, Initialize
+from becket.contract.memory import find_namespace_problem
+from becket.contract.names import find_id_problem
+from becket.dialects import Dialect, find_dialect
+from becket.errors import BadCapabilities
+from becket.host.extension import Extension, Parts
+from becket.host.handshake import probe_info, say_goodbye, shake_hands
+from becket.host.logs import ExtensionLog
+from becket.host.recording import Audit, RecordingGate, record
+from becket.host.running import Running
+from becket.host.runs import Runs
+from becket.host.services import Services
+from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
+from becket.host.told import Told
+from becket.host.tool_inputs import ToolInputs
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.methods.permissions import PERMISSIONS, Gate, Grants
+from becket.methods.registry import Registry
+from becket.peer.admission import Ask
+from becket.peer.loops import Loop, current_loop
+from becket.peer.options import PeerOptions
+from becket.peer.peer import Connecting, Peer
+from becket.peer.process import words_of
+from becket.peer.transport import ByteStream, Transport
+from becket.stores.in_memory import InMemoryStore
+from becket.stores.store import Store
+from becket.typed.schema import SchemaMode
+
+__all__ = ["ConnectingExtension", "ExtensionOptions", "connect_extension", "connect_extension_over"]
+
+HOST: Final = HostInfo("becket", __version__)
+SYNAPS_VERSION: Final = "0.1.0"  # what extensions of old ask their host for; nothing depends on it
+NOT_CONTAINED: Final = "none"
+INTERPRETERS = ("python", "pypy", "node", "deno", "bun", "ruby", "perl", "java", "bash", "sh", "env", "uv", "npx")
+
+
+class ExtensionOptions(TypedDict, total=False):
+    """Keyword arguments of an extension, however it is connected.
+
+    `grants` are the permissions that it holds; or give a `gate` of your own, which has its own audit. `ask` asks a
+    person for what is neither granted nor denied. `methods` are methods of your own that it may call. `schemas` says
+    what to do with inputs that do not fit a tool: refuse them, unless told otherwise. `known` are the permissions that
+    exist, where you have some of your own."""
+
+    config: Mapping[str, Any]
+    root: str | os.PathLike[str] | None
+    grants: Iterable[str] | Grants
+    gate: Gate | None
+    ask: Ask | None
+    audit: Audit | None
+    store: Store | None
+    methods: Registry | None
+    schemas: SchemaMode | str
+    dialect: Dialect | str
+    limits: Limits
+    timeouts: Timeouts
+    host: HostInfo
+    known: AbstractSet[str]
+
+
+def connect_extension(
+    command: Sequence[str | os.PathLike[str]],
+    *,
+    id: str | None = None,
+    env: Mapping[str, str] | None = None,
+    inherit_env: bool = False,
+    cwd: str | os.PathLike[str] | None = None,
+    on_stderr: Callable[[str], None] | None = None,
+    **options: Unpack[ExtensionOptions],
+) -> ConnectingExtension:
+    """Starts an extension, shakes hands with it and gives the handle on it; leaving the block ends it.
+
+    Its id is read from the command unless given. It runs in `root`, its own folder, unless `cwd` says otherwise. Its
+    stderr goes to the logger `becket.ext.<id>`, or line by line to `on_stderr`.
+
+    Raises, when entered or awaited:
+        StartFailed: the program cannot be started, or ended before it was ready.
+        HandshakeFailed: it did not answer, speaks another version, or declared what it must not.
+    """
+    words = words_of(command)
+    id = check_id(read_id(words) if id is None else id)
+    log = ExtensionLog(id)
+
+    def connect(peer_options: PeerOptions) -> Connecting:
+        return Peer.connect_process(
+            words,
+            env=env,
+            inherit_env=inherit_env,
+            cwd=options.get("root") if cwd is None else cwd,
+            on_stderr=on_stderr or log.take_line,
+            name=id,
+            **peer_options,
+        )
+
+    return ConnectingExtension(Start(id, connect, log, tuple(words), options).run)
+
+
+def connect_extension_over(
+    transport: Transport | ByteStream, *, id: str = "extension", **options: Unpack[ExtensionOptions]
+) -> ConnectingExtension:
+    """Shakes hands with an extension at the other end of a transport or of a byte stream, and gives the handle on it.
+
+    Raises, when entered or awaited:
+        HandshakeFailed: it did not answer, speaks another version, or declared what it must not.
+    """
+    id = check_id(id)
+
+    def connect(peer_options: PeerOptions) -> Connecting:
+        return Peer.over(transport, name=id, **peer_options)
+
+    return ConnectingExtension(Start(id, connect, ExtensionLog(id), (), options).run)
+
+
+class ConnectingExtension:
+    """An extension that is about to be connected: `async with` it, or `await` it and shut it down yourself."""
+
+    def __init__(self, start: Callable[[], Awaitable[Extension]]) -> None:
+        self._start = start
+        self._extension: Extension | None = None
+
+    def __await__(self) -> Generator[Any, Any, Extension]:
+        return self._start().__await__()
+
+    async def __aenter__(self) -> Extension:
+        self._extension = await self._start()
+        return self._extension
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._extension is not None:
+            await self._extension.shutdown()
+
+
+# -- one start
+
+
+class Start:
+    """All that is decided before anything runs, and the steps of a start."""
+
+    def __init__(
+        self,
+        id: str,
+        connect: Callable[[PeerOptions], Connecting],
+        log: ExtensionLog,
+        command: tuple[str, ...],
+        options: ExtensionOptions,
+    ) -> None:
+        self._id = id
+        self._connect = connect
+        self._log = log
+        self._command = command
+        self._options = options
+        self._audit = options.get("audit")
+        self._known = options.get("known", PERMISSIONS)
+        self._gate = self._build_gate()
+        self._limits = options.get("limits", DEFAULT_LIMITS)
+        self._timeouts = options.get("timeouts", DEFAULT_TIMEOUTS)
+        self._schemas = SchemaMode(options.get("schemas", SchemaMode.ENFORCE))
+        self._dialect = find_dialect(options.get("dialect", "native"))
+
+    def _build_gate(self) -> Gate:
+        options = self._options
+        given = options.get("gate")
+        if given is not None:
+            if "grants" in options:
+                raise TypeError("give `grants` or a `gate`, not both")
+            if given.extension != self._id:
+                raise ValueError(f"the gate is of {given.extension!r}, the extension is {self._id!r}")
+            return given
+        grants = options.get("grants", ())
+        if not isinstance(grants, Grants):
+            grants = Grants.of(grants, known=self._known)
+        asks = options.get("ask") is not None
+        if self._audit is None:
+            return Gate(self._id, grants, asks=asks, known=self._known)
+        return RecordingGate(self._id, grants, self._audit, asks=asks, known=self._known)
+
+    async def run(self) -> Extension:
+        """Starts the extension and returns the handle on it."""
+        loop = await current_loop()
+        running = Running(self._gate, loop)
+        ends: list[Callable[[], object]] = [running.close]
+        try:
+            return await self._run(loop, running, ends)
+        except BaseException:
+            for end in ends:
+                end()
+            loop.end()
+            raise
+
+    async def _run(self, loop: Loop, running: Running, ends: list[Callable[[], object]]) -> Extension:
+        runs = Runs(running, loop)
+        told = Told(runs)
+        services = Services(self._choose_store(ends), self._gate, loop, self._limits)
+        ends.insert(0, services.close)
+        methods = Registry()
+        services.register(methods)
+        told.register(methods)
+        self._log.register(methods)
+        peer = await self._connect(
+            {
+                "dialect": self._dialect,
+                "methods": methods.including(self._options.get("methods") or Registry()),
+                "limits": self._limits,
+                "gate": self._gate,
+                "ask": self._options.get("ask"),
+            }
+        )
+        record(self._audit, self._describe_start())
+        try:
+            words = self._introduce()
+            answer = await shake_hands(peer, words, self._gate, timeout=self._limits.handshake, known=self._known)
+            declared = answer.capabilities
+            inputs = ToolInputs(self._id, declared.tools, self._schemas)
+            about = await probe_info(peer, self._id, declared, self._timeouts.info)
+        except BaseException as error:
+            try:
+                if isinstance(error, BadCapabilities):  # it is well and waits for the first call
+                    await say_goodbye(peer, self._timeouts.shutdown)
+            finally:
+                await peer.aclose()
+            raise
+        return Extension(
+            Parts(
+                peer=peer,
+                gate=self._gate,
+                loop=loop,
+                running=running,
+                runs=runs,
+                told=told,
+                declared=declared,
+                about=about,
+                inputs=inputs,
+                timeouts=self._timeouts,
+                limits=self._limits,
+                audit=self._audit,
+                ends=tuple(ends),
+            )
+        )
+
+    def _choose_store(self, ends: list[Callable[[], object]]) -> Store:
+        given = self._options.get("store")
+        if given is not None:
+            return given
+        own = InMemoryStore(self._limits)
+        ends.append(own.close)
+        return own
+
+    def _describe_start(self) -> ExtensionStarted:
+        held = sorted(name for name in self._known if self._gate.allows(name))
+        return ExtensionStarted(self._id, self._command, self._dialect.name, tuple(held), NOT_CONTAINED)
+
+    def _introduce(self) -> Initialize:
+        root = self._options.get("root")
+        return Initialize(
+            synaps_version=SYNAPS_VERSION,
+            extension_protocol_version=PROTOCOL_VERSION,
+            plugin_id=self._id,
+            plugin_root=None if root is None else str(Path(root).absolute()),
+            config=dict(self._options.get("config", {})),
+            host=self._options.get("host", HOST),
+            features=FEATURES if self._dialect.features else (),
+        )
+
+
+# -- ids
+
+
+def read_id(command: Sequence[str]) -> str:
+    """Returns an id for the program of a command: `notes` for `python -m notes` and for `./notes.py --fast`."""
+    for word in command:
+        name = Path(word).stem
+        is_interpreter = name.rstrip("0123456789.") in INTERPRETERS
+        if not word.startswith("-") and "=" not in word and not is_interpreter and find_problem(name) is None:
+            return name
+    return Path(command[0]).stem
+
+
+def check_id(id: str) -> str:
+    """Returns an id that an extension can have.
+
+    Raises:
+        ValueError: none can have this one: it is a namespace, and a part of the names of tools and models.
+    """
+    problem = find_problem(id)
+    if problem is not None:
+        raise ValueError(f"no extension can have the id {id!r}: {problem}")
+    return id
+
+
+def find_problem(id: str) -> str | None:
+    problem = find_id_problem(id)
+    return find_namespace_problem(id) if problem is None else problem.sentence

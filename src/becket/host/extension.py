@@ -1,0 +1,406 @@
+"""`Extension`: the host's handle on one extension, whose process runs and has shaken hands.
+
+A façade: what runs on which permission is `running`'s, events are those of `runs`, memory and configuration are
+`services`. It never starts anything; that is `connecting`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+from msgspec import Raw, Struct
+
+from becket.contract.audit import ProviderCalled, ProviderOutcome
+from becket.contract.commands import COMMAND_INVOKE, CommandEvent, Invoke
+from becket.contract.handshake import Capabilities, DeclaredCapability
+from becket.contract.hooks import HOOK_HANDLE, HOOKS, Continue, HookEvent, HookResult, read_hook_result
+from becket.contract.info import INFO_GET, SIDECAR_SPAWN_ARGS, ExtensionInfo, SidecarArgs
+from becket.contract.names import model_runtime_id, trim
+from becket.contract.providers import (
+    PROVIDER_COMPLETE,
+    PROVIDER_STREAM,
+    Message,
+    Provider,
+    ProviderEvent,
+    ProviderRequest,
+    ProviderResult,
+    check_completed,
+)
+from becket.contract.settings import (
+    SETTINGS_EDITOR_COMMIT,
+    SETTINGS_EDITOR_KEY,
+    SETTINGS_EDITOR_OPEN,
+    EditorCommit,
+    EditorKey,
+    EditorOpen,
+)
+from becket.contract.tools import TOOL_CALL, Tool, ToolCall, tool_text
+from becket.errors import BecketError, NotDeclared, PermissionDenied
+from becket.host.handshake import say_goodbye
+from becket.host.recording import Audit, error_class, record
+from becket.host.running import Running
+from becket.host.runs import Run, Runs
+from becket.host.timeouts import Timeouts
+from becket.host.told import Told
+from becket.host.tool_inputs import ToolInputs
+from becket.limits import Limits
+from becket.methods.permissions import Gate
+from becket.peer.loops import Loop
+from becket.peer.outbound import DEFAULT, Unset
+from becket.peer.peer import Peer
+
+if TYPE_CHECKING:
+    from becket.peer.options import StreamOptions
+
+__all__ = ["Extension", "Parts"]
+
+K = TypeVar("K")
+TOOLS = "tools.register"
+PROVIDERS = "providers.register"
+TRANSFORM = "tools.transform_output"
+
+
+class Parts(Struct, frozen=True, kw_only=True):
+    """What an extension's handle is made of."""
+
+    peer: Peer
+    gate: Gate
+    loop: Loop
+    running: Running
+    runs: Runs
+    told: Told
+    declared: Capabilities
+    about: ExtensionInfo | None
+    inputs: ToolInputs
+    timeouts: Timeouts
+    limits: Limits
+    audit: Audit | None
+    ends: tuple[Callable[[], object], ...] = ()
+
+
+class Extension:
+    """A running extension: its tools, providers, commands and hooks, to be called.
+
+    `peer` is the link itself, for methods of your own; `gate` holds what the extension may do, and can grant and revoke
+    it; `about` is what the extension told of itself at its start."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.id = parts.gate.extension
+        self.peer = parts.peer
+        self.gate = parts.gate
+        self.about = parts.about
+        self._parts = parts
+        self._running = parts.running
+        self._timeouts = parts.timeouts
+        self._tools = {trim(tool.name): tool for tool in parts.declared.tools}
+        self._numbers = count(1)
+
+    # -- what it has declared
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that it offers."""
+        return self._parts.declared.tools
+
+    @property
+    def providers(self) -> tuple[Provider, ...]:
+        """The providers of models that it offers."""
+        return self._parts.declared.providers
+
+    @property
+    def capabilities(self) -> tuple[DeclaredCapability, ...]:
+        """What else it can do, in words of its own."""
+        return self._parts.declared.capabilities
+
+    @property
+    def features(self) -> frozenset[str]:
+        """What is used on the link beyond the contract of old."""
+        return self.peer.features
+
+    # -- tools
+
+    async def call_tool(
+        self, name: str, input: Mapping[str, Any] | None = None, *, timeout: float | Unset | None = DEFAULT
+    ) -> str:
+        """Runs a tool and returns what a model reads of its result.
+
+        Raises:
+            NotDeclared: the extension has no such tool.
+            BadValue: the input does not fit the tool's schema. Nothing was sent.
+            PermissionDenied: it does not hold `tools.register`, or lost it before the tool had ended.
+            RemoteError, CallTimeout, ConnectionLost, Busy, BadReply: as for any call.
+        """
+        return tool_text(await self.call_tool_json(name, input, timeout=timeout))
+
+    async def call_tool_json(
+        self, name: str, input: Mapping[str, Any] | None = None, *, timeout: float | Unset | None = DEFAULT
+    ) -> Any:
+        """Runs a tool and returns its result as it came; otherwise like `call_tool`."""
+        tool = self._tools.get(trim(name))
+        if tool is None:
+            raise NotDeclared(self.id, "tool", name, [*self._tools])
+        given = dict(input or {})
+        self._parts.inputs.check(trim(name), given)
+        seconds = self._timeouts.tool if isinstance(timeout, Unset) else timeout
+        params = ToolCall(tool.name, given)
+        return await self._running.call(
+            TOOL_CALL.name, TOOLS, lambda: self.peer.call(TOOL_CALL, params, timeout=seconds)
+        )
+
+    # -- providers
+
+    async def complete(
+        self,
+        provider: str,
+        model: str,
+        *,
+        messages: Sequence[Message],
+        system_prompt: str | None = None,
+        tools: Sequence[dict[str, Any]] = (),
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        thinking_budget: int = 0,
+        timeout: float | Unset | None = DEFAULT,
+    ) -> ProviderResult:
+        """Asks a model and returns its whole answer.
+
+        Raises:
+            NotDeclared: the extension has no such provider, or that no such model.
+            PermissionDenied: it does not hold `providers.register`, or lost it before the answer came.
+            RemoteError, CallTimeout, ConnectionLost, Busy, BadReply: as for any call; the last too without content.
+        """
+        request = self._request(
+            provider, model, messages, system_prompt, tools, temperature, max_tokens, thinking_budget
+        )
+        seconds = self._timeouts.complete if isinstance(timeout, Unset) else timeout
+        try:
+            result = await self._running.call(
+                PROVIDER_COMPLETE.name, PROVIDERS, lambda: self.peer.call(PROVIDER_COMPLETE, request, timeout=seconds)
+            )
+            check_completed(self.id, result)
+        except BecketError as error:
+            self._record(request, False, None, error)
+            raise
+        self._record(request, False, result, None)
+        return result
+
+    def stream(
+        self,
+        provider: str,
+        model: str,
+        *,
+        messages: Sequence[Message],
+        system_prompt: str | None = None,
+        tools: Sequence[dict[str, Any]] = (),
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        thinking_budget: int = 0,
+        **options: Unpack[StreamOptions],
+    ) -> Run[ProviderEvent, ProviderResult]:
+        """Returns an answer of a model to be opened, whose pieces come as events: `async with ... as answer`.
+
+        Where the extension has not announced features, the events of two answers cannot be told apart: the second waits
+        until the first has ended.
+
+        Raises:
+            NotDeclared: the extension has no such provider, or that no such model.
+            PermissionDenied, NotSent: when entered.
+        """
+        request = self._request(
+            provider, model, messages, system_prompt, tools, temperature, max_tokens, thinking_budget
+        )
+        is_old = not self.features
+        self._add_timeouts(options)
+        return Run(
+            self._parts.runs,
+            self.peer.stream(PROVIDER_STREAM, request, **options),
+            PROVIDER_STREAM,
+            request,
+            permission=PROVIDERS,
+            takes_turns=is_old,
+            patience=self._timeouts.idle,
+            may_trail=is_old,
+            is_old=is_old,
+            ended=lambda result, error: self._record(request, True, result, error),
+        )
+
+    def _request(
+        self,
+        provider: str,
+        model: str,
+        messages: Sequence[Message],
+        system_prompt: str | None,
+        tools: Sequence[dict[str, Any]],
+        temperature: float | None,
+        max_tokens: int | None,
+        thinking_budget: int,
+    ) -> ProviderRequest:
+        found = {trim(one.id): one for one in self.providers}
+        if provider not in found:
+            raise NotDeclared(self.id, "provider", provider, [*found])
+        models = {trim(one.id): one for one in found[provider].models}
+        if model not in models:
+            raise NotDeclared(self.id, f"model of {provider}", model, [*models])
+        return ProviderRequest(
+            found[provider].id,
+            models[model].id,
+            model_runtime_id(self.id, provider, model),
+            tuple(messages),
+            system_prompt,
+            tuple(tools),
+            temperature,
+            max_tokens,
+            thinking_budget,
+        )
+
+    def _record(
+        self, request: ProviderRequest, streamed: bool, result: ProviderResult | None, error: BecketError | None
+    ) -> None:
+        if self._parts.audit is None:
+            return
+        outcome = ProviderOutcome.OK if error is None else ProviderOutcome.ERROR
+        if isinstance(error, PermissionDenied):
+            outcome = ProviderOutcome.BLOCKED
+        asked = [] if result is None else [block for block in result.content if is_tool_use(block)]
+        record(
+            self._parts.audit,
+            ProviderCalled(
+                self.id,
+                request.provider_id,
+                request.model_id,
+                bool(request.tools),
+                outcome,
+                len(asked),
+                streamed,
+                None if error is None else error_class(error),
+            ),
+        )
+
+    # -- commands
+
+    def invoke_command(
+        self, name: str, args: Iterable[str] = (), **options: Unpack[StreamOptions]
+    ) -> Run[CommandEvent, Any]:
+        """Returns a run of a command to be opened, whose output and tasks come as events: `async with ... as run`.
+
+        `done` says that no more output will come; the run ends with the answer."""
+        params = Invoke(name, tuple(args), f"run-{next(self._numbers)}")
+        self._add_timeouts(options)
+        return Run(
+            self._parts.runs,
+            self.peer.stream(COMMAND_INVOKE, params, **options),
+            COMMAND_INVOKE,
+            params,
+            is_old=not self.features,
+        )
+
+    def _add_timeouts(self, options: StreamOptions) -> None:
+        options.setdefault("timeout", self._timeouts.total)
+        options.setdefault("idle_timeout", self._timeouts.idle)
+
+    # -- hooks
+
+    async def handle_hook(self, event: HookEvent) -> HookResult:
+        """Asks the extension about something that the host is about to do or has done.
+
+        A hook fails open: no answer in time, an error, or an answer that cannot be understood or is not allowed lets
+        things go on, and the log says why. Only a malformed `modify` blocks.
+
+        Raises:
+            PermissionDenied: the extension does not hold what this kind of hook needs. Nothing was sent.
+        """
+        permission = HOOKS[event.kind].permission
+        try:
+            raw = await self._running.call(
+                HOOK_HANDLE.name,
+                permission,
+                lambda: self.peer.call(HOOK_HANDLE.name, event, returns=Raw, timeout=self._timeouts.hook),
+            )
+        except PermissionDenied:
+            raise
+        except BecketError as error:
+            self._warn("hook %s: %s: it goes on", event.kind, error)
+            return Continue()
+        may_transform = self.gate.allows(TRANSFORM)
+        reading = read_hook_result(raw, event.kind, may_transform=may_transform, limits=self._parts.limits)
+        if reading.problem is not None:
+            self._warn("hook %s: %s", event.kind, reading.problem)
+        return reading.result
+
+    def _warn(self, text: str, *parts: object) -> None:
+        import logging
+
+        logging.getLogger("becket.host").warning(f"%s: {text}", self.id, *parts)
+
+    # -- the rest
+
+    async def info(self) -> ExtensionInfo:
+        """Asks the extension about its build, its capabilities and its models."""
+        return await self.peer.call(INFO_GET, timeout=self._timeouts.info)
+
+    async def sidecar_args(self) -> SidecarArgs:
+        """Asks how the extension's sidecar is to be started."""
+        return await self.peer.call(SIDECAR_SPAWN_ARGS, timeout=self._timeouts.info)
+
+    async def open_editor(self, category: str, field: str) -> Any:
+        """Opens the extension's own editor of a field; `on` tells what it shows later."""
+        return await self.peer.call(SETTINGS_EDITOR_OPEN, EditorOpen(category, field), timeout=self._timeouts.editor)
+
+    async def press_editor_key(self, category: str, field: str, key: str) -> Any:
+        """Passes on a key that was pressed in an open editor."""
+        pressed = EditorKey(category, field, key)
+        return await self.peer.call(SETTINGS_EDITOR_KEY, pressed, timeout=self._timeouts.editor)
+
+    async def commit_editor(self, category: str, field: str, value: Any) -> Any:
+        """Gives the extension the value that was taken in an open editor."""
+        taken = EditorCommit(category, field, value)
+        return await self.peer.call(SETTINGS_EDITOR_COMMIT, taken, timeout=self._timeouts.editor)
+
+    def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
+        """Registers the decorated plain function for what the extension tells outside of the calls that run.
+
+        The classes are those of tasks (`TaskUpdated`), widgets (`WidgetUpsert`) and the editor (`EditorRender`)."""
+        return self._parts.told.on(*kinds)
+
+    # -- the end
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the link has ended."""
+        return self.peer.is_closed
+
+    async def shutdown(self) -> None:
+        """Asks the extension to end, gives it a moment, and ends its process. From any task, and twice."""
+        try:
+            await say_goodbye(self.peer, self._timeouts.shutdown)
+        finally:
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        """Ends the link and the process behind it, without asking."""
+        for end in self._parts.ends:
+            end()
+        try:
+            await self.peer.aclose()
+        finally:
+            self._parts.loop.end()
+
+    async def __aenter__(self) -> Extension:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.shutdown()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else "open"
+        return f"<Extension {self.id}: {len(self.tools)} tools, {len(self.providers)} providers, {state}>"
+
+
+def is_tool_use(block: object) -> bool:
+    match block:
+        case {"type": "tool_use"}:
+            return True
+        case _:
+            return False

@@ -1,0 +1,141 @@
+"""The first exchange with an extension, step by step, and what each step can fail with.
+
+Until the extension has answered, nothing but the words of the contract is said to it; what it may use beyond them is
+agreed on with its answer. What it may call it may call from the first moment: its grants stand before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from becket.contract.handshake import (
+    INITIALIZE,
+    PROTOCOL_VERSION,
+    SHUTDOWN,
+    Capabilities,
+    Initialize,
+    Initialized,
+    find_handshake_problems,
+    find_shape_problems,
+    read_initialized,
+)
+from becket.contract.info import INFO_GET, ExtensionInfo
+from becket.errors import (
+    BadCapabilities,
+    BadReply,
+    BecketError,
+    Busy,
+    CallTimeout,
+    ConnectionLost,
+    HandshakeFailed,
+    PeerCrashed,
+    RemoteError,
+    StartFailed,
+    VersionMismatch,
+)
+from becket.methods.permissions import Gate
+from becket.peer.peer import Peer
+
+__all__ = ["probe_info", "say_goodbye", "shake_hands"]
+
+HINT: Final = "does it read its stdin and answer on its stdout, in JSON-RPC behind `Content-Length` headers?"
+
+
+async def shake_hands(
+    peer: Peer, words: Initialize, gate: Gate, *, timeout: float, known: AbstractSet[str] | None = None
+) -> Initialized:
+    """Introduces the host, and returns what the extension declares once it has passed every rule of the contract.
+
+    Raises:
+        StartFailed: its process ended before it was ready.
+        VersionMismatch: it speaks another version of the contract.
+        BadCapabilities: its answer cannot be read, or breaks rules. All problems.
+        HandshakeFailed: it did not answer, or refused; the others are of this kind too, but for the first.
+    """
+    peer.agree(())
+    raw = await ask(peer, words, timeout)
+    initialized = read_answer(words, raw, gate, known)
+    peer.agree(initialized.features)
+    return initialized
+
+
+async def ask(peer: Peer, words: Initialize, timeout: float) -> Raw:
+    extension = words.plugin_id
+    try:
+        return await peer.call(INITIALIZE.name, words, returns=Raw, timeout=timeout)
+    except PeerCrashed as error:
+        because = f"ended before it was ready: {error.detail}"
+        raise StartFailed(extension, because, exit_code=error.exit_code, stderr_tail=error.stderr_tail) from error
+    except CallTimeout as error:
+        because = f"no answer to `{INITIALIZE.name}` within {timeout:g} s ({HINT}{last_words(peer)})"
+        raise HandshakeFailed(extension, because) from error
+    except RemoteError as error:
+        raise HandshakeFailed(extension, f"it refused: {error.message} ({error.code})") from error
+    except (BadReply, Busy, ConnectionLost) as error:
+        raise HandshakeFailed(extension, f"{error}{last_words(peer)}") from error
+
+
+def last_words(peer: Peer) -> str:
+    """Returns the last line of a child's stderr, which often says it all."""
+    said = "" if peer.process is None else peer.process.stderr_tail.strip().rpartition("\n")[2]
+    return f"; its last words: {said}" if said else ""
+
+
+def read_answer(words: Initialize, raw: Raw, gate: Gate, known: AbstractSet[str] | None) -> Initialized:
+    extension = words.plugin_id
+    check_version(extension, raw)
+    if problems := find_shape_problems(extension, raw):
+        raise BadCapabilities(extension, problems)
+    initialized = read_initialized(raw)
+    if problems := find_handshake_problems(
+        extension, initialized, grants=gate.grants, config=words.config, known=known
+    ):
+        raise BadCapabilities(extension, problems)
+    return initialized
+
+
+class Spoken(Struct):
+    protocol_version: Any = None
+
+
+def check_version(extension: str, raw: Raw) -> None:
+    """Looks at the version before all else: an answer of another version may have any shape."""
+    try:
+        given = msgspec.json.decode(raw, type=Spoken).protocol_version
+    except (msgspec.ValidationError, UnicodeDecodeError, RecursionError):
+        return  # what it is instead is told by whoever reads the whole
+    if isinstance(given, int) and not isinstance(given, bool) and given != PROTOCOL_VERSION:
+        returned = f"initialize returned unsupported protocol_version {given} (supported: {PROTOCOL_VERSION})"
+        because = f"Extension '{extension}' {returned}"
+        raise VersionMismatch(extension, because, given=given, supported=PROTOCOL_VERSION)
+
+
+async def probe_info(peer: Peer, extension: str, declared: Capabilities, timeout: float | None) -> ExtensionInfo | None:
+    """Asks an extension that has declared something about its build; what goes wrong with that is only logged."""
+    if not (declared.tools or declared.providers or declared.capabilities):
+        return None
+    try:
+        return await peer.call(INFO_GET, timeout=timeout)
+    except ConnectionLost:
+        raise
+    except BecketError as error:
+        import logging
+
+        # Many have nothing to tell, and answer that they do not know the method.
+        level = logging.DEBUG if isinstance(error, RemoteError) else logging.WARNING
+        logging.getLogger("becket.host").log(level, "%s: no answer to `%s`: %s", extension, INFO_GET.name, error)
+        return None
+
+
+async def say_goodbye(peer: Peer, timeout: float | None) -> None:
+    """Asks the extension to end, and waits a moment for its answer; many end without one."""
+    if peer.is_closed:
+        return
+    try:
+        await peer.call(SHUTDOWN, timeout=timeout)
+    except BecketError:
+        pass

@@ -1,0 +1,47 @@
+"""What an extension says for the log, in either of its two ways, under the logger `becket.ext.<id>`.
+
+All of it comes from outside: each record is one harmless line. What the extension calls its own loggers stands in the
+line; a logger of ours for each of them would stay for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from becket.contract.log import LOG, LogLevel, LogRecord, read_log_line
+from becket.methods.registry import Registry
+from becket.peer.stderr import harmless
+
+__all__ = ["ExtensionLog"]
+
+LEVELS: Final = {level: getattr(logging, level.name) for level in LogLevel}
+MOST_TEXT: Final = 8 * 1024  # characters of one message: a long traceback, and as much as of a line of stderr
+MOST_NAME: Final = 200
+
+
+class ExtensionLog:
+    """The log of one extension."""
+
+    def __init__(self, extension: str) -> None:
+        self._logger = logging.getLogger(f"becket.ext.{extension}")
+
+    def register(self, methods: Registry) -> None:
+        """Adds a handler for what comes as a notification."""
+        methods.on(LOG)(self.take_record)
+
+    def take_record(self, record: LogRecord) -> None:
+        """Writes a message down with its level, line by line."""
+        level = LEVELS[record.level]
+        if self._logger.isEnabledFor(level):
+            name = harmless(record.logger[:MOST_NAME])
+            for line in record.message[:MOST_TEXT].splitlines() or [""]:
+                self._logger.log(level, "%s: %s", name, harmless(line))
+
+    def take_line(self, line: str) -> None:
+        """Writes a line of stderr down: with its level, where it says one."""
+        record = read_log_line(line)
+        if record is None:
+            self._logger.info("%s", line)
+        else:
+            self.take_record(record)

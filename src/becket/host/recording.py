@@ -1,0 +1,105 @@
+"""What is recorded about one extension: every decision, every answer to a question, every change of its grants.
+
+Events go to a callable, as they happen. Writing them down, one line after the other, is whoever gave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+
+from becket.contract.audit import AuditEvent, CallDecided, GrantChanged
+from becket.errors import (
+    BadReply,
+    BecketError,
+    CallTimeout,
+    ConnectionLost,
+    PermissionDenied,
+    RemoteError,
+    StreamOverrun,
+)
+from becket.methods.permissions import PERMISSIONS, Decision, Gate, Grants
+
+__all__ = ["Audit", "RecordingGate", "error_class", "record"]
+
+Audit = Callable[[AuditEvent], object]
+"""Takes what is to be recorded. Any thread may call it."""
+
+
+class RecordingGate(Gate):
+    """A gate that records what it decides, and who changed what it holds."""
+
+    __slots__ = ("_record",)
+
+    def __init__(
+        self,
+        extension: str,
+        grants: Grants,
+        audit: Audit,
+        *,
+        policy: Callable[[Decision], bool] | None = None,
+        asks: bool = False,
+        known: AbstractSet[str] = PERMISSIONS,
+    ) -> None:
+        self._record = audit
+        super().__init__(extension, grants, audit=self._record_decision, policy=policy, asks=asks, known=known)
+
+    def _record_decision(self, decision: Decision) -> None:
+        if decision.allowed is not None:  # else somebody is asked first, and the answer is recorded
+            self._record(
+                CallDecided(
+                    decision.extension,
+                    decision.method,
+                    decision.permission,
+                    decision.allowed,
+                    decision.because,
+                    decision.on_behalf_of,
+                )
+            )
+
+    def grant(self, permission: str) -> None:
+        had = self.allows(permission)
+        super().grant(permission)
+        if not had:
+            self._record_change(permission, by="host")
+
+    def revoke(self, permission: str) -> None:
+        had = self.allows(permission)
+        super().revoke(permission)
+        if had:
+            self._record_change(permission, by="host")
+
+    def settle(self, permission: str, allowed: bool) -> None:
+        super().settle(permission, allowed)
+        self._record_change(permission, by="answer")
+
+    def _record_change(self, permission: str, *, by: str) -> None:
+        record(self._record, GrantChanged(self.extension, permission, self.allows(permission), by))
+
+
+def record(audit: Audit | None, event: AuditEvent) -> None:
+    """Hands an event to the audit; where that fails, it is logged, and what has happened stands."""
+    if audit is None:
+        return
+    try:
+        audit(event)
+    except Exception as error:
+        import logging
+
+        logging.getLogger("becket.host").error("the audit failed to take %r", event, exc_info=error)
+
+
+ERROR_CLASSES: dict[type[BecketError], str] = {
+    CallTimeout: "timeout",
+    ConnectionLost: "lost",
+    PermissionDenied: "denied",
+    RemoteError: "refused",
+    BadReply: "undecodable",
+    StreamOverrun: "overrun",
+}
+
+
+def error_class(error: BaseException) -> str:
+    """Returns one word for how a call has failed."""
+    found = (word for kind, word in ERROR_CLASSES.items() if isinstance(error, kind))
+    return next(found, "failed")

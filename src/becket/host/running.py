@@ -1,0 +1,91 @@
+"""What runs at one extension because it holds a permission, and how it ends when the permission is taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, TypeVar
+
+import anyio
+
+from becket.errors import BecketError, PermissionDenied
+from becket.methods.permissions import Gate
+from becket.peer.loops import Loop
+
+__all__ = ["Endable", "Running"]
+
+T = TypeVar("T")
+
+
+class Endable(Protocol):
+    """Something that lasts, and can be ended with an error by somebody else than who made it."""
+
+    def end(self, error: BecketError) -> None: ...
+
+
+class Running:
+    """The calls and streams of one extension, by the permission that each of them needs."""
+
+    def __init__(self, gate: Gate, loop: Loop) -> None:
+        self._gate = gate
+        self._loop = loop
+        self._by_permission: dict[str, set[Endable]] = {}
+        self._unsubscribe = gate.subscribe(self._hear_of_revocation)
+
+    def check(self, method: str, permission: str | None) -> None:
+        """Decides whether the extension may be called, which is recorded.
+
+        Raises:
+            PermissionDenied: it may not.
+        """
+        self._gate.check(method, permission)
+
+    def add(self, permission: str, one: Endable) -> None:
+        """From now on it ends with this permission."""
+        self._by_permission.setdefault(permission, set()).add(one)
+
+    def remove(self, permission: str, one: Endable) -> None:
+        """It has ended by itself."""
+        self._by_permission.get(permission, set()).discard(one)
+
+    async def call(self, method: str, permission: str, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Makes a call that needs a permission of the extension, and returns its result.
+
+        Raises:
+            PermissionDenied: the extension does not hold it, or lost it before the answer came.
+        """
+        self.check(method, permission)
+        scoped = ScopedCall()
+        self.add(permission, scoped)
+        try:
+            with scoped.scope:
+                return await call()
+        finally:
+            self.remove(permission, scoped)
+        raise scoped.error or PermissionDenied(permission)
+
+    def _hear_of_revocation(self, permission: str) -> None:
+        self._loop.call_from_thread(lambda: self._end(permission))  # whoever revokes may be in any
+
+    def _end(self, permission: str) -> None:
+        if self._gate.allows(permission):
+            return  # it was given back in the meantime
+        for one in self._by_permission.pop(permission, set()):
+            one.end(PermissionDenied(permission))
+
+    def close(self) -> None:
+        """Hears of no more revocations."""
+        self._unsubscribe()
+
+
+class ScopedCall:
+    """A call that is waited for; leaving its scope tells the other side."""
+
+    __slots__ = ("error", "scope")
+
+    def __init__(self) -> None:
+        self.scope = anyio.CancelScope()
+        self.error: BecketError | None = None
+
+    def end(self, error: BecketError) -> None:
+        self.error = error
+        self.scope.cancel()

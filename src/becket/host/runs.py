@@ -1,0 +1,305 @@
+"""A command or an answer while it runs: the stream of its call, and what an extension adds to the rules of a stream.
+
+A run ends when the extension loses the permission that it runs on. What an extension says of it right after its answer
+still belongs to it, as the contract allows. Where events cannot be told apart, one run waits for the other.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from copy import copy
+from typing import Any, Generic, TypeVar
+
+import anyio
+from msgspec import Raw
+
+from becket.contract.commands import CommandDone
+from becket.contract.providers import ProviderDone
+from becket.errors import BecketError, LocalProtocolError, NotSent
+from becket.host.running import Running
+from becket.methods.descriptors import Stream
+from becket.peer.loops import Loop
+from becket.peer.streams import CallStream, Gap, Listener
+from becket.typed.decoding import UNDECODABLE
+
+__all__ = ["Run", "Runs"]
+
+E = TypeVar("E")
+K = TypeVar("K")
+R = TypeVar("R")
+
+TRAIL_GRACE = 0.02  # seconds for events that an old extension sends after its answer, unless it said `done`
+MOST_TRAILING = 1_024  # events that are kept for a consumer that does not ask for them
+LAST_WORDS = (CommandDone, ProviderDone)
+
+
+class Runs:
+    """The runs of one extension, and what they share."""
+
+    def __init__(self, running: Running, loop: Loop) -> None:
+        self.running = running
+        self.loop = loop
+        self.open: set[Run[Any, Any]] = set()
+        self._turn = anyio.Semaphore(1)
+
+    async def take_turn(self, patience: float | None) -> None:
+        """Waits until no other run is under way whose events could be taken for one's own.
+
+        Raises:
+            NotSent: it has not ended within `patience` seconds.
+        """
+        with anyio.move_on_after(patience):
+            await self._turn.acquire()
+            return
+        raise NotSent("streams whose events cannot be told apart", 1)
+
+    def end_turn(self) -> None:
+        """The next may begin."""
+        self._turn.release()
+
+    def take_trailing(self, name: str, raw: Raw) -> bool:
+        """Hands a notification to the runs that it belongs to although they were answered; returns whether one did."""
+        takers = [run for run in self.open if run.take_trailing(name, raw)]
+        return bool(takers)
+
+
+class Run(Generic[E, R]):
+    """A call to an extension and its events: `async with notes.invoke_command(...) as run: async for event in run`.
+
+    `run.result()` is the answer. `dropped` and `skipped` count events, as those of a `CallStream` do."""
+
+    def __init__(
+        self,
+        runs: Runs,
+        stream: CallStream[E, R],
+        method: Stream[Any, R, E],
+        params: object,
+        *,
+        permission: str | None = None,
+        takes_turns: bool = False,
+        patience: float | None = None,
+        may_trail: bool = True,
+        is_old: bool = False,
+        ended: Callable[[R | None, BecketError | None], None] | None = None,
+    ) -> None:
+        self._runs = runs
+        self._stream = stream
+        self._method = method
+        self._params = params
+        self._permission = permission
+        self._takes_turns = takes_turns
+        self._patience = patience
+        self._may_trail = may_trail
+        self._is_old = is_old
+        self._ended = ended
+        self._is_open = False
+        self._error: BecketError | None = None  # why somebody else than the extension has ended it
+        self._takers: list[tuple[tuple[type, ...], Listener]] = []
+        # what comes after the answer
+        self._trail: deque[E] = deque()
+        self._trail_until: float | None = None
+        self._has_said_done = False
+        self._more = anyio.Event()
+        self._lost = 0
+        self._unread = 0
+
+    @property
+    def dropped(self) -> int:
+        """How many events were not taken in time."""
+        return self._stream.dropped + self._lost
+
+    @property
+    def skipped(self) -> int:
+        """How many events could not be read."""
+        return self._stream.skipped + self._unread
+
+    # -- life
+
+    async def __aenter__(self) -> Run[E, R]:
+        self._runs.running.check(self._method.name, self._permission)
+        if self._takes_turns:
+            await self._runs.take_turn(self._patience)
+        if self._permission is not None:
+            self._runs.running.add(self._permission, self)
+        try:
+            await self._stream.__aenter__()
+        except BaseException as error:
+            self._leave()
+            if self._takes_turns:
+                self._runs.end_turn()
+            self._report(error)
+            raise
+        self._is_open = True
+        self._runs.open.add(self)
+        if self._error is not None:  # it came while the call waited to leave
+            await self.__aexit__()
+            raise copy(self._error)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._leave()
+        is_answered = self._stream.done()
+        if self._ended is not None:
+            await self._report_outcome(is_answered)
+        if not self._takes_turns:
+            await self._stream.__aexit__()
+        elif is_answered:
+            await self._stream.__aexit__()
+            self._runs.end_turn()
+        else:
+            # The extension does not know that nobody listens, and goes on: its events are not for the next one.
+            self._error = self._error or LocalProtocolError(f"{self._method.name}: left before its answer came")
+            self._runs.loop.spawn(self._linger())
+
+    async def _linger(self) -> None:
+        try:
+            await self._stream.result()
+        except BecketError:
+            pass
+        finally:
+            await self._stream.__aexit__()
+            self._runs.end_turn()
+
+    def _leave(self) -> None:
+        self._runs.open.discard(self)
+        if self._permission is not None:
+            self._runs.running.remove(self._permission, self)
+
+    def end(self, error: BecketError) -> None:
+        """Ends the run with this error; the extension is told where it understands that."""
+        self._error = self._error or error
+        if self._is_open:
+            self._runs.loop.spawn(self._abandon())
+
+    async def _abandon(self) -> None:
+        await self._stream.__aexit__()
+        self._stream.set_result(None)  # whoever waits for the next event learns that there is none
+
+    async def _report_outcome(self, is_answered: bool) -> None:
+        if self._error is not None or not is_answered:
+            self._report(self._error or LocalProtocolError("left"))
+            return
+        try:
+            result = await self._stream.result()
+        except BecketError as error:
+            self._report(error)
+        else:
+            if self._ended is not None:
+                self._ended(result, None)
+
+    def _report(self, error: BaseException) -> None:
+        if self._ended is not None and isinstance(error, BecketError):
+            self._ended(None, error)
+
+    # -- events
+
+    def __aiter__(self) -> AsyncIterator[E | Gap]:
+        return self
+
+    async def __anext__(self) -> E | Gap:
+        try:
+            event = await self._stream.__anext__()
+        except StopAsyncIteration:
+            if self._error is not None:
+                raise copy(self._error) from None
+        except BecketError:
+            if self._error is not None:
+                raise copy(self._error) from None
+            raise
+        else:
+            if isinstance(event, LAST_WORDS):
+                self._has_said_done = True
+            return event
+        await self._wait_for_trail()
+        if not self._trail:
+            self._may_trail = False
+            raise StopAsyncIteration
+        return self._trail.popleft()
+
+    async def batches(self) -> AsyncIterator[list[E | Gap]]:
+        """Yields what has come since the last time, many at once: the cheapest way to take a flood."""
+        async for event in self:
+            yield [event, *self.take_ready()]
+
+    def take_ready(self) -> list[E | Gap]:
+        """Returns what has come and was not taken, without waiting."""
+        ready: list[E | Gap] = self._stream.take_ready()
+        if ready and isinstance(ready[-1], LAST_WORDS):
+            self._has_said_done = True
+        if self._stream.done():
+            ready += self._trail
+            self._trail.clear()
+        return ready
+
+    def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
+        """Registers the decorated function, plain or `async def`, for events of these classes.
+
+        `result` hands it the events, in order. The first function that was registered for an event gets it."""
+
+        def register(function: Callable[[K], Any]) -> Callable[[K], Any]:
+            self._takers.append((kinds, Listener(function)))
+            return function
+
+        return register
+
+    async def result(self) -> R:
+        """Returns the answer. Events that were not taken go to the functions of `on`, or are dropped.
+
+        Raises:
+            PermissionDenied: the extension has lost the permission that this runs on.
+            RemoteError, CallTimeout, ConnectionLost, StreamOverrun, BadReply: as for any call.
+        """
+        if self._takers and self._is_open:
+            async for event in self:
+                await self._hand_over(event)
+        if self._error is not None:
+            raise copy(self._error)
+        try:
+            return await self._stream.result()
+        except BecketError:
+            if self._error is not None:
+                raise copy(self._error) from None
+            raise
+
+    async def _hand_over(self, event: E | Gap) -> None:
+        for kinds, listener in self._takers:
+            if isinstance(event, kinds):
+                outcome = listener.function(*((event,) if listener.arity else ()))
+                if listener.is_async:
+                    await outcome
+                return
+
+    # -- what trails the answer
+
+    def take_trailing(self, name: str, raw: Raw) -> bool:
+        """Takes a notification that came after the answer, if it is for this run; returns whether it was."""
+        reader = self._method.events.get(name)
+        if reader is None or not self._may_trail or not self._is_open or not self._stream.done():
+            return False
+        if reader.belongs is not None and not reader.belongs(raw, self._params):
+            return False
+        if len(self._trail) >= MOST_TRAILING:
+            self._lost += 1
+            return True
+        try:
+            event = reader.decode(raw)
+        except UNDECODABLE:
+            self._unread += 1
+            return True
+        self._has_said_done = self._has_said_done or isinstance(event, LAST_WORDS)
+        self._trail.append(event)
+        self._more.set()
+        return True
+
+    async def _wait_for_trail(self) -> None:
+        if self._trail or not self._is_old or not self._may_trail or self._has_said_done:
+            return
+        if self._trail_until is None:
+            self._trail_until = anyio.current_time() + TRAIL_GRACE
+        self._more = anyio.Event()
+        with anyio.move_on_after(max(0.0, self._trail_until - anyio.current_time())):
+            await self._more.wait()

@@ -1,0 +1,272 @@
+"""What a host does for one extension: its memory and its configuration, kept in a store, as gated methods.
+
+Whose they are is told by the connection alone: a namespace or a key of somebody else cannot even be named. Who may call
+is decided before, by the gate of the link. The changes of the configuration are read from the store's own record of
+them, so that none is lost or told twice, however fast they come.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from becket.contract.config import (
+    CONFIG_CHANGED,
+    CONFIG_GET,
+    CONFIG_SET,
+    CONFIG_SUBSCRIBE,
+    ConfigChanged,
+    ConfigGet,
+    ConfigSaved,
+    ConfigSet,
+    ConfigValue,
+    Subscribe,
+    Subscribed,
+    parse_config_key,
+)
+from becket.contract.memory import (
+    MEMORY_APPEND,
+    MEMORY_QUERY,
+    Append,
+    Appended,
+    Query,
+    Records,
+    check_append,
+    check_query,
+)
+from becket.errors import BecketError, Meaning, RpcError, StoreError
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.methods.permissions import Gate
+from becket.methods.registry import Registry
+from becket.peer.context import Context
+from becket.peer.loops import Loop
+from becket.peer.outbound import READY
+from becket.peer.peer import Peer
+from becket.stores.in_memory import InMemoryStore
+from becket.stores.store import Store
+
+__all__ = ["Services"]
+
+T = TypeVar("T")
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Services:
+    """The memory and the configuration of one extension. `register` offers them on a link."""
+
+    def __init__(self, store: Store, gate: Gate, loop: Loop, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._store = store
+        self._extension = gate.extension
+        self._limits = limits
+        self._loop = loop
+        # What is in memory is done sooner than a thread would begin. Any other store may wait for a disk.
+        self._is_inline = isinstance(store, InMemoryStore)
+        self._changes = Changes(self, gate)
+
+    def register(self, methods: Registry) -> None:
+        """Adds a handler for each method."""
+        in_thread = not self._is_inline
+        methods.handle(MEMORY_APPEND, thread=in_thread)(self.append)
+        methods.handle(MEMORY_QUERY, thread=in_thread)(self.query)
+        methods.handle(CONFIG_GET, thread=in_thread)(self.get_config)
+        methods.handle(CONFIG_SET, thread=in_thread)(self.set_config)
+        methods.handle(CONFIG_SUBSCRIBE)(self.subscribe)
+
+    def close(self) -> None:
+        """Tells of no more changes."""
+        self._changes.end()
+
+    # -- what an extension calls
+
+    def append(self, append: Append) -> Appended:
+        """Keeps a record of the extension."""
+        check_append(append, self._extension, self._limits)
+        return guarded(self._store.append, append)
+
+    def query(self, query: Query) -> Records:
+        """Finds records of the extension."""
+        check_query(query, self._extension)
+        return Records(tuple(guarded(self._store.query, query)))
+
+    def get_config(self, wanted: ConfigGet) -> ConfigValue:
+        """Reads a value of the extension."""
+        return guarded(self._store.get_config, self._extension, wanted.key)
+
+    def set_config(self, change: ConfigSet) -> ConfigSaved:
+        """Changes a value of the extension."""
+        return guarded(self._store.set_config, self._extension, change)
+
+    async def subscribe(self, wanted: Subscribe, ctx: Context) -> Subscribed:
+        """Tells from now on of each change."""
+        return await self._changes.subscribe(wanted, ctx.peer)
+
+    # -- for its changes
+
+    async def use(self, function: Callable[..., T], *arguments: object) -> T:
+        """Returns what a method of the store gives for this extension, without making the loop wait for a disk."""
+        if self._is_inline:
+            return guarded(function, self._extension, *arguments)
+        result: T = await self._loop.run_in_thread(guarded, function, self._extension, *arguments)
+        return result
+
+    def parse_keys(self, keys: tuple[str, ...]) -> tuple[str, ...]:
+        """Returns keys as they are kept.
+
+        Raises:
+            InvalidParams: one of them can be no key.
+        """
+        return tuple(parse_config_key(key, self._limits) for key in keys)
+
+    @property
+    def store(self) -> Store:
+        """Where everything is kept."""
+        return self._store
+
+    @property
+    def loop(self) -> Loop:
+        """Where everything runs."""
+        return self._loop
+
+
+class Changes:
+    """Which changes of its configuration an extension is told, and how far that has come.
+
+    Each key that was asked for has a floor: only what came after that revision is told. A second subscription adds to
+    the first. One task at a time reads the changes and tells them, and waits while the extension does not read."""
+
+    def __init__(self, services: Services, gate: Gate) -> None:
+        self._services = services
+        self._extension = gate.extension
+        self._gate = gate
+        self._floors: dict[str | None, int] = {}  # None is for all keys
+        self._position = 0  # all changes up to this revision were told, or were not asked for
+        self._told: set[str] = set()  # keys that have a value, as far as the extension knows
+        self._peer: Peer | None = None
+        self._is_dirty = False
+        self._is_rewound = False
+        self._is_telling = False
+        self._ends: list[Callable[[], None]] = []
+
+    async def subscribe(self, wanted: Subscribe, peer: Peer) -> Subscribed:
+        """Adds a subscription and returns where it begins."""
+        store, use = self._services.store, self._services.use
+        keys = None if wanted.keys is None else self._services.parse_keys(wanted.keys)
+        if not self._ends:
+            self._ends = [store.watch(self._wake), self._gate.subscribe(self._hear_of_revocation)]
+        if wanted.since is not None and await use(store.read_changes, wanted.since, keys) is not None:
+            answer = Subscribed(True, wanted.since)
+            begins = wanted.since
+        else:
+            snapshot = await use(store.read_config, keys)
+            answer = Subscribed(True, snapshot.revision, snapshot.values)
+            begins = snapshot.revision
+            self._told.update(snapshot.values)
+        self._peer = peer
+        self._add(keys, begins)
+        self._services.loop.call_soon(self._tell_soon)  # after the answer, which leaves first
+        return answer
+
+    def _add(self, keys: tuple[str, ...] | None, begins: int) -> None:
+        if self._floors:
+            # What the others were told already they are not told again, even if the new one begins earlier.
+            self._floors = {key: max(floor, self._position) for key, floor in self._floors.items()}
+            self._position = min(self._position, begins)
+        else:
+            self._position = begins
+        self._floors.update(dict.fromkeys((None,) if keys is None else keys, begins))
+        self._is_dirty = self._is_rewound = True
+
+    def _wants(self, change: ConfigChanged) -> bool:
+        floors = [self._floors[key] for key in (change.key, None) if key in self._floors]
+        return bool(floors) and change.revision > min(floors)
+
+    # -- telling
+
+    def _wake(self, extension: str) -> None:
+        if extension == self._extension:  # in the thread of whoever made the change
+            self._services.loop.call_from_thread(self._note_change)
+
+    def _note_change(self) -> None:
+        self._is_dirty = True
+        self._tell_soon()
+
+    def _tell_soon(self) -> None:
+        if self._is_dirty and not self._is_telling and self._floors:
+            self._is_telling = True
+            self._services.loop.spawn(self._tell())
+
+    async def _tell(self) -> None:
+        try:
+            while self._is_dirty and self._floors:
+                self._is_dirty = self._is_rewound = False
+                changes = await self._services.use(self._services.store.read_changes, self._position)
+                if changes is None:
+                    await self._tell_state()
+                for change in changes or ():
+                    if self._is_rewound:
+                        break  # somebody has subscribed meanwhile, and may want what comes before this
+                    await self._tell_one(change)
+        except BecketError as error:  # the link has ended, or the store is out of order
+            import logging
+
+            logging.getLogger("becket.host").debug("%s is told of no more changes: %s", self._extension, error)
+        finally:
+            self._is_telling = False
+
+    async def _tell_one(self, change: ConfigChanged) -> None:
+        told = self._send(change)
+        self._position = max(self._position, change.revision)
+        await told
+
+    async def _tell_state(self) -> None:
+        """Tells how things are now: the store has forgotten how they came to be so."""
+        snapshot = await self._services.use(self._services.store.read_config)
+        values: dict[str, str | None] = dict.fromkeys(self._told - snapshot.values.keys())
+        values.update(snapshot.values)
+        told: Awaitable[None] = READY
+        for key, value in values.items():
+            told = self._send(ConfigChanged(key, value, snapshot.revision))
+        self._position = max(self._position, snapshot.revision)
+        await told
+
+    def _send(self, change: ConfigChanged) -> Awaitable[None]:
+        """Sends a change if it is wanted; what it returns waits while the extension is behind with reading."""
+        if self._peer is None or not self._wants(change):
+            return READY
+        told = self._peer.notify(CONFIG_CHANGED, change)
+        if change.value is None:
+            self._told.discard(change.key)
+        else:
+            self._told.add(change.key)
+        return told
+
+    # -- the end
+
+    def _hear_of_revocation(self, permission: str) -> None:
+        if permission == CONFIG_CHANGED.requires:
+            self._services.loop.call_from_thread(self.end)
+
+    def end(self) -> None:
+        """Tells no more."""
+        ends, self._ends = self._ends, []
+        for end in ends:
+            end()
+        self._floors.clear()
+        self._peer = None
+
+
+def guarded(function: Callable[..., T], *arguments: Any) -> T:
+    """Returns what a method of a store returns. Of what goes wrong in it, only an incident id reaches the wire."""
+    try:
+        return function(*arguments)
+    except RpcError:
+        raise
+    except Exception as error:
+        incident = os.urandom(6).hex()
+        import logging
+
+        logging.getLogger("becket.host").error("incident %s: the store failed", incident, exc_info=error)
+        is_full = isinstance(error, OSError) and error.errno in FULL
+        raise StoreError(Meaning.DISK_FULL if is_full else Meaning.INTERNAL, incident) from error

@@ -1,0 +1,34 @@
+"""How long a host waits for an extension, method by method."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from becket.contract.commands import COMMAND_INVOKE
+from becket.contract.handshake import SHUTDOWN
+from becket.contract.hooks import HOOK_HANDLE
+from becket.contract.info import INFO_GET
+from becket.contract.settings import SETTINGS_EDITOR_OPEN
+from becket.contract.tools import TOOL_CALL
+
+__all__ = ["DEFAULT_TIMEOUTS", "Timeouts"]
+
+
+class Timeouts(Struct, frozen=True, kw_only=True):
+    """Seconds for each kind of call; None is for ever. A timeout cancels the call and never ends the extension.
+
+    The first exchange has `Limits.handshake`."""
+
+    tool: float | None = TOOL_CALL.timeout
+    complete: float | None = 60.0  # a whole answer of a model
+    idle: float | None = COMMAND_INVOKE.idle_timeout  # of a stream or a command, since its last event
+    total: float | None = None  # of a stream or a command, from its beginning
+    hook: float | None = HOOK_HANDLE.timeout
+    info: float | None = INFO_GET.timeout
+    editor: float | None = SETTINGS_EDITOR_OPEN.timeout
+    shutdown: float | None = SHUTDOWN.timeout
+
+
+DEFAULT_TIMEOUTS: Final = Timeouts()

@@ -1,0 +1,56 @@
+"""The inputs of an extension's tools, held against the schemas that it declared before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from becket.contract.names import trim
+from becket.contract.tools import Tool
+from becket.errors import BadCapabilities, BadSchema, BadValue, Problem, list_problems
+from becket.typed.schema import SchemaMode, Validator, compile_schema
+
+__all__ = ["ToolInputs"]
+
+
+class ToolInputs:
+    """One compiled schema for each tool.
+
+    Raises:
+        BadCapabilities: a schema is none, or not safe to apply, and the mode is to enforce them.
+    """
+
+    def __init__(self, extension: str, tools: Sequence[Tool], mode: SchemaMode) -> None:
+        self._extension = extension
+        self._mode = mode
+        self._validators: dict[str, Validator] = {}
+        problems: list[Problem] = []
+        for index, tool in enumerate(tools if mode is not SchemaMode.OFF else ()):
+            try:
+                self._validators[trim(tool.name)] = compile_schema(tool.input_schema)
+            except BadSchema as error:
+                at = f"/capabilities/tools/{index}/input_schema"
+                problems += [(f"{at}{pointer}", message) for pointer, message in error.problems]
+        if problems and mode is SchemaMode.ENFORCE:
+            raise BadCapabilities(extension, problems)
+        if problems:
+            warn("%s: inputs of some tools cannot be checked: %s", extension, list_problems(problems))
+
+    def check(self, tool: str, input: dict[str, Any]) -> None:
+        """Looks at an input before it is sent.
+
+        Raises:
+            BadValue: it does not fit the schema, and the mode is to enforce it. All problems, each with its pointer.
+        """
+        validator = self._validators.get(tool)
+        problems = [] if validator is None else validator.find_problems(input)
+        if problems and self._mode is SchemaMode.ENFORCE:
+            raise BadValue(f"input of the tool {tool!r}", problems)
+        if problems:
+            warn("%s: an input does not fit the tool %r: %s", self._extension, tool, list_problems(problems))
+
+
+def warn(text: str, *parts: object) -> None:
+    import logging
+
+    logging.getLogger("becket.host").warning(text, *parts)

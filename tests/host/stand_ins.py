@@ -1,0 +1,98 @@
+"""Extensions for the tests of this folder: one played by a peer with handlers, one whose every word the test chooses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from tests.peer.scripted import Message, Script, answer, refusal
+
+from becket import Context, Peer
+from becket.contract.handshake import FEATURES
+from becket.host.connecting import connect_extension_over
+from becket.host.extension import Extension
+from becket.host.timeouts import Timeouts
+from becket.testing import memory_transports
+
+SOON = Timeouts(shutdown=0.05)
+ECHO = {"name": "echo", "description": "Says it again.", "input_schema": {"type": "object"}}
+LOCAL = {
+    "id": "local",
+    "display_name": "Local",
+    "description": "A model of our own.",
+    "models": [{"id": "small", "capabilities": {"streaming": True}}],
+}
+ALL = ("tools.register", "providers.register", "memory.read", "memory.write", "config.write", "config.subscribe")
+
+
+def initialized(
+    *, version: object = 1, features: Sequence[str] | None = None, **capabilities: object
+) -> dict[str, object]:
+    """Returns an answer to `initialize`."""
+    result: dict[str, object] = {"protocol_version": version, "capabilities": capabilities}
+    return result if features is None else {**result, "features": list(features)}
+
+
+@asynccontextmanager
+async def hosted(
+    *,
+    tools: Sequence[object] = (ECHO,),
+    providers: Sequence[object] = (LOCAL,),
+    features: Sequence[str] = FEATURES,
+    limits: Any = None,
+    **options: Any,
+) -> AsyncGenerator[tuple[Extension, Peer], None]:
+    """Yields the handle on an extension and the extension itself, a peer whose handlers the test adds.
+
+    Without `features` it is one of old, that knows the words of the contract and no others."""
+    ours, theirs = memory_transports()
+    is_new = bool(features)
+    async with Peer.over(theirs, dialect="native" if is_new else "plain") as child:
+        if is_new:
+            child.agree(())
+
+        @child.handle("initialize")
+        def initialize(params: Any) -> Any:
+            if is_new:
+                child.agree(params["features"])
+            return initialized(features=features or None, tools=tools, providers=providers)
+
+        @child.handle("shutdown")
+        def shutdown() -> None: ...
+
+        options = {"grants": ALL, "timeouts": SOON, "id": "notes"} | options
+        if "gate" in options:
+            del options["grants"]
+        if limits is not None:
+            options["limits"] = limits
+        async with connect_extension_over(ours, **options) as extension:
+            yield extension, child
+
+
+@asynccontextmanager
+async def played(
+    result: object = None, **options: Any
+) -> AsyncGenerator[tuple[Extension, Script], None]:
+    """Yields the handle on an extension whose words the test says, after it has shaken hands as one of old."""
+    script = Script()
+    options = {"grants": ALL, "timeouts": SOON, "id": "notes"} | options
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(introduce, script, initialized(tools=[ECHO], providers=[LOCAL]) if result is None else result)
+        async with connect_extension_over(script, **options) as extension:
+            yield extension, script
+
+
+async def introduce(script: Script, result: object) -> Message:
+    """Answers the first words of the host, and says that it has nothing to tell of its build."""
+    asked: Message = await script.hear()
+    script.say(answer(asked, result))
+    if isinstance(result, dict) and any(result.get("capabilities", {}).values()):
+        script.say(refusal(await script.hear(), -32601))
+    return asked
+
+
+def say_hello(params: Any, ctx: Context) -> Any:
+    """A handler that returns what it got."""
+    return params
