@@ -18,6 +18,7 @@ from typing import Final, Self, TypeVar
 __all__ = [
     "NUMBERS",
     "BadCapabilities",
+    "BadFile",
     "BadFrame",
     "BadGrants",
     "BadMessage",
@@ -31,11 +32,13 @@ __all__ = [
     "CircuitOpen",
     "ConnectionLost",
     "DisconnectReason",
+    "ExtensionRefused",
     "FrameTooLarge",
     "HandshakeFailed",
     "InvalidParams",
     "InvalidRequest",
     "LocalProtocolError",
+    "ManifestError",
     "Meaning",
     "MethodNotFound",
     "NotDeclared",
@@ -167,6 +170,19 @@ class BadSchema(BecketError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__(f"bad schema: {list_problems(self.problems)}")
+
+
+class BadFile(BecketError):
+    """A file or a folder that somebody wrote cannot be used. All problems, each with its JSON pointer."""
+
+    def __init__(self, path: str, problems: Sequence[Problem]) -> None:
+        self.path = path
+        self.problems = tuple(problems)
+        super().__init__(f"{path}: {list_problems(self.problems)}")
+
+
+class ManifestError(BadFile):
+    """A manifest cannot be used, and its extension with it. All problems, each with its JSON pointer."""
 
 
 def list_problems(problems: Sequence[Problem]) -> str:
@@ -401,6 +417,15 @@ class StartFailed(BecketError):
 
 
 # -- extensions
+
+
+class ExtensionRefused(BecketError):
+    """The host does not start this extension. `because` says why and what to do."""
+
+    def __init__(self, id: str, because: str) -> None:
+        self.id = id
+        self.because = because
+        super().__init__(f"{id}: refused: {because}")
 
 
 class HandshakeFailed(BecketError):

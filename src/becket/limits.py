@@ -79,6 +79,12 @@ class Limits(Struct, frozen=True, kw_only=True):
     hook_output: int = 32 * KIB  # bytes of a tool's output that a hook gets to see
     hook_replacement: int = 1 * MIB  # bytes that a hook may put in its place
 
+    # -- extensions at rest
+    manifest: int = 64 * KIB  # also grants and every other file that people write; a long one has 4 KiB
+    found_entries: int = 200_000  # names in the folders in which extensions are looked for: some seconds
+    digest_files: int = 20_000  # in the folder of one extension, whatever it brings along
+    digest_bytes: int = 512 * MIB
+
     # -- what is stored for one extension
     memory_content: int = 16 * KIB
     memory_meta: int = 64 * KIB  # of compact JSON
