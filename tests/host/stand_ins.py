@@ -1,4 +1,4 @@
-"""Extensions for the tests of this folder: one played by a peer with handlers, one whose every word the test chooses."""
+"""Extensions for the tests of this folder: one is a peer with handlers, of the other the test says every word."""
 
 from __future__ import annotations
 
@@ -72,9 +72,7 @@ async def hosted(
 
 
 @asynccontextmanager
-async def played(
-    result: object = None, **options: Any
-) -> AsyncGenerator[tuple[Extension, Script], None]:
+async def played(result: object = None, **options: Any) -> AsyncGenerator[tuple[Extension, Script], None]:
     """Yields the handle on an extension whose words the test says, after it has shaken hands as one of old."""
     script = Script()
     options = {"grants": ALL, "timeouts": SOON, "id": "notes"} | options

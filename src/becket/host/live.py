@@ -1,0 +1,229 @@
+"""A command or an answer shown while it runs: text, tables and progress bars, with `rich`.
+
+`async with notes.invoke_command("reindex") as run: await live(run)` shows all of it and returns the result. Where the
+output is no terminal it is plain text, and of a task only what it says, its beginning and its end. What an extension
+sends is shown and never obeyed: its control characters become visible, its markup stays text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from time import monotonic
+from typing import Any, Final, Protocol, TypeVar, assert_never
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.markdown import Markdown
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table as RichTable
+from rich.text import Text as RichText
+
+from becket.contract.commands import CommandDone, CommandEvent, ErrorText, SystemText, Table, Text
+from becket.contract.providers import (
+    ProviderDone,
+    ProviderEvent,
+    ProviderFailed,
+    TextDelta,
+    ThinkingDelta,
+    ToolUse,
+    Usage,
+)
+from becket.contract.tasks import TaskEnded, TaskLogged, TaskStarted, TaskUpdated
+from becket.peer.stderr import harmless
+from becket.peer.streams import Gap
+
+__all__ = ["LiveView", "live"]
+
+R_co = TypeVar("R_co", covariant=True)
+Shown = CommandEvent | ProviderEvent | Gap
+REFRESH: Final = 0.1  # seconds between two pictures of the bars: more cannot be followed
+
+
+class Consumed(Protocol[R_co]):
+    """A run, or any other stream of such events."""
+
+    def batches(self) -> AsyncIterator[list[Any]]: ...
+
+    async def result(self) -> R_co: ...
+
+
+async def live(run: Consumed[R_co], console: Console | None = None) -> R_co:
+    """Shows a run until it ends, and returns its result.
+
+    Raises:
+        BecketError: whatever the run ends with; what came before it is shown.
+    """
+    with LiveView(console) as view:
+        async for batch in run.batches():
+            for event in batch:
+                view.show(event)
+    return await run.result()
+
+
+class LiveView:
+    """Shows events one by one: `with LiveView() as view: view.show(event)`, on the console or on stdout."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = Console() if console is None else console
+        self._is_terminal = self._console.is_terminal
+        self._bars = Bars(self._console) if self._is_terminal else None
+        self._labels: dict[str, str] = {}
+        self._line: type[Shown] | None = None  # what the open line is made of
+
+    def __enter__(self) -> LiveView:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_line()
+        if self._bars is not None:
+            self._bars.stop()
+
+    def show(self, event: Shown) -> None:
+        """Shows one event."""
+        match event:
+            case TextDelta(text) | ThinkingDelta(text):
+                self._add(text, type(event))
+            case Text(content):
+                self._print(Markdown(clean(content), hyperlinks=False) if self._is_terminal else plain(content))
+            case SystemText(content):
+                self._print(plain(content, "dim"))
+            case ErrorText(content):
+                self._print(plain(f"error: {content}", "red"))
+            case ProviderFailed(message):
+                self._print(plain(f"error: {message}", "red"))
+            case Table():
+                self._print(build_table(event, is_terminal=self._is_terminal))
+            case ToolUse(_, name):
+                self._print(plain(f"asks for the tool {name}", "dim"))
+            case Gap(dropped):
+                self._print(plain(f"({dropped} events were dropped)", "dim"))
+            case TaskStarted() | TaskUpdated() | TaskLogged() | TaskEnded():
+                self._show_task(event)
+            case Usage() | CommandDone() | ProviderDone():
+                pass
+            case _:
+                assert_never(event)
+
+    def _show_task(self, event: TaskStarted | TaskUpdated | TaskLogged | TaskEnded) -> None:
+        match event:
+            case TaskStarted(id, label):
+                self._labels[id] = label
+                if self._bars is None:
+                    self._print(plain(f"{label}: started"))
+            case TaskLogged(id, line):
+                self._print(plain(f"{self._labels.get(id, id)}: {line}", "dim"))
+            case TaskEnded(id, error) if id in self._labels:
+                label = self._labels.pop(id)
+                if error is not None:
+                    self._print(plain(f"{label}: failed: {error}", "red"))
+                elif self._bars is None:
+                    self._print(plain(f"{label}: done"))
+            case _:
+                pass
+        if self._bars is not None:
+            self._bars.show(event)
+
+    def _print(self, what: RenderableType) -> None:
+        self._end_line()
+        self._console.print(what, soft_wrap=not self._is_terminal)
+
+    def _add(self, text: str, kind: type[Shown]) -> None:
+        """Adds to the open line, which is either all text or all thought."""
+        if self._line is not kind:
+            self._end_line()
+            self._line = kind
+        style = "dim italic" if kind is ThinkingDelta else ""
+        self._console.print(plain(text, style), end="", soft_wrap=True)
+
+    def _end_line(self) -> None:
+        if self._line is not None:
+            self._line = None
+            self._console.print()
+
+
+class Bars:
+    """Progress bars at the foot of a terminal, for as long as a task runs."""
+
+    def __init__(self, console: Console) -> None:
+        # It is drawn anew when something has changed; a thread of its own would draw in the midst of other output.
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[message]}", markup=False),
+            console=console,
+            auto_refresh=False,
+            transient=False,
+        )
+        self._bars: dict[str, TaskID] = {}
+        self._is_running = False
+        self._drawn = 0.0
+
+    def show(self, event: TaskStarted | TaskUpdated | TaskLogged | TaskEnded) -> None:
+        """Brings the bar of a task up to date; what is said of a task that never began is passed over."""
+        match event:
+            case TaskStarted(id, label):
+                self._begin(id, harmless(label))
+            case TaskUpdated(id, current, total, message) if id in self._bars:
+                bar = self._bars[id]
+                self._progress.update(bar, completed=current, total=total)
+                if message is not None:
+                    self._progress.update(bar, message=harmless(message))
+                self._draw()
+            case TaskEnded(id, error) if id in self._bars:
+                bar = self._bars.pop(id)
+                if error is None:
+                    self._fill(bar)
+                self._progress.stop_task(bar)
+                self._draw(now=True)
+            case _:
+                pass
+
+    def _begin(self, id: str, label: str) -> None:
+        if not self._is_running:
+            self._is_running = True
+            self._progress.start()
+        if id in self._bars:  # begun anew
+            self._progress.reset(self._bars[id], description=label, total=None, message="")
+        else:
+            self._bars[id] = self._progress.add_task(label, total=None, message="")
+        self._draw(now=True)
+
+    def _fill(self, bar: TaskID) -> None:
+        task = self._progress.tasks[self._progress.task_ids.index(bar)]
+        total = task.total or task.completed or 1
+        self._progress.update(bar, total=total, completed=total)
+
+    def _draw(self, *, now: bool = False) -> None:
+        time = monotonic()
+        if now or time - self._drawn >= REFRESH:
+            self._drawn = time
+            self._progress.refresh()
+
+    def stop(self) -> None:
+        """Leaves the bars as they are."""
+        if self._is_running:
+            self._is_running = False
+            self._progress.stop()
+
+
+# -- what comes from outside
+
+
+def clean(text: str) -> str:
+    """Returns a text in which only line ends and tabs are more than what is seen."""
+    return "\n".join(harmless(line) for line in text.replace("\r\n", "\n").split("\n"))
+
+
+def plain(text: str, style: str = "") -> RichText:
+    return RichText(clean(text), style=style)
+
+
+def build_table(table: Table, *, is_terminal: bool) -> RichTable:
+    built = RichTable(box=box.SIMPLE if is_terminal else None)
+    for header in table.headers:
+        built.add_column(plain(header))
+    for row in table.rows:
+        built.add_row(*(plain(cell) for cell in row))
+    return built
