@@ -1,0 +1,68 @@
+"""Small files that somebody else wrote: read whole or not at all, without blocking, and named without harm.
+
+A name on disk is bytes, and may hold an escape sequence or a new line; a file may be a pipe that nobody writes to, or
+grow while it is read. What a file means is not known here.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from becket.errors import BadFile
+from becket.limits import DEFAULT_LIMITS
+
+__all__ = ["read_small_file", "show_path"]
+
+# No child inherits it, a terminal does not become ours, and a pipe that nobody writes to is no reason to wait. Windows
+# lacks these flags, and such files too.
+FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOCTTY", "O_NONBLOCK"))
+NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+
+
+def read_small_file(
+    path: str | os.PathLike[str], limit: int = DEFAULT_LIMITS.manifest, *, follow_links: bool = True
+) -> bytes:
+    """Returns what is in a regular file of at most `limit` bytes.
+
+    Raises:
+        BadFile: there is none, it cannot be read, or it is larger. Its `__cause__` is the system's error, if there was.
+    """
+    try:
+        file = os.open(path, FLAGS if follow_links else FLAGS | NO_LINK)
+        try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise BadFile(show_path(path), [("", "is no regular file")])
+            data = read_up_to(file, limit + 1)
+        finally:
+            os.close(file)
+    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
+        raise BadFile(show_path(path), [("", f"cannot be read: {describe(error)}")]) from error
+    if len(data) > limit:
+        raise BadFile(show_path(path), [("", f"is larger than {limit} bytes")])
+    return data
+
+
+def read_up_to(file: int, most: int) -> bytes:
+    data = bytearray()
+    while len(data) < most and (chunk := os.read(file, most - len(data))):
+        data += chunk
+    return bytes(data)
+
+
+def describe(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def show_path(path: str | os.PathLike[str]) -> str:
+    """Returns a path as one line that can be printed and sent: what cannot is shown as an escape."""
+    text = os.fspath(path)
+    if text.isprintable():  # lone surrogates, which stand for bytes that are no UTF-8, are not
+        return text
+    return "".join(letter if letter.isprintable() else escape(letter) for letter in text)
+
+
+def escape(letter: str) -> str:
+    if "\udc80" <= letter <= "\udcff":
+        return f"\\x{ord(letter) - 0xDC00:02x}"
+    return letter.encode("unicode_escape").decode()
