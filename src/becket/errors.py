@@ -49,6 +49,7 @@ __all__ = [
     "Problem",
     "ProtocolError",
     "ProviderDisabled",
+    "QueryTimeout",
     "QuotaExceeded",
     "RemoteError",
     "RemoteProtocolError",
@@ -57,6 +58,8 @@ __all__ = [
     "RpcError",
     "StartFailed",
     "StoreError",
+    "StoreInUse",
+    "StoreUnavailable",
     "StreamOverrun",
     "TooManyTurns",
     "UnknownPermission",
@@ -322,11 +325,43 @@ class StoreError(RpcError):
         super().__init__(meaning, f"storage failure, incident {incident}", {"incident": incident})
 
 
+class QueryTimeout(RpcError):
+    """A query took longer than a query may, and was given up. A narrower one may be answered."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(
+            Meaning.TIMEOUT, f"the query took longer than {seconds:g} s: ask for less", {"seconds": seconds}
+        )
+
+
 class RequestCancelled(RpcError):
     """The request was cancelled by whoever sent it."""
 
     def __init__(self) -> None:
         super().__init__(Meaning.CANCELLED, "cancelled")
+
+
+# -- stores
+
+
+class StoreUnavailable(BecketError):
+    """A store cannot be opened, and nothing in it was changed. `because` says why, `hint` what to do."""
+
+    def __init__(self, path: str, because: str, hint: str = "") -> None:
+        self.path = path
+        self.because = because
+        self.hint = hint
+        super().__init__(f"{path}: {because}; {hint}" if hint else f"{path}: {because}")
+
+
+class StoreInUse(StoreUnavailable):
+    """Another program has the store open. `pid` is its process, None where it could not be found out."""
+
+    def __init__(self, path: str, pid: int | None) -> None:
+        self.pid = pid
+        owner = "another program" if pid is None else f"the process {pid}"
+        super().__init__(path, f"{owner} has this store open", "end it first, or open the store for reading only")
 
 
 # -- how a call of ours can end

@@ -94,11 +94,15 @@ class Limits(Struct, frozen=True, kw_only=True):
     memory_page: int = 1_000  # records in one answer, whatever was asked for
     memory_records: int = 100_000
     memory_bytes: int = 64 * MIB
+    query_seconds: float = 1.0  # that one query of memory may take
+    search_words: int = 64
+    search_records: int = 1_000  # the newest that have all the words; these are ranked
     config_key: int = 256
     config_value: int = 16 * KIB
     config_keys: int = 1_000
     config_bytes: int = 1 * MIB  # keys and values together, so that a snapshot fits into a frame
     config_log: int = 1_000  # changes that are remembered for those who come back; older ones need a snapshot
+    store_queue: int = 16_384  # changes of all extensions that wait for the disk; the next is BUSY
 
     def but(self, **changes: float) -> Limits:
         """Returns a copy with these limits changed."""
