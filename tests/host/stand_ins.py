@@ -86,7 +86,8 @@ async def introduce(script: Script, result: object) -> Message:
     """Answers the first words of the host, and says that it has nothing to tell of its build."""
     asked: Message = await script.hear()
     script.say(answer(asked, result))
-    if isinstance(result, dict) and any(result.get("capabilities", {}).values()):
+    declared = result.get("capabilities") if isinstance(result, dict) else None
+    if declared and any(declared.values()):
         script.say(refusal(await script.hear(), -32601))
     return asked
 

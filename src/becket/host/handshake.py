@@ -64,19 +64,24 @@ async def shake_hands(
 
 
 async def ask(peer: Peer, words: Initialize, timeout: float) -> Raw:
-    extension = words.plugin_id
     try:
         return await peer.call(INITIALIZE.name, words, returns=Raw, timeout=timeout)
-    except PeerCrashed as error:
-        because = f"ended before it was ready: {error.detail}"
-        raise StartFailed(extension, because, exit_code=error.exit_code, stderr_tail=error.stderr_tail) from error
-    except CallTimeout as error:
-        because = f"no answer to `{INITIALIZE.name}` within {timeout:g} s ({HINT}{last_words(peer)})"
-        raise HandshakeFailed(extension, because) from error
-    except RemoteError as error:
-        raise HandshakeFailed(extension, f"it refused: {error.message} ({error.code})") from error
-    except (BadReply, Busy, ConnectionLost) as error:
-        raise HandshakeFailed(extension, f"{error}{last_words(peer)}") from error
+    except (BadReply, Busy, CallTimeout, ConnectionLost, RemoteError) as error:
+        raise explain_failure(peer, words.plugin_id, error) from error
+
+
+def explain_failure(peer: Peer, extension: str, error: BecketError) -> BecketError:
+    """Returns what a start has failed with, given how a call of it has failed."""
+    match error:
+        case PeerCrashed(exit_code=code, stderr_tail=tail):
+            because = f"ended before it was ready: {error.detail}"
+            return StartFailed(extension, because, exit_code=code, stderr_tail=tail)
+        case RemoteError():
+            return HandshakeFailed(extension, f"it refused: {error.message} ({error.code})")
+        case CallTimeout():
+            return HandshakeFailed(extension, f"{error} ({HINT}{last_words(peer)})")
+        case _:
+            return HandshakeFailed(extension, f"{error}{last_words(peer)}")
 
 
 def last_words(peer: Peer) -> str:
@@ -115,13 +120,17 @@ def check_version(extension: str, raw: Raw) -> None:
 
 
 async def probe_info(peer: Peer, extension: str, declared: Capabilities, timeout: float | None) -> ExtensionInfo | None:
-    """Asks an extension that has declared something about its build; what goes wrong with that is only logged."""
+    """Asks an extension that has declared something about its build; what goes wrong with that is only logged.
+
+    Raises:
+        StartFailed, HandshakeFailed: the extension has ended over it.
+    """
     if not (declared.tools or declared.providers or declared.capabilities):
         return None
     try:
         return await peer.call(INFO_GET, timeout=timeout)
-    except ConnectionLost:
-        raise
+    except ConnectionLost as error:
+        raise explain_failure(peer, extension, error) from error
     except BecketError as error:
         import logging
 
