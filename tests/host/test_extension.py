@@ -1,0 +1,502 @@
+"""The host's handle on one extension: what each of its calls says, what comes back, and how it ends."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import pytest
+from msgspec.structs import asdict
+from tests.host.stand_ins import ALL, ECHO, LOCAL, SOON, hosted, initialized, introduce, played
+from tests.peer.scripted import Script, answer, notification, refusal, settled
+
+from becket import BadReply, CallTimeout, ConnectionLost, Peer, Registry, RemoteError, RpcError
+from becket.contract.hooks import Block, Confirm, Continue, HookEvent, HookResult, Inject, Modify, Replace
+from becket.contract.info import BuildInfo, ExtensionInfo, SidecarArgs
+from becket.contract.providers import ProviderRequest, ProviderResult, assistant, user
+from becket.contract.settings import EditorClosed, EditorCommitted, EditorRender, EditorRow
+from becket.contract.tasks import TaskStarted, TaskUpdated
+from becket.contract.widgets import WidgetDismiss, WidgetUpsert
+from becket.errors import BadValue, NotDeclared, PermissionDenied
+from becket.host.connecting import connect_extension_over
+from becket.host.timeouts import Timeouts
+from becket.testing import memory_transports, run_in_virtual_time
+
+pytestmark = pytest.mark.loops
+
+STRICT = {
+    "name": "count",
+    "description": "Counts.",
+    "input_schema": {
+        "type": "object",
+        "properties": {"text": {"type": "string"}, "limit": {"type": "integer"}},
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+}
+HOOKS = ("tools.intercept", "privacy.llm_content", "session.lifecycle")
+
+
+# -- tools
+
+
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ("milk", "milk"),
+        ({"content": "milk"}, "milk"),
+        ({"content": "milk", "more": 1}, "milk"),
+        ({"content": 5}, '{"content":5}'),
+        (None, "null"),
+        (5, "5"),
+        (["a", 1.5], '["a",1.5]'),
+    ],
+)
+async def test_what_a_model_reads_of_a_tool_is_text(result: object, text: str) -> None:
+    async with hosted() as (notes, child):
+
+        @child.handle("tool.call")
+        def call(params: Any) -> object:
+            assert params == {"name": "echo", "input": {"a": 1}}
+            return result
+
+        assert await notes.call_tool("echo", {"a": 1}) == text
+        assert await notes.call_tool_json("echo", {"a": 1}) == result
+
+
+async def test_a_tool_without_input_gets_an_empty_one() -> None:
+    async with hosted() as (notes, child):
+
+        @child.handle("tool.call")
+        def call(params: Any) -> Any:
+            return params
+
+        assert await notes.call_tool_json("echo") == {"name": "echo", "input": {}}
+
+
+async def test_a_tool_is_called_by_the_name_that_it_was_declared_with() -> None:
+    async with hosted(tools=[ECHO | {"name": " echo "}]) as (notes, child):
+
+        @child.handle("tool.call")
+        def call(params: Any) -> Any:
+            return params["name"]
+
+        assert await notes.call_tool("echo") == " echo "
+
+
+async def test_a_tool_that_was_never_declared_is_not_called() -> None:
+    async with played() as (notes, script):
+        with pytest.raises(NotDeclared) as caught:
+            await notes.call_tool("cuont")
+        assert (caught.value.what, caught.value.name, caught.value.known) == ("tool", "cuont", ("echo",))
+        assert script.unheard() == []
+
+
+async def test_the_error_of_a_tool_is_the_callers() -> None:
+    async with hosted() as (notes, child):
+
+        @child.handle("tool.call")
+        def call(params: Any) -> Any:
+            raise RpcError(7, "out of paper")
+
+        with pytest.raises(RemoteError) as caught:
+            await notes.call_tool("echo")
+        assert (caught.value.code, caught.value.message) == (7, "out of paper")
+
+
+async def test_an_input_that_does_not_fit_is_refused_before_anything_is_sent() -> None:
+    async with played(initialized(tools=[STRICT])) as (notes, script):
+        with pytest.raises(BadValue) as caught:
+            await notes.call_tool("count", {"text": 5, "limt": 1})
+        assert {pointer for pointer, _ in caught.value.problems} == {"/text", "/limt"}
+        assert "count" in str(caught.value)
+        assert script.unheard() == []
+
+
+async def test_an_input_that_does_not_fit_can_be_warned_about_only(caplog: pytest.LogCaptureFixture) -> None:
+    async with hosted(tools=[STRICT], schemas="warn") as (notes, child):
+        child.handle("tool.call")(lambda params: "ran")
+        assert await notes.call_tool("count", {"text": 5}) == "ran"
+        assert "/text" in caplog.text
+
+
+async def test_inputs_need_not_be_looked_at(caplog: pytest.LogCaptureFixture) -> None:
+    async with hosted(tools=[STRICT], schemas="off") as (notes, child):
+        child.handle("tool.call")(lambda params: "ran")
+        assert await notes.call_tool("count", {"text": 5}) == "ran"
+        assert caplog.records == []
+
+
+# -- providers
+
+
+async def test_a_model_is_asked_with_all_that_the_contract_names() -> None:
+    asked: list[Any] = []
+    async with hosted() as (notes, child):
+
+        @child.handle("provider.complete")
+        def complete(params: Any) -> Any:
+            asked.append(params)
+            return {"content": [{"type": "text", "text": "hello"}], "stop_reason": "end", "usage": {"tokens": 1}}
+
+        result = await notes.complete(
+            "local",
+            "small",
+            messages=[user("hi"), assistant("yes?")],
+            system_prompt="be brief",
+            tools=[{"name": "bash"}],
+            temperature=0.5,
+            max_tokens=10,
+            thinking_budget=3,
+        )
+        assert await notes.complete("local", "small", messages=[])
+    assert result == ProviderResult(({"type": "text", "text": "hello"},), "end", {"tokens": 1})
+    assert asked[0] == {
+        "provider_id": "local",
+        "model_id": "small",
+        "model": "notes:local:small",
+        "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes?"}],
+        "system_prompt": "be brief",
+        "tools": [{"name": "bash"}],
+        "temperature": 0.5,
+        "max_tokens": 10,
+        "thinking_budget": 3,
+    }
+    assert asked[1].keys() == asdict(ProviderRequest("", "", "", ())).keys()  # all members travel, null or not
+
+
+async def test_a_whole_answer_has_content() -> None:
+    async with hosted() as (notes, child):
+        child.handle("provider.complete")(lambda params: {"content": []})
+        with pytest.raises(BadReply) as caught:
+            await notes.complete("local", "small", messages=[])
+        assert caught.value.problem == "Extension 'notes' provider.complete returned empty content"
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "what", "name"), [("remote", "small", "provider", "remote"), ("local", "big", "model", "big")]
+)
+async def test_who_was_never_declared_is_not_asked(provider: str, model: str, what: str, name: str) -> None:
+    async with played() as (notes, script):
+        with pytest.raises(NotDeclared) as caught:
+            await notes.complete(provider, model, messages=[])
+        assert caught.value.what.startswith(what)
+        assert caught.value.name == name
+        with pytest.raises(NotDeclared):
+            notes.stream(provider, model, messages=[])
+        assert script.unheard() == []
+
+
+# -- hooks
+
+
+async def asked_about(result: Any, event: HookEvent, *, grants: tuple[str, ...] = HOOKS) -> HookResult:
+    async with hosted(grants=(*ALL, *grants)) as (notes, child):
+        child.handle("hook.handle")(lambda params: result)
+        return await notes.handle_hook(event)
+
+
+BASH = HookEvent.before_tool_call("bash", {"command": "ls"})
+
+
+@pytest.mark.parametrize(
+    ("result", "meaning"),
+    [
+        ({"action": "continue"}, Continue()),
+        ({"action": "block", "reason": "r"}, Block("r")),
+        ({"action": "confirm", "message": "m"}, Confirm("m")),
+        ({"action": "modify", "input": {"command": "ls -l"}}, Modify({"command": "ls -l"})),
+    ],
+)
+async def test_an_extension_decides_about_a_tool(result: Any, meaning: HookResult) -> None:
+    assert await asked_about(result, BASH) == meaning
+
+
+async def test_an_extension_adds_to_a_message() -> None:
+    assert await asked_about({"action": "inject", "content": "c"}, HookEvent.before_message("hi")) == Inject("c")
+
+
+@pytest.mark.parametrize(
+    "result", [None, 5, {}, {"action": "dance"}, {"action": "block"}, {"action": "inject", "content": "not here"}]
+)
+async def test_what_cannot_be_understood_or_is_not_allowed_lets_things_go_on(
+    result: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await asked_about(result, BASH) == Continue()
+    assert "before_tool_call" in caplog.text
+
+
+async def test_a_malformed_change_of_an_input_blocks() -> None:
+    result = await asked_about({"action": "modify", "input": "rm"}, BASH)
+    assert result == Block("Extension returned malformed modify result")
+
+
+async def test_an_output_is_replaced_only_with_the_permission_for_it() -> None:
+    event = HookEvent.after_tool_call("bash", {}, "secret")
+    replacing = {"action": "replace", "output": "***"}
+    assert await asked_about(replacing, event) == Continue()
+    assert await asked_about(replacing, event, grants=(*HOOKS, "tools.transform_output")) == Replace("***")
+
+
+async def test_all_nine_members_of_an_event_travel() -> None:
+    async with played(grants=("tools.intercept", *ALL)) as (notes, script), anyio.create_task_group() as tasks:
+        tasks.start_soon(notes.handle_hook, BASH)
+        asked = await script.hear()
+        assert asked["params"] == {
+            "kind": "before_tool_call",
+            "tool_name": "bash",
+            "tool_runtime_name": "bash",
+            "tool_input": {"command": "ls"},
+            "tool_output": None,
+            "message": None,
+            "session_id": None,
+            "transcript": None,
+            "data": None,
+        }
+        script.say(answer(asked, {"action": "continue"}))
+
+
+async def test_an_error_or_the_end_of_the_link_lets_things_go_on() -> None:
+    async with played(grants=("tools.intercept", *ALL)) as (notes, script), anyio.create_task_group() as tasks:
+        results: list[HookResult] = []
+
+        async def ask() -> None:
+            results.append(await notes.handle_hook(BASH))
+
+        tasks.start_soon(ask)
+        script.say(refusal(await script.hear(), -32603))
+        await settled()
+        tasks.start_soon(ask)
+        await script.hear()
+        script.leave()
+        await settled()
+        await ask()
+        assert results == [Continue()] * 3
+
+
+@pytest.mark.parametrize(
+    ("event", "permission"),
+    [
+        (BASH, "tools.intercept"),
+        (HookEvent.before_message("secret"), "privacy.llm_content"),
+        (HookEvent.on_session_end("1", ()), "session.lifecycle"),
+    ],
+)
+async def test_an_extension_hears_only_of_what_it_may(event: HookEvent, permission: str) -> None:
+    async with played() as (notes, script):
+        with pytest.raises(PermissionDenied) as caught:
+            await notes.handle_hook(event)
+        assert caught.value.permission == permission
+        assert script.unheard() == []
+
+
+# -- times
+
+
+ASKED = ("tool.call", "hook.handle", "provider.complete", "provider.stream", "command.invoke", "settings.editor.open")
+SILENT = (*ASKED, "settings.editor.key", "settings.editor.commit", "sidecar.spawn_args", "shutdown")
+
+
+def timed(action: Any, **options: Any) -> float:
+    """Returns for how long the host waits for an extension that has shaken hands and then says nothing."""
+    waits: list[float] = []
+
+    async def hang(params: dict[str, Any] | None) -> None:
+        await anyio.sleep_forever()
+
+    async def main() -> None:
+        ours, theirs = memory_transports()
+        async with Peer.over(theirs) as child:
+            child.handle("initialize")(lambda params: initialized(tools=[ECHO], providers=[LOCAL]))
+            child.handle("info.get")(lambda: {})
+            for name in SILENT:
+                child.handle(name)(hang)
+            grants = (*ALL, "tools.intercept")
+            async with connect_extension_over(ours, id="notes", grants=grants, **options) as notes:
+                began = anyio.current_time()
+                with suppress(CallTimeout):
+                    await action(notes)
+                waits.append(anyio.current_time() - began)
+
+    run_in_virtual_time(main)
+    return waits[0]
+
+
+async def open_stream(notes: Any) -> None:
+    async with notes.stream("local", "small", messages=[]) as run:
+        await run.result()
+
+
+async def run_command(notes: Any) -> None:
+    async with notes.invoke_command("x") as run:
+        await run.result()
+
+
+@pytest.mark.parametrize(
+    ("action", "seconds"),
+    [
+        (lambda notes: notes.call_tool("echo"), 120),
+        (lambda notes: notes.call_tool("echo", timeout=7), 7),
+        (lambda notes: notes.complete("local", "small", messages=[]), 60),
+        (open_stream, 60),
+        (run_command, 60),
+        (lambda notes: notes.handle_hook(BASH), 5),
+        (lambda notes: notes.sidecar_args(), 5),
+        (lambda notes: notes.open_editor("a", "b"), 5),
+        (lambda notes: notes.press_editor_key("a", "b", "Down"), 5),
+        (lambda notes: notes.commit_editor("a", "b", 1), 5),
+        (lambda notes: notes.shutdown(), 0.5),
+    ],
+)
+def test_a_host_waits_as_long_as_the_contract_says(action: Any, seconds: float) -> None:
+    assert timed(action) == pytest.approx(seconds)
+
+
+def test_a_host_may_have_times_of_its_own() -> None:
+    own = Timeouts(tool=1, complete=2, idle=3, hook=4)
+    assert timed(lambda notes: notes.call_tool("echo"), timeouts=own) == pytest.approx(1)
+    assert timed(lambda notes: notes.complete("local", "small", messages=[]), timeouts=own) == pytest.approx(2)
+    assert timed(run_command, timeouts=own) == pytest.approx(3)
+    assert timed(lambda notes: notes.handle_hook(BASH), timeouts=own) == pytest.approx(4)
+    assert timed(run_command, timeouts=Timeouts(idle=None, total=9)) == pytest.approx(9)
+
+
+# -- the rest
+
+
+async def test_an_extension_tells_of_itself_and_of_its_sidecar() -> None:
+    async with hosted() as (notes, child):
+        child.handle("info.get")(lambda: {"build": {"backend": "cuda"}})
+        child.handle("sidecar.spawn_args")(lambda: {"args": ["--fast"], "language": "de"})
+        assert await notes.info() == ExtensionInfo(BuildInfo("cuda"))
+        assert await notes.sidecar_args() == SidecarArgs(("--fast",), "de")
+
+
+async def test_the_keys_of_an_editor_go_to_the_extension_and_what_it_draws_comes_back() -> None:
+    drawn: list[object] = []
+    async with hosted() as (notes, child):
+        notes.on(EditorRender, EditorCommitted, EditorClosed)(drawn.append)
+
+        @child.handle("settings.editor.open")
+        async def open_editor(params: Any) -> Any:
+            await child.notify("settings.editor.render", {"rows": [{"label": "one"}]})
+            return params
+
+        @child.handle("settings.editor.key")
+        async def press(params: Any) -> Any:
+            await child.notify("settings.editor.commit", {"value": 1})
+            return params
+
+        @child.handle("settings.editor.commit")
+        async def commit(params: Any) -> Any:
+            await child.notify("settings.editor.close", {"reason": "done"})
+            return params
+
+        assert await notes.open_editor("demo", "mode") == {"category": "demo", "field": "mode"}
+        assert await notes.press_editor_key("demo", "mode", "Down") == {
+            "category": "demo",
+            "field": "mode",
+            "key": "Down",
+        }
+        assert await notes.commit_editor("demo", "mode", [1]) == {"category": "demo", "field": "mode", "value": [1]}
+    assert drawn == [EditorRender((EditorRow("one"),)), EditorCommitted(1), EditorClosed("done")]
+
+
+async def test_what_is_told_outside_of_calls_goes_to_the_functions_of_its_class() -> None:
+    async with played() as (notes, script):
+        tasks: list[object] = []
+        widgets: list[object] = []
+        calls: list[int] = []
+        notes.on(TaskStarted, TaskUpdated)(tasks.append)
+        notes.on(WidgetUpsert, WidgetDismiss)(widgets.append)
+
+        @notes.on(WidgetDismiss)
+        def count() -> None:
+            calls.append(1)
+
+        script.say(
+            notification("task.start", {"id": "1", "label": "Loading"}),
+            notification("task.update", {"id": "1", "current": 5}),
+            notification("task.update", {}),
+            notification("task.log", {"id": "1", "line": "nobody asked"}),
+            notification("widget.upsert", {"id": "w", "lines": ["a"]}),
+            notification("widget.upsert", {"id": ""}),
+            notification("widget.dismiss", {"id": "w"}),
+            notification("command.output", {"request_id": "long ago", "kind": "text", "content": "x"}),
+        )
+        await settled()
+        assert tasks == [TaskStarted("1", "Loading"), TaskUpdated("1", 5)]
+        assert widgets == [WidgetUpsert("w", ("a",)), WidgetDismiss("w")]
+        assert calls == [1]
+
+
+async def test_what_can_never_be_told_is_refused_at_once() -> None:
+    async with played() as (notes, _):
+        with pytest.raises(TypeError, match="never tells a `BuildInfo`"):
+            notes.on(BuildInfo)
+        with pytest.raises(TypeError, match="async def"):
+
+            @notes.on(TaskStarted)
+            async def take(event: TaskStarted) -> None: ...
+
+
+async def test_methods_of_ones_own_are_served_and_called() -> None:
+    methods = Registry()
+    methods.handle("host/add")(lambda params: sum(params))
+    async with hosted(methods=methods) as (notes, child):
+        child.handle("notes/stats")(lambda: {"notes": 3})
+        assert await notes.peer.call("notes/stats") == {"notes": 3}
+        assert await child.call("host/add", [1, 2]) == 3
+
+
+# -- the end
+
+
+async def test_leaving_asks_the_extension_to_end_and_closes_the_link() -> None:
+    script = Script()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(introduce, script, initialized())
+        async with connect_extension_over(script, id="notes", timeouts=SOON) as notes:
+            await settled()
+        asked = await script.hear()
+        assert asked["method"] == "shutdown"
+        assert "params" not in asked
+    assert script.is_closed
+    assert notes.is_closed
+
+
+async def test_an_extension_that_has_left_is_not_asked_to() -> None:
+    async with played() as (notes, script):
+        script.leave()
+        await notes.peer.wait_closed()
+    assert script.unheard() == []
+    with pytest.raises(ConnectionLost):
+        await notes.call_tool("echo")
+
+
+async def test_shutting_down_twice_and_from_two_tasks_is_shutting_down() -> None:
+    async with hosted() as (notes, _):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(notes.shutdown)
+            tasks.start_soon(notes.shutdown)
+        await notes.shutdown()
+        await notes.aclose()
+
+
+async def test_it_can_be_awaited_and_closed_by_hand() -> None:
+    ours, theirs = memory_transports()
+    async with Peer.over(theirs) as child:
+        child.handle("initialize")(lambda params: initialized())
+        notes = await connect_extension_over(ours, id="notes", timeouts=SOON)
+        async with notes:
+            assert not notes.is_closed
+        assert notes.is_closed
+
+
+async def test_a_host_that_is_cancelled_while_it_says_goodbye_still_closes() -> None:
+    async with played(timeouts=Timeouts(shutdown=60)) as (notes, script), anyio.create_task_group() as tasks:
+        tasks.start_soon(notes.shutdown)
+        await script.hear()
+        tasks.cancel_scope.cancel()
+    assert script.is_closed
