@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from itertools import islice
 from threading import Lock
-from time import time_ns
+from time import monotonic
 
 import msgspec
 from msgspec import Struct
@@ -20,32 +19,27 @@ from becket.contract.config import (
     check_config_set,
     parse_config_key,
 )
-from becket.contract.memory import (
-    DEFAULT_QUERY_LIMIT,
-    Append,
-    Appended,
-    Query,
-    Record,
-    find_append_problems,
-    find_namespace_problem,
-)
-from becket.errors import InvalidParams, LocalProtocolError, QuotaExceeded
+from becket.contract.memory import DEFAULT_QUERY_LIMIT, Append, Appended, Query, Record
+from becket.errors import BecketError, LocalProtocolError, QueryTimeout
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.stores.store import Clock, Snapshot
+from becket.stores.matching import Conditions, check_namespace, parse_query, parse_search, rank
+from becket.stores.shares import Entry, check_config_share, check_memory_share, parse_append, size_of_value
+from becket.stores.store import Clock, Done, Snapshot, now_ms
+from becket.stores.watchers import Watchers, settle
 
 __all__ = ["InMemoryStore"]
 
-
-def now_ms() -> int:
-    return time_ns() // 1_000_000
+LOOK = 512  # records between two looks at the time: a millisecond of looking
 
 
 class Kept(Struct, frozen=True):
-    """A record beside what a query looks at. Its `meta` is kept as JSON, so that nobody can change it from outside."""
+    """A record without its `meta`, beside what a query looks at and what is given back of it."""
 
     record: Record
     folded: str
     meta: bytes | None
+    idem: str | None
+    size: int
 
 
 class Memory:
@@ -80,7 +74,7 @@ class InMemoryStore:
         self._lock = Lock()
         self._memories: dict[str, Memory] = {}
         self._configs: dict[str, Config] = {}
-        self._watchers: dict[object, Callable[[str], object]] = {}
+        self._watchers = Watchers(limits.call_depth)
         self._last_id = 0
         self._revision = 0
         self._is_closed = False
@@ -88,47 +82,76 @@ class InMemoryStore:
     # -- memory
 
     def append(self, append: Append) -> Appended:
-        problems = find_append_problems(append, self._limits)
-        if problems:
-            raise InvalidParams(problems)
-        meta = None if append.meta is None else msgspec.json.encode(append.meta)
+        return self._keep(parse_append(append, self._limits))
+
+    def append_nowait(self, append: Append, done: Done) -> None:
+        entry = parse_append(append, self._limits)
+        outcome: Appended | BecketError
+        try:
+            outcome = self._keep(entry)
+        except LocalProtocolError:
+            raise
+        except BecketError as error:
+            outcome = error
+        settle(done, outcome)
+
+    def _keep(self, entry: Entry) -> Appended:
         with self._lock:
             self._check_open()
-            memory = self._memories.get(append.namespace) or Memory()
-            if append.idem is not None and append.idem in memory.answers:
-                return memory.answers[append.idem]
-            size = size_of(append, meta)
-            self._check_share(append.namespace, memory, size)
+            memory = self._memories.get(entry.namespace) or Memory()
+            if entry.idem is not None and entry.idem in memory.answers:
+                return memory.answers[entry.idem]
+            check_memory_share(
+                entry.namespace, self._limits, records=len(memory.records), used=memory.bytes, more=entry.size
+            )
             answer = Appended(True, self._clock(), self._last_id + 1)
-            record = Record(append.namespace, answer.timestamp_ms, append.content, append.tags, id=answer.id)
-            memory.records.append(Kept(record, append.content.casefold(), meta))
-            memory.bytes += size
-            if append.idem is not None:
-                memory.answers[append.idem] = answer
-            self._memories[append.namespace] = memory
+            record = Record(entry.namespace, answer.timestamp_ms, entry.content, entry.tags, id=answer.id)
+            memory.records.append(Kept(record, entry.content.casefold(), entry.meta, entry.idem, entry.size))
+            memory.bytes += entry.size
+            if entry.idem is not None:
+                memory.answers[entry.idem] = answer
+            self._memories[entry.namespace] = memory
             self._last_id += 1
             return answer
 
-    def _check_share(self, namespace: str, memory: Memory, size: int) -> None:
-        limits = self._limits
-        if len(memory.records) >= limits.memory_records:
-            raise QuotaExceeded(namespace, "records", used=len(memory.records), limit=limits.memory_records)
-        if memory.bytes + size > limits.memory_bytes:
-            raise QuotaExceeded(namespace, "bytes", used=memory.bytes, limit=limits.memory_bytes)
+    def query(self, query: Query, *, timeout: float | None = None) -> list[Record]:
+        return self._find(parse_query(query, self._limits), timeout)
 
-    def query(self, query: Query) -> list[Record]:
-        problem = find_namespace_problem(query.namespace)
-        if problem is not None:
-            raise InvalidParams([("/namespace", problem)])
-        limit = DEFAULT_QUERY_LIMIT if query.limit is None else query.limit
-        room = min(limit, self._limits.memory_page)
-        needle = None if query.content_contains is None else query.content_contains.casefold()
+    def search(
+        self, namespace: str, text: str, *, limit: int = DEFAULT_QUERY_LIMIT, timeout: float | None = None
+    ) -> list[Record]:
+        wanted = parse_search(namespace, text, self._limits)
+        found = self._find(wanted, timeout) if wanted.words else []
+        return rank(found, wanted.words)[: min(limit, self._limits.memory_page)]
+
+    def _find(self, wanted: Conditions, timeout: float | None) -> list[Record]:
+        seconds = self._limits.query_seconds if timeout is None else min(timeout, self._limits.query_seconds)
+        until = monotonic() + seconds
+        found: list[Kept] = []
         with self._lock:
             self._check_open()
-            memory = self._memories.get(query.namespace) or Memory()
-            fitting = (kept for kept in reversed(memory.records) if fits(kept, query, needle))
-            found = [*islice(fitting, room)]
+            memory = self._memories.get(wanted.namespace) or Memory()
+            for number, kept in enumerate(reversed(memory.records)):
+                if number % LOOK == 0 and monotonic() >= until:
+                    raise QueryTimeout(seconds)
+                if len(found) == wanted.room:
+                    break
+                if wanted.fits(kept.record.timestamp_ms, kept.folded, kept.record.tags):
+                    found.append(kept)
         return [whole(kept) for kept in found]
+
+    def forget(self, namespace: str, *, up_to: int | None = None) -> int:
+        check_namespace(namespace)
+        with self._lock:
+            self._check_open()
+            memory = self._memories.get(namespace) or Memory()
+            gone = [kept for kept in memory.records if up_to is None or (kept.record.id or 0) <= up_to]
+            del memory.records[: len(gone)]
+            memory.bytes -= sum(kept.size for kept in gone)
+            for kept in gone:
+                if kept.idem is not None:
+                    del memory.answers[kept.idem]
+            return len(gone)
 
     # -- configuration
 
@@ -147,6 +170,7 @@ class InMemoryStore:
         return self._change(extension, parse_config_key(key, self._limits), None, if_revision)
 
     def _change(self, extension: str, key: str, value: str | None, if_revision: int | None) -> ConfigSaved:
+        self._watchers.check_depth()
         with self._lock:
             self._check_open()
             config = self._configs.get(extension) or Config()
@@ -155,30 +179,29 @@ class InMemoryStore:
                 return ConfigSaved(False, revision)
             if value is None and present is None:
                 return ConfigSaved(True, 0)
-            size = config.bytes + size_of_value(key, value) - size_of_value(key, present)
-            self._check_config_share(extension, config, len(config.values) + (present is None), size)
+            more = size_of_value(key, value) - size_of_value(key, present)
+            if value is not None:
+                check_config_share(
+                    extension,
+                    self._limits,
+                    keys=len(config.values),
+                    used=config.bytes,
+                    more_keys=int(present is None),
+                    more=more,
+                )
             self._revision += 1
             if value is None:
                 del config.values[key]
             else:
                 config.values[key] = (value, self._revision)
-            config.bytes = size
+            config.bytes += more
             config.log.append(ConfigChanged(key, value, self._revision))
             if len(config.log) > self._limits.config_log:
                 config.forgotten = config.log.popleft().revision
             self._configs[extension] = config
             saved = ConfigSaved(True, self._revision)
-            watchers = [*self._watchers.values()]
-        for wake in watchers:
-            tell(wake, extension)
+        self._watchers.tell(extension)
         return saved
-
-    def _check_config_share(self, extension: str, config: Config, keys: int, size: int) -> None:
-        limits = self._limits
-        if keys > limits.config_keys:
-            raise QuotaExceeded(extension, "keys", used=len(config.values), limit=limits.config_keys)
-        if size > limits.config_bytes:
-            raise QuotaExceeded(extension, "bytes", used=config.bytes, limit=limits.config_bytes)
 
     def read_config(self, extension: str, keys: tuple[str, ...] | None = None) -> Snapshot:
         with self._lock:
@@ -195,24 +218,17 @@ class InMemoryStore:
             config = self._configs.get(extension)
             if since > self._revision or (config is not None and since < config.forgotten):
                 return None
-            changes = [] if config is None else [change for change in config.log if change.revision > since]
-            return [change for change in changes if keys is None or change.key in keys]
+            later = [] if config is None else [change for change in config.log if change.revision > since]
+            return [change for change in later if keys is None or change.key in keys]
 
     def _values(self, extension: str) -> dict[str, tuple[str, int]]:
         config = self._configs.get(extension)
         return {} if config is None else config.values
 
     def watch(self, wake: Callable[[str], object]) -> Callable[[], None]:
-        key = object()
         with self._lock:
             self._check_open()
-            self._watchers[key] = wake
-
-        def end() -> None:
-            with self._lock:
-                self._watchers.pop(key, None)
-
-        return end
+            return self._watchers.add(wake)
 
     # -- the end
 
@@ -228,33 +244,5 @@ class InMemoryStore:
             raise LocalProtocolError("the store is closed")
 
 
-def size_of(append: Append, meta: bytes | None) -> int:
-    tags = sum(len(tag.encode()) for tag in append.tags)
-    return len(append.content.encode()) + tags + len(meta or b"")
-
-
-def size_of_value(key: str, value: str | None) -> int:
-    return 0 if value is None else len(key.encode()) + len(value.encode())
-
-
 def whole(kept: Kept) -> Record:
     return kept.record if kept.meta is None else replace(kept.record, meta=msgspec.json.decode(kept.meta))
-
-
-def fits(kept: Kept, query: Query, needle: str | None) -> bool:
-    record = kept.record
-    return (
-        (query.since_ms is None or record.timestamp_ms >= query.since_ms)
-        and (query.until_ms is None or record.timestamp_ms <= query.until_ms)
-        and (needle is None or needle in kept.folded)
-        and (query.tag_prefix is None or any(tag.startswith(query.tag_prefix) for tag in record.tags))
-    )
-
-
-def tell(wake: Callable[[str], object], extension: str) -> None:
-    try:
-        wake(extension)
-    except Exception as error:  # the change stands, and whoever made it must not hear that it failed
-        import logging
-
-        logging.getLogger("becket.host").error("a watcher of the store failed", exc_info=error)

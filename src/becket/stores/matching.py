@@ -1,0 +1,99 @@
+"""Which records a query wants, and which of those that a search has found are the best. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from becket.contract.memory import DEFAULT_QUERY_LIMIT, Query, Record, find_namespace_problem
+from becket.errors import InvalidParams
+from becket.limits import Limits
+
+__all__ = ["Conditions", "parse_query", "parse_search", "rank"]
+
+OFTEN = 1.2  # the usual two numbers of BM25: how soon a word more counts less,
+LENGTH = 0.75  # and how much it counts that a text is long
+
+
+class Conditions(Struct, frozen=True):
+    """What a record must have. `words` are folded; `room` is how many records are wanted at most."""
+
+    namespace: str
+    words: tuple[str, ...]
+    tag_prefix: str | None
+    since_ms: int
+    until_ms: int | None
+    room: int
+
+    def fits(self, time_ms: int, folded: str, tags: Sequence[str]) -> bool:
+        """Returns whether a record with these is wanted."""
+        return (
+            time_ms >= self.since_ms
+            and (self.until_ms is None or time_ms <= self.until_ms)
+            and self.fits_text(folded)
+            and self.fits_tags(tags)
+        )
+
+    def fits_text(self, folded: str) -> bool:
+        """Returns whether a record with this text is wanted."""
+        return all(word in folded for word in self.words)
+
+    def fits_tags(self, tags: Sequence[str]) -> bool:
+        """Returns whether a record with these tags is wanted."""
+        prefix = self.tag_prefix
+        return prefix is None or any(tag.startswith(prefix) for tag in tags)
+
+
+def parse_query(query: Query, limits: Limits) -> Conditions:
+    """Returns what a query asks for.
+
+    Raises:
+        InvalidParams: it asks in a namespace that cannot be.
+    """
+    check_namespace(query.namespace)
+    needle = query.content_contains
+    return Conditions(
+        query.namespace,
+        (needle.casefold(),) if needle else (),
+        query.tag_prefix,
+        query.since_ms or 0,
+        query.until_ms,
+        min(DEFAULT_QUERY_LIMIT if query.limit is None else query.limit, limits.memory_page),
+    )
+
+
+def parse_search(namespace: str, text: str, limits: Limits) -> Conditions:
+    """Returns what a search must find before it is ranked. There are no words where there is nothing to look for.
+
+    Raises:
+        InvalidParams: the namespace cannot be, or there are too many words.
+    """
+    check_namespace(namespace)
+    words = tuple(dict.fromkeys(text.casefold().split()))
+    if len(words) > limits.search_words:
+        raise InvalidParams([("/text", f"too many words: {len(words)} (max {limits.search_words})")])
+    return Conditions(namespace, words, None, 0, None, limits.search_records)
+
+
+def check_namespace(namespace: str) -> None:
+    problem = find_namespace_problem(namespace)
+    if problem is not None:
+        raise InvalidParams([("/namespace", problem)])
+
+
+def rank(found: Sequence[Record], words: Sequence[str]) -> list[Record]:
+    """Returns these records, the best first; equally good ones stay in their order.
+
+    This is BM25 without the rarity of words: each of these records has all of them."""
+    if not found:
+        return []
+    average = sum(len(record.content) for record in found) / len(found) or 1.0
+
+    def badness(record: Record) -> float:
+        folded = record.content.casefold()
+        weight = OFTEN * (1 - LENGTH + LENGTH * len(record.content) / average)
+        counts = (folded.count(word) for word in words)
+        return -sum(count / (count + weight) for count in counts)
+
+    return sorted(found, key=badness)
