@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from becket.dialects import DIALECTS, Dialect
+    from becket.dialects import DIALECTS
     from becket.errors import (
         BadReply,
         BecketError,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         StartFailed,
         StreamOverrun,
     )
+    from becket.extension.server import ExtensionServer
     from becket.limits import Limits
     from becket.methods.registry import Registry
     from becket.peer.context import Context
@@ -48,8 +49,8 @@ __all__ = [
     "CallTimeout",
     "ConnectionLost",
     "Context",
-    "Dialect",
     "DisconnectReason",
+    "ExtensionServer",
     "Gap",
     "InvalidParams",
     "Limits",
@@ -68,7 +69,7 @@ __all__ = [
 
 HOMES = {
     "DIALECTS": "becket.dialects",
-    "Dialect": "becket.dialects",
+    "ExtensionServer": "becket.extension.server",
     "Limits": "becket.limits",
     "Registry": "becket.methods.registry",
     "Context": "becket.peer.context",

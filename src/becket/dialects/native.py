@@ -1,6 +1,6 @@
 """`native`: becket's own dialect. Here stands what it adds to the link: cancellation, progress, deadlines, flow
-control and pings. A peer that speaks it uses all of them until `agree` says which the other side has announced; what
-belongs to one call travels in `params._meta.becket` and never on the envelope.
+control, pings and messages for the log. A peer that speaks it uses all of them until `agree` says which the other side
+has announced; what belongs to one call travels in `params._meta.becket` and never on the envelope.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from becket.rpc.records import Cancelling
 
 __all__ = ["FEATURES", "NATIVE"]
 
-FEATURES = frozenset({"cancel", "progress", "deadline", "credit", "ping"})
+FEATURES = frozenset({"cancel", "progress", "deadline", "credit", "ping", "log"})
 
 NATIVE = Dialect(
     name="native",

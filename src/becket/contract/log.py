@@ -1,0 +1,57 @@
+"""What an extension says for the log of its host: as a notification, or as a line on its stderr.
+
+The line is the one that Python's `logging` writes unless told otherwise, `WARNING:logger:message`, so that a program
+that knows nothing of becket is read back with its levels, too. Writing the log is the host's.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from becket.methods.descriptors import Direction, Notification
+
+__all__ = ["LOG", "LogLevel", "LogRecord", "log_text", "read_log_line"]
+
+
+class LogLevel(StrEnum):
+    """How much it matters: the levels of Python's `logging`."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+
+class LogRecord(Struct, frozen=True, gc=False):
+    """One message for the log. `logger` names the part of the extension that it comes from."""
+
+    level: LogLevel
+    logger: str
+    message: str
+
+
+LOG: Final = Notification("$/log", LogRecord, direction=Direction.TO_HOST, summary="A message for the host's log.")
+
+SEPARATOR: Final = ":"
+LEVELS: Final = {level.name: level for level in LogLevel}
+
+
+def log_text(record: LogRecord) -> str:
+    """Returns a record as lines for stderr: each line of its message is a record of its own."""
+    logger = record.logger.replace(SEPARATOR, ".")
+    head = f"{record.level.name}{SEPARATOR}{' '.join(logger.split())}{SEPARATOR}"
+    return "".join(f"{head}{line}\n" for line in record.message.splitlines() or [""])
+
+
+def read_log_line(line: str) -> LogRecord | None:
+    """Returns the record that a line of stderr stands for; None if it is any other line."""
+    name, *rest = line.split(SEPARATOR, 2)
+    level = LEVELS.get(name)
+    if level is None or len(rest) < 2:
+        return None
+    logger, message = rest
+    return LogRecord(level, logger, message)

@@ -1,0 +1,268 @@
+"""What an extension declares, as handlers of the contract's methods: tools, commands, providers, hooks and its own.
+
+Only what is declared is handled; the host is told of the rest that there is no such method. Every handler is a
+coroutine that waits for nothing but the face; `registry` makes of it what the face can run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from becket.contract.handshake import Capabilities, DeclaredCapability
+from becket.contract.tools import TOOL_CALL, Tool, ToolCall
+from becket.errors import InvalidParams
+from becket.extension.declarations import (
+    Declared,
+    DeclaredCommand,
+    DeclaredHook,
+    DeclaredMethod,
+    DeclaredProvider,
+    DeclaredTool,
+    is_async,
+)
+from becket.extension.faces import Face, Routine, run_now
+from becket.extension.signatures import ToolInput, read_tool_input
+from becket.methods.descriptors import Method, Notification
+from becket.methods.registry import Registry, read_signature
+
+if TYPE_CHECKING:
+    from becket.contract.commands import Invoke
+    from becket.contract.hooks import HookEvent, HookResult
+    from becket.contract.providers import Provider, ProviderRequest, ProviderResult
+
+__all__ = ["Handlers"]
+
+Serve = Callable[[Any, Any], Coroutine[Any, Any, Any]]
+
+
+class ServedTool(Struct, frozen=True, eq=False):
+    """A tool, ready to be called."""
+
+    declared: DeclaredTool
+    routine: Routine
+    input: ToolInput
+
+
+class Handlers:
+    """All that an extension answers on one face. `check_ready` raises while it cannot be asked."""
+
+    def __init__(
+        self,
+        extension: Any,
+        declared: tuple[Declared, ...],
+        overridden: frozenset[str],
+        face: Face,
+        check_ready: Callable[[], None],
+    ) -> None:
+        self.registry = Registry()
+        self._extension = extension
+        self._overridden = overridden
+        self._face = face
+        self._check_ready = check_ready
+        self._tools: dict[str, ServedTool] = {}
+        self._commands: dict[str, tuple[DeclaredCommand, Routine]] = {}
+        self._providers: dict[str, tuple[DeclaredProvider, Routine]] = {}
+        self._hooks: list[tuple[DeclaredHook, Routine]] = []
+        for each in declared:
+            self._take(each)
+        self._register_contract()
+        self._register_optional()
+
+    # -- what there is
+
+    def _take(self, each: Declared) -> None:
+        function = getattr(self._extension, each.attribute)
+        routine = Routine(function, each.is_async, each.inline)
+        match each.what:
+            case DeclaredTool() as tool:
+                described = read_tool_input(function.__func__, tool.input_schema)
+                self._tools[tool.name] = ServedTool(tool, routine, described)
+            case DeclaredCommand() as command:
+                self._commands[command.name] = command, routine
+            case DeclaredProvider() as provider:
+                self._providers[provider.id] = provider, routine
+            case DeclaredHook() as hook:
+                self._hooks.append((hook, routine))
+            case DeclaredMethod() as method:
+                self._register_own(method.method, routine)
+
+    def capabilities(self, declared: tuple[DeclaredCapability, ...]) -> Capabilities:
+        """Returns what the host is told in the handshake."""
+        tools = (
+            Tool(tool.declared.name, tool.declared.description, tool.input.schema) for tool in self._tools.values()
+        )
+        providers = (describe_provider(provider) for provider, _ in self._providers.values())
+        return Capabilities(tuple(tools), tuple(providers), declared)
+
+    # -- registering
+
+    def add(self, method: Method[Any, Any], serve: Serve, *, thread: bool = True) -> None:
+        """Registers a handler; without an event loop it runs in a worker, unless it is quick."""
+        if self._face.is_blocking:
+
+            def serve_plainly(params: Any, ctx: Any) -> Any:
+                return run_now(serve, params, ctx)
+
+            self.registry.handle(method, thread=thread)(serve_plainly)
+        else:
+
+            async def serve_on_loop(params: Any, ctx: Any) -> Any:
+                return await serve(params, ctx)
+
+            self.registry.handle(method)(serve_on_loop)
+
+    def _register_contract(self) -> None:
+        if self._tools:
+            self.add(TOOL_CALL, self._call_tool, thread=not all(tool.routine.inline for tool in self._tools.values()))
+        if self._commands:
+            from becket.contract.commands import COMMAND_INVOKE
+
+            self.add(COMMAND_INVOKE, self._invoke_command)
+        if self._providers:
+            from becket.contract.providers import PROVIDER_COMPLETE, PROVIDER_STREAM
+
+            self.add(PROVIDER_COMPLETE, self._complete)
+            self.add(PROVIDER_STREAM, self._stream)
+        if self._hooks:
+            from becket.contract.hooks import HOOK_HANDLE
+
+            self.add(HOOK_HANDLE, self._handle_hook, thread=not all(routine.inline for _, routine in self._hooks))
+
+    def _register_optional(self) -> None:
+        from becket.contract.info import INFO_GET, SIDECAR_SPAWN_ARGS
+
+        self._add_overridable(INFO_GET, "info")
+        self._add_overridable(SIDECAR_SPAWN_ARGS, "sidecar_args")
+        if any(name.startswith("on_editor") for name in self._overridden):
+            from becket.contract.settings import SETTINGS_EDITOR_COMMIT, SETTINGS_EDITOR_KEY, SETTINGS_EDITOR_OPEN
+
+            self._add_overridable(SETTINGS_EDITOR_OPEN, "on_editor_open")
+            self._add_overridable(SETTINGS_EDITOR_KEY, "on_editor_key")
+            self._add_overridable(SETTINGS_EDITOR_COMMIT, "on_editor_commit")
+
+    def _add_overridable(self, method: Method[Any, Any], attribute: str) -> None:
+        """Registers a method of the class that authors may write themselves; what becket wrote is quick."""
+        function = getattr(self._extension, attribute)
+        is_own = attribute in self._overridden
+        routine = Routine(function, is_async(function), inline=not is_own)
+        takes_params = method.params is not None
+
+        async def serve(params: Any, _: Any) -> Any:
+            self._check_ready()
+            return await self._face.perform(routine, *((params,) if takes_params else ()))
+
+        self.add(method, serve, thread=is_own)
+
+    def _register_own(self, method: Any, routine: Routine) -> None:
+        arity, annotation, _ = read_signature(routine.function, None if isinstance(method, str) else method)
+        name = method if isinstance(method, str) else method.name
+        params = None if arity == 0 else annotation
+        face = self._face
+
+        async def serve(params: Any, ctx: Any) -> Any:
+            self._check_ready()
+            return await face.perform(routine, *(params, face.context_for(routine, ctx))[:arity])
+
+        # Under a descriptor that requires nothing: a host may call whatever its extension offers.
+        if not isinstance(method, Notification):
+            self.add(Method(name, params, Any), serve, thread=not routine.inline)
+        elif face.is_blocking:
+            self.registry.on(Notification(name, params), thread=not routine.inline)(
+                lambda params, ctx: run_now(serve, params, ctx)
+            )
+        else:
+
+            async def take(params: Any, ctx: Any) -> None:
+                await serve(params, ctx)
+
+            self.registry.on(Notification(name, params))(take)
+
+    # -- serving
+
+    async def _call_tool(self, call: ToolCall, ctx: Any) -> Any:
+        self._check_ready()
+        tool = self._tools.get(call.name)
+        if tool is None:
+            raise unknown("name", "tool", call.name)
+        arguments = tool.input.read(call.input)
+        if tool.input.context is not None:
+            arguments[tool.input.context] = self._face.context_for(tool.routine, ctx)
+        return await self._face.perform(tool.routine, **arguments)
+
+    async def _invoke_command(self, invoke: Invoke, ctx: Any) -> Any:
+        from becket.extension.outputs import BlockingCommandOutput, CommandOutput
+
+        self._check_ready()
+        found = self._commands.get(invoke.command)
+        if found is None:
+            raise unknown("command", "command", invoke.command)
+        command, routine = found
+        out = CommandOutput(self._face.events_of(ctx), invoke.request_id)
+        theirs = out if routine.is_async else BlockingCommandOutput(out, self._face.run)
+        result = await self._face.perform(routine, *(list(invoke.args), theirs)[: command.arity])
+        await out.done()
+        return result
+
+    async def _complete(self, request: ProviderRequest, ctx: Any) -> Any:
+        return await self._provide(request, None)
+
+    async def _stream(self, request: ProviderRequest, ctx: Any) -> Any:
+        return await self._provide(request, ctx)
+
+    async def _provide(self, request: ProviderRequest, ctx: Any) -> ProviderResult:
+        from becket.contract.providers import ProviderResult
+        from becket.extension.outputs import BlockingProviderStream, ProviderStream
+
+        self._check_ready()
+        found = self._providers.get(request.provider_id)
+        if found is None:
+            raise unknown("provider_id", "provider", request.provider_id)
+        provider, routine = found
+        if request.model_id not in (model.id for model in provider.models):
+            raise unknown("model_id", "model", request.model_id)
+        out = ProviderStream(None if ctx is None else self._face.events_of(ctx))
+        theirs = out if routine.is_async else BlockingProviderStream(out, self._face.run)
+        result = await self._face.perform(routine, *(request, theirs)[: provider.arity])
+        if not isinstance(result, ProviderResult):
+            raise TypeError(f"the provider {provider.id!r} returned no `ProviderResult` but {type(result).__name__}")
+        await out.done()
+        return result
+
+    async def _handle_hook(self, event: HookEvent, ctx: Any) -> HookResult:
+        from becket.contract.hooks import HOOKS, Continue, Inject
+
+        self._check_ready()
+        injected: list[str] = []
+        for hook, routine in self._hooks:
+            if hook.kind is not event.kind or not hook.match.matches(event):
+                continue
+            result = await self._face.perform(routine, event)
+            if isinstance(result, Inject) and Inject in HOOKS[event.kind].actions:
+                injected.append(result.content)
+            elif result is not None and not isinstance(result, Continue):
+                if not isinstance(result, HOOKS[event.kind].actions):
+                    raise TypeError(f"a hook of {event.kind} cannot answer with {result!r}")
+                answer: HookResult = result
+                return answer
+        return Inject("\n\n".join(injected)) if injected else Continue()
+
+
+def describe_provider(provider: DeclaredProvider) -> Provider:
+    from becket.contract.providers import Provider
+
+    return Provider(
+        id=provider.id,
+        display_name=provider.display_name,
+        description=provider.description,
+        config_schema=provider.config_schema,
+        models=provider.models,
+    )
+
+
+def unknown(member: str, what: str, name: str) -> InvalidParams:
+    from becket.contract.shapes import cut
+
+    return InvalidParams([(f"/{member}", f"there is no {what} {cut(name)!r} here")])

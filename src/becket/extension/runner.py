@@ -1,0 +1,188 @@
+"""An extension as a program: its stdin and stdout, its signals, its log, its end and its exit code.
+
+A program that a host has started never reads from a terminal; one that does was started by hand, and says what it is
+instead of waiting for ever. It ends when its host says so, closes its stdin, sends a signal, or is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import start_new_thread
+from typing import TYPE_CHECKING, Any, Final
+
+from becket.errors import ConnectionLost, DisconnectReason, LocalProtocolError
+from becket.extension.declarations import DeclaredCommand, DeclaredHook, DeclaredMethod, DeclaredProvider, DeclaredTool
+from becket.extension.logs import forward_logging
+from becket.wire.sniffing import Sniffing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from becket.extension.server import ExtensionServer
+    from becket.peer.transport import FdTransport
+
+__all__ = ["EXIT_BROKEN", "EXIT_ENDED", "EXIT_STUCK", "EXIT_USAGE", "STOP_GRACE", "explain", "run_extension"]
+
+EXIT_ENDED: Final = 0  # the host ended us: it said so, closed our stdin, sent SIGTERM or SIGINT, or is gone
+# 1 is Python's own, for an exception that nobody caught
+EXIT_USAGE: Final = 2  # started by hand, in a terminal, or without a stdout: there is no host
+EXIT_BROKEN: Final = 3  # what came in was no message: the other side broke the protocol
+EXIT_STUCK: Final = 4  # the end took too long
+
+STOP_GRACE: Final = 5.0  # seconds for the end; a host has killed us after four
+STDIN: Final = 0
+
+
+def run_extension(extension: ExtensionServer, loop: str | None) -> int:
+    """Serves the host over stdin and stdout until the end, and returns the exit code."""
+    if sys.stdin is not None and os.isatty(STDIN):
+        print(explain(extension))
+        return EXIT_USAGE
+    from becket.peer.stdio import take_stdio
+
+    try:
+        transport = take_stdio()
+    except LocalProtocolError as error:
+        print(f"{extension.id}: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    forward_logging()
+    if loop is None and extension.__becket__.is_plain:
+        lost = serve_blocking(extension, transport)
+    else:
+        lost = serve_on(loop or "asyncio", extension, transport)
+    return EXIT_BROKEN if lost.reason is DisconnectReason.REMOTE_VIOLATION else EXIT_ENDED
+
+
+def serve_blocking(extension: ExtensionServer, transport: FdTransport) -> ConnectionLost:
+    serving = extension.blocking_over(transport, framing=Sniffing, when_ending=begin_to_end)
+
+    def end() -> None:
+        serving.end()
+        peer.close()
+
+    with serving as peer:
+        # In a thread: the one that is interrupted by the signal may be reading, and must go on.
+        heed_the_end(lambda: start_new_thread(end, ()))
+        return peer.serve()
+
+
+def serve_on(loop: str, extension: ExtensionServer, transport: FdTransport) -> ConnectionLost:
+    async def serve() -> ConnectionLost:
+        serving = extension.over(transport, framing=Sniffing, when_ending=begin_to_end)
+
+        async def end() -> None:
+            await serving.end()
+            await peer.aclose()
+
+        async with serving as peer:
+            workers = serving.workers
+            heed_the_end(lambda: workers.call_soon(lambda: workers.spawn(end)))
+            return await peer.wait_closed()
+
+    if loop == "trio":
+        import trio
+
+        return trio.run(serve)
+    import asyncio
+
+    if loop == "uvloop":
+        import uvloop
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(serve())
+    with asyncio.Runner() as runner:
+        return runner.run(serve())
+
+
+# -- when it ends
+
+
+def heed_the_end(end: Callable[[], object]) -> None:
+    """Has a signal, or the death of the parent, call this function; a second signal ends the program at once."""
+    import signal
+
+    def take(number: int, frame: Any) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        end()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            signal.signal(number, take)
+        except ValueError:
+            break  # only the main thread may; whoever runs an extension in another one ends it otherwise
+    watch_parent(end)
+
+
+def watch_parent(end: Callable[[], object]) -> None:
+    """Calls the function when the process that started this one has ended.
+
+    The end of stdin tells it too, unless another process holds the other end of that pipe. A signal for it would be
+    bound to the thread that started us, which may end before its process."""
+    parent = os.getppid()
+    if parent <= 1 or not hasattr(os, "pidfd_open"):
+        return
+    try:
+        pidfd = os.pidfd_open(parent)
+    except OSError:
+        return  # it is gone, or this system does not let us look
+    if os.getppid() != parent:
+        os.close(pidfd)
+        return
+
+    def watch() -> None:
+        import select
+
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        poll.poll()
+        end()
+
+    start_new_thread(watch, ())
+
+
+def begin_to_end() -> None:
+    """From now on the program has so many seconds, whatever its functions and threads do."""
+
+    def wait() -> None:
+        from time import sleep
+
+        sleep(STOP_GRACE)
+        os.write(2, b"the end took longer than %g s: given up\n" % STOP_GRACE)
+        os._exit(EXIT_STUCK)
+
+    start_new_thread(wait, ())
+
+
+# -- started by hand
+
+
+def explain(extension: ExtensionServer) -> str:
+    """Returns what a person who started the program in a terminal should know."""
+    name = f"{extension.id} {extension.version}".strip()
+    lines = [f"{name} is an extension: a host program starts it, and speaks with it over stdin and stdout.", ""]
+    for title, entries in offers(extension).items():
+        lines += [f"{title}:", *(f"  {entry}" for entry in entries), ""]
+    command = " ".join([sys.executable, *sys.argv])
+    return "\n".join([*lines, "Give a host this command to start it:", f"  {command}"])
+
+
+def offers(extension: ExtensionServer) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for each in extension.__becket__.declared:
+        match each.what:
+            case DeclaredTool() as tool:
+                found.setdefault("Tools", []).append(f"{tool.name}: {tool.description}")
+            case DeclaredCommand() as command:
+                found.setdefault("Commands", []).append(command.name)
+            case DeclaredProvider() as provider:
+                models = ", ".join(model.id for model in provider.models)
+                found.setdefault("Providers", []).append(f"{provider.id}: {models}")
+            case DeclaredHook() as hook:
+                only = f" of {hook.match.tool}" if hook.match.tool else ""
+                found.setdefault("Hooks", []).append(f"{hook.kind}{only}")
+            case DeclaredMethod() as own:
+                found.setdefault("Methods", []).append(own.method if isinstance(own.method, str) else own.method.name)
+    for capability in extension.capabilities:
+        found.setdefault("Capabilities", []).append(f"{capability.kind}: {capability.name}")
+    return found

@@ -1,0 +1,331 @@
+"""`ExtensionServer`: the class that an extension derives from. It declares; `run()` does the rest.
+
+The class checks what it declares when it is made. One object serves one host at a time, over its stdin and stdout with
+`run`, or over any transport with `over` and `blocking_over`; what happens on that link is its session's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from becket.dialects.native import NATIVE
+from becket.errors import LocalProtocolError
+from becket.extension.declarations import (
+    Declared,
+    DeclaredProvider,
+    DeclaredTool,
+    collect_declared,
+    is_async,
+)
+from becket.extension.session import Outline, Session
+from becket.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from becket.contract.handshake import DeclaredCapability
+    from becket.contract.info import ExtensionInfo, SidecarArgs
+    from becket.contract.settings import EditorCommit, EditorKey, EditorOpen
+    from becket.extension.faces import AsyncioWorkers, TrioWorkers
+    from becket.extension.host_services import Host
+    from becket.peer.blocking import BlockingPeer
+    from becket.peer.peer import Peer
+    from becket.peer.transport import ByteStream, Transport
+    from becket.wire.framing import FramingFactory
+
+__all__ = ["BlockingServing", "ExtensionServer", "Serving"]
+
+OVERRIDABLE = (
+    "info",
+    "on_editor_commit",
+    "on_editor_key",
+    "on_editor_open",
+    "on_start",
+    "on_stop",
+    "sidecar_args",
+)
+
+
+class ExtensionServer:
+    """An extension: derive from it, give it an `id` and a `version`, decorate its methods, and `run()` it.
+
+    Methods may be `async def` or plain `def`, mixed. In an `async def` write `await self.host.memory.query(...)`, in a
+    plain one `self.host.blocking.memory.query(...)`, which returns the value itself. Where all are plain, no event loop
+    is imported.
+    """
+
+    id: str = ""
+    version: str = ""
+    capabilities: Sequence[DeclaredCapability] = ()
+    """What else the extension can do, in words of its own."""
+
+    __becket__: ClassVar[Outline] = Outline((), frozenset(), True)
+    _session: Session | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        declared = collect_declared(cls)
+        overridden = [name for name in OVERRIDABLE if getattr(cls, name) is not getattr(ExtensionServer, name)]
+        has_coroutines = any(each.is_async for each in declared) or any(is_async(getattr(cls, it)) for it in overridden)
+        check_capabilities(cls, declared)
+        cls.__becket__ = Outline(declared, frozenset(overridden), not has_coroutines)
+
+    # -- what a method can use
+
+    @property
+    def host(self) -> Host:
+        """What the host offers: `memory`, `config`, `log`, `call`. Await its methods in an `async def`.
+
+        A plain `def` uses `self.host.blocking`, whose methods return values. (There this property is that object
+        already, whatever its type says: a function that cannot await never gets something to await.)
+
+        Raises:
+            LocalProtocolError: nobody is connected.
+        """
+        session = self._joined()
+        return session.host.blocking if session.face.runs_plainly() else session.host  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The configuration that the host gave at the start.
+
+        Raises:
+            LocalProtocolError: the host has not said it yet.
+        """
+        params = self._joined().params
+        if params is None:
+            raise LocalProtocolError(f"{self.id}: the host has not said initialize yet: there is no configuration")
+        return params.config
+
+    @property
+    def root(self) -> str | None:
+        """The folder of this extension, as the host gave it; None if it gave none."""
+        params = self._joined().params
+        return None if params is None else params.plugin_root
+
+    def _joined(self) -> Session:
+        if self._session is None:
+            raise LocalProtocolError(
+                f"{self.id or type(self).__name__} has no host yet: it is there from `on_start` on"
+            )
+        return self._session
+
+    # -- what authors may write themselves, as `async def` or plain `def`
+
+    def on_start(self) -> Awaitable[None] | None:
+        """Runs when the host has said who it is, before it is answered. What it raises fails the start."""
+
+    def on_stop(self) -> Awaitable[None] | None:
+        """Runs once at the end, and has five seconds. The host may be gone already."""
+
+    def info(self) -> ExtensionInfo | Awaitable[ExtensionInfo]:
+        """Returns what the extension tells of itself when it is asked."""
+        from becket.contract.info import BuildInfo, CapabilityInfo, ExtensionInfo
+
+        named = tuple(CapabilityInfo(capability.kind, capability.name) for capability in self.capabilities)
+        return ExtensionInfo(BuildInfo("cpu", version=self.version), named)
+
+    def sidecar_args(self) -> SidecarArgs | Awaitable[SidecarArgs]:
+        """Returns how the extension's sidecar is to be started."""
+        from becket.contract.info import SidecarArgs
+
+        return SidecarArgs()
+
+    def on_editor_open(self, opened: EditorOpen) -> object:
+        """Answers that the user has opened a field of this extension in the settings."""
+
+    def on_editor_key(self, pressed: EditorKey) -> object:
+        """Answers a key that was pressed in an open field."""
+
+    def on_editor_commit(self, taken: EditorCommit) -> object:
+        """Answers that the user has taken a value."""
+
+    # -- serving
+
+    def run(self, *, loop: Literal["asyncio", "trio", "uvloop"] | None = None) -> NoReturn:
+        """Serves the host that started this program, over stdin and stdout, until that ends; then exits.
+
+        Without `loop` it runs on asyncio, and without any event loop where no method is `async def`. The exit codes
+        stand in `becket.extension.runner`.
+        """
+        from becket.extension.runner import run_extension
+
+        raise SystemExit(run_extension(self, loop))
+
+    def over(
+        self,
+        transport: Transport | ByteStream,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        framing: FramingFactory | None = None,
+        when_ending: Callable[[], None] | None = None,
+    ) -> Serving:
+        """Serves a host over this transport, on the running event loop: `async with notes.over(transport) as peer:`."""
+        return Serving(self, transport, limits, framing, when_ending or nothing)
+
+    def blocking_over(
+        self,
+        transport: Transport,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        framing: FramingFactory | None = None,
+        when_ending: Callable[[], None] | None = None,
+    ) -> BlockingServing:
+        """Serves a host over this transport without an event loop: `with notes.blocking_over(transport) as peer:`.
+
+        Nothing is read before `peer.serve()` or `peer.listen()`.
+
+        Raises:
+            TypeError: it has an `async def`.
+        """
+        if not self.__becket__.is_plain:
+            raise TypeError(f"{type(self).__name__} has an `async def`: it needs an event loop")
+        return BlockingServing(self, transport, limits, framing, when_ending or nothing)
+
+    def _join(self, session: Session) -> None:
+        if self._session is not None:
+            raise LocalProtocolError(f"{self.id} serves a host already: make another object for another one")
+        self._session = session
+
+    def _part(self) -> None:
+        self._session = None
+
+
+class Serving:
+    """An extension on an event loop, for as long as the block lasts. Leaving it ends the extension in good order."""
+
+    def __init__(
+        self,
+        extension: ExtensionServer,
+        transport: Transport | ByteStream,
+        limits: Limits,
+        framing: FramingFactory | None,
+        when_ending: Callable[[], None],
+    ) -> None:
+        self._extension = extension
+        self._transport = transport
+        self._limits = limits
+        self._framing = framing
+        self._when_ending = when_ending
+
+    async def __aenter__(self) -> Peer:
+        from becket.extension.faces import AsyncFace
+        from becket.peer.peer import Peer
+
+        extension = self._extension
+        check_id(extension)
+        self._face = AsyncFace(self._limits)
+        self._session = Session(extension, extension.__becket__, self._face, self._when_ending)
+        extension._join(self._session)  # pyright: ignore[reportPrivateUsage]
+        try:
+            peer = await Peer.over(
+                self._transport,
+                name="host",
+                dialect=NATIVE,
+                methods=self._session.registry,
+                limits=self._limits,
+                framing=self._framing,
+            )
+        except BaseException:
+            extension._part()  # pyright: ignore[reportPrivateUsage]
+            raise
+        peer.agree(())  # until the host has said what it knows
+        self._face.peer = peer
+        return peer
+
+    @property
+    def workers(self) -> AsyncioWorkers | TrioWorkers:
+        """The loop, as seen from other threads."""
+        return self._face.workers
+
+    async def end(self) -> None:
+        """Lets the extension finish; the link stays open."""
+        await self._session.end()
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            await self._session.end()
+        finally:
+            try:
+                await self._face.peer.aclose()
+            finally:
+                self._face.close()
+                self._extension._part()  # pyright: ignore[reportPrivateUsage]
+
+
+class BlockingServing:
+    """An extension without an event loop, for as long as the block lasts."""
+
+    def __init__(
+        self,
+        extension: ExtensionServer,
+        transport: Transport,
+        limits: Limits,
+        framing: FramingFactory | None,
+        when_ending: Callable[[], None],
+    ) -> None:
+        from becket.extension.faces import BlockingFace
+        from becket.peer.blocking import BlockingPeer
+
+        check_id(extension)
+        self._extension = extension
+        self._face = BlockingFace()
+        self._session = Session(extension, extension.__becket__, self._face, when_ending)
+        self._open: Callable[[], BlockingPeer] = lambda: BlockingPeer(
+            transport, name="host", dialect=NATIVE, methods=self._session.registry, limits=limits, framing=framing
+        )
+
+    def __enter__(self) -> BlockingPeer:
+        self._extension._join(self._session)  # pyright: ignore[reportPrivateUsage]
+        try:
+            peer = self._face.peer = self._open()
+        except BaseException:
+            self._extension._part()  # pyright: ignore[reportPrivateUsage]
+            raise
+        peer.agree(())  # until the host has said what it knows
+        return peer
+
+    def end(self) -> None:
+        """Lets the extension finish; the link stays open."""
+        self._face.run(self._session.end)
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.end()
+        finally:
+            self._face.peer.close()
+            self._extension._part()  # pyright: ignore[reportPrivateUsage]
+
+
+def nothing() -> None:
+    """Stands where nobody wants to know that the end has begun."""
+
+
+# -- what a class declares, against the rules of the contract
+
+
+def check_id(extension: ExtensionServer) -> None:
+    if not extension.id.strip():
+        raise TypeError(f"{type(extension).__name__} has no `id`: give it one, by which hosts will know it")
+
+
+def check_capabilities(cls: type[ExtensionServer], declared: tuple[Declared, ...]) -> None:
+    """Raises TypeError for what every host would refuse in the handshake."""
+    from becket.contract.handshake import Search
+    from becket.contract.providers import Provider
+    from becket.contract.tools import Tool
+
+    search = Search(cls.id or cls.__name__)
+    tools = [each.what for each in declared if isinstance(each.what, DeclaredTool)]
+    providers = [each.what for each in declared if isinstance(each.what, DeclaredProvider)]
+    search.visit_tools([Tool(tool.name, tool.description, tool.input_schema or {}) for tool in tools])
+    search.visit_providers(
+        [
+            Provider(id=it.id, display_name=it.display_name, description=it.description, models=it.models)
+            for it in providers
+        ]
+    )
+    search.visit_capabilities(cls.capabilities, lambda _: True, lambda _: True)
+    if search.problems:
+        raise TypeError(search.problems[0][1])

@@ -1,0 +1,328 @@
+"""The input of a tool from the signature of its function: its JSON Schema, and JSON values as arguments.
+
+Types, defaults and `Annotated[..., Meta(...)]` say what is allowed, the section `Args:` of the docstring says what it
+means. A function with a single parameter that is a class of the author's takes that class as its whole input. Values
+are read strictly, and all that is wrong with them is told at once; the signature is the check at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, get_args, get_origin, is_typeddict
+
+import msgspec
+from msgspec import Struct
+
+from becket.contract.shapes import is_array, is_object
+from becket.errors import BadValue, InvalidParams, Problem
+from becket.extension.declarations import unwrapped
+from becket.methods.registry import describe, resolve
+from becket.typed.type_parts import (
+    UNIONS,
+    bare,
+    fields_of,
+    is_a,
+    is_class,
+    is_path,
+    is_shaped,
+    member_types,
+    name_of,
+)
+
+__all__ = ["Parameter", "ToolInput", "describe_parameters", "read_tool_input"]
+
+REFERENCE: Final = "#/$defs/"
+AT: Final = "/input"  # where the input stands in the params of `tool.call`
+CONTEXTS: Final = ("Context", "BlockingContext")
+SECTIONS: Final = ("args:", "arguments:", "parameters:")
+
+Read = Callable[[Any], Any]
+
+
+class Parameter(Struct, frozen=True, eq=False):
+    """One argument of a tool: how a JSON value becomes it."""
+
+    name: str
+    type: Any
+    read: Any
+    is_required: bool
+
+
+class ToolInput:
+    """What a tool takes: `schema` tells others, `read` turns an input into the arguments of its function."""
+
+    def __init__(
+        self, schema: dict[str, Any], parameters: tuple[Parameter, ...], *, whole: Parameter | None, context: str | None
+    ) -> None:
+        self.schema = schema
+        self.context = context  # the parameter that gets the context of the call, None if the function takes none
+        self._parameters = parameters
+        self._whole = whole
+        self._names = frozenset(schema.get("properties", ()))
+        self._is_closed = schema.get("additionalProperties") is False
+
+    def read(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Returns the arguments of the function.
+
+        Raises:
+            InvalidParams: the input does not fit; all problems, each with its pointer into the params of the call.
+        """
+        problems: list[Problem] = []
+        arguments: dict[str, Any] = {}
+        if self._whole is not None:
+            take(self._whole, given, AT, arguments, problems)
+        for parameter in self._parameters:
+            at = f"{AT}/{parameter.name}"
+            if parameter.name in given:
+                take(parameter, given[parameter.name], at, arguments, problems)
+            elif parameter.is_required:
+                problems.append((at, "is missing"))
+        if self._is_closed and not given.keys() <= self._names:
+            unknown = [(pointer_to(name), "is unknown") for name in given if name not in self._names]
+            problems += [problem for problem in unknown if problem not in problems]
+        if problems:
+            raise InvalidParams(problems)
+        return arguments
+
+
+def pointer_to(name: str) -> str:
+    from becket.typed.problems import below, cut
+
+    return cut(below(AT, name))
+
+
+def take(parameter: Parameter, value: Any, at: str, arguments: dict[str, Any], problems: list[Problem]) -> None:
+    try:
+        arguments[parameter.name] = parameter.read(value)
+    except msgspec.ValidationError as error:
+        from becket.typed.problems import find_problems, problem_of
+
+        found = find_problems(value, parameter.type) or [problem_of(error)]
+        problems += [(at + pointer, text) for pointer, text in found]
+    except BadValue as error:
+        problems += [(at + pointer, text) for pointer, text in error.problems]
+
+
+# -- from a function
+
+
+def read_tool_input(function: Any, given_schema: Any = None) -> ToolInput:
+    """Returns what a method of a class takes as a tool, `self` excepted. A schema that is given replaces our own.
+
+    Raises:
+        TypeError: JSON cannot become the type of a parameter, or an annotation names nothing.
+    """
+    target = unwrapped(function)
+    types = {name: annotation_of(name, target, function) for name in parameter_names(target)}
+    context = next((name for name, kind in types.items() if is_context(kind)), None)
+    if context is not None:
+        del types[context]
+    required = [name for name in types if name not in defaults_of(target)]
+    schemas = Schemas(function)
+    if len(types) == 1 and len(required) == 1 and has_members(bare(types[required[0]])):
+        name = required[0]
+        schema = schemas.of_whole(types[name])
+        whole = Parameter(name, types[name], reader_of(types[name], schemas), True)
+        return ToolInput(given_schema or schema, (), whole=whole, context=context)
+    schema = schemas.of_parameters(types, defaults_of(target), describe_parameters(target.__doc__ or ""))
+    parameters = tuple(
+        Parameter(name, kind, reader_of(kind, schemas), name in required) for name, kind in types.items()
+    )
+    return ToolInput(given_schema or schema, parameters, whole=None, context=context)
+
+
+def parameter_names(target: Any) -> tuple[str, ...]:
+    code = target.__code__
+    return tuple(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+
+
+def defaults_of(target: Any) -> dict[str, Any]:
+    values = target.__defaults__ or ()
+    code = target.__code__
+    names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+    return {**dict(zip(names, values, strict=True)), **(target.__kwdefaults__ or {})}
+
+
+def annotation_of(name: str, target: Any, function: Any) -> Any:
+    annotation = target.__annotations__.get(name, Any)
+    if isinstance(annotation, str):
+        annotation = resolve(annotation, target, function)
+    return Any if annotation is object else annotation
+
+
+def is_context(kind: Any) -> bool:
+    # By name: importing the class of the other face would cost what this one saves.
+    return isinstance(kind, type) and kind.__name__ in CONTEXTS and kind.__module__.startswith("becket.peer.")
+
+
+def has_members(kind: Any) -> bool:
+    return is_class(kind) or is_a(get_origin(kind) or kind, Struct) or is_typeddict(kind)
+
+
+def reader_of(kind: Any, schemas: Schemas) -> Read:
+    if kind is Any:
+        return as_it_is
+    if is_shaped(kind):
+        from becket.typed.convert import check_type, convert
+
+        with_reason(schemas.function, kind, lambda: check_type(kind))
+        return lambda value: convert(value, kind)
+    return lambda value: msgspec.convert(value, kind, str_keys=True)
+
+
+def as_it_is(value: Any) -> Any:
+    return value
+
+
+def with_reason(function: Any, kind: Any, ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except (TypeError, NotImplementedError) as error:
+        reason = f"no input of a tool can be a `{name_of(kind)}`, as {describe(function)} asks for: {error}"
+        raise TypeError(reason) from error
+
+
+# -- schemas
+
+
+class Schemas:
+    """The schemas of one tool, with all classes that they name in one place."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self._definitions: dict[str, Any] = {}
+        self._names: dict[Any, str] = {}
+
+    def of_parameters(
+        self, types: dict[str, Any], defaults: dict[str, Any], descriptions: dict[str, str]
+    ) -> dict[str, Any]:
+        properties = {name: self._of_parameter(name, kind, defaults, descriptions) for name, kind in types.items()}
+        schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+        required = [name for name in types if name not in defaults]
+        if required:
+            schema["required"] = required
+        return self._with_definitions(schema)
+
+    def _of_parameter(
+        self, name: str, kind: Any, defaults: dict[str, Any], descriptions: dict[str, str]
+    ) -> dict[str, Any]:
+        schema = self.of(kind)
+        if name in descriptions:
+            schema.setdefault("description", descriptions[name])
+        if name in defaults:
+            try:
+                schema.setdefault("default", msgspec.to_builtins(defaults[name], str_keys=True))
+            except (TypeError, ValueError):
+                pass  # what JSON cannot say is the function's own affair
+        return schema
+
+    def of_whole(self, kind: Any) -> dict[str, Any]:
+        schema = self.of(kind)
+        reference = schema.get("$ref", "")
+        if reference:
+            name = reference.removeprefix(REFERENCE)
+            schema = dict(self._definitions[name])
+            if not mentions(self._definitions, reference):
+                del self._definitions[name]
+        schema["additionalProperties"] = False
+        schema.pop("title", None)
+        return self._with_definitions(schema)
+
+    def _with_definitions(self, schema: dict[str, Any]) -> dict[str, Any]:
+        return {**schema, "$defs": self._definitions} if self._definitions else schema
+
+    def of(self, kind: Any) -> dict[str, Any]:
+        if not is_shaped(kind):
+            return self._of_plain(kind)
+        kind = bare(kind)
+        if is_path(kind):
+            return {"type": "string"}
+        if is_class(kind):
+            return self._of_class(kind)
+        origin, parts = get_origin(kind), get_args(kind)
+        if origin in UNIONS:
+            return {"anyOf": [self.of(part) for part in parts]}
+        if origin is tuple and parts[-1] is not ...:
+            items = [self.of(part) for part in parts]
+            return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+        if len(parts) == 2 and parts[-1] is not ...:
+            return {"type": "object", "additionalProperties": self.of(parts[1])}
+        return {"type": "array", "items": self.of(parts[0])}
+
+    def _of_plain(self, kind: Any) -> dict[str, Any]:
+        (schema,), definitions = with_reason(
+            self.function, kind, lambda: msgspec.json.schema_components((kind,), ref_template=REFERENCE + "{name}")
+        )
+        for name, definition in definitions.items():
+            self._define(name, definition)
+        return dict(schema)
+
+    def _of_class(self, kind: Any) -> dict[str, Any]:
+        """Returns a reference to a class that msgspec does not build: its members have names of their own."""
+        if kind not in self._names:
+            name = self._names[kind] = name_of(get_origin(kind) or kind)
+            types = member_types(kind)
+            fields = fields_of(kind)
+            schema: dict[str, Any] = {
+                "title": name,
+                "type": "object",
+                "properties": {field.alias: self._of_member(types.get(field.name, Any), field) for field in fields},
+                "additionalProperties": False,
+            }
+            required = [field.alias for field in fields if field.is_required]
+            if required:
+                schema["required"] = required
+            self._define(name, schema)
+        return {"$ref": REFERENCE + self._names[kind]}
+
+    def _of_member(self, kind: Any, field: Any) -> dict[str, Any]:
+        if field.converter is None:
+            return self.of(kind)
+        from becket.typed.convert import input_type
+
+        try:
+            return self.of(input_type(field.converter, kind))
+        except TypeError:  # what the converter takes is its own affair
+            return {}
+
+    def _define(self, name: str, definition: Any) -> None:
+        if self._definitions.setdefault(name, definition) != definition:
+            raise TypeError(f"two classes in the input of {describe(self.function)} are named `{name}`")
+
+
+def mentions(schema: Any, reference: str) -> bool:
+    if is_object(schema):
+        return schema.get("$ref") == reference or any(mentions(part, reference) for part in schema.values())
+    return is_array(schema) and any(mentions(part, reference) for part in schema)
+
+
+# -- docstrings
+
+
+def describe_parameters(docstring: str) -> dict[str, str]:
+    """Returns what the section `Args:` of a docstring says of each parameter."""
+    lines = docstring.expandtabs().splitlines()
+    start = next((at for at, line in enumerate(lines) if line.strip().lower() in SECTIONS), None)
+    if start is None:
+        return {}
+    found: dict[str, list[str]] = {}
+    outer, inner = indent_of(lines[start]), None
+    current: list[str] = []
+    for line in lines[start + 1 :]:
+        if not line.strip():
+            continue
+        indent = indent_of(line)
+        if indent <= outer:
+            break
+        inner = indent if inner is None else inner
+        head, colon, text = line.strip().partition(":")
+        name = head.partition("(")[0].strip().lstrip("*")
+        if indent <= inner and colon and name.isidentifier():
+            current = found[name] = [text.strip()]
+        else:
+            current.append(line.strip())
+    return {name: " ".join(filter(None, texts)) for name, texts in found.items()}
+
+
+def indent_of(line: str) -> int:
+    return len(line) - len(line.lstrip())
