@@ -1,0 +1,281 @@
+"""What happens to the extensions of a host, as typed events, and who is told.
+
+Events are past tense and frozen. A subscriber is a plain function that is called where the event is published; one that
+fails is logged and disturbs nobody. Waiting for events is whoever builds on this.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from types import UnionType
+from typing import Any, Final, TypeVar, get_args, overload
+
+from msgspec import Struct
+
+from becket.errors import LocalProtocolError
+from becket.host.diagnostics import Diagnostic
+from becket.host.lifecycle import State
+
+__all__ = [
+    "Events",
+    "ExtensionChanged",
+    "ExtensionDegraded",
+    "ExtensionDisabled",
+    "ExtensionDiscovered",
+    "ExtensionEnabled",
+    "ExtensionEvent",
+    "ExtensionExited",
+    "ExtensionFailed",
+    "ExtensionLogged",
+    "ExtensionMoved",
+    "ExtensionRecovered",
+    "ExtensionRefused",
+    "ExtensionReloaded",
+    "ExtensionRestarted",
+    "ExtensionRestarting",
+    "ExtensionStarted",
+    "ExtensionStarting",
+    "ExtensionStopped",
+    "GrantGiven",
+    "GrantTaken",
+    "HostEvent",
+    "HostStalled",
+    "ProblemFound",
+]
+
+MOST_FOLLOWING: Final = 10_000  # events that subscribers may publish because of one: more are a circle
+
+
+class HostEvent(Struct, frozen=True):
+    """Something that happened in a host."""
+
+
+class HostStalled(HostEvent, frozen=True):
+    """The host itself was busy for so long that it could not hear its extensions."""
+
+    seconds: float
+
+
+class ProblemFound(HostEvent, frozen=True):
+    """Something is wrong that an operator can mend."""
+
+    diagnostic: Diagnostic
+
+
+class ExtensionEvent(HostEvent, frozen=True):
+    """Something that happened to one extension."""
+
+    extension: str
+
+
+class ExtensionDiscovered(ExtensionEvent, frozen=True):
+    """A folder holds an extension."""
+
+    path: str
+    version: str | None = None
+
+
+class ExtensionRefused(ExtensionEvent, frozen=True):
+    """It is not started, and registers nothing."""
+
+    because: str
+    hint: str = ""
+
+
+class ExtensionMoved(ExtensionEvent, frozen=True):
+    """It went from one state to another; most moves have an event of their own besides."""
+
+    before: State
+    after: State
+
+
+class ExtensionStarting(ExtensionEvent, frozen=True):
+    """Its process is started."""
+
+    command: tuple[str, ...]
+
+
+class ExtensionStarted(ExtensionEvent, frozen=True):
+    """It is ready, so many seconds after its process was started."""
+
+    pid: int | None
+    seconds: float
+    version: str | None = None
+
+
+class ExtensionFailed(ExtensionEvent, frozen=True):
+    """It does not run, and is not started again by itself."""
+
+    because: str
+    hint: str = ""
+    stderr_tail: str = ""
+
+
+class ExtensionExited(ExtensionEvent, frozen=True):
+    """Its process has ended, `expected` where it was asked to."""
+
+    exit_code: int | None
+    signal: str | None = None
+    stderr_tail: str = ""
+    expected: bool = False
+
+
+class ExtensionRestarting(ExtensionEvent, frozen=True):
+    """It is started again after `delay` seconds; `attempt` counts since it was last healthy."""
+
+    attempt: int
+    delay: float
+    because: str
+
+
+class ExtensionRestarted(ExtensionEvent, frozen=True):
+    """It is ready again, so many seconds after its last process had ended; `restarts` counts all of its life."""
+
+    pid: int | None
+    restarts: int
+    seconds: float
+
+
+class ExtensionDegraded(ExtensionEvent, frozen=True):
+    """It runs, and something is wrong with it."""
+
+    because: str
+
+
+class ExtensionRecovered(ExtensionEvent, frozen=True):
+    """What was wrong with it is no more."""
+
+
+class ExtensionStopped(ExtensionEvent, frozen=True):
+    """It was asked to stop, and its process is gone; `abandoned` where the kernel does not let it go."""
+
+    abandoned: bool = False
+
+
+class ExtensionDisabled(ExtensionEvent, frozen=True):
+    """It must not start any more."""
+
+    because: str = ""
+
+
+class ExtensionEnabled(ExtensionEvent, frozen=True):
+    """It may start again."""
+
+
+class ExtensionChanged(ExtensionEvent, frozen=True):
+    """Files of it are not what they were."""
+
+    paths: tuple[str, ...]
+
+
+class ExtensionReloaded(ExtensionEvent, frozen=True):
+    """A new process with the changed files has taken the place of the old one; `cut_off` calls were not answered."""
+
+    seconds: float
+    cut_off: int = 0
+
+
+class ExtensionLogged(ExtensionEvent, frozen=True):
+    """It has written a line, made harmless for a terminal."""
+
+    level: str
+    message: str
+
+
+class GrantGiven(ExtensionEvent, frozen=True):
+    """It holds a permission from now on."""
+
+    permission: str
+    by: str
+
+
+class GrantTaken(ExtensionEvent, frozen=True):
+    """It does not hold a permission any more."""
+
+    permission: str
+    by: str
+
+
+# -- telling
+
+
+E = TypeVar("E", bound=HostEvent)
+Subscriber = Callable[[Any], object]
+
+
+class Events:
+    """Who is told of what happens. Used from one thread, that of the host's loop.
+
+    All subscribers are told of all events in the same order. One that publishes an event itself does so after the
+    others were told of the first."""
+
+    def __init__(self) -> None:
+        self._subscribers: dict[object, tuple[tuple[type[HostEvent], ...], Subscriber]] = {}
+        self._waiting: deque[HostEvent] = deque()
+        self._followed = 0
+        self._is_publishing = False
+
+    @overload
+    def subscribe(self, kind: type[E], subscriber: Callable[[E], object]) -> Callable[[], None]: ...
+
+    @overload
+    def subscribe(self, kind: UnionType, subscriber: Callable[[Any], object]) -> Callable[[], None]: ...
+
+    def subscribe(self, kind: type[HostEvent] | UnionType, subscriber: Subscriber) -> Callable[[], None]:
+        """Calls a function with each event of a class, of those below it, or of any in a union. Returns what ends that.
+
+        Raises:
+            TypeError: there are no such events, or the function is `async def`.
+        """
+        from inspect import iscoroutinefunction
+
+        if iscoroutinefunction(subscriber):
+            raise TypeError(f"{subscriber!r} is `async def`: events are taken by plain functions")
+        kinds: tuple[Any, ...] = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+        for one in kinds:
+            if not (isinstance(one, type) and issubclass(one, HostEvent)):
+                raise TypeError(f"{one!r} is no class of events of a host")
+        key = object()
+        self._subscribers[key] = (kinds, subscriber)
+        return lambda: self._unsubscribe(key)
+
+    def _unsubscribe(self, key: object) -> None:
+        self._subscribers.pop(key, None)
+
+    def publish(self, event: HostEvent) -> None:
+        """Tells all who want to know, before it returns; inside of a subscriber, as soon as the others were told.
+
+        Raises:
+            LocalProtocolError: inside of a subscriber, when events cause events without end.
+        """
+        if self._is_publishing:
+            self._followed += 1
+            if self._followed > MOST_FOLLOWING:
+                raise LocalProtocolError(f"one event has caused {MOST_FOLLOWING} others: is there a circle?")
+            self._waiting.append(event)
+            return
+        self._is_publishing = True
+        self._followed = 0
+        try:
+            self._tell(event)
+            while self._waiting:
+                self._tell(self._waiting.popleft())
+        finally:
+            self._is_publishing = False
+            self._waiting.clear()
+
+    def _tell(self, event: HostEvent) -> None:
+        for key, (kinds, subscriber) in [*self._subscribers.items()]:
+            if not isinstance(event, kinds) or key not in self._subscribers:  # an earlier one may have ended it
+                continue
+            try:
+                subscriber(event)
+            except Exception as error:
+                log_failure(event, error)
+
+
+def log_failure(event: HostEvent, error: Exception) -> None:
+    import logging
+
+    logging.getLogger("becket.host").error("a subscriber of %s failed", type(event).__name__, exc_info=error)

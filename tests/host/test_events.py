@@ -1,0 +1,182 @@
+"""Events of a host: told by class, in one order, and a subscriber that fails disturbs nobody."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from becket.errors import LocalProtocolError
+from becket.host import events as module
+from becket.host.events import (
+    MOST_FOLLOWING,
+    Events,
+    ExtensionDegraded,
+    ExtensionEvent,
+    ExtensionExited,
+    ExtensionRecovered,
+    ExtensionStarted,
+    HostEvent,
+    HostStalled,
+)
+
+STARTED = ExtensionStarted("notes", 7, 0.03)
+EXITED = ExtensionExited("notes", 1, stderr_tail="boom")
+STALLED = HostStalled(1.5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (HostEvent, [STARTED, EXITED, STALLED]),
+        (ExtensionEvent, [STARTED, EXITED]),
+        (ExtensionExited, [EXITED]),
+        (ExtensionExited | HostStalled, [EXITED, STALLED]),
+        (ExtensionDegraded, []),
+    ],
+)
+def test_a_subscriber_is_told_of_the_classes_that_it_wants(kind: type[HostEvent], told: list[HostEvent]) -> None:
+    events = Events()
+    seen: list[HostEvent] = []
+    events.subscribe(kind, seen.append)
+
+    for event in (STARTED, EXITED, STALLED):
+        events.publish(event)
+
+    assert seen == told
+
+
+@pytest.mark.parametrize("kind", [int, HostStalled | int, "HostStalled", HostStalled(1.0)])
+def test_what_is_no_class_of_events_cannot_be_subscribed_to(kind: type[HostEvent]) -> None:
+    with pytest.raises(TypeError):
+        Events().subscribe(kind, print)
+
+
+def test_a_coroutine_function_cannot_subscribe() -> None:
+    async def take(event: HostEvent) -> None:
+        raise AssertionError
+
+    with pytest.raises(TypeError):
+        Events().subscribe(HostEvent, take)
+
+
+def test_a_thousand_subscribers_are_told_though_one_is_dead(caplog: pytest.LogCaptureFixture) -> None:
+    events = Events()
+    told: list[int] = []
+
+    def tell(number: int) -> Callable[[HostEvent], None]:
+        def take(event: HostEvent) -> None:
+            if number == 500:
+                raise RuntimeError("dead")
+            told.append(number)
+
+        return take
+
+    for number in range(1_000):
+        events.subscribe(HostEvent, tell(number))
+
+    with caplog.at_level(logging.ERROR, "becket.host"):
+        events.publish(STARTED)
+        events.publish(EXITED)
+
+    alive = [number for number in range(1_000) if number != 500]
+    assert told == alive * 2
+    assert [record.args for record in caplog.records] == [("ExtensionStarted",), ("ExtensionExited",)]
+
+
+def test_who_has_unsubscribed_is_told_no_more_and_may_do_so_twice() -> None:
+    events = Events()
+    seen: list[HostEvent] = []
+    end = events.subscribe(HostEvent, seen.append)
+    events.publish(STARTED)
+
+    end()
+    end()
+    events.publish(EXITED)
+
+    assert seen == [STARTED]
+
+
+def test_who_is_unsubscribed_by_an_earlier_one_is_not_told_of_the_same_event() -> None:
+    events = Events()
+    seen: list[HostEvent] = []
+    events.subscribe(HostEvent, lambda event: end())
+    end = events.subscribe(HostEvent, seen.append)
+
+    events.publish(STARTED)
+
+    assert seen == []
+
+
+def test_who_subscribes_because_of_an_event_is_told_of_the_next() -> None:
+    events = Events()
+    seen: list[HostEvent] = []
+    events.subscribe(ExtensionStarted, lambda event: events.subscribe(HostEvent, seen.append))
+
+    events.publish(STARTED)
+    events.publish(EXITED)
+
+    assert seen == [EXITED]
+
+
+def test_events_that_cause_events_reach_all_in_the_same_order() -> None:
+    events = Events()
+    first: list[HostEvent] = []
+    second: list[HostEvent] = []
+
+    def react(event: HostEvent) -> None:
+        first.append(event)
+        if isinstance(event, ExtensionExited):
+            events.publish(STALLED)
+
+    events.subscribe(HostEvent, react)
+    events.subscribe(HostEvent, second.append)
+
+    events.publish(EXITED)
+
+    assert first == second == [EXITED, STALLED]
+
+
+def test_a_circle_of_events_ends_and_the_next_event_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    events = Events()
+    seen: list[HostEvent] = []
+    events.subscribe(ExtensionDegraded, lambda event: [events.publish(event) for _ in range(2)])
+    events.subscribe(ExtensionRecovered, seen.append)
+
+    with caplog.at_level(logging.ERROR, "becket.host"):
+        events.publish(ExtensionDegraded("notes", "slow"))
+    events.publish(ExtensionRecovered("notes"))
+
+    assert seen == [ExtensionRecovered("notes")]
+    failures = [record.exc_info[1] for record in caplog.records if record.exc_info]
+    assert {type(failure) for failure in failures} == {LocalProtocolError}
+    assert str(MOST_FOLLOWING) in str(failures[0])
+
+
+def test_what_ends_the_program_is_not_taken_for_a_failing_subscriber() -> None:
+    events = Events()
+
+    def interrupt(event: HostEvent) -> None:
+        raise KeyboardInterrupt
+
+    end = events.subscribe(HostEvent, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        events.publish(STARTED)
+    end()
+
+    seen: list[HostEvent] = []
+    events.subscribe(HostEvent, seen.append)
+    events.publish(EXITED)
+    assert seen == [EXITED]
+
+
+def test_every_event_is_frozen_explained_and_exported() -> None:
+    kinds = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if issubclass(kind, HostEvent)]
+
+    assert len(kinds) > 20
+    for kind in kinds:
+        assert kind.__struct_config__.frozen
+        assert kind.__doc__
+        assert kind.__name__ in module.__all__

@@ -1,0 +1,169 @@
+"""A heartbeat tells slow from dead, and never blames a child for what the host did not hear."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from becket.host.heartbeat import Beat, Heartbeat, HeartbeatPolicy, Pulse
+
+ALIVE, SLOW, DEAD = Pulse.ALIVE, Pulse.SLOW, Pulse.DEAD
+PING, QUIET = True, False
+
+
+def test_a_child_that_hangs_is_slow_and_then_dead_three_seconds_after_its_last_word() -> None:
+    heart = Heartbeat(10.0)
+
+    assert heart.next_look == 11.0
+    assert heart.look(11.0) == Beat(ALIVE, PING, 11.5)
+    assert heart.look(11.5) == Beat(SLOW, QUIET, 13.0)
+    assert heart.look(13.0) == Beat(DEAD, QUIET, 13.0)
+
+
+def test_a_child_that_answers_is_asked_again_a_second_later() -> None:
+    heart = Heartbeat(0.0)
+    heart.look(1.0)
+
+    assert heart.hear(1.02) == pytest.approx(0.02)
+
+    assert heart.next_look == 2.02
+    assert heart.look(2.02) == Beat(ALIVE, PING, 2.52)
+
+
+def test_who_talks_is_not_asked() -> None:
+    heart = Heartbeat(0.0)
+
+    assert heart.hear(0.7) is None
+
+    assert heart.look(1.0) == Beat(ALIVE, QUIET, 1.7)
+    assert heart.look(1.7) == Beat(ALIVE, PING, 2.2)
+
+
+def test_anything_that_arrives_is_a_sign_of_life_and_needs_not_be_the_answer() -> None:
+    heart = Heartbeat(0.0)
+    heart.look(1.0)
+    heart.look(1.5)
+
+    heart.hear(2.9)
+
+    assert heart.look(3.0).pulse is not DEAD
+    assert heart.look(3.9).sends_ping
+
+
+def test_a_handler_that_takes_half_a_minute_kills_nobody_where_pings_are_answered() -> None:
+    heart = Heartbeat(0.0)
+    now = 0.0
+    while now < 30.0:
+        now = heart.next_look
+        beat = heart.look(now)
+        assert beat.pulse is ALIVE
+        if beat.sends_ping:
+            heart.hear(now + 0.01)
+
+
+def test_who_always_takes_long_to_answer_stays_slow_until_one_answer_is_quick() -> None:
+    heart = Heartbeat(0.0)
+    heart.look(1.0)
+    assert heart.look(1.5).pulse is SLOW
+    heart.hear(1.6)
+
+    assert heart.look(2.6) == Beat(SLOW, PING, 3.1)
+    heart.hear(2.7)
+
+    assert heart.look(3.7).pulse is ALIVE
+
+
+def test_a_look_that_comes_too_early_changes_nothing() -> None:
+    heart = Heartbeat(0.0)
+
+    assert heart.look(0.5) == Beat(ALIVE, QUIET, 1.0)
+    heart.look(1.0)
+    assert heart.look(1.2) == Beat(ALIVE, QUIET, 1.5)
+    assert heart.look(1.5) == Beat(SLOW, QUIET, 3.0)
+
+
+# The host looks at these times though it should have looked earlier; the child is silent all the while.
+@pytest.mark.parametrize(
+    ("looks", "beats"),
+    [
+        pytest.param([60.0], [Beat(ALIVE, PING, 60.5, 59.0)], id="stalled-before-it-asked"),
+        pytest.param(
+            [1.0, 61.5], [Beat(ALIVE, PING, 1.5), Beat(ALIVE, QUIET, 63.0, 60.0)], id="stalled-while-it-waited"
+        ),
+        pytest.param(
+            [1.0, 1.5, 63.0, 64.0],
+            [Beat(ALIVE, PING, 1.5), Beat(SLOW, QUIET, 3.0), Beat(SLOW, QUIET, 64.0, 60.0), Beat(DEAD, QUIET, 64.0)],
+            id="stalled-when-it-would-have-given-up",
+        ),
+        pytest.param(
+            [1.0, 1.5, 3.2],
+            [Beat(ALIVE, PING, 1.5), Beat(SLOW, QUIET, 3.0), Beat(DEAD, QUIET, 3.2)],
+            id="a-little-late-is-no-stall",
+        ),
+    ],
+)
+def test_a_host_that_was_stalled_gives_the_child_its_time_back(looks: list[float], beats: list[Beat]) -> None:
+    heart = Heartbeat(0.0)
+
+    assert [heart.look(now) for now in looks] == beats
+
+
+def test_an_answer_that_waited_for_a_stalled_host_is_heard_in_time() -> None:
+    heart = Heartbeat(0.0)
+    heart.look(1.0)  # the child answers at 1.001, and the host is away until 50
+
+    assert heart.look(50.0).pulse is ALIVE
+    heart.hear(50.001)
+
+    assert heart.look(51.001) == Beat(ALIVE, PING, 51.501)
+
+
+POLICIES = st.builds(
+    HeartbeatPolicy,
+    every=st.floats(0.1, 5.0),
+    slow_after=st.floats(0.1, 1.0),
+    dead_after=st.floats(1.5, 5.0),
+    stalled_after=st.floats(0.01, 0.25),
+)
+
+
+# How long the child takes to answer, and how long the loop of the host is then blocked by something else.
+DAYS = st.lists(st.tuples(st.floats(0, 0.09), st.floats(0, 100.0)), max_size=50)
+
+
+@pytest.mark.parametrize("reads_first", [True, False])
+@given(policy=POLICIES, days=DAYS)
+def test_a_child_that_answers_quickly_is_never_dead_however_the_host_stalls(
+    policy: HeartbeatPolicy, days: list[tuple[float, float]], reads_first: bool
+) -> None:
+    heart = Heartbeat(0.0, policy)
+    now = 0.0
+    for latency, blocked in days:
+        now = max(now, heart.next_look)
+        beat = heart.look(now)
+        assert beat.pulse is not DEAD
+        assert not reads_first or beat.pulse is ALIVE
+        if not beat.sends_ping:
+            continue
+        now += max(latency, blocked)
+        if not reads_first and now >= heart.next_look:
+            assert heart.look(now).pulse is not DEAD
+        heart.hear(now)
+
+
+@given(POLICIES, st.lists(st.floats(0, 0.5), max_size=20))
+def test_a_silent_child_is_dead_in_the_end_though_the_host_stalls_now_and_then(
+    policy: HeartbeatPolicy, stalls: list[float]
+) -> None:
+    heart = Heartbeat(0.0, policy)
+    late = iter(stalls)
+    now = 0.0
+    for _ in range(100):
+        now = heart.next_look + next(late, 0.0)
+        if heart.look(now).pulse is DEAD:
+            break
+    else:
+        pytest.fail("it was never found")
+
+    assert now <= policy.every + policy.dead_after + sum(stalls) + len(stalls) * policy.every + 1e-6

@@ -1,0 +1,73 @@
+"""Who needs another starts after it and stops before it; what cannot be ordered is told and holds up nobody else."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from becket.host.order import StartOrder, find_dependents, order_starts
+
+CHAIN = {"store": [], "index": ["store"], "notes": ["index", "store"], "clock": []}
+
+
+def test_extensions_start_in_waves() -> None:
+    order = order_starts(CHAIN)
+
+    assert order == StartOrder((("clock", "store"), ("index",), ("notes",)))
+    assert order.stop_waves == (("notes",), ("index",), ("store", "clock"))
+
+
+def test_nothing_starts_where_there_is_nothing() -> None:
+    assert order_starts({}) == StartOrder(())
+
+
+@pytest.mark.parametrize(
+    ("extension", "dependents"),
+    [("store", ("index", "notes")), ("index", ("notes",)), ("notes", ()), ("clock", ()), ("unknown", ())],
+)
+def test_those_that_need_an_extension_start_again_after_it(extension: str, dependents: tuple[str, ...]) -> None:
+    assert find_dependents(extension, CHAIN) == dependents
+
+
+def test_one_that_needs_what_is_not_there_is_left_out_with_all_that_need_it() -> None:
+    order = order_starts({"a": ["missing"], "b": ["a"], "c": []})
+
+    assert order.waves == (("c",),)
+    assert order.left_out == {"a", "b"}
+    assert [(found.extension, "missing" in found.problem) for found in order.diagnostics] == [("a", True), ("b", False)]
+    assert all(found.hint for found in order.diagnostics)
+
+
+@pytest.mark.parametrize("after", [{"a": ["a"]}, {"a": ["b"], "b": ["a"]}, {"a": ["c"], "b": ["a"], "c": ["b"]}])
+def test_a_circle_is_left_out(after: dict[str, list[str]]) -> None:
+    order = order_starts({**after, "other": []})
+
+    assert order.waves == (("other",),)
+    assert order.left_out == set(after)
+    assert len(order.diagnostics) == len(after)
+    assert find_dependents("a", after) == ()
+
+
+IDS = st.sampled_from("abcdefgh")
+
+
+@given(st.dictionaries(IDS, st.lists(IDS)))
+def test_whatever_is_asked_for_each_one_starts_after_what_it_needs_or_not_at_all(after: dict[str, list[str]]) -> None:
+    order = order_starts(after)
+    started: set[str] = set()
+    for wave in order.waves:
+        assert all(started >= set(after[one]) for one in wave)
+        started |= set(wave)
+
+    assert started | order.left_out == set(after)
+    assert not started & order.left_out
+    assert {found.extension for found in order.diagnostics} == order.left_out
+    assert all(not started >= set(after[one]) for one in order.left_out)
+
+
+def test_a_thousand_in_a_row_are_ordered() -> None:
+    after = {str(number): [str(number - 1)] if number else [] for number in range(1_000)}
+
+    assert [wave for (wave,) in order_starts(after).waves] == [str(number) for number in range(1_000)]
+    assert len(find_dependents("0", after)) == 999
