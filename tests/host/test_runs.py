@@ -1,0 +1,507 @@
+"""Commands and answers while they run: which events are theirs, when they end, and who waits for whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+from tests.host.stand_ins import hosted, played
+from tests.peer.scripted import Message, answer, notification, refusal, settled
+
+from becket import BecketError, Context, Gap, Limits, Overflow, RemoteError, StreamOverrun
+from becket.contract.commands import CommandDone, CommandEvent, ErrorText, SystemText, Table, Text
+from becket.contract.providers import (
+    ProviderDone,
+    ProviderFailed,
+    ProviderResult,
+    TextDelta,
+    ThinkingDelta,
+    ToolUse,
+    Usage,
+    user,
+)
+from becket.contract.tasks import TaskEnded, TaskKind, TaskLogged, TaskStarted, TaskUpdated
+from becket.errors import LocalProtocolError, NotSent
+from becket.host.runs import MOST_TRAILING
+from becket.host.timeouts import Timeouts
+
+pytestmark = pytest.mark.loops
+
+EVENT = "provider.stream.event"
+EMPTY: dict[str, Any] = {"content": []}
+
+
+def output(asked: Message, **event: Any) -> Message:
+    """Returns a piece of output of the command that was asked for."""
+    return notification("command.output", {"request_id": asked["params"]["request_id"], "event": event})
+
+
+def text(content: str) -> Message:
+    return notification(EVENT, {"type": "text", "delta": content})
+
+
+# -- commands
+
+
+async def test_a_command_is_invoked_with_its_arguments_and_an_id_of_its_own() -> None:
+    async with played() as (notes, script):
+        ids = set[str]()
+        for _ in range(2):
+            async with notes.invoke_command("reindex", ["--all", "x"]) as run:
+                asked = await script.hear()
+                assert asked["method"] == "command.invoke"
+                assert asked["params"]["command"] == "reindex"
+                assert asked["params"]["args"] == ["--all", "x"]
+                ids.add(asked["params"]["request_id"])
+                script.say(output(asked, kind="done"), answer(asked, {"any": 1}))
+                assert await run.result() == {"any": 1}
+        assert len(ids) == 2
+        assert all(ids)
+
+
+async def test_the_output_and_the_tasks_of_a_command_come_as_classes() -> None:
+    async with played() as (notes, script), notes.invoke_command("x") as run:
+        asked = await script.hear()
+        flat = {"request_id": asked["params"]["request_id"], "kind": "system", "content": "flat"}
+        script.say(
+            output(asked, kind="text", content="a"),
+            notification("command.output", flat),
+            output(asked, kind="error", content="no"),
+            output(asked, kind="table", headers=["file"], rows=[["todo.md"]]),
+            notification("task.start", {"id": "1", "label": "Indexing", "kind": "rebuild"}),
+            notification("task.update", {"id": "1", "current": 5, "total": 10}),
+            notification("task.log", {"id": "1", "line": "reading"}),
+            notification("task.done", {"id": "1"}),
+            output(asked, kind="done"),
+            answer(asked),
+        )
+        events: list[CommandEvent | Gap] = [event async for event in run]
+    assert events == [
+        Text("a"),
+        SystemText("flat"),
+        ErrorText("no"),
+        Table(("file",), (("todo.md",),)),
+        TaskStarted("1", "Indexing", TaskKind.REBUILD),
+        TaskUpdated("1", 5, 10),
+        TaskLogged("1", "reading"),
+        TaskEnded("1"),
+        CommandDone(),
+    ]
+
+
+async def test_done_does_not_end_a_command_but_its_answer_does() -> None:
+    async with played() as (notes, script), notes.invoke_command("x") as run:
+        asked = await script.hear()
+        script.say(output(asked, kind="done"), output(asked, kind="text", content="after all"))
+        assert await anext(run) == CommandDone()
+        assert await anext(run) == Text("after all")
+        script.say(answer(asked, 5))
+        assert [event async for event in run] == []
+        assert await run.result() == 5
+
+
+async def test_malformed_output_is_skipped_and_counted() -> None:
+    async with played() as (notes, script), notes.invoke_command("x") as run:
+        asked = await script.hear()
+        script.say(
+            output(asked, kind="text"),
+            output(asked, kind="dance"),
+            output(asked, kind="table", headers=["a"], rows=[[1]]),
+            notification("command.output", {}),
+            notification("task.update", {}),
+            output(asked, kind="text", content="good"),
+            answer(asked),
+            output(asked, kind="nothing"),
+        )
+        assert [event async for event in run] == [Text("good")]
+        assert run.skipped == 6
+
+
+async def test_output_of_another_run_is_not_ones_own_but_tasks_are_everybodys() -> None:
+    async with played() as (notes, script), notes.invoke_command("a") as a, notes.invoke_command("b") as b:
+        first, second = await script.hear(), await script.hear()
+        script.say(
+            output(second, kind="text", content="of b"),
+            output(first, kind="text", content="of a"),
+            notification("command.output", {"request_id": "nobody", "kind": "text", "content": "lost"}),
+            notification("task.start", {"id": "1", "label": "of whom?"}),
+            output(first, kind="done"),
+            output(second, kind="done"),
+            answer(first),
+            answer(second),
+        )
+        assert [event async for event in a] == [Text("of a"), TaskStarted("1", "of whom?"), CommandDone()]
+        assert [event async for event in b] == [Text("of b"), TaskStarted("1", "of whom?"), CommandDone()]
+
+
+async def test_the_error_of_a_command_comes_after_its_output() -> None:
+    async with played() as (notes, script), notes.invoke_command("x") as run:
+        asked = await script.hear()
+        script.say(output(asked, kind="text", content="a"), refusal(asked, 7, "no"))
+        assert await anext(run) == Text("a")
+        with pytest.raises(RemoteError):
+            await anext(run)
+        with pytest.raises(RemoteError):
+            await run.result()
+
+
+async def test_leaving_a_command_tells_the_extension() -> None:
+    ended = anyio.Event()
+    async with hosted() as (notes, child):
+
+        @child.handle("command.invoke")
+        async def invoke(params: Any, ctx: Context) -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                ended.set()
+
+        async with notes.invoke_command("x") as run:
+            await settled()
+        with anyio.fail_after(5):
+            await ended.wait()
+        with pytest.raises(LocalProtocolError):
+            await run.result()
+
+
+# -- what precedes and what trails
+
+
+async def test_output_may_come_before_anything_was_awaited() -> None:
+    async with played() as (notes, script), notes.invoke_command("x") as run:
+        asked = await script.hear()
+        script.say(output(asked, kind="text", content="early"))
+        script.say(answer(asked))
+        assert [event async for event in run] == [Text("early")]
+
+
+async def test_what_trails_the_answer_in_the_same_piece_still_belongs_to_the_run() -> None:
+    async with played() as (notes, script), notes.invoke_command("x") as run:
+        asked = await script.hear()
+        script.say(
+            output(asked, kind="text", content="before"),
+            answer(asked, 1),
+            output(asked, kind="text", content="after"),
+            notification("task.done", {"id": "1"}),
+            notification("command.output", {"request_id": "nobody", "kind": "text", "content": "lost"}),
+            output(asked, kind="done"),
+        )
+        assert [event async for event in run] == [Text("before"), Text("after"), TaskEnded("1"), CommandDone()]
+        assert await run.result() == 1
+
+
+async def test_what_trails_the_answer_of_an_extension_of_old_is_waited_for_a_moment() -> None:
+    async with played() as (notes, script), notes.invoke_command("x") as run:
+        asked = await script.hear()
+        script.say(answer(asked, 1))
+        events: list[Any] = []
+
+        async def take() -> None:
+            events.extend([event async for event in run])
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(take)
+            await settled()
+            script.say(output(asked, kind="text", content="late"))
+            await settled()
+            script.say(output(asked, kind="done"))
+        script.say(output(asked, kind="text", content="too late"))
+        assert [event async for event in run] == []
+        assert events == [Text("late"), CommandDone()]
+
+
+async def test_what_trails_reaches_the_functions_of_a_class_and_comes_in_batches() -> None:
+    async with played() as (notes, script):
+        async with notes.invoke_command("x") as run:
+            asked = await script.hear()
+            seen: list[Text] = []
+            run.on(Text)(seen.append)
+            script.say(answer(asked, 1), output(asked, kind="text", content="a"), output(asked, kind="done"))
+            assert await run.result() == 1
+            assert seen == [Text("a")]
+        async with notes.invoke_command("y") as run:
+            asked = await script.hear()
+            script.say(
+                output(asked, kind="text", content="a"), answer(asked, 1), output(asked, kind="text", content="b")
+            )
+            assert [batch async for batch in run.batches()] == [[Text("a"), Text("b")]]
+
+
+async def test_whoever_does_not_ask_for_what_trails_is_not_flooded_by_it() -> None:
+    async with played() as (notes, script), notes.invoke_command("x") as run:
+        asked = await script.hear()
+        script.say(answer(asked))
+        await settled()
+        script.say(*[output(asked, kind="text", content="x") for _ in range(MOST_TRAILING + 5)])
+        await settled()
+        assert run.dropped == 5
+        assert len(run.take_ready()) == MOST_TRAILING
+
+
+async def test_a_run_that_was_left_takes_nothing() -> None:
+    async with played() as (notes, script):
+        async with notes.invoke_command("x") as run:
+            asked = await script.hear()
+            script.say(answer(asked))
+            assert [event async for event in run] == []
+        script.say(output(asked, kind="text", content="x"))
+        assert run.take_ready() == []
+
+
+# -- answers of models
+
+
+async def test_the_pieces_of_an_answer_come_as_classes_in_all_their_forms() -> None:
+    async with played() as (notes, script), notes.stream("local", "small", messages=[user("hi")]) as answering:
+        asked = await script.hear()
+        assert asked["method"] == "provider.stream"
+        assert asked["params"]["model"] == "notes:local:small"
+        script.say(
+            notification(EVENT, {"type": "text", "delta": "a"}),
+            notification(EVENT, {"type": "text", "text": "b"}),
+            notification(EVENT, {"event": {"type": "thinking", "delta": "c"}}),
+            notification(EVENT, {"event": {"type": "tool_use", "id": "1", "name": "bash"}}),
+            notification(EVENT, {"type": "usage", "tokens": 5}),
+            notification(EVENT, {"type": "error", "message": "hm", "code": 5}),
+            notification(EVENT, {"type": "dance"}),
+            notification(EVENT, {"type": "done"}),
+            answer(asked, {"content": [{"type": "text", "text": "ab"}]}),
+        )
+        assert [event async for event in answering] == [
+            TextDelta("a"),
+            TextDelta("b"),
+            ThinkingDelta("c"),
+            ToolUse("1", "bash", {}),
+            Usage({"tokens": 5}),
+            ProviderFailed("hm", 5),
+            ProviderDone(),
+        ]
+        assert answering.skipped == 1
+    assert await answering.result() == ProviderResult.of_text("ab")  # also after the block
+
+
+async def test_a_streamed_answer_may_have_no_content() -> None:
+    async with played() as (notes, script), notes.stream("local", "small", messages=[]) as answering:
+        script.say(answer(await script.hear(), EMPTY))
+        assert await answering.result() == ProviderResult(())
+
+
+async def test_each_piece_goes_to_the_function_of_its_class() -> None:
+    async with played() as (notes, script), notes.stream("local", "small", messages=[]) as answering:
+        asked = await script.hear()
+        said: list[str] = []
+
+        @answering.on(TextDelta)
+        async def say(event: TextDelta) -> None:
+            await settled()
+            said.append(event.text)
+
+        @answering.on(ProviderDone)
+        def end() -> None:
+            said.append("end")
+
+        script.say(text("a"), notification(EVENT, {"type": "usage"}), text("b"))
+        script.say(notification(EVENT, {"type": "done"}), answer(asked, EMPTY))
+        assert await answering.result() == ProviderResult(())
+        assert said == ["a", "b", "end"]
+
+
+async def test_what_trails_an_answer_belongs_to_it_where_it_can_be_no_others() -> None:
+    async with played() as (notes, script), notes.stream("local", "small", messages=[]) as answering:
+        asked = await script.hear()
+        script.say(answer(asked, EMPTY), text("late"), notification(EVENT, {"type": "done"}))
+        assert [event async for event in answering] == [TextDelta("late"), ProviderDone()]
+
+
+# -- several at once
+
+
+async def test_two_answers_at_once_keep_their_events_apart() -> None:
+    async with hosted() as (notes, child):
+
+        @child.handle("provider.stream")
+        async def stream(params: Any, ctx: Context) -> Any:
+            for _ in range(3):
+                await ctx.notify(EVENT, {"type": "text", "delta": params["messages"][0]["content"]})
+                await settled()
+            return EMPTY
+
+        async with (
+            notes.stream("local", "small", messages=[user("a")]) as a,
+            notes.stream("local", "small", messages=[user("b")]) as b,
+        ):
+            assert [event async for event in a] == [TextDelta("a")] * 3
+            assert [event async for event in b] == [TextDelta("b")] * 3
+
+
+async def test_where_events_cannot_be_told_apart_one_answer_waits_for_the_other() -> None:
+    events: dict[str, list[Any]] = {"a": [], "b": []}
+
+    async with played() as (notes, script), anyio.create_task_group() as tasks:
+
+        async def take(name: str) -> None:
+            async with notes.stream("local", "small", messages=[user(name)]) as answering:
+                events[name] += [event async for event in answering]
+
+        tasks.start_soon(take, "a")
+        first = await script.hear()
+        tasks.start_soon(take, "b")
+        await settled()
+        assert script.unheard() == []
+        script.say(text("a"), answer(first, EMPTY), text("a too"), notification(EVENT, {"type": "done"}))
+        second = await script.hear()
+        assert second["params"]["messages"] == [{"role": "user", "content": "b"}]
+        script.say(text("b"), notification(EVENT, {"type": "done"}), answer(second, EMPTY))
+    assert events == {
+        "a": [TextDelta("a"), TextDelta("a too"), ProviderDone()],
+        "b": [TextDelta("b"), ProviderDone()],
+    }
+
+
+async def test_an_answer_that_was_left_is_waited_for_lest_its_events_be_taken_for_the_next() -> None:
+    async with played() as (notes, script), anyio.create_task_group() as tasks:
+        async with notes.stream("local", "small", messages=[user("a")]) as left:
+            first = await script.hear()
+            script.say(text("a"))
+            assert await anext(left) == TextDelta("a")
+        with pytest.raises(LocalProtocolError):
+            await left.result()
+        assert script.unheard() == []  # no cancellation: it would not be understood
+        events: list[Any] = []
+
+        async def take() -> None:
+            async with notes.stream("local", "small", messages=[user("b")]) as answering:
+                events.extend([event async for event in answering])
+
+        tasks.start_soon(take)
+        await settled()
+        assert script.unheard() == []
+        script.say(*[text("a")] * 3, answer(first, EMPTY))
+        second = await script.hear()
+        script.say(text("b"), notification(EVENT, {"type": "done"}), answer(second, EMPTY))
+    assert events == [TextDelta("b"), ProviderDone()]
+
+
+async def test_an_answer_does_not_wait_for_ever_for_another() -> None:
+    async with (
+        played(timeouts=Timeouts(idle=0.02, shutdown=0.02)) as (notes, script),
+        notes.stream("local", "small", messages=[], idle_timeout=60) as answering,
+    ):
+        asked = await script.hear()
+        with pytest.raises(NotSent):
+            async with notes.stream("local", "small", messages=[]):
+                pass
+        script.say(answer(asked, EMPTY))
+        assert await answering.result() == ProviderResult(())
+
+
+async def test_one_that_could_not_be_opened_is_in_nobodys_way() -> None:
+    async with played() as (notes, script):
+        unspeakable = notes.stream("local", "small", messages=[], tools=[{"a": object()}])
+        with pytest.raises(BecketError):
+            await unspeakable.__aenter__()
+        async with notes.stream("local", "small", messages=[]) as answering:
+            script.say(answer(await script.hear(), EMPTY))
+            assert await answering.result() == ProviderResult(())
+
+
+async def test_commands_do_not_wait_for_each_other_nor_for_answers() -> None:
+    async with (
+        played() as (notes, script),
+        notes.stream("local", "small", messages=[]),
+        notes.invoke_command("a"),
+        notes.invoke_command("b"),
+    ):
+        asked = [await script.hear() for _ in range(3)]
+        assert [one["method"] for one in asked] == ["provider.stream", "command.invoke", "command.invoke"]
+        for one in asked:
+            script.say(answer(one, EMPTY))
+
+
+# -- slow readers
+
+
+async def test_a_reader_that_stalls_holds_back_its_own_stream_and_nothing_else() -> None:
+    sent = {"slow": 0, "fast": 0}
+    async with hosted() as (notes, child):
+
+        @child.handle("provider.stream")
+        async def stream(params: Any, ctx: Context) -> Any:
+            name = params["messages"][0]["content"]
+            for _ in range(5_000):
+                await ctx.notify(EVENT, {"type": "text", "delta": "x"})
+                sent[name] += 1
+            return EMPTY
+
+        child.handle("tool.call")(lambda params: "quick")
+        with anyio.fail_after(10):
+            async with notes.stream("local", "small", messages=[user("slow")]) as slow:
+                await settled()
+                held = sent["slow"]
+                async with notes.stream("local", "small", messages=[user("fast")]) as fast:
+                    count = 0
+                    async for _ in fast:
+                        count += 1
+                        if count % 100 == 0:
+                            assert await notes.call_tool("echo") == "quick"
+                assert count == 5_000
+                assert 0 < held == sent["slow"] < 1_000  # it was let ahead a little, and not further
+                assert len([event async for event in slow]) == 5_000
+
+
+async def test_without_credit_the_bounds_of_the_stream_decide() -> None:
+    limits = Limits(stream_events=100)
+    async with (
+        played(limits=limits) as (notes, script),
+        notes.stream("local", "small", messages=[]) as slow,
+        notes.invoke_command("x", overflow=Overflow.DROP_OLDEST) as dropping,
+    ):
+        first, second = await script.hear(), await script.hear()
+        script.say(*[text("x")] * 200)
+        script.say(*[output(second, kind="text", content=str(number)) for number in range(200)])
+        script.say(output(second, kind="done"), answer(first, EMPTY), answer(second))
+        await settled()
+        with pytest.raises(StreamOverrun):
+            await slow.result()
+        events = [event async for event in dropping]
+        assert events[0] == Gap(101)
+        assert events[1] == Text("101")
+        assert dropping.dropped == 101
+
+
+async def test_a_flood_comes_in_batches() -> None:
+    async with hosted() as (notes, child):
+
+        @child.handle("provider.stream")
+        async def stream(params: Any, ctx: Context) -> Any:
+            for _ in range(3_000):
+                await ctx.notify(EVENT, {"type": "text", "delta": "x"})
+            await ctx.notify(EVENT, {"type": "done"})
+            return EMPTY
+
+        async with notes.stream("local", "small", messages=[]) as answering:
+            sizes = [len(batch) async for batch in answering.batches()]
+        assert sum(sizes) == 3_001
+        assert len(sizes) < 1_000
+
+
+# -- how it is used
+
+
+async def test_a_run_is_opened_once() -> None:
+    async with played() as (notes, script), notes.invoke_command("x") as run:
+        with pytest.raises(LocalProtocolError):
+            await run.__aenter__()
+        script.say(answer(await script.hear()))
+        await run.result()
+
+
+async def test_a_run_ends_with_its_link() -> None:
+    async with played() as (notes, script), notes.invoke_command("x") as run:
+        await script.hear()
+        script.leave()
+        with pytest.raises(ConnectionError):
+            await anext(run)
+        with pytest.raises(ConnectionError):
+            await run.result()
