@@ -42,6 +42,7 @@ __all__ = [
     "Meaning",
     "MethodNotFound",
     "NotDeclared",
+    "NotRunning",
     "NotSent",
     "NotSupported",
     "PeerCrashed",
@@ -498,6 +499,16 @@ class NotDeclared(BecketError, LookupError):
         self.name = name
         self.known = tuple(known)
         super().__init__(f"{extension} has no {what} {name!r}, it has: {', '.join(known) or 'none'}")
+
+
+class NotRunning(BecketError):
+    """The extension does not run, and nobody is about to start it."""
+
+    def __init__(self, id: str, state: str, hint: str = "") -> None:
+        self.id = id
+        self.state = str(state)
+        self.hint = hint
+        super().__init__(f"{id}: it is {self.state}" + (f" ({hint})" if hint else ""))
 
 
 class CircuitOpen(BecketError):

@@ -426,6 +426,11 @@ class Peer:
         return getattr(self._link.transport, "child", None)
 
     @property
+    def heard_at(self) -> float:
+        """When the last bytes of the other side came, on the loop's clock; 0 before the first."""
+        return self._link.connection.now
+
+    @property
     def features(self) -> frozenset[str]:
         """What both sides have agreed to use beyond the dialect's minimum."""
         return self._link.features
