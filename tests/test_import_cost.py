@@ -24,7 +24,7 @@ def modules_after(statement: str) -> set[str]:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("module", ["becket", "becket.blocking"])
+@pytest.mark.parametrize("module", ["becket", "becket.blocking", "becket.typed.convert", "becket.typed.schema"])
 def test_importing_brings_in_nothing_heavy(module: str) -> None:
     loaded = modules_after(f"import {module}")
 

@@ -1,0 +1,65 @@
+"""JSON Schemas, compiled once and applied to many values: tool inputs, provider configuration.
+
+Drafts 2020-12 and 7, through jsonschema. A schema may come from an extension, and the value from a model: both are
+hostile until proven otherwise. Nothing is ever fetched, every limit has a name (in `schema_compiler` and
+`schema_keywords`, which are imported with jsonschema when the first schema is compiled), and `format` is not asserted.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from becket.errors import InvalidParams, Problem
+
+__all__ = ["SchemaMode", "Validator", "compile_schema"]
+
+
+class SchemaMode(Enum):
+    """What to do with a value that may not fit its schema."""
+
+    OFF = "off"
+    """Do not look."""
+    WARN = "warn"
+    """Say what is wrong, and go on."""
+    ENFORCE = "enforce"
+    """Refuse it."""
+
+
+class Validator:
+    """One compiled schema. It holds nothing of the values that it has seen: threads may share it."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+
+    def find_problems(self, value: object) -> list[Problem]:
+        """Returns all that is wrong with a JSON value, each with its JSON pointer; empty when nothing is.
+
+        More than a page of it is cut. A value that takes too many steps to check has that as its problem."""
+        from becket.typed.schema_keywords import find_problems
+
+        return find_problems(self._engine, value)
+
+    def check(self, value: object) -> None:
+        """Does nothing for a value that fits.
+
+        Raises:
+            InvalidParams: it does not fit; all problems, each with its JSON pointer.
+        """
+        if problems := self.find_problems(value):
+            raise InvalidParams(problems)
+
+
+def compile_schema(schema: object, *, trusted: bool = False) -> Validator:
+    """Returns a validator for a schema, of which it keeps a copy.
+
+    A schema that is `trusted` is your own: its patterns run on Python's `re`, in whatever time that takes. Those of any
+    other run on google-re2, in linear time.
+
+    Raises:
+        BadSchema: it is no schema, or one that is not safe to apply; all problems, each with its JSON pointer.
+    """
+    from becket.typed.schema_compiler import compile_root
+    from becket.typed.schema_keywords import build_engine
+
+    return Validator(build_engine(compile_root(schema, trusted=trusted)))

@@ -1,0 +1,566 @@
+"""JSON Schemas into nodes that can be applied, or the reasons why not.
+
+A schema is copied, held against its meta-schema, and taken apart once: references become the nodes that they lead to,
+patterns are compiled, the words of draft 7 become those of 2020-12. What could cost too much later is refused here.
+How nodes are applied to values is the task of `schema_keywords`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from math import inf, isfinite
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urljoin
+
+from becket.errors import BadSchema, Problem
+from becket.typed.problems import LONGEST_TEXT, MOST_PROBLEMS, below, is_array, is_object
+from becket.typed.schema_files import load_schema, schema_names
+from becket.typed.schema_keywords import (
+    EVERYTHING,
+    KEYWORDS,
+    NOTHING,
+    Node,
+    Pattern,
+    Run,
+    build_engine,
+    find_problems,
+    freeze,
+    readable,
+    show,
+)
+
+__all__ = [
+    "DEEPEST",
+    "DRAFTS",
+    "LONGEST_PATTERN",
+    "MOST_CHARACTERS",
+    "MOST_CHOICES",
+    "MOST_NODES",
+    "MOST_PATTERNS",
+    "compile_root",
+]
+
+MOST_NODES = 10_000  # values and containers in a schema; the largest tool schemas that people write have some hundreds
+MOST_CHARACTERS = 256 * 1024  # in all texts and names of a schema together
+MOST_CHOICES = 5_000  # in one `enum`
+MOST_PATTERNS = 50  # each may take half a megabyte
+MOST_BITS = 1_024  # of an integer; a double holds as many
+LONGEST_PATTERN = 1_000
+LONGEST_LIST_OF_CHOICES = 10  # in a message
+DEEPEST = 64  # levels, as in a message
+PARTS_IN_A_STEP = 10  # members of a schema that are looked at in the time of one step
+PATTERN_MEMORY = 512 * 1024
+
+
+class Draft(NamedTuple):
+    """One version of JSON Schema: where it allows schemas inside of schemas."""
+
+    uri: str
+    prefix: str  # of the addresses of its meta-schemas
+    in_value: frozenset[str]
+    in_list: frozenset[str]
+    in_members: frozenset[str]
+    unknown: frozenset[str]  # keywords that another draft has
+
+
+BOTH_IN_VALUE = {"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"}
+BOTH_IN_LIST = {"allOf", "anyOf", "oneOf"}
+BOTH_IN_MEMBERS = {"definitions", "patternProperties", "properties"}
+NEW_IN_VALUE = {"contentSchema", "unevaluatedItems", "unevaluatedProperties"}
+
+DRAFT_2020_12 = Draft(
+    uri="https://json-schema.org/draft/2020-12/schema",
+    prefix="https://json-schema.org/draft/2020-12/",
+    in_value=frozenset(BOTH_IN_VALUE | NEW_IN_VALUE),
+    in_list=frozenset(BOTH_IN_LIST | {"prefixItems"}),
+    in_members=frozenset(BOTH_IN_MEMBERS | {"$defs", "dependentSchemas"}),
+    unknown=frozenset(),
+)
+DRAFT_7 = Draft(
+    uri="http://json-schema.org/draft-07/schema",
+    prefix="http://json-schema.org/draft-07/",
+    in_value=frozenset(BOTH_IN_VALUE | {"additionalItems"}),
+    in_list=frozenset(BOTH_IN_LIST | {"items"}),
+    in_members=frozenset(BOTH_IN_MEMBERS | {"dependencies"}),
+    unknown=frozenset(
+        NEW_IN_VALUE
+        | {"$dynamicRef", "dependentRequired", "dependentSchemas", "maxContains", "minContains", "prefixItems"}
+    ),
+)
+DRAFTS = {draft.uri: draft for draft in (DRAFT_2020_12, DRAFT_7)}
+
+
+def compile_root(schema: object, *, trusted: bool) -> Node:
+    """Returns the node of a schema, ready to be applied.
+
+    Raises:
+        BadSchema: it is no schema, or one that is not safe to apply; all problems, each with its JSON pointer.
+    """
+    if isinstance(schema, bool):
+        return EVERYTHING if schema else NOTHING
+    root = Copy(trusted).take(schema)
+    if not isinstance(root, Node):
+        raise BadSchema([("", "a schema is an object, `true` or `false`")])
+    draft = draft_of(root)
+    problems = find_problems(meta_engine(draft), root)
+    if problems:
+        raise BadSchema(problems)
+    return Compiler(draft).compile(root)
+
+
+def draft_of(root: Node) -> Draft:
+    uri = root.get("$schema", DRAFT_2020_12.uri)
+    draft = DRAFTS.get(uri.removesuffix("#")) if isinstance(uri, str) else None
+    if draft is None:
+        known = ", ".join(f"`{uri}`" for uri in DRAFTS)
+        raise BadSchema([("/$schema", f"{readable(show(uri))} is not known; these are: {known}")])
+    return draft
+
+
+@cache
+def meta_engine(draft: Draft) -> Any:
+    """Returns what checks schemas of a draft: its meta-schema, which is a schema."""
+    return build_engine(Compiler(draft).compile(load_meta_schema(draft.uri)))
+
+
+def deeper(pointer: str, name: str) -> str:
+    """Returns the pointer of a member, which grows only as long as anybody reads it: an enemy's names may be long."""
+    return pointer if len(pointer) > LONGEST_TEXT else below(pointer, name[:LONGEST_TEXT])
+
+
+# -- copying
+
+
+class Copy:
+    """One pass over an untold value: a copy of it that is JSON, and not too large."""
+
+    def __init__(self, trusted: bool) -> None:
+        self._is_trusted = trusted
+        self._nodes = 0
+        self._characters = 0
+
+    def take(self, value: Any, pointer: str = "", depth: int = 0) -> Any:
+        """Returns a copy of a JSON value, each object of it a Node.
+
+        Raises:
+            BadSchema: it is no JSON, or more than a schema may be.
+        """
+        self._count(value, pointer, depth)
+        if is_object(value):
+            return self._take_members(value, pointer, depth)
+        if is_array(value):
+            return [self.take(element, deeper(pointer, str(at)), depth + 1) for at, element in enumerate(value)]
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            self._characters += len(value)
+            return str(value)
+        if isinstance(value, int) and value.bit_length() <= MOST_BITS:
+            return int(value)
+        if isinstance(value, float) and isfinite(value):
+            return float(value)
+        is_number = isinstance(value, int | float)
+        problem = "is a number too large for a schema" if is_number else f"is no JSON: `{type(value).__name__}`"
+        raise BadSchema([(readable(pointer), problem)])
+
+    def _take_members(self, value: dict[Any, Any], pointer: str, depth: int) -> Node:
+        node = Node()
+        node.applied, node.cost, node.is_trusted = [], 1, self._is_trusted
+        for name, member in value.items():
+            if not isinstance(name, str):
+                raise BadSchema([(readable(pointer), "is no JSON: a name is no text")])
+            self._characters += len(name)
+            node[name] = self.take(member, deeper(pointer, name), depth + 1)
+        return node
+
+    def _count(self, value: Any, pointer: str, depth: int) -> None:
+        self._nodes += 1
+        if self._nodes > MOST_NODES:
+            raise BadSchema([("", f"has more than {MOST_NODES} parts")])
+        if self._characters > MOST_CHARACTERS:
+            raise BadSchema([("", f"has more than {MOST_CHARACTERS} characters")])
+        if depth > DEEPEST:
+            raise BadSchema([(readable(pointer), f"is nested more than {DEEPEST} levels deep")])
+
+
+# -- documents: what references lead into
+
+
+class Document:
+    """One whole schema, with the places in it that are schemas too."""
+
+    def __init__(self, root: Node, uri: str, draft: Draft) -> None:
+        self.root = root
+        self.uri = uri
+        self.draft = draft
+        self.pointers: dict[int, str] = {}
+        self.anchors: dict[str, Node] = {}
+        self.dynamic_anchors: dict[str, Node] = {}
+
+    def learn(self, node: Node, pointer: str) -> list[Node]:
+        """Returns the schemas at and below a node that were not known yet, and remembers them and their names."""
+        found: list[Node] = []
+        waiting = [(node, pointer)]
+        while waiting:
+            node, pointer = waiting.pop()
+            if id(node) not in self.pointers:
+                self.pointers[id(node)] = pointer
+                found.append(node)
+                self._learn_names(node)
+                inner = schemas_in(node, pointer, self.draft)
+                waiting += [(schema, at) for schema, at in inner if isinstance(schema, Node)]
+        return found
+
+    def _learn_names(self, node: Node) -> None:
+        if self.draft is DRAFT_7:
+            name = node.get("$id", "")
+            if name.startswith("#"):
+                self.anchors[name[1:]] = node
+            return
+        for keyword, names in (("$anchor", self.anchors), ("$dynamicAnchor", self.dynamic_anchors)):
+            if keyword in node:
+                names[node[keyword]] = node
+
+    def find(self, fragment: str) -> Any:
+        """Returns what a fragment leads to.
+
+        Raises:
+            LookupError: it leads nowhere.
+        """
+        fragment = unquote(fragment)
+        if not fragment:
+            return self.root
+        if not fragment.startswith("/"):
+            return self.dynamic_anchors.get(fragment) or self.anchors[fragment]
+        place: Any = self.root
+        for name in fragment[1:].split("/"):
+            name = name.replace("~1", "/").replace("~0", "~")
+            if is_array(place) and name.isascii() and name.isdigit():
+                place = place[int(name)]
+            elif is_object(place):
+                place = place[name]
+            else:
+                raise LookupError(name)
+        return place
+
+
+def schemas_in(node: Node, pointer: str, draft: Draft) -> Iterator[tuple[Any, str]]:
+    """Yields the schemas directly in a schema, with their pointers."""
+    for keyword, argument in node.items():
+        at = deeper(pointer, keyword)
+        if is_array(argument) and keyword in draft.in_list:
+            yield from ((schema, deeper(at, str(index))) for index, schema in enumerate(argument))
+        elif keyword in draft.in_members:
+            yield from ((schema, deeper(at, name)) for name, schema in argument.items())
+        elif keyword in draft.in_value:
+            yield argument, at
+
+
+def load_meta_schema(uri: str) -> Node:
+    """Returns one of the schemas that the drafts are made of.
+
+    Raises:
+        LookupError: there is none of this address.
+    """
+    registry: Any = import_module("jsonschema_specifications").REGISTRY
+    return take_trusted(registry.contents(uri))
+
+
+OUR_SCHEMAS = "https://becket.dev/schemas/"
+
+
+def load_known(uri: str, draft: Draft) -> Node:
+    """Returns a schema that may be referred to by its address: of the same draft's meta-schemas, or one of ours.
+
+    Raises:
+        LookupError: it is none of them.
+    """
+    if uri.startswith(draft.prefix):
+        return load_meta_schema(uri)
+    name = uri.removeprefix(OUR_SCHEMAS).removesuffix(".schema.json")
+    if draft is DRAFT_2020_12 and uri == f"{OUR_SCHEMAS}{name}.schema.json" and name in schema_names():
+        return take_trusted(load_schema(name))
+    raise LookupError(uri)
+
+
+def take_trusted(schema: Any) -> Node:
+    node: Node = Copy(trusted=True).take(schema)
+    return node
+
+
+# -- compiling
+
+
+class Compiler:
+    """One pass over a schema and all that it refers to."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._problems: set[Problem] = set()
+        self._documents: dict[str, Document] = {}
+        self._waiting: list[tuple[Node, Document]] = []
+        self._patterns: dict[tuple[str, bool], Pattern] = {}
+        self._in_place: dict[int, list[Node]] = {}  # the schemas that one applies to the very value that it is given
+
+    def compile(self, root: Node) -> Node:
+        """Returns the root, with everything in it prepared that can ever be applied.
+
+        Raises:
+            BadSchema: something in it cannot be prepared, or is not safe to apply.
+        """
+        root.pop("$schema", None)  # jsonschema would turn to its own class for that draft
+        own = self._open(root, root.get("$id", "").partition("#")[0])
+        while self._waiting:
+            node, document = self._waiting.pop()
+            self._prepare(node, document)
+        self._check_circles(own)
+        if self._problems:
+            raise BadSchema(sorted(self._problems)[:MOST_PROBLEMS])
+        return root
+
+    def _open(self, root: Node, uri: str) -> Document:
+        document = self._documents[uri] = Document(root, uri, self._draft)
+        self._waiting += [(node, document) for node in document.learn(root, "")]
+        return document
+
+    def _prepare(self, node: Node, document: Document) -> None:
+        pointer = document.pointers[id(node)]
+        self._check_identity(node, pointer, document)
+        is_reference_alone = self._draft is DRAFT_7 and "$ref" in node
+        own = {"$ref": node["$ref"]} if is_reference_alone else node
+        known = {keyword: argument for keyword, argument in own.items() if keyword not in self._draft.unknown}
+        node.applied = [
+            prepared
+            for keyword, argument in known.items()
+            for prepared in self._prepare_keyword(keyword, argument, node, pointer, document)
+        ]
+        node.cost = (
+            1 + sum(len(part) for part in known.values() if is_object(part) or is_array(part)) // PARTS_IN_A_STEP
+        )
+        self._in_place[id(node)] = [
+            inner for keyword, argument in node.applied for inner in applied_in_place(keyword, argument)
+        ]
+
+    def _check_identity(self, node: Node, pointer: str, document: Document) -> None:
+        if node is document.root:
+            return
+        if node.get("$schema", self._draft.uri).removesuffix("#") != self._draft.uri:
+            self._refuse(below(pointer, "$schema"), "is another draft than that of the whole schema")
+        if not node.get("$id", "#").startswith("#"):
+            self._refuse(below(pointer, "$id"), "is supported at the root alone")
+
+    def _refuse(self, pointer: str, message: str) -> None:
+        self._problems.add((readable(pointer), readable(message)))
+
+    # -- keywords
+
+    def _prepare_keyword(
+        self, keyword: str, argument: Any, node: Node, pointer: str, document: Document
+    ) -> Iterator[tuple[str, Any]]:
+        """Yields what is to be applied for a keyword, in the words of 2020-12."""
+        at = deeper(pointer, keyword)
+        match keyword:
+            case "$ref" | "$dynamicRef":
+                yield keyword, self._follow(argument, at, document, is_dynamic=keyword == "$dynamicRef")
+            case "type":
+                yield keyword, (argument,) if isinstance(argument, str) else tuple(argument)
+            case "enum":
+                yield keyword, self._choices(argument, at)
+            case "const":
+                yield keyword, self._choices([argument], at)
+            case "pattern":
+                yield keyword, self._pattern(argument, at, node)
+            case "patternProperties":
+                yield keyword, list(zip(self._patterns_in(node, pointer), map(as_node, argument.values()), strict=True))
+            case "additionalProperties":
+                yield (
+                    keyword,
+                    (as_node(argument), frozenset(node.get("properties", ())), self._patterns_in(node, pointer)),
+                )
+            case "properties" | "dependentSchemas":
+                yield keyword, [(name, as_node(inner)) for name, inner in argument.items()]
+            case "dependencies" if self._draft is DRAFT_7:
+                yield "dependentRequired", {name: part for name, part in argument.items() if is_array(part)}
+                yield (
+                    "dependentSchemas",
+                    [(name, as_node(part)) for name, part in argument.items() if not is_array(part)],
+                )
+            case "items" if not is_array(argument):
+                yield keyword, (as_node(argument), len(self._known(node, "prefixItems", ())))
+            case "items" | "prefixItems":
+                yield "prefixItems", [as_node(inner) for inner in argument]
+            case "additionalItems" if self._draft is DRAFT_7 and is_array(node.get("items")):
+                yield "items", (as_node(argument), len(node["items"]))
+            case "contains":
+                least, most = self._known(node, "minContains", 1), self._known(node, "maxContains", inf)
+                yield keyword, (as_node(argument), least, most)
+            case "allOf" | "anyOf" | "oneOf":
+                yield keyword, [as_node(inner) for inner in argument]
+            case "not" | "propertyNames":
+                yield keyword, as_node(argument)
+            case "if":
+                yield keyword, (as_node(argument), as_node(node.get("then", True)), as_node(node.get("else", True)))
+            case "unevaluatedItems" | "unevaluatedProperties":
+                yield keyword, (as_node(argument), node)
+            case _ if keyword in KEYWORDS:
+                yield keyword, argument
+            case _:
+                pass
+
+    def _known(self, node: Node, keyword: str, default: Any) -> Any:
+        return default if keyword in self._draft.unknown else node.get(keyword, default)
+
+    def _choices(self, choices: list[Any], at: str) -> tuple[frozenset[Any], str]:
+        if len(choices) > MOST_CHOICES:
+            self._refuse(at, f"has more than {MOST_CHOICES} choices")
+        some = ", ".join(show(choice) for choice in choices[:LONGEST_LIST_OF_CHOICES])
+        more = ", ..." if len(choices) > LONGEST_LIST_OF_CHOICES else ""
+        frozen = frozenset(freeze(choice, Run(MOST_NODES)) for choice in choices)
+        return frozen, f"must be {'one of ' if len(choices) != 1 else ''}{some}{more}"
+
+    # -- references
+
+    def _follow(self, reference: str, at: str, document: Document, *, is_dynamic: bool) -> Node:
+        """Returns the schema that a reference leads to, wherever in a document that is."""
+        uri, _, fragment = reference.partition("#")
+        try:
+            home = self._document_at(urljoin(document.uri, uri)) if uri else document
+        except (LookupError, ValueError):
+            self._refuse(at, f"{show(reference)} is not fetched: refer to `#...`, or to a schema that is known")
+            return EVERYTHING
+        try:
+            target = home.find(fragment)
+        except (LookupError, ValueError):
+            self._refuse(at, f"{show(reference)} leads nowhere")
+            return EVERYTHING
+        if is_dynamic and fragment in home.dynamic_anchors:
+            # The outermost one counts, and documents are opened from the outside to the inside.
+            home = next(each for each in self._documents.values() if fragment in each.dynamic_anchors)
+            target = home.dynamic_anchors[fragment]
+        if not isinstance(target, Node | bool):
+            self._refuse(at, f"{show(reference)} leads to no schema")
+            return EVERYTHING
+        if isinstance(target, Node) and id(target) not in home.pointers:
+            self._admit(target, unquote(fragment), home)
+        return as_node(target)
+
+    def _document_at(self, uri: str) -> Document:
+        return self._documents.get(uri) or self._open(load_known(uri, self._draft), uri)
+
+    def _admit(self, node: Node, pointer: str, document: Document) -> None:
+        """Takes in a schema from a place where the meta-schema knows of none, and has not looked."""
+        problems = find_problems(meta_engine(self._draft), node)
+        for inner, message in problems:
+            self._refuse(pointer + inner, message)
+        if not problems:
+            self._waiting += [(found, document) for found in document.learn(node, pointer)]
+
+    def _check_circles(self, own: Document) -> None:
+        """Refuses a schema that applies itself to the very value that it is given: it would never come to an end."""
+        finished: set[int] = set()
+        for start in list(self._in_place):
+            path = {start: iter(self._in_place[start])}
+            while path:
+                node, inner = next(reversed(path.items()))
+                following = next(inner, None)
+                if following is None:
+                    del path[node]
+                    finished.add(node)
+                elif id(following) in path:
+                    at = own.pointers.get(id(following), "")
+                    self._refuse(at, "comes back to itself without going deeper into the value")
+                elif id(following) not in finished:
+                    path[id(following)] = iter(self._in_place.get(id(following), ()))
+
+    # -- patterns
+
+    def _patterns_in(self, node: Node, pointer: str) -> list[Pattern]:
+        at = below(pointer, "patternProperties")
+        return [self._pattern(text, below(at, text), node) for text in node.get("patternProperties", ())]
+
+    def _pattern(self, text: str, at: str, node: Node) -> Pattern:
+        key = (text, node.is_trusted)
+        if key in self._patterns:
+            return self._patterns[key]
+        try:
+            pattern = compile_trusted(text) if node.is_trusted else compile_untrusted(text)
+        except ValueError as error:
+            self._refuse(at, str(error))
+            return NO_PATTERN
+        self._patterns[key] = pattern
+        if len(self._patterns) > MOST_PATTERNS:
+            self._refuse("", f"has more than {MOST_PATTERNS} patterns")
+        return pattern
+
+
+def as_node(schema: Any) -> Node:
+    if isinstance(schema, bool):
+        return EVERYTHING if schema else NOTHING
+    node: Node = schema
+    return node
+
+
+def applied_in_place(keyword: str, argument: Any) -> list[Node]:
+    """Returns the schemas that a keyword may apply to the value itself."""
+    match keyword:
+        case "$ref" | "$dynamicRef" | "not":
+            return [argument]
+        case "allOf" | "anyOf" | "oneOf" | "if":
+            return [*argument]
+        case "dependentSchemas":
+            return [node for _, node in argument]
+        case _:
+            return []
+
+
+def compile_trusted(text: str) -> Pattern:
+    """Returns a pattern for Python's `re`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    # In JavaScript, whose patterns these are, `$` is the end of the text and `\\w` is ASCII.
+    try:
+        compiled = re.compile(ENDS.sub(lambda part: r"\Z" if part[0] == "$" else part[0], text), re.ASCII)
+    except re.error as error:
+        raise ValueError(f"{show(text)} is no pattern: {error}") from error
+    return Pattern(text, compiled.search, TRUSTED_SIZE)
+
+
+ENDS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\$", re.DOTALL)  # an escape, a set of characters, or an end
+TRUSTED_SIZE = 10
+
+
+def compile_untrusted(text: str) -> Pattern:
+    """Returns a pattern for google-re2, which takes time linear in the text whatever the pattern.
+
+    Raises:
+        ValueError: it is none, or none that re2 can run in linear time, or there is no re2.
+    """
+    if len(text) > LONGEST_PATTERN:
+        raise ValueError(f"a pattern has at most {LONGEST_PATTERN} characters")
+    try:
+        re2: Any = import_module("re2")
+    except ImportError:
+        raise ValueError("a pattern in a schema from outside needs google-re2: install becket[re2]") from None
+    options = re2.Options()
+    options.log_errors = False  # it would write them to stderr
+    options.never_capture = True
+    options.max_mem = PATTERN_MEMORY
+    try:
+        compiled = re2.compile(UNICODE.sub(lambda part: rf"\x{{{part[1]}}}" if part[1] else part[0], text), options)
+    except (re2.error, UnicodeEncodeError) as error:
+        raise ValueError(f"{show(text)} is no pattern that takes linear time: {explain(error)}") from error
+    return Pattern(text, compiled.search, compiled.programsize)
+
+
+UNICODE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)  # an escape; re2 has another one for characters
+NO_PATTERN = Pattern("", str, 1)
+
+
+def explain(error: Exception) -> str:
+    said = error.args[0]
+    return said.decode(errors="replace") if isinstance(said, bytes) else str(error)
