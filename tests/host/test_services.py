@@ -1,0 +1,407 @@
+"""Memory and configuration as an extension sees them: its own, checked, kept, and told when they change."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from typing import Any
+
+import anyio
+import pytest
+from tests.host.stand_ins import hosted, played
+from tests.peer.scripted import request, settled
+
+from becket import Limits, Meaning, Peer, RemoteError
+from becket.contract.config import ConfigChanged, ConfigSet
+from becket.contract.memory import Append, Query, Record
+from becket.stores.in_memory import InMemoryStore
+
+pytestmark = pytest.mark.loops
+
+
+class ThreadedStore:
+    """A store that may wait for a disk, as far as the host knows; it notes the threads that it was used in."""
+
+    def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008
+        self.inner = InMemoryStore(limits)
+        self.threads: set[int] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        def use(*arguments: Any, **options: Any) -> Any:
+            self.threads.add(threading.get_ident())
+            return getattr(self.inner, name)(*arguments, **options)
+
+        return use
+
+
+STORES = [InMemoryStore, ThreadedStore]
+
+
+async def refused(peer: Peer, method: str, params: object) -> RemoteError:
+    with pytest.raises(RemoteError) as caught:
+        await peer.call(method, params)
+    return caught.value
+
+
+# -- memory
+
+
+@pytest.mark.parametrize("store", STORES)
+async def test_what_is_appended_is_found_again(store: Any) -> None:
+    async with hosted(store=store()) as (_, child):
+        first = await child.call("memory.append", {"namespace": "notes", "content": "Milk", "tags": ["shop"]})
+        await child.call("memory.append", {"namespace": "notes", "content": "bread", "meta": {"a": [1]}})
+        assert first["ok"] is True
+        assert first["timestamp_ms"] > 0
+        assert first["id"] == 1
+        found = await child.call("memory.query", {"namespace": "notes"})
+        assert [record["content"] for record in found["records"]] == ["bread", "Milk"]
+        assert found["records"][0]["meta"] == {"a": [1]}
+        assert "meta" not in found["records"][1]
+        found = await child.call("memory.query", {"namespace": "notes", "content_contains": "MILK", "limit": 1})
+        assert [record["tags"] for record in found["records"]] == [["shop"]]
+
+
+async def test_the_same_append_twice_is_one() -> None:
+    async with hosted() as (_, child):
+        params = {"namespace": "notes", "content": "x", "idem": "k"}
+        first = await child.call("memory.append", params)
+        assert await child.call("memory.append", params) == first
+        assert len((await child.call("memory.query", {"namespace": "notes"}))["records"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "problems"),
+    [
+        ("memory.append", {"namespace": "notes"}, {"/content"}),
+        ("memory.append", {"content": "x"}, {"/namespace"}),
+        ("memory.append", {"namespace": "notes", "content": "x", "tags": "shop"}, {"/tags"}),
+        ("memory.append", {"namespace": "notes", "content": "x" * 20_000}, {"/content"}),
+        ("memory.append", {"namespace": "notes", "content": "x", "tags": ["t"] * 65}, {"/tags"}),
+        ("memory.query", {}, {"/namespace"}),
+        ("memory.query", {"namespace": "notes", "limit": -1}, {"/limit"}),
+        ("config.get", {}, {"/key"}),
+        ("config.get", {"key": "a.b"}, {"/key"}),
+        ("config.set", {"key": "", "value": "x"}, {"/key"}),
+        ("config.set", {"key": "a", "value": 5}, {"/value"}),
+        ("config.subscribe", {"keys": ["a/b"]}, {"/key"}),
+    ],
+)
+async def test_what_breaks_the_rules_is_refused_with_pointers(
+    method: str, params: dict[str, Any], problems: set[str]
+) -> None:
+    async with hosted() as (_, child):
+        error = await refused(child, method, params)
+        assert error.code == -32602
+        assert isinstance(error.data, dict)
+        assert {problem["pointer"] for problem in error.data["problems"]} == problems
+
+
+@pytest.mark.parametrize("store", STORES)
+async def test_a_share_that_is_used_up_is_told(store: Any) -> None:
+    limits = Limits(memory_records=1)
+    async with hosted(store=store(limits)) as (_, child):
+        params = {"namespace": "notes", "content": "x"}
+        await child.call("memory.append", params)
+        error = await refused(child, "memory.append", params)
+        assert error.meaning is Meaning.QUOTA
+
+
+@pytest.mark.parametrize(
+    ("failure", "meaning"),
+    [
+        (OSError(errno.ENOSPC, "No space left on /home/somebody"), Meaning.DISK_FULL),
+        (OSError(errno.EIO, "/home/somebody"), Meaning.INTERNAL),
+        (ZeroDivisionError("/home/somebody"), Meaning.INTERNAL),
+    ],
+)
+async def test_a_store_that_fails_tells_an_incident_and_nothing_more(
+    failure: Exception, meaning: Meaning, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(ThreadedStore):
+        def append(self, append: Append) -> Any:
+            raise failure
+
+    async with hosted(store=Broken()) as (_, child):
+        error = await refused(child, "memory.append", {"namespace": "notes", "content": "x"})
+    assert error.meaning is meaning
+    assert "somebody" not in error.message
+    assert isinstance(error.data, dict)
+    incident = error.data["incident"]
+    assert incident in error.message
+    (record,) = [record for record in caplog.records if incident in record.getMessage()]
+    assert record.exc_info is not None
+    assert record.exc_info[1] is failure
+
+
+async def test_a_store_that_may_wait_for_a_disk_is_used_in_threads() -> None:
+    store = ThreadedStore()
+    async with hosted(store=store) as (_, child):
+        await child.call("memory.append", {"namespace": "notes", "content": "x"})
+        await child.call("memory.query", {"namespace": "notes"})
+        await child.call("config.set", {"key": "a", "value": "1"})
+        await child.call("config.get", {"key": "a"})
+        assert threading.get_ident() not in store.threads
+        assert store.threads
+
+
+async def test_a_store_of_ones_own_outlives_the_extension_and_others_do_not() -> None:
+    store = InMemoryStore()
+    async with hosted(store=store) as (_, child):
+        await child.call("memory.append", {"namespace": "notes", "content": "x"})
+    assert isinstance(store.query(Query("notes"))[0], Record)
+
+
+# -- configuration
+
+
+async def test_a_value_is_set_read_and_guarded_by_its_revision() -> None:
+    async with hosted() as (_, child):
+        assert await child.call("config.get", {"key": "mode"}) == {"value": None, "revision": 0}
+        assert await child.call("config.set", {"key": " mode ", "value": "a"}) == {"ok": True, "revision": 1}
+        assert await child.call("config.get", {"key": "mode"}) == {"value": "a", "revision": 1}
+        lost = await child.call("config.set", {"key": "mode", "value": "b", "if_revision": 7})
+        assert lost == {"ok": False, "revision": 1}
+
+
+async def test_two_extensions_on_one_store_have_each_their_own() -> None:
+    store = InMemoryStore()
+    async with hosted(store=store, id="a") as (_, a), hosted(store=store, id="b") as (_, b):
+        await a.call("config.set", {"key": "k", "value": "of a"})
+        await a.call("memory.append", {"namespace": "a", "content": "of a"})
+        assert (await b.call("config.get", {"key": "k"}))["value"] is None
+        assert (await b.call("memory.query", {"namespace": "b"}))["records"] == []
+
+
+class Heard:
+    """The changes that an extension was told."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.changes: list[ConfigChanged] = []
+        self._more = anyio.Event()
+        peer.on("config.changed")(self.take)
+
+    def take(self, change: ConfigChanged) -> None:
+        self.changes.append(change)
+        self._more.set()
+
+    async def until(self, count: int) -> list[ConfigChanged]:
+        with anyio.fail_after(5):
+            while len(self.changes) < count:
+                self._more = anyio.Event()
+                await self._more.wait()
+        await settled()
+        assert len(self.changes) == count
+        return self.changes
+
+
+@pytest.mark.parametrize("store", STORES)
+async def test_a_subscriber_gets_what_is_and_then_each_change_in_order(store: Any) -> None:
+    kept = store()
+    kept.set_config("notes", ConfigSet("a", "0"))
+    async with hosted(store=kept) as (_, child):
+        heard = Heard(child)
+        begun = await child.call("config.subscribe", {})
+        assert begun == {"ok": True, "revision": 1, "snapshot": {"a": "0"}}
+        for number in range(50):
+            kept.set_config("notes", ConfigSet("a", str(number)))
+        kept.set_config("others", ConfigSet("a", "not ours"))
+        kept.remove_config("notes", "a")
+        changes = await heard.until(51)
+        assert changes[:50] == [ConfigChanged("a", str(number), number + 2) for number in range(50)]
+        assert changes[50] == ConfigChanged("a", None, 53)
+
+
+async def test_its_own_changes_are_told_to_an_extension_too() -> None:
+    async with hosted() as (_, child):
+        heard = Heard(child)
+        await child.call("config.subscribe", {})
+        await child.call("config.set", {"key": "a", "value": "1"})
+        assert await heard.until(1) == [ConfigChanged("a", "1", 1)]
+
+
+@pytest.mark.parametrize("store", STORES)
+async def test_who_comes_back_gets_what_was_missed_and_no_snapshot(store: Any) -> None:
+    kept = store()
+    for number in range(5):
+        kept.set_config("notes", ConfigSet("a", str(number)))
+    async with hosted(store=kept) as (_, child):
+        heard = Heard(child)
+        assert await child.call("config.subscribe", {"since": 3}) == {"ok": True, "revision": 3}
+        assert await heard.until(2) == [ConfigChanged("a", "3", 4), ConfigChanged("a", "4", 5)]
+
+
+async def test_the_answer_to_a_subscription_leaves_before_the_changes() -> None:
+    store = InMemoryStore()
+    store.set_config("notes", ConfigSet("a", "1"))
+    async with played(store=store) as (_, script):
+        script.say(request(1, "config.subscribe", {"since": 0}))
+        first, second = await script.hear(), await script.hear()
+        assert first["id"] == 1
+        assert second["method"] == "config.changed"
+
+
+async def test_who_was_away_too_long_or_saw_another_store_gets_a_snapshot() -> None:
+    store = InMemoryStore(Limits(config_log=2))
+    for number in range(5):
+        store.set_config("notes", ConfigSet("a", str(number)))
+    async with hosted(store=store) as (_, child):
+        for since in (1, 99):
+            answer = await child.call("config.subscribe", {"since": since})
+            assert answer == {"ok": True, "revision": 5, "snapshot": {"a": "4"}}
+
+
+async def test_only_the_keys_that_were_asked_for_are_told() -> None:
+    store = InMemoryStore()
+    store.set_config("notes", ConfigSet("other", "0"))
+    async with hosted(store=store) as (_, child):
+        heard = Heard(child)
+        assert (await child.call("config.subscribe", {"keys": [" a "]}))["snapshot"] == {}
+        store.set_config("notes", ConfigSet("other", "1"))
+        store.set_config("notes", ConfigSet("a", "1"))
+        assert await heard.until(1) == [ConfigChanged("a", "1", 3)]
+
+
+async def test_a_second_subscription_adds_to_the_first_and_nothing_is_told_twice() -> None:
+    store = InMemoryStore()
+    async with hosted(store=store) as (_, child):
+        heard = Heard(child)
+        await child.call("config.subscribe", {"keys": ["a"]})
+        store.set_config("notes", ConfigSet("a", "1"))
+        store.set_config("notes", ConfigSet("b", "2"))
+        await heard.until(1)
+        assert await child.call("config.subscribe", {"keys": ["b"], "since": 0}) == {"ok": True, "revision": 0}
+        store.set_config("notes", ConfigSet("a", "3"))
+        store.set_config("notes", ConfigSet("b", "4"))
+        store.set_config("notes", ConfigSet("c", "5"))
+        assert await heard.until(4) == [
+            ConfigChanged("a", "1", 1),
+            ConfigChanged("b", "2", 2),
+            ConfigChanged("a", "3", 3),
+            ConfigChanged("b", "4", 4),
+        ]
+
+
+async def test_a_subscription_in_the_midst_of_telling_loses_nothing() -> None:
+    store = InMemoryStore()
+    for number in range(100):
+        store.set_config("notes", ConfigSet("a" if number % 2 else "b", str(number)))
+    async with hosted(store=store) as (_, child):
+        heard = Heard(child)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(child.call, "config.subscribe", {"keys": ["a"], "since": 0})
+            tasks.start_soon(child.call, "config.subscribe", {"keys": ["b"], "since": 0})
+        changes = await heard.until(100)
+        assert sorted(change.revision for change in changes) == list(range(1, 101))
+
+
+async def test_changes_that_are_forgotten_before_they_were_told_are_told_as_the_state_of_things() -> None:
+    store = InMemoryStore(Limits(config_log=3))
+    async with hosted(store=store) as (_, child):
+        heard = Heard(child)
+        store.set_config("notes", ConfigSet("gone", "x"))
+        await child.call("config.subscribe", {})
+        for number in range(20):  # all before the loop gets to tell one
+            store.set_config("notes", ConfigSet(f"k{number % 4}", str(number)))
+        store.remove_config("notes", "gone")
+        changes = await heard.until(5)
+        assert {change.key: change.value for change in changes} == {
+            "gone": None,
+            "k0": "16",
+            "k1": "17",
+            "k2": "18",
+            "k3": "19",
+        }
+        store.set_config("notes", ConfigSet("k0", "new"))
+        assert (await heard.until(6))[5].value == "new"
+
+
+async def test_a_change_from_another_thread_is_told() -> None:
+    store = InMemoryStore()
+    async with hosted(store=store) as (_, child):
+        heard = Heard(child)
+        await child.call("config.subscribe", {})
+        await anyio.to_thread.run_sync(store.set_config, "notes", ConfigSet("a", "1"))
+        assert await heard.until(1) == [ConfigChanged("a", "1", 1)]
+
+
+async def test_an_extension_that_does_not_read_is_not_told_faster_than_it_reads() -> None:
+    limits = Limits(send_high=1_000, send_queue=100_000, config_log=10_000)
+    store = InMemoryStore(limits)
+    async with played(store=store, limits=limits) as (_, script):
+        script.say(request(1, "config.subscribe", {}))
+        await script.hear()
+        script.queued = 2_000  # from now on it does not read
+        for number in range(500):
+            store.set_config("notes", ConfigSet("a", str(number)))
+        await settled()
+        assert len(script.unheard()) <= 1
+        script.make_room()
+        await settled()
+        assert len(script.unheard()) >= 499
+
+
+async def test_after_the_end_nobody_watches_the_store() -> None:
+    ends: list[str] = []
+
+    class Watched(InMemoryStore):
+        def watch(self, wake: Any) -> Any:
+            end = super().watch(wake)
+
+            def note() -> None:
+                ends.append("ended")
+                end()
+
+            return note
+
+    store = Watched()
+    async with hosted(store=store) as (_, child):
+        await child.call("config.subscribe", {})
+        await child.call("config.subscribe", {})
+        assert ends == []
+    assert ends == ["ended"]
+    store.set_config("notes", ConfigSet("a", "1"))
+
+
+async def test_a_store_that_fails_while_changes_are_told_ends_the_telling_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Failing(InMemoryStore):
+        is_broken = False
+
+        def read_changes(self, extension: str, since: int, keys: Any = None) -> Any:
+            if self.is_broken:
+                raise OSError(errno.EIO, "broken")
+            return super().read_changes(extension, since, keys)
+
+    store = Failing()
+    async with hosted(store=store) as (_, child):
+        heard = Heard(child)
+        await child.call("config.subscribe", {})
+        store.is_broken = True
+        store.set_config("notes", ConfigSet("a", "1"))
+        await settled()
+        assert "the store failed" in caplog.text
+        store.is_broken = False
+        store.set_config("notes", ConfigSet("a", "2"))
+        assert await heard.until(2) == [ConfigChanged("a", "1", 1), ConfigChanged("a", "2", 2)]
+
+
+# -- errors that a dialect finds in the form that it needs
+
+
+async def test_refusals_bear_their_class_and_the_words_of_the_contract() -> None:
+    async with played(grants=("tools.register", "providers.register", "memory.write")) as (_, script):
+        script.say(
+            request(1, "memory.append", {"namespace": "others", "content": "x"}),
+            request(2, "memory.query", {"namespace": "notes"}),
+            request(3, "config.get", {"key": "a.b"}),
+            request(4, "nobody/knows"),
+        )
+        answers = {one["id"]: one["error"] for one in [await script.hear() for _ in range(4)]}
+    problem = answers[1]["data"]["problems"][0]
+    assert problem["message"] == "namespace must equal extension id 'notes' (got 'others')"
+    assert answers[1]["code"] == -32602
+    assert answers[2] == {"code": 1003, "message": "permission denied: memory.read required"}
+    assert answers[3]["data"]["problems"][0]["message"] == "config key must not contain dots, slashes, or spaces"
+    assert answers[4]["code"] == -32601
