@@ -1,0 +1,498 @@
+"""The manifest of an extension: what it is, how it is started and what it asks for. Nothing of it is trusted.
+
+The classes say what `schemas/manifest.schema.json` says; a test holds the two together. Other formats of manifests are
+other `ManifestReader`s, and all become a `Manifest`. Finding the files is `discovery`'s, deciding the gate's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal, Protocol
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
+
+from becket.contract.handshake import DeclaredCapability
+from becket.contract.hooks import HOOKS, HookKind, HookMatch, find_hook_problem
+from becket.contract.names import find_id_problem, trim
+from becket.contract.shapes import is_array, is_object
+from becket.errors import BadFile, ManifestError, Problem
+from becket.host.restart import RestartPolicy, RestartStrategy
+from becket.limits import Limits
+from becket.methods.permissions import PERMISSIONS, RESERVED
+from becket.typed.problems import below, cut, find_problems
+from becket.typed.small_files import read_small_file, show_path
+from becket.typed.toml_files import parse_toml
+
+__all__ = [
+    "FILE_NAME",
+    "FORMAT",
+    "AskedLimits",
+    "AskedRestart",
+    "BecketToml",
+    "CommandEntry",
+    "ConfigEntry",
+    "ConfigType",
+    "Environment",
+    "HookEntry",
+    "InputMatch",
+    "Manifest",
+    "ManifestReader",
+    "Requirements",
+    "SettingsCategory",
+    "SettingsField",
+    "Sidecar",
+    "hint_for",
+    "load_manifest",
+    "parse_manifest",
+]
+
+FILE_NAME: Final = "becket.toml"
+FORMAT: Final = 1  # the version of the format that is read here
+
+# `\Z`, since `$` would let a new line follow.
+ID = r"\A(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}\Z"
+VERSION = r"\A(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?\Z"
+WORD = r"\A[^\x00]*\Z"
+PERMISSION = r"\A[a-z0-9_]+(\.[a-z0-9_]+)+\Z"
+PROGRAM = r"\A[^/\x00]+\Z"
+KEY = r"\A[^./\x00- \x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+\Z"
+VARIABLE = r"\A[A-Za-z_][A-Za-z0-9_]*\Z"
+SERVER = r"\A[a-z][a-z0-9_-]{0,31}\Z"
+TEXT = r"[^\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+
+Id = Annotated[str, Meta(pattern=ID)]
+Word = Annotated[str, Meta(pattern=WORD)]
+Command = Annotated[tuple[Word, ...], Meta(min_length=1, max_length=256)]
+Permission = Annotated[str, Meta(pattern=PERMISSION, max_length=128)]
+ConfigKey = Annotated[str, Meta(pattern=KEY, max_length=256)]
+Variable = Annotated[str, Meta(pattern=VARIABLE, max_length=256)]
+Server = Annotated[str, Meta(pattern=SERVER)]
+Text = Annotated[str, Meta(pattern=TEXT)]
+Description = Annotated[str, Meta(max_length=512)]
+Count = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0)]
+
+
+# -- the tables of the file
+
+
+class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What all tables of a manifest have in common: a misspelt member is noticed."""
+
+
+class CommandEntry(Table, frozen=True, kw_only=True):
+    """Something that the user can run by its name."""
+
+    name: str
+    description: Description = ""
+    subcommands: tuple[str, ...] = ()
+
+
+class InputMatch(Table, frozen=True, kw_only=True):
+    """Which inputs of a tool a hook is for; all conditions must hold."""
+
+    input_contains: str | UnsetType = UNSET
+    input_equals: Any = UNSET
+
+
+class HookEntry(Table, frozen=True, kw_only=True):
+    """A kind of event that the extension wants to be asked about, and which of them."""
+
+    hook: HookKind
+    tool: Annotated[str, Meta(min_length=1)] = ""
+    match: InputMatch = InputMatch()
+
+    @property
+    def matcher(self) -> HookMatch:
+        """What an event must be like for this hook."""
+        contains, equals = self.match.input_contains, self.match.input_equals
+        return HookMatch(self.tool or None, contains or None, None if equals is UNSET else equals)
+
+
+class Requirements(Table, frozen=True, kw_only=True):
+    """What must be there for the extension to start."""
+
+    bins: tuple[Annotated[str, Meta(pattern=PROGRAM)], ...] = ()
+    env: tuple[Variable, ...] = ()
+
+
+class ConfigType(StrEnum):
+    """What the value of a key is."""
+
+    STRING = "string"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+
+
+class ConfigEntry(Table, frozen=True, kw_only=True):
+    """One key of the configuration: its type, where its value comes from, and what it is for."""
+
+    type: ConfigType
+    description: Description = ""
+    default: str | bool | int | float | UnsetType = UNSET
+    required: bool = False
+    secret: bool = False
+    env: Variable = ""
+    choices: Annotated[tuple[str, ...], Meta(min_length=1)] = ()
+
+
+class Environment(Table, frozen=True, kw_only=True, rename={"passed": "pass"}):
+    """The variables that the process gets besides the few that all get: taken over from the host's, or set."""
+
+    passed: tuple[Variable, ...] = ()
+    set: dict[Variable, Word] = {}
+
+
+class AskedRestart(Table, frozen=True, kw_only=True):
+    """What happens when the process ends by itself, as far as the extension says it."""
+
+    strategy: RestartStrategy | UnsetType = UNSET
+    most: Annotated[int, Meta(ge=0, le=1000)] | UnsetType = UNSET
+    window: Seconds | UnsetType = UNSET
+    delay: Seconds | UnsetType = UNSET
+    longest_delay: Seconds | UnsetType = UNSET
+    healthy_after: Seconds | UnsetType = UNSET
+
+    def over(self, policy: RestartPolicy) -> RestartPolicy:
+        """Returns the policy with what is asked for here in its place."""
+        return replace(policy, **members_of(self))
+
+
+class AskedLimits(Table, frozen=True, kw_only=True):
+    """Other values for limits, as far as the extension asks for them."""
+
+    frame: Count | UnsetType = UNSET
+    nodes: Count | UnsetType = UNSET
+    depth: Count | UnsetType = UNSET
+    batch: Count | UnsetType = UNSET
+    inbound_requests: Count | UnsetType = UNSET
+    outbound_calls: Count | UnsetType = UNSET
+    call_timeout: Seconds | UnsetType = UNSET
+    send_queue: Count | UnsetType = UNSET
+    stream_events: Count | UnsetType = UNSET
+    stream_bytes: Count | UnsetType = UNSET
+    message_rate: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
+    message_burst: Count | UnsetType = UNSET
+    handshake: Seconds | UnsetType = UNSET
+    stdin_grace: Seconds | UnsetType = UNSET
+    term_grace: Seconds | UnsetType = UNSET
+    stderr_tail: Count | UnsetType = UNSET
+    stderr_rate: Count | UnsetType = UNSET
+    hook_output: Count | UnsetType = UNSET
+    memory_records: Count | UnsetType = UNSET
+    memory_bytes: Count | UnsetType = UNSET
+    config_keys: Count | UnsetType = UNSET
+    config_bytes: Count | UnsetType = UNSET
+
+    def over(self, limits: Limits) -> Limits:
+        """Returns the limits with what is asked for here in their place."""
+        return replace(limits, **members_of(self))
+
+    def at_most(self, most: AskedLimits) -> AskedLimits:
+        """Returns what is asked for here, cut down to what may be asked for."""
+        asked, bounds = members_of(self), members_of(most)
+        return AskedLimits(**{name: min(value, bounds.get(name, value)) for name, value in asked.items()})
+
+
+class SettingsField(Table, frozen=True, kw_only=True):
+    """One key of the configuration as it is shown and changed."""
+
+    key: ConfigKey
+    label: Text
+    editor: Literal["text", "cycler", "picker", "custom"] = "text"
+    options: tuple[str, ...] = ()
+    help: str = ""
+    numeric: bool = False
+
+
+class SettingsCategory(Table, frozen=True, kw_only=True):
+    """A page of the host's settings."""
+
+    id: str
+    label: Text
+    fields: tuple[SettingsField, ...]
+
+
+class Sidecar(Table, frozen=True, kw_only=True):
+    """A long-running program beside the extension, with a channel of its own."""
+
+    command: Command
+    protocol: Annotated[int, Meta(ge=2)] = 2
+    label: Text = ""
+
+
+class Manifest(Table, frozen=True, kw_only=True):
+    """All that an extension says of itself before it runs."""
+
+    manifest: Literal[1] = FORMAT
+    id: Id
+    version: Annotated[str, Meta(pattern=VERSION, max_length=64)]
+    name: Annotated[str, Meta(min_length=1, max_length=64)] = ""
+    description: Description = ""
+    authors: tuple[str, ...] = ()
+    license: str = ""
+    homepage: str = ""
+    command: Command
+    dialect: Annotated[str, Meta(min_length=1)] = "native"
+    permissions: tuple[Permission, ...] = ()
+    capabilities: tuple[DeclaredCapability, ...] = ()
+    commands: tuple[CommandEntry, ...] = ()
+    hooks: tuple[HookEntry, ...] = ()
+    requires: Requirements = Requirements()
+    config: dict[ConfigKey, ConfigEntry] = {}
+    environment: Environment = Environment()
+    restart: AskedRestart = AskedRestart()
+    limits: AskedLimits = AskedLimits()
+    after: tuple[Id, ...] = ()
+    settings: tuple[SettingsCategory, ...] = ()
+    sidecar: Sidecar | UnsetType = UNSET
+    mcp_servers: dict[Server, dict[str, Any]] = {}
+    x: dict[str, Any] = {}
+
+
+def members_of(table: Struct) -> dict[str, Any]:
+    """Returns what a table says, without what it leaves out."""
+    return {name: value for name, value in msgspec.structs.asdict(table).items() if value is not UNSET}
+
+
+# -- reading
+
+
+class ManifestReader(Protocol):
+    """One format of manifests. `file_names` are paths below the folder of an extension, the preferred one first."""
+
+    @property
+    def file_names(self) -> tuple[str, ...]: ...
+
+    def read(self, data: bytes, path: str) -> Manifest | None:
+        """Returns what the file says; None if it says that this is no extension. `path` is absolute.
+
+        Raises:
+            ManifestError: it cannot be used; all problems, each with its JSON pointer.
+        """
+        ...
+
+
+class BecketToml:
+    """The reader of `becket.toml`."""
+
+    file_names: Final = (FILE_NAME,)
+
+    def read(self, data: bytes, path: str) -> Manifest:
+        """Returns what the file says.
+
+        Raises:
+            ManifestError: it cannot be used; all problems, each with its JSON pointer.
+        """
+        try:
+            table = parse_toml(data, path)
+        except BadFile as error:
+            raise ManifestError(error.path, error.problems) from error
+        return parse_manifest(table, path)
+
+
+def load_manifest(path: str | os.PathLike[str]) -> Manifest:
+    """Returns the manifest in this `becket.toml`.
+
+    Raises:
+        ManifestError: it cannot be read or used; all problems, each with its JSON pointer.
+    """
+    try:
+        data = read_small_file(path)
+    except BadFile as error:
+        raise ManifestError(error.path, error.problems) from error
+    return BecketToml().read(data, os.fspath(path))
+
+
+def parse_manifest(table: dict[str, Any], path: str) -> Manifest:
+    """Returns the manifest that a table holds; `path` is for the message.
+
+    Raises:
+        ManifestError: it breaks rules; all problems, each with its JSON pointer.
+    """
+    problems = find_format_problems(table) or [*find_shape_problems(table), *find_rule_problems(table)]
+    if problems:
+        raise ManifestError(show_path(path), problems)
+    return msgspec.convert(table, Manifest)
+
+
+def find_format_problems(table: dict[str, Any]) -> list[Problem]:
+    """Returns that the format is another one, where it is: nothing else could be said about the file then."""
+    given = table.get("manifest", FORMAT)
+    if not isinstance(given, int) or isinstance(given, bool) or given == FORMAT:
+        return []
+    return [("/manifest", f"is version {given} of the format, and this host reads version {FORMAT}")]
+
+
+def find_shape_problems(table: dict[str, Any]) -> list[Problem]:
+    found = find_problems(table, Manifest)
+    return [(pointer, SENTENCES.get(message.removeprefix("is no key: "), message)) for pointer, message in found]
+
+
+SENTENCES: Final = {
+    cut(f"expected `str` matching regex {pattern!r}"): sentence
+    for pattern, sentence in {
+        ID: "is no id: 1 to 64 of `a-z 0-9 . _ -`, the first a letter or digit, no two dots together",
+        VERSION: "is no semantic version such as `1.2.0`",
+        WORD: "must not hold a zero byte",
+        PERMISSION: "is no name of a permission such as `memory.read`",
+        PROGRAM: "is no name of a program: it must not be empty or hold a slash",
+        KEY: "is no key: it must not be empty or hold dots, slashes, white space or control characters",
+        VARIABLE: "is no name of a variable",
+        SERVER: "is no name of a server: 1 to 32 of `a-z 0-9 _ -`, the first a letter",
+        TEXT: "must not be blank",
+    }.items()
+}
+
+
+# -- rules that types do not tell
+
+
+def find_rule_problems(table: dict[str, Any]) -> Iterator[Problem]:
+    """Yields what is wrong in a table of any shape; what is of another shape than it should be is passed over."""
+    yield from find_permission_problems(table.get("permissions"), "/permissions")
+    yield from find_twins(table.get("permissions"), "/permissions")
+    yield from find_twins(table.get("after"), "/after")
+    for pointer, entry in tables_of(table.get("capabilities"), "/capabilities"):
+        yield from find_capability_problems(entry, pointer)
+    for pointer, entry in tables_of(table.get("commands"), "/commands"):
+        yield from find_name_problems(entry.get("name"), f"{pointer}/name")
+    for pointer, entry in tables_of(table.get("settings"), "/settings"):
+        yield from find_name_problems(entry.get("id"), f"{pointer}/id")
+    for pointer, entry in tables_of(table.get("hooks"), "/hooks"):
+        yield from find_hook_problems(entry, pointer)
+    for pointer, entry in tables_of(table.get("config"), "/config"):
+        yield from find_config_problems(entry, pointer)
+
+
+def tables_of(value: Any, pointer: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the tables in an array or in a table, each with its pointer."""
+    parts: Iterable[tuple[Any, Any]] = ()
+    if is_object(value):
+        parts = value.items()
+    elif is_array(value):
+        parts = enumerate(value)
+    return ((below(pointer, str(name)), part) for name, part in parts if is_object(part))
+
+
+def texts_of(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
+    elements: Iterable[Any] = value if is_array(value) else ()
+    return ((f"{pointer}/{index}", part) for index, part in enumerate(elements) if isinstance(part, str))
+
+
+def find_permission_problems(value: Any, pointer: str) -> Iterator[Problem]:
+    for place, name in texts_of(value, pointer):
+        if name in RESERVED:
+            yield place, f"is reserved and never granted: {name}"
+
+
+def find_twins(value: Any, pointer: str) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for place, text in texts_of(value, pointer):
+        if text in seen:
+            yield place, f"stands here twice: {cut(text)}"
+        seen.add(text)
+
+
+def find_capability_problems(entry: dict[str, Any], pointer: str) -> Iterator[Problem]:
+    for name in ("kind", "name"):
+        if isinstance(text := entry.get(name), str) and not trim(text):
+            yield f"{pointer}/{name}", "must not be blank"
+    for place, name in texts_of(entry.get("permissions"), f"{pointer}/permissions"):
+        if name not in PERMISSIONS:
+            yield place, f"is no permission: {cut(name)}"
+
+
+def find_name_problems(name: Any, pointer: str) -> Iterator[Problem]:
+    problem = find_id_problem(trim(name)) if isinstance(name, str) else None
+    if problem is not None:
+        yield pointer, problem.sentence
+
+
+def find_hook_problems(entry: dict[str, Any], pointer: str) -> Iterator[Problem]:
+    hook, tool = entry.get("hook"), entry.get("tool")
+    if isinstance(hook, str) and hook in HOOKS and tool is not None:
+        problem = find_hook_problem(hook, HookMatch(tool="any"))
+        if problem is not None:
+            yield f"{pointer}/tool", problem
+
+
+KINDS: Final[dict[str, tuple[type, ...]]] = {
+    ConfigType.STRING: (str,),
+    ConfigType.INTEGER: (int,),
+    ConfigType.NUMBER: (int, float),
+    ConfigType.BOOLEAN: (bool,),
+}
+
+
+def find_config_problems(entry: dict[str, Any], pointer: str) -> Iterator[Problem]:
+    kind = entry.get("type")
+    if "default" in entry:
+        if entry.get("secret") is True:
+            yield f"{pointer}/default", "a secret has no default"
+        elif isinstance(kind, str) and kind in KINDS and type(entry["default"]) not in KINDS[kind]:  # True is an int
+            yield f"{pointer}/default", f"is not of the type `{kind}`"
+    if "choices" in entry and isinstance(kind, str) and kind in KINDS and kind != ConfigType.STRING:
+        yield f"{pointer}/choices", "only a string has choices"
+
+
+# -- what to do about it
+
+
+def hint_for(problem: Problem) -> str:
+    """Returns what to do about a problem of a `becket.toml`, where more can be said than the problem itself says."""
+    pointer, message = problem
+    if message == "is unknown":
+        return hint_for_unknown(pointer.rpartition("/")[2])
+    if pointer == "/manifest":
+        return "get a version of the extension and of the host that fit together"
+    if pointer == "/command" and "got `str`" in message:
+        return 'write a list of the program and its arguments: `["python3", "notes.py"]`; there is no shell'
+    return HINTS.get(pointer, "")
+
+
+HINTS: Final = {
+    "/id": "give it an id such as `acme.notes`",
+    "/version": 'give it a version: `version = "0.1.0"`',
+    "/command": 'say how it is started: `command = ["python3", "notes.py"]`',
+}
+
+
+def hint_for_unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    if name in HOMES:
+        return f"`{name}` belongs to {HOMES[name]}"
+    close = get_close_matches(name, HOMES, n=1)
+    return f"did you mean `{close[0]}` of {HOMES[close[0]]}?" if close else "what is yours alone stands under `[x]`"
+
+
+def homes_of_names() -> dict[str, str]:
+    """Returns for each name of a member the table that it belongs to."""
+    tables: dict[str, type[Struct]] = {
+        "the manifest itself": Manifest,
+        "`[requires]`": Requirements,
+        "`[environment]`": Environment,
+        "`[restart]`": AskedRestart,
+        "`[limits]`": AskedLimits,
+        "`[sidecar]`": Sidecar,
+        "an entry of `[config]`": ConfigEntry,
+        "an entry of `[[hooks]]`": HookEntry,
+        "`match` of an entry of `[[hooks]]`": InputMatch,
+        "an entry of `[[commands]]`": CommandEntry,
+        "an entry of `[[settings]]`": SettingsCategory,
+        "an entry of `fields` of `[[settings]]`": SettingsField,
+    }
+    homes: dict[str, str] = {}
+    for home, table in tables.items():
+        for name in table.__struct_encode_fields__:
+            homes.setdefault(name, home)
+    return homes
+
+
+HOMES: Final = homes_of_names()
