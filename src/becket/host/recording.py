@@ -5,7 +5,7 @@ Events go to a callable, as they happen. Writing them down, one line after the o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
 from becket.contract.audit import AuditEvent, CallDecided, GrantChanged
@@ -46,16 +46,14 @@ class RecordingGate(Gate):
 
     def _record_decision(self, decision: Decision) -> None:
         if decision.allowed is not None:  # else somebody is asked first, and the answer is recorded
-            self._record(
-                CallDecided(
-                    decision.extension,
-                    decision.method,
-                    decision.permission,
-                    decision.allowed,
-                    decision.because,
-                    decision.on_behalf_of,
-                )
-            )
+            self._record(call_decided(decision, allowed=decision.allowed))
+
+    def check(self, method: str, requires: str | None, chain: Sequence[Gate] = ()) -> None:
+        decision = self.decide(method, requires, chain)
+        if decision.allowed is None:  # nobody is asked here, so it is a no
+            record(self._record, call_decided(decision, allowed=False))
+        if not decision.allowed:
+            raise PermissionDenied(method if requires is None else requires)
 
     def grant(self, permission: str) -> None:
         had = self.allows(permission)
@@ -75,6 +73,17 @@ class RecordingGate(Gate):
 
     def _record_change(self, permission: str, *, by: str) -> None:
         record(self._record, GrantChanged(self.extension, permission, self.allows(permission), by))
+
+
+def call_decided(decision: Decision, *, allowed: bool) -> CallDecided:
+    return CallDecided(
+        decision.extension,
+        decision.method,
+        decision.permission,
+        allowed,
+        decision.because,
+        decision.on_behalf_of,
+    )
 
 
 def record(audit: Audit | None, event: AuditEvent) -> None:

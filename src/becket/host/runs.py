@@ -93,7 +93,10 @@ class Run(Generic[E, R]):
         self._may_trail = may_trail
         self._is_old = is_old
         self._ended = ended
+        self._is_entered = False
         self._is_open = False
+        self._has_turn = False
+        self._opening = anyio.CancelScope()
         self._error: BecketError | None = None  # why somebody else than the extension has ended it
         self._takers: list[tuple[tuple[type, ...], Listener]] = []
         # what comes after the answer
@@ -117,43 +120,47 @@ class Run(Generic[E, R]):
     # -- life
 
     async def __aenter__(self) -> Run[E, R]:
-        self._runs.running.check(self._method.name, self._permission)
-        if self._takes_turns:
-            await self._runs.take_turn(self._patience)
-        if self._permission is not None:
-            self._runs.running.add(self._permission, self)
+        if self._is_entered:
+            raise LocalProtocolError("a run is opened once")
+        self._is_entered = True
         try:
-            await self._stream.__aenter__()
+            self._runs.running.check(self._method.name, self._permission)
+            if self._permission is not None:
+                self._runs.running.add(self._permission, self)
+            with self._opening:  # which `end` leaves: it may wait for its turn, or for room on the link
+                await self._open()
+            if self._error is not None:
+                raise copy(self._error)
         except BaseException as error:
-            self._leave()
-            if self._takes_turns:
-                self._runs.end_turn()
-            self._report(error)
-            raise
-        self._is_open = True
-        self._runs.open.add(self)
-        if self._error is not None:  # it came while the call waited to leave
+            self._error = self._error or (error if isinstance(error, BecketError) else None)
             await self.__aexit__()
-            raise copy(self._error)
+            raise
         return self
 
+    async def _open(self) -> None:
+        if self._takes_turns:
+            await self._runs.take_turn(self._patience)
+            self._has_turn = True
+        await self._stream.__aenter__()
+        self._is_open = True
+        self._runs.open.add(self)
+
     async def __aexit__(self, *_: object) -> None:
-        if not self._is_open:
-            return
-        self._is_open = False
-        self._leave()
-        is_answered = self._stream.done()
-        if self._ended is not None:
-            await self._report_outcome(is_answered)
-        if not self._takes_turns:
-            await self._stream.__aexit__()
-        elif is_answered:
-            await self._stream.__aexit__()
-            self._runs.end_turn()
-        else:
+        if self._permission is not None:
+            self._runs.running.remove(self._permission, self)
+        self._runs.open.discard(self)
+        was_open, self._is_open = self._is_open, False
+        is_answered = was_open and self._stream.done()
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            await self._report(ended, is_answered)
+        if was_open and self._has_turn and not is_answered:
             # The extension does not know that nobody listens, and goes on: its events are not for the next one.
             self._error = self._error or LocalProtocolError(f"{self._method.name}: left before its answer came")
             self._runs.loop.spawn(self._linger())
+            return
+        await self._stream.__aexit__()
+        self._end_turn()
 
     async def _linger(self) -> None:
         try:
@@ -162,16 +169,17 @@ class Run(Generic[E, R]):
             pass
         finally:
             await self._stream.__aexit__()
-            self._runs.end_turn()
+            self._end_turn()
 
-    def _leave(self) -> None:
-        self._runs.open.discard(self)
-        if self._permission is not None:
-            self._runs.running.remove(self._permission, self)
+    def _end_turn(self) -> None:
+        if self._has_turn:
+            self._has_turn = False
+            self._runs.end_turn()
 
     def end(self, error: BecketError) -> None:
         """Ends the run with this error; the extension is told where it understands that."""
         self._error = self._error or error
+        self._opening.cancel()
         if self._is_open:
             self._runs.loop.spawn(self._abandon())
 
@@ -179,21 +187,16 @@ class Run(Generic[E, R]):
         await self._stream.__aexit__()
         self._stream.set_result(None)  # whoever waits for the next event learns that there is none
 
-    async def _report_outcome(self, is_answered: bool) -> None:
+    async def _report(self, ended: Callable[[R | None, BecketError | None], None], is_answered: bool) -> None:
         if self._error is not None or not is_answered:
-            self._report(self._error or LocalProtocolError("left"))
+            ended(None, self._error or LocalProtocolError("left before its answer came"))
             return
         try:
             result = await self._stream.result()
         except BecketError as error:
-            self._report(error)
+            ended(None, error)
         else:
-            if self._ended is not None:
-                self._ended(result, None)
-
-    def _report(self, error: BaseException) -> None:
-        if self._ended is not None and isinstance(error, BecketError):
-            self._ended(None, error)
+            ended(result, None)
 
     # -- events
 

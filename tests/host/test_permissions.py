@@ -1,0 +1,647 @@
+"""What an extension may do: decided by its connection alone, asked for once, taken away at once, never lent by another.
+
+Every decision is recorded.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+from tests.host.stand_ins import ALL, ECHO, SOON, hosted, initialized, played
+from tests.peer.scripted import Script, answer, notification, request, settled
+
+from becket import CallTimeout, Context, Meaning, Peer, Registry, RemoteError
+from becket.contract.audit import (
+    AuditEvent,
+    CallDecided,
+    ExtensionStarted,
+    GrantChanged,
+    ProviderCalled,
+    ProviderOutcome,
+)
+from becket.contract.config import ConfigSet
+from becket.contract.hooks import HookEvent
+from becket.contract.memory import MEMORY_QUERY, Query
+from becket.contract.providers import ProviderResult, TextDelta, user
+from becket.errors import PermissionDenied
+from becket.host.connecting import connect_extension_over
+from becket.host.extension import Extension
+from becket.host.recording import RecordingGate
+from becket.methods.descriptors import Method
+from becket.methods.permissions import Decision, Gate, Grants
+from becket.stores.in_memory import InMemoryStore
+from becket.testing import run_in_virtual_time
+
+pytestmark = pytest.mark.loops
+
+BOTH = ("tools.register", "providers.register")
+EVENT = "provider.stream.event"
+NOTE = {"namespace": "notes", "content": "x"}
+
+
+async def denied(peer: Peer, method: str, params: object) -> str:
+    """Returns which permission a call was refused for."""
+    with pytest.raises(RemoteError) as caught:
+        await peer.call(method, params)
+    assert caught.value.meaning is Meaning.PERMISSION_DENIED
+    return caught.value.message
+
+
+# -- whose connection it is
+
+
+@pytest.mark.parametrize("method", ["memory.append", "memory.query"])
+async def test_an_extension_cannot_name_another(method: str) -> None:
+    store = InMemoryStore()
+    async with hosted(store=store) as (_, child):
+        for name in ("others", "", "NOTES", "notes ", "../notes"):
+            with pytest.raises(RemoteError) as caught:
+                await child.call(method, {"namespace": name, "content": "x"})
+            assert caught.value.code == -32602
+            assert isinstance(caught.value.data, dict)
+            said = caught.value.data["problems"][0]
+            assert said["pointer"] == "/namespace"
+            assert said["message"] == f"namespace must equal extension id 'notes' (got '{name}')"
+        assert store.query(Query("others")) == []
+
+
+async def test_what_an_extension_says_of_itself_changes_nothing() -> None:
+    store = InMemoryStore()
+    store.set_config("others", ConfigSet("k", "secret"))
+    async with hosted(store=store) as (_, child):
+        for claimed in ({"extension": "others"}, {"plugin_id": "others"}, {"_meta": {"becket": {"parent": 1}}}):
+            found = await child.call("config.get", {"key": "k", **claimed})
+            assert found["value"] is None
+        await child.call("memory.append", {**NOTE, "extension": "others", "plugin_id": "others"})
+        assert len(store.query(Query("notes"))) == 1
+
+
+# -- asking a person
+
+
+class Asked:
+    """A person who answers after a while."""
+
+    def __init__(self, answer: bool = True) -> None:
+        self.questions: list[str] = []
+        self.may_answer = anyio.Event()
+        self._answer = answer
+
+    async def __call__(self, question: str, decision: Decision) -> bool:
+        self.questions.append(question)
+        await self.may_answer.wait()
+        return self._answer
+
+
+async def test_a_permission_that_is_asked_for_ten_thousand_times_is_one_question() -> None:
+    person = Asked(answer=False)
+    async with hosted(grants=BOTH, ask=person) as (_, child):
+        refusals = 0
+        with anyio.fail_after(15):
+            for _ in range(50):
+                async with anyio.create_task_group() as tasks:
+
+                    async def ask() -> None:
+                        nonlocal refusals
+                        assert "memory.write" in await denied(child, "memory.append", NOTE)
+                        refusals += 1
+
+                    for _ in range(200):
+                        tasks.start_soon(ask)
+                    await settled()
+                    person.may_answer.set()
+        assert refusals == 10_000
+    assert person.questions == ["`notes` wants `memory.write` to call `memory.append`: allow it?"]
+
+
+async def test_an_answer_lets_all_that_waited_go_on() -> None:
+    person = Asked()
+    events: list[AuditEvent] = []
+    async with hosted(grants=BOTH, ask=person, audit=events.append) as (_, child):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(child.call, "memory.append", NOTE)
+            await settled()
+            person.may_answer.set()
+        assert (await child.call("memory.append", NOTE))["id"] == 6
+    assert len(person.questions) == 1
+    assert GrantChanged("notes", "memory.write", True, "answer") in events
+
+
+async def test_no_answer_is_no_and_is_recorded() -> None:
+    events: list[AuditEvent] = []
+
+    async def broken(question: str, decision: Decision) -> bool:
+        raise OSError("no terminal")
+
+    async with hosted(grants=BOTH, ask=broken, audit=events.append) as (_, child):
+        await denied(child, "memory.append", NOTE)
+        await denied(child, "memory.append", NOTE)
+    changes = [event for event in events if isinstance(event, GrantChanged)]
+    assert changes == [GrantChanged("notes", "memory.write", False, "answer")]
+    refusals = [event for event in events if isinstance(event, CallDecided) and not event.allowed]
+    assert [event.because for event in refusals] == ["it is denied"]
+
+
+async def test_a_question_is_one_harmless_line() -> None:
+    person = Asked()
+    hostile = "x\x1b[2J\n" * 1000
+    known = {hostile, *BOTH}
+    methods = Registry()
+    methods.handle(Method("host/do", dict, bool, requires=hostile))(lambda params: True)
+    async with hosted(grants=BOTH, ask=person, known=known, methods=methods) as (_, child):
+        person.may_answer.set()
+        assert await child.call("host/do", {}) is True
+    (question,) = person.questions
+    assert question.isprintable()
+    assert len(question) < 500
+
+
+# -- taking away
+
+
+async def ended_by(revoke: Callable[[], object], action: Callable[[], Any]) -> PermissionDenied:
+    """Returns what a call or a stream ends with when a permission is taken away while it runs."""
+    errors: list[PermissionDenied] = []
+
+    async def run() -> None:
+        with pytest.raises(PermissionDenied) as caught:
+            await action()
+        errors.append(caught.value)
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            await settled()
+            revoke()
+    return errors[0]
+
+
+async def test_a_revocation_ends_a_running_tool_and_tells_the_extension() -> None:
+    ended = anyio.Event()
+    async with hosted() as (notes, child):
+
+        @child.handle("tool.call")
+        async def call(params: Any) -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                ended.set()
+
+        error = await ended_by(lambda: notes.gate.revoke("tools.register"), lambda: notes.call_tool("echo"))
+        assert error.permission == "tools.register"
+        with anyio.fail_after(5):
+            await ended.wait()
+
+
+@pytest.mark.parametrize("features", [(), ("cancel", "credit")])
+async def test_a_revocation_ends_a_running_answer_whether_its_events_are_awaited_or_not(features: Any) -> None:
+    async with hosted(features=features) as (notes, child):
+
+        @child.handle("provider.stream")
+        async def stream(params: Any) -> None:
+            await child.notify(EVENT, {"type": "text", "delta": "x"})
+            await anyio.sleep_forever()
+
+        async def iterate() -> None:
+            async with notes.stream("local", "small", messages=[]) as run:
+                async for event in run:
+                    assert event == TextDelta("x")
+
+        async def await_result() -> None:
+            async with notes.stream("local", "small", messages=[]) as run:
+                await run.result()
+
+        for action in (iterate, await_result):
+            notes.gate.grant("providers.register")
+            error = await ended_by(lambda: notes.gate.revoke("providers.register"), action)
+            assert error.permission == "providers.register"
+        notes.gate.grant("providers.register")
+        async with notes.stream("local", "small", messages=[]) as run:
+            assert await anext(run) == TextDelta("x")
+            notes.gate.revoke("providers.register")
+            await settled()
+            with pytest.raises(PermissionDenied):
+                await anext(run)
+            with pytest.raises(PermissionDenied):
+                await run.result()
+            assert run.take_ready() == []
+
+
+async def test_an_answer_that_nobody_reads_is_cancelled_by_a_revocation_too() -> None:
+    ended = anyio.Event()
+    async with hosted() as (notes, child):
+
+        @child.handle("provider.stream")
+        async def stream(params: Any) -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                ended.set()
+
+        async with notes.stream("local", "small", messages=[]):
+            await settled()
+            notes.gate.revoke("providers.register")
+            with anyio.fail_after(5):
+                await ended.wait()
+
+
+async def test_a_revocation_ends_whole_answers_and_hooks_too() -> None:
+    async with hosted(grants=(*ALL, "tools.intercept")) as (notes, child):
+        for name in ("provider.complete", "hook.handle"):
+
+            @child.handle(name)
+            async def hang(params: Any) -> None:
+                await anyio.sleep_forever()
+
+        error = await ended_by(
+            lambda: notes.gate.revoke("providers.register"), lambda: notes.complete("local", "small", messages=[])
+        )
+        assert error.permission == "providers.register"
+        event = HookEvent.before_tool_call("bash", {})
+        error = await ended_by(lambda: notes.gate.revoke("tools.intercept"), lambda: notes.handle_hook(event))
+        assert error.permission == "tools.intercept"
+
+
+async def test_what_runs_on_another_permission_runs_on() -> None:
+    async with hosted() as (notes, child):
+        go_on = anyio.Event()
+
+        @child.handle("tool.call")
+        async def call(params: Any) -> str:
+            await go_on.wait()
+            return "done"
+
+        @child.handle("command.invoke")
+        async def invoke(params: Any) -> str:
+            await go_on.wait()
+            return "done too"
+
+        results: list[str] = []
+
+        async def call_tool() -> None:
+            results.append(await notes.call_tool("echo"))
+
+        async with anyio.create_task_group() as tasks, notes.invoke_command("x") as run:
+            tasks.start_soon(call_tool)
+            await settled()
+            notes.gate.revoke("providers.register")
+            notes.gate.revoke("memory.write")
+            await settled()
+            go_on.set()
+            assert await run.result() == "done too"
+        assert results == ["done"]
+
+
+async def test_whoever_revokes_may_be_in_any_thread_and_changes_of_mind_are_heard() -> None:
+    async with hosted() as (notes, child):
+
+        @child.handle("tool.call")
+        async def call(params: Any) -> str:
+            notes.gate.revoke("tools.register")
+            notes.gate.grant("tools.register")
+            await settled()
+            return "ran on"
+
+        assert await notes.call_tool("echo") == "ran on"
+        thread = threading.Thread(target=notes.gate.revoke, args=("tools.register",))
+        child.methods.remove("tool.call")
+
+        @child.handle("tool.call")
+        async def sleep(params: Any) -> None:
+            await anyio.sleep_forever()
+
+        await ended_by(thread.start, lambda: notes.call_tool("echo"))
+        thread.join()
+
+
+async def test_without_the_permission_nothing_is_sent() -> None:
+    async with played() as (notes, script):
+        notes.gate.revoke("tools.register")
+        notes.gate.revoke("providers.register")
+        with pytest.raises(PermissionDenied) as caught:
+            await notes.call_tool("echo")
+        assert caught.value.permission == "tools.register"
+        with pytest.raises(PermissionDenied):
+            await notes.complete("local", "small", messages=[])
+        with pytest.raises(PermissionDenied):
+            async with notes.stream("local", "small", messages=[]):
+                pass
+        assert script.unheard() == []
+
+
+async def test_a_permission_that_goes_while_an_answer_waits_for_its_turn_is_heard() -> None:
+    async with played() as (notes, script), anyio.create_task_group() as tasks:
+        errors: list[Exception] = []
+
+        async def wait_for_turn() -> None:
+            try:
+                async with notes.stream("local", "small", messages=[user("second")]):
+                    pass
+            except PermissionDenied as error:
+                errors.append(error)
+
+        async with notes.stream("local", "small", messages=[user("first")]) as first:
+            asked = await script.hear()
+            tasks.start_soon(wait_for_turn)
+            await settled()
+            notes.gate.revoke("providers.register")
+            await settled()
+            with pytest.raises(PermissionDenied):
+                await first.result()
+        script.say(answer(asked, {"content": []}))
+        await settled()
+        assert len(errors) == 1
+        assert script.unheard() == []
+
+
+async def test_a_revocation_ends_what_the_extension_is_told() -> None:
+    store = InMemoryStore()
+    async with played(store=store) as (notes, script):
+        script.say(request(1, "config.subscribe", {}))
+        await script.hear()
+        store.set_config("notes", ConfigSet("a", "1"))
+        assert (await script.hear())["method"] == "config.changed"
+        notes.gate.revoke("config.subscribe")
+        await settled()
+        store.set_config("notes", ConfigSet("a", "2"))
+        await settled()
+        assert script.unheard() == []
+
+
+async def test_a_revocation_ends_what_the_extension_has_asked_of_the_host() -> None:
+    begun = anyio.Event()
+
+    methods = Registry()
+
+    @methods.handle(MEMORY_QUERY)
+    async def query(params: Query) -> Any:
+        begun.set()
+        await anyio.sleep_forever()
+
+    async with hosted(methods=methods) as (notes, child), anyio.create_task_group() as tasks:
+
+        async def ask() -> None:
+            assert "memory.read" in await denied(child, "memory.query", {"namespace": "notes"})
+
+        tasks.start_soon(ask)
+        await begun.wait()
+        notes.gate.revoke("memory.read")
+
+
+# -- what nobody knows, and policies that fail
+
+
+async def test_an_unknown_method_and_an_unknown_permission_are_refused() -> None:
+    methods = Registry()
+    methods.handle(Method("host/secret", dict, bool, requires="no.such.permission"))(lambda params: True)
+    async with hosted(methods=methods) as (_, child):
+        with pytest.raises(RemoteError) as caught:
+            await child.call("memory.forget", {})
+        assert caught.value.meaning is Meaning.UNKNOWN_METHOD
+        assert "no.such.permission" in await denied(child, "host/secret", {})
+
+
+async def test_a_policy_that_raises_means_no_in_both_directions() -> None:
+    def policy(decision: Decision) -> bool:
+        raise ZeroDivisionError
+
+    decisions: list[Decision] = []
+    gate = Gate("notes", Grants.of(ALL), policy=policy, audit=decisions.append)
+    async with hosted(gate=gate) as (notes, child):
+        for method, params in (("memory.append", NOTE), ("memory.query", {"namespace": "notes"})):
+            await denied(child, method, params)
+        with pytest.raises(PermissionDenied):
+            await notes.call_tool("echo")
+    assert {decision.allowed for decision in decisions} == {False}
+
+
+def test_a_person_who_never_answers_says_no() -> None:
+    async def never(question: str, decision: Decision) -> bool:
+        await anyio.sleep_forever()
+        return True
+
+    async def main() -> None:
+        async with hosted(grants=BOTH, ask=never) as (_, child):
+            began = anyio.current_time()
+            with pytest.raises(RemoteError) as caught:
+                await child.call("memory.append", NOTE, timeout=600)
+            assert caught.value.meaning is Meaning.PERMISSION_DENIED
+            assert anyio.current_time() - began == pytest.approx(60)
+
+    run_in_virtual_time(main)
+
+
+# -- on behalf of another
+
+
+def joined(b: Extension) -> Registry:
+    """Returns what a host offers to an extension `a`: to have a tool of `b` called."""
+    methods = Registry()
+
+    @methods.handle("host/call_b")
+    async def call_b(params: dict[str, Any]) -> str:
+        try:
+            return await b.call_tool("save", params)
+        except RemoteError as error:
+            return f"failed: {error.message}"
+
+    return methods
+
+
+SAVE = ECHO | {"name": "save"}
+
+
+def saves(child: Peer) -> None:
+    """Lets an extension save what its tool is given."""
+
+    @child.handle("tool.call")
+    async def save(params: Any, ctx: Context) -> str:
+        try:
+            await ctx.call("memory.append", {"namespace": "b", "content": params["input"]["text"]})
+        except RemoteError as error:
+            return error.message
+        return "saved"
+
+
+@pytest.mark.parametrize(("also", "outcome"), [((), "permission denied: memory.write required"), (ALL, "saved")])
+async def test_an_extension_gets_nothing_done_by_another_that_it_may_not_do_itself(also: Any, outcome: str) -> None:
+    store = InMemoryStore()
+    events: list[AuditEvent] = []
+    async with hosted(id="b", store=store, tools=[SAVE], audit=events.append) as (b, b_child):
+        saves(b_child)
+        async with hosted(id="a", store=store, grants={*BOTH, *also}, methods=joined(b)) as (_, a_child):
+            assert await b.call_tool("save", {"text": "of its own"}) == "saved"
+            assert await a_child.call("host/call_b", {"text": "for a"}) == outcome
+    kept = [record.content for record in store.query(Query("b"))]
+    assert kept == (["for a", "of its own"] if outcome == "saved" else ["of its own"])
+    appends = [event for event in events if isinstance(event, CallDecided) and event.method == "memory.append"]
+    assert [(event.allowed, event.on_behalf_of) for event in appends] == [(True, ()), (outcome == "saved", ("a",))]
+
+
+async def test_the_chain_goes_through_as_many_as_there_are() -> None:
+    events: list[AuditEvent] = []
+    async with hosted(id="b", tools=[SAVE], audit=events.append) as (b, b_child):
+        saves(b_child)
+        async with hosted(id="a", methods=joined(b), tools=[SAVE]) as (a, a_child):
+
+            @a_child.handle("tool.call")
+            async def pass_on(params: Any, ctx: Context) -> Any:
+                return await ctx.call("host/call_b", params["input"])
+
+            methods = Registry()
+
+            @methods.handle("host/call_a")
+            async def call_a(params: dict[str, Any]) -> str:
+                return await a.call_tool("save", params)
+
+            async with hosted(id="weak", grants=BOTH, methods=methods) as (_, weak):
+                refused = "permission denied: memory.write required"
+                assert await weak.call("host/call_a", {"text": "x"}) == refused
+    (append,) = [event for event in events if isinstance(event, CallDecided) and event.method == "memory.append"]
+    assert append.on_behalf_of == ("a", "weak")
+    assert "weak" in append.because
+
+
+async def test_an_extension_of_old_that_cannot_say_for_whom_acts_on_its_own_authority_and_the_record_says_so() -> None:
+    events: list[AuditEvent] = []
+    async with hosted(id="b", tools=[SAVE], features=(), audit=events.append) as (b, b_child):
+
+        @b_child.handle("tool.call")
+        async def save(params: Any) -> str:
+            await b_child.call("memory.append", {"namespace": "b", "content": "x"})
+            return "saved"
+
+        async with hosted(id="a", grants=BOTH, methods=joined(b)) as (_, a_child):
+            assert await a_child.call("host/call_b", {}) == "saved"
+    (append,) = [event for event in events if isinstance(event, CallDecided) and event.method == "memory.append"]
+    assert (append.allowed, append.on_behalf_of) == (True, ())
+
+
+# -- records
+
+
+async def test_every_decision_in_either_direction_is_recorded() -> None:
+    events: list[AuditEvent] = []
+    async with hosted(grants=(*BOTH, "memory.write"), audit=events.append) as (notes, child):
+        child.handle("tool.call")(lambda params: "ran")
+        await child.call("memory.append", NOTE)
+        await child.call("config.get", {"key": "a"})
+        await denied(child, "memory.query", {"namespace": "notes"})
+        await notes.call_tool("echo")
+        notes.gate.revoke("tools.register")
+        notes.gate.revoke("tools.register")
+        with pytest.raises(PermissionDenied):
+            await notes.call_tool("echo")
+        notes.gate.grant("tools.register")
+        notes.gate.grant("tools.register")
+    assert events == [
+        ExtensionStarted("notes", (), "native", ("memory.write", *sorted(BOTH)), "none"),
+        CallDecided("notes", "memory.append", "memory.write", True, "it is granted"),
+        CallDecided("notes", "config.get", None, True, "it needs no permission"),
+        CallDecided("notes", "memory.query", "memory.read", False, "it is not granted"),
+        CallDecided("notes", "tool.call", "tools.register", True, "it is granted"),
+        GrantChanged("notes", "tools.register", False, "host"),
+        CallDecided("notes", "tool.call", "tools.register", False, "it is denied"),
+        GrantChanged("notes", "tools.register", True, "host"),
+    ]
+
+
+async def test_a_refusal_where_nobody_can_be_asked_is_recorded() -> None:
+    events: list[AuditEvent] = []
+    gate = RecordingGate("notes", Grants(), events.append, asks=True)
+    with pytest.raises(PermissionDenied):
+        gate.check("tool.call", "tools.register")
+    assert [event.allowed for event in events if isinstance(event, CallDecided)] == [False]
+
+
+async def test_every_question_to_a_model_is_recorded_with_how_it_ended() -> None:
+    events: list[AuditEvent] = []
+    results: list[Any] = [
+        {"content": [{"type": "tool_use", "id": "1", "name": "bash"}, {"type": "text", "text": "x"}]},
+        {"content": []},
+        {"content": 5},
+    ]
+    async with hosted(audit=events.append) as (notes, child):
+
+        @child.handle("provider.complete")
+        def complete(params: Any) -> Any:
+            return results[len([event for event in events if isinstance(event, ProviderCalled)])]
+
+        await notes.complete("local", "small", messages=[], tools=[{"name": "bash"}])
+        for _ in range(2):
+            with pytest.raises(Exception, match=r"provider\.complete"):
+                await notes.complete("local", "small", messages=[])
+
+        @child.handle("provider.stream")
+        async def stream(params: Any) -> Any:
+            match params["messages"][0]["content"]:
+                case "answer":
+                    return {"content": []}
+                case "fail":
+                    raise ZeroDivisionError
+                case _:
+                    await anyio.sleep_forever()
+
+        async with notes.stream("local", "small", messages=[user("answer")]) as run:
+            assert await run.result() == ProviderResult(())
+        async with notes.stream("local", "small", messages=[user("fail")]):
+            await settled()
+        async with notes.stream("local", "small", messages=[user("leave")]):
+            pass
+        async with notes.stream("local", "small", messages=[user("time out")], idle_timeout=0.01) as run:
+            with pytest.raises(CallTimeout):
+                await run.result()
+        async with notes.stream("local", "small", messages=[user("revoke")]):
+            notes.gate.revoke("providers.register")
+            await settled()
+        with pytest.raises(PermissionDenied):
+            await notes.complete("local", "small", messages=[])
+    called = [event for event in events if isinstance(event, ProviderCalled)]
+    assert {(event.extension, event.provider_id, event.model_id) for event in called} == {("notes", "local", "small")}
+    assert [(event.streamed, event.outcome, event.error_class) for event in called] == [
+        (False, ProviderOutcome.OK, None),
+        (False, ProviderOutcome.ERROR, "undecodable"),
+        (False, ProviderOutcome.ERROR, "undecodable"),
+        (True, ProviderOutcome.OK, None),
+        (True, ProviderOutcome.ERROR, "refused"),
+        (True, ProviderOutcome.ERROR, "failed"),
+        (True, ProviderOutcome.ERROR, "timeout"),
+        (True, ProviderOutcome.BLOCKED, "denied"),
+        (False, ProviderOutcome.BLOCKED, "denied"),
+    ]
+    assert (called[0].tools_exposed, called[0].tools_requested) == (True, 1)
+
+
+async def test_an_audit_that_fails_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(event: AuditEvent) -> None:
+        raise OSError("the disk is full")
+
+    async with hosted(audit=broken) as (notes, child):
+        child.handle("provider.complete")(lambda params: {"content": [1]})
+        await child.call("memory.append", NOTE)
+        await notes.complete("local", "small", messages=[])
+        notes.gate.revoke("memory.write")
+        await denied(child, "memory.append", NOTE)
+    assert "audit" in caplog.text
+
+
+async def test_a_gate_of_ones_own_is_used_as_it_is() -> None:
+    decisions: list[Decision] = []
+    gate = Gate("notes", Grants.of(BOTH), audit=decisions.append)
+    script = Script()
+    async with anyio.create_task_group() as tasks:
+
+        async def introduce() -> None:
+            script.say(answer(await script.hear(), initialized()), notification("nobody/knows"))
+
+        tasks.start_soon(introduce)
+        async with connect_extension_over(script, id="notes", gate=gate, timeouts=SOON) as notes:
+            assert notes.gate is gate
+            script.say(request(1, "memory.query", {"namespace": "notes"}))
+            await script.hear()
+    assert [(decision.method, decision.allowed) for decision in decisions] == [("memory.query", False)]
