@@ -1,0 +1,198 @@
+"""`Supervised`: a host's handle on one extension, over all its restarts.
+
+It speaks the vocabulary of `Extension`. Each call goes to the copy that runs, waits for one that is about to run, and
+is counted by the breaker. Who starts, restarts and ends copies is the `supervisor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from becket.contract.commands import CommandEvent
+from becket.contract.handshake import DeclaredCapability
+from becket.contract.hooks import HookEvent, HookResult
+from becket.contract.info import ExtensionInfo, SidecarArgs
+from becket.contract.providers import Message, Provider, ProviderEvent, ProviderResult
+from becket.contract.tools import Tool
+from becket.host.extension import Extension
+from becket.host.lifecycle import Health, State
+from becket.host.runs import Run
+from becket.host.supervisor import Supervisor
+from becket.methods.permissions import Gate
+from becket.peer.outbound import DEFAULT, Unset
+
+if TYPE_CHECKING:
+    from becket.peer.peer import Peer
+
+__all__ = ["Supervised"]
+
+K = TypeVar("K")
+
+
+class Supervised:
+    """An extension of a host. With `repeat=True` a call is made again with the next copy when the one at work dies."""
+
+    def __init__(self, supervisor: Supervisor, gate: Gate) -> None:
+        self.id = supervisor.id
+        self.gate = gate
+        self.supervisor = supervisor
+
+    # -- how it does
+
+    @property
+    def state(self) -> State:
+        """Where it stands."""
+        return self.supervisor.state
+
+    @property
+    def health(self) -> Health:
+        """How it does, in one word."""
+        return self.supervisor.health()
+
+    @property
+    def restarts(self) -> int:
+        """How often it was started again."""
+        return self.supervisor.restarts
+
+    @property
+    def peer(self) -> Peer | None:
+        """The link to the copy that runs now, None where none does."""
+        current = self.supervisor.current()
+        return None if current is None else current.peer
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that it offers now."""
+        current = self.supervisor.current()
+        return () if current is None else current.tools
+
+    @property
+    def providers(self) -> tuple[Provider, ...]:
+        """The providers of models that it offers now."""
+        current = self.supervisor.current()
+        return () if current is None else current.providers
+
+    @property
+    def capabilities(self) -> tuple[DeclaredCapability, ...]:
+        """What else it can do now, in words of its own."""
+        current = self.supervisor.current()
+        return () if current is None else current.capabilities
+
+    # -- its life
+
+    async def start(self) -> None:
+        """Starts it, unless it runs. Raises why it cannot be started."""
+        await self.supervisor.start()
+
+    async def stop(self) -> None:
+        """Ends it in good order; it stays known."""
+        await self.supervisor.stop()
+
+    async def reload(self) -> None:
+        """Puts a new copy in the place of the running one. Calls that are made meanwhile wait for it."""
+        await self.supervisor.reload()
+
+    # -- calls
+
+    async def call(
+        self,
+        method: str,
+        params: object = None,
+        *,
+        returns: Any = Any,
+        timeout: float | Unset | None = DEFAULT,
+        repeat: bool = False,
+    ) -> Any:
+        """Calls a method of the extension's own."""
+        return await self.supervisor.use(
+            lambda extension: extension.peer.call(method, params, returns=returns, timeout=timeout), repeat=repeat
+        )
+
+    async def call_tool(
+        self,
+        name: str,
+        input: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | Unset | None = DEFAULT,
+        repeat: bool = False,
+    ) -> str:
+        """Runs a tool and returns what a model reads of its result. Raises what `Extension.call_tool` raises.
+
+        Raises:
+            CircuitOpen: too many calls have failed lately.
+            NotRunning: it is stopped; or whatever it has failed with.
+        """
+        return await self.supervisor.use(
+            lambda extension: extension.call_tool(name, input, timeout=timeout), repeat=repeat
+        )
+
+    async def call_tool_json(
+        self,
+        name: str,
+        input: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | Unset | None = DEFAULT,
+        repeat: bool = False,
+    ) -> Any:
+        """Runs a tool and returns its result as it came; otherwise like `call_tool`."""
+        return await self.supervisor.use(
+            lambda extension: extension.call_tool_json(name, input, timeout=timeout), repeat=repeat
+        )
+
+    async def complete(
+        self, provider: str, model: str, *, messages: Sequence[Message], repeat: bool = False, **options: Any
+    ) -> ProviderResult:
+        """Asks a model and returns its whole answer; the options are those of `Extension.complete`."""
+        return await self.supervisor.use(
+            lambda extension: extension.complete(provider, model, messages=messages, **options), repeat=repeat
+        )
+
+    @asynccontextmanager
+    async def stream(
+        self, provider: str, model: str, *, messages: Sequence[Message], **options: Any
+    ) -> AsyncGenerator[Run[ProviderEvent, ProviderResult], None]:
+        """Opens an answer of a model, whose pieces come as events; the options are those of `Extension.stream`."""
+        async with (
+            self.supervisor.borrowed() as extension,
+            extension.stream(provider, model, messages=messages, **options) as answer,
+        ):
+            yield answer
+
+    @asynccontextmanager
+    async def invoke_command(
+        self, name: str, args: Iterable[str] = (), **options: Any
+    ) -> AsyncGenerator[Run[CommandEvent, Any], None]:
+        """Opens a run of a command, whose output and tasks come as events."""
+        async with self.supervisor.borrowed() as extension, extension.invoke_command(name, args, **options) as run:
+            yield run
+
+    async def handle_hook(self, event: HookEvent) -> HookResult:
+        """Asks the extension about something that the host is about to do or has done; it fails open."""
+        return await self.supervisor.use(lambda extension: extension.handle_hook(event))
+
+    async def info(self) -> ExtensionInfo:
+        """Asks the extension about its build, its capabilities and its models."""
+        return await self.supervisor.use(lambda extension: extension.info(), repeat=True)
+
+    async def sidecar_args(self) -> SidecarArgs:
+        """Asks how the extension's sidecar is to be started."""
+        return await self.supervisor.use(lambda extension: extension.sidecar_args(), repeat=True)
+
+    def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
+        """Registers the decorated plain function for what the extension tells outside of the calls that run.
+
+        It stays registered over restarts."""
+
+        def register(function: Callable[[K], Any]) -> Callable[[K], Any]:
+            def arrange(extension: Extension) -> None:
+                extension.on(*kinds)(function)
+
+            self.supervisor.arrange(arrange)
+            return function
+
+        return register
+
+    def __repr__(self) -> str:
+        return f"<Supervised {self.id}: {self.state}>"

@@ -1,0 +1,547 @@
+"""Keeps one extension alive: starts it, watches it, starts it again, replaces it and ends it.
+
+One task owns an extension and makes all of its moves, so two copies of it never live at once. What to do is decided by
+pure functions (`lifecycle`, `restart`, `breaker`, `heartbeat`); here it is done. Everybody else asks, and waits.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from copy import copy
+from enum import Enum
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+from msgspec import Struct
+
+from becket.errors import (
+    BecketError,
+    CallTimeout,
+    ConnectionLost,
+    DisconnectReason,
+    ExtensionRefused,
+    NotRunning,
+    PeerCrashed,
+    StartFailed,
+)
+from becket.host.breaker import Breaker, BreakerPolicy, BreakerState, outcome_of
+from becket.host.events import (
+    Events,
+    ExtensionDegraded,
+    ExtensionDisabled,
+    ExtensionEnabled,
+    ExtensionExited,
+    ExtensionFailed,
+    ExtensionMoved,
+    ExtensionRecovered,
+    ExtensionReloaded,
+    ExtensionRestarted,
+    ExtensionRestarting,
+    ExtensionStarted,
+    ExtensionStarting,
+    ExtensionStopped,
+    HostStalled,
+)
+from becket.host.extension import Extension
+from becket.host.heartbeat import Heartbeat, HeartbeatPolicy, Pulse
+from becket.host.lifecycle import ON_START, ON_STOP, Drain, Health, Lifecycle, RequestMeans, State
+from becket.host.restart import GiveUp, RestartHistory, RestartPolicy, Stagger, decide_restart
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+__all__ = ["Care", "Supervisor"]
+
+T = TypeVar("T")
+
+PATIENCE = 60.0  # seconds for a call that waits until its extension runs
+ALIVE = (State.READY, State.DEGRADED)
+ON_ITS_WAY = (State.SPAWNING, State.RESTARTING)
+AT_REST = (State.STOPPED, State.FAILED, State.DISABLED)
+
+
+class Care(Struct, frozen=True, kw_only=True):
+    """How an extension is looked after. Without a heartbeat, only exits and timeouts tell that it is dead."""
+
+    restart: RestartPolicy = RestartPolicy()
+    breaker: BreakerPolicy = BreakerPolicy()
+    heartbeat: HeartbeatPolicy | None = HeartbeatPolicy()
+    drain: float = 10.0
+
+
+class Wish(Enum):
+    """What its owner shall do next, besides watching."""
+
+    NOTHING = "go on"
+    STOP = "end it"
+    RELOAD = "put another copy in its place"
+
+
+class Ending(Struct, frozen=True):
+    """Why a process is no more, or shall be no more."""
+
+    because: str
+    lost: ConnectionLost | None = None
+    wish: Wish = Wish.NOTHING
+
+
+class Supervisor:
+    """The owner of one extension. `run` is its task; the other methods may be called from any task."""
+
+    def __init__(
+        self,
+        id: str,
+        start: Callable[[], Awaitable[Extension]],
+        *,
+        events: Events,
+        care: Care | None = None,
+        command: tuple[str, ...] = (),
+        version: str | None = None,
+        stagger: Stagger | None = None,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.id = id
+        self.care = care or Care()
+        self.command = command
+        self.version = version
+        self.failure: BecketError | None = None
+        self._start = start
+        self._events = events
+        self._stagger = stagger
+        self._chance = chance
+        self._life = Lifecycle(id)
+        self._history = RestartHistory()
+        self._breaker = Breaker(id, self.care.breaker)
+        self._extension: Extension | None = None
+        self._replaced: Extension | None = None  # by a reload, though it had calls to answer
+        self._arrangements: list[Callable[[Extension], object]] = []
+        self._wants_running = False
+        self._wish = Wish.NOTHING
+        self._is_over = False
+        self._in_flight = 0
+        self._changed = anyio.Event()
+        self._starting: anyio.CancelScope | None = None
+
+    # -- how it does
+
+    @property
+    def state(self) -> State:
+        """Where the extension stands."""
+        return self._life.state
+
+    @property
+    def restarts(self) -> int:
+        """How often it was started again, in all its life."""
+        return self._history.total
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls it has not answered yet."""
+        return self._in_flight
+
+    def health(self) -> Health:
+        """Returns how it does, in one word."""
+        return self._life.health(self._recent_restarts())
+
+    def _recent_restarts(self) -> int:
+        ready_at = self._history.ready_at
+        has_stayed_up = ready_at is not None and now() - ready_at >= self.care.restart.healthy_after
+        return 0 if has_stayed_up else self._history.in_a_row
+
+    def current(self) -> Extension | None:
+        """Returns the handle of the copy that runs now, None where none does."""
+        return self._extension
+
+    # -- asking
+
+    async def start(self) -> Extension:
+        """Starts the extension, unless it runs or is about to, and returns the handle on it.
+
+        Raises:
+            NotRunning: it is disabled, or was stopped before it was ready.
+            StartFailed, HandshakeFailed, ...: why it could not be started.
+        """
+        means = ON_START[self.state]
+        if means is RequestMeans.REFUSE:
+            raise NotRunning(self.id, self.state, "enable it first")
+        if means in (RequestMeans.BEGIN, RequestMeans.AFTERWARDS):
+            self.failure = None
+            self._history = self._history.forgotten()
+            self._wants_running = True
+            self._tell()
+            await self._wait_while(lambda: self._is_resting() and self._wants_running and not self._is_over)
+        return await self.ready(patience=None)
+
+    def _is_resting(self) -> bool:
+        return self.state in (*AT_REST, State.STOPPING)
+
+    async def stop(self) -> None:
+        """Ends the extension in good order; returns when its process is gone. Twice is once."""
+        self._wants_running = False
+        if ON_STOP[self.state] is RequestMeans.BEGIN:
+            self._wish = Wish.STOP
+            if self._starting is not None:
+                self._starting.cancel()
+            self._tell()
+        await self._wait_while(lambda: self.state not in AT_REST and not self._is_over)
+
+    async def reload(self) -> None:
+        """Puts a new copy in the place of the running one, which is given time to answer what it was asked.
+
+        Raises:
+            NotRunning: there is none.
+            StartFailed, HandshakeFailed, ...: why the new copy could not be started.
+        """
+        if self.state not in ALIVE:
+            await self.start()
+            return
+        self._wish = Wish.RELOAD
+        self._tell()
+        await self._wait_while(lambda: self._wish is Wish.RELOAD and self.state in (*ALIVE, State.RESTARTING))
+        await self.ready(patience=None)
+
+    async def disable(self, because: str = "") -> None:
+        """Ends the extension and lets nothing start it."""
+        await self.stop()
+        if self.state is not State.DISABLED:
+            self._move(State.DISABLED)
+            self._events.publish(ExtensionDisabled(self.id, because))
+
+    def enable(self) -> None:
+        """Lets the extension be started again."""
+        if self.state is State.DISABLED:
+            self._move(State.STOPPED)
+            self._events.publish(ExtensionEnabled(self.id))
+
+    def refuse(self, error: ExtensionRefused) -> None:
+        """It must not be started, for this reason."""
+        self.failure = error
+        self._move(State.FAILED)
+
+    async def ready(self, *, patience: float | None = PATIENCE) -> Extension:
+        """Waits until the extension runs, and returns the handle on it.
+
+        Raises:
+            NotRunning: it is stopped or disabled.
+            CallTimeout: it was not ready within `patience` seconds.
+            StartFailed, HandshakeFailed, PeerCrashed, ...: why it does not run.
+        """
+        with anyio.move_on_after(patience):
+            await self._wait_while(lambda: self.state in (*ON_ITS_WAY, State.STOPPING) and not self._is_over)
+            if self._extension is not None and self.state in ALIVE:
+                return self._extension
+            if self.failure is not None:
+                raise copy(self.failure)
+            raise NotRunning(self.id, self.state, "start it first")
+        raise CallTimeout(f"the start of {self.id}", patience or 0.0)
+
+    def arrange(self, arrangement: Callable[[Extension], object]) -> None:
+        """Does something with every copy of the extension from its first moment: the one that runs, and later ones."""
+        self._arrangements.append(arrangement)
+        if self._extension is not None:
+            arrangement(self._extension)
+
+    async def use(self, action: Callable[[Extension], Awaitable[T]], *, repeat: bool = False) -> T:
+        """Does something with the running copy, waiting for it where it is about to run, and returns what came of it.
+
+        With `repeat` it is done again with the next copy when this one dies in the midst of it.
+
+        Raises:
+            CircuitOpen: too many calls have failed lately; it was not tried.
+        """
+        while True:
+            try:
+                async with self.borrowed() as extension:
+                    return await action(extension)
+            except ConnectionLost:
+                if not repeat or not self._wants_running:
+                    raise
+                await self._wait_while(lambda: self._extension is extension)
+
+    @asynccontextmanager
+    async def borrowed(self) -> AsyncGenerator[Extension, None]:
+        """Yields the running copy, and takes what happens in the block for a call: it is counted, and waited for."""
+        extension = await self.ready()
+        ticket = self._breaker.admit(now())
+        self._in_flight += 1
+        error: BaseException | None = None
+        try:
+            yield extension
+        except ConnectionLost as lost:
+            error = lost
+            if extension is self._replaced and lost.reason is DisconnectReason.LOCAL_CLOSE:
+                raise ConnectionLost(DisconnectReason.LOCAL_CLOSE, f"reload of {self.id}") from lost
+            raise
+        except BaseException as failure:
+            error = failure
+            raise
+        finally:
+            self._in_flight -= 1
+            self._breaker.settle(ticket, outcome_of(error), now())
+            self._tell()
+
+    # -- the owner
+
+    async def run(self) -> None:
+        """Owns the extension until `close`. Whatever happens to the extension, this does not fail."""
+        try:
+            while not self._is_over:
+                await self._wait_while(lambda: not self._wants_running and not self._is_over)
+                if not self._is_over:
+                    await self._live()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._end_copy()
+            self._is_over = True
+            self._tell()
+
+    async def close(self) -> None:
+        """Stops the extension, and ends `run`."""
+        await self.stop()
+        self._is_over = True
+        self._tell()
+
+    async def _live(self) -> None:
+        """One life: from the first start until the extension was stopped, or has failed."""
+        self._wish = Wish.NOTHING
+        self._move(State.SPAWNING)
+        began = now()
+        try:
+            started = await self._start_copy()
+        except BecketError as error:
+            self._fail(error)
+            return
+        if not started:
+            await self._stop_copy()
+            return
+        self._move(State.READY)
+        self._events.publish(ExtensionStarted(self.id, self._pid(), now() - began, self.version))
+        while self.state is not State.STOPPED and self.state is not State.FAILED:
+            ending = await self._watch()
+            if ending.wish is Wish.STOP:
+                await self._stop_copy()
+            elif ending.wish is Wish.RELOAD:
+                await self._replace_copy()
+            else:
+                await self._recover(ending)
+
+    async def _start_copy(self) -> bool:
+        """Starts a process; returns False where somebody wants it to end meanwhile. What fails is raised."""
+        self._events.publish(ExtensionStarting(self.id, self.command))
+        extension: Extension | None = None
+        with anyio.CancelScope() as self._starting:
+            try:
+                extension = await self._start()
+            finally:
+                self._starting = None
+        if extension is None:
+            return False
+        self._extension = extension
+        self._breaker.reset()
+        self._history = self._history.became_ready(now())
+        for arrangement in self._arrangements:
+            arrangement(extension)
+        return self._wish is not Wish.STOP
+
+    async def _watch(self) -> Ending:
+        """Waits until something must be done about the running copy."""
+        assert self._extension is not None
+        extension = self._extension
+        endings: list[Ending] = []
+        async with anyio.create_task_group() as tasks:
+
+            def end(ending: Ending) -> None:
+                endings.append(ending)
+                tasks.cancel_scope.cancel()
+
+            async def wait_for_end() -> None:
+                lost = await extension.peer.wait_closed()
+                end(Ending(str(lost), lost))
+
+            async def wait_for_wish() -> None:
+                await self._wait_while(lambda: self._wish is Wish.NOTHING)
+                end(Ending(self._wish.value, wish=self._wish))
+
+            async def keep_time() -> None:
+                end(Ending(await self._listen(extension)))
+
+            tasks.start_soon(wait_for_end)
+            tasks.start_soon(wait_for_wish)
+            tasks.start_soon(self._judge_calls)
+            if self.care.heartbeat is not None and "ping" in extension.features:
+                tasks.start_soon(keep_time)
+        return endings[0]
+
+    async def _judge_calls(self) -> None:
+        """Calls the extension degraded while its circuit is open."""
+        while True:
+            await self._wait_while(lambda: self._breaker.state(now()) is BreakerState.CLOSED)
+            self._degrade("too many of its calls fail")
+            await self._wait_while(lambda: self._breaker.state(now()) is not BreakerState.CLOSED)
+            self._recover_health()
+
+    async def _listen(self, extension: Extension) -> str:
+        """Keeps the heartbeat, and returns why the extension is dead."""
+        policy = self.care.heartbeat or HeartbeatPolicy()
+        heartbeat = Heartbeat(now(), policy)
+        heard_at = extension.peer.heard_at
+        async with anyio.create_task_group() as pings:
+            while True:
+                # It may have been heard long before the next look is due.
+                await anyio.sleep(min(policy.every, max(0.0, heartbeat.next_look - now())))
+                if extension.peer.heard_at > heard_at:
+                    heard_at = extension.peer.heard_at
+                    heartbeat.hear(heard_at)
+                beat = heartbeat.look(now())
+                if beat.stalled:
+                    self._events.publish(HostStalled(beat.stalled))
+                if beat.pulse is Pulse.DEAD:
+                    pings.cancel_scope.cancel()
+                    break
+                if beat.pulse is Pulse.SLOW:
+                    self._degrade("it is slow to answer")
+                elif self._breaker.state(now()) is BreakerState.CLOSED:
+                    self._recover_health()
+                if beat.sends_ping:
+                    pings.start_soon(ping, extension)
+        return "it does not read any more: no answer to a ping"
+
+    def _degrade(self, because: str) -> None:
+        if self.state is State.READY:
+            self._move(State.DEGRADED)
+            self._events.publish(ExtensionDegraded(self.id, because))
+
+    def _recover_health(self) -> None:
+        if self.state is State.DEGRADED:
+            self._move(State.READY)
+            self._events.publish(ExtensionRecovered(self.id))
+
+    async def _recover(self, ending: Ending) -> None:
+        """The copy has ended by itself, or is dead: another is started, if it may."""
+        lost = ending.lost
+        ended_at = now()
+        await self._end_copy()
+        self._events.publish(describe_exit(self.id, lost, expected=False))
+        because: BecketError = lost or ConnectionLost(DisconnectReason.LOCAL_CLOSE, ending.because)
+        while True:
+            decision = decide_restart(self.care.restart, self._history, now=now(), random=self._chance)
+            self._history = decision.history
+            if isinstance(decision, GiveUp):
+                self._fail(because, decision.because)
+                return
+            if self.state is not State.RESTARTING:
+                self._move(State.RESTARTING)
+            self._events.publish(ExtensionRestarting(self.id, decision.attempt, decision.delay, str(because)))
+            if not await self._pause(decision.delay):
+                await self._stop_copy()
+                return
+            try:
+                started = await self._start_copy()
+            except BecketError as error:
+                because = error
+                continue
+            if not started:
+                await self._stop_copy()
+                return
+            self._move(State.READY)
+            self._events.publish(ExtensionRestarted(self.id, self._pid(), self._history.total, now() - ended_at))
+            return
+
+    async def _pause(self, delay: float) -> bool:
+        """Waits before a restart; returns False where somebody wants the extension to end meanwhile."""
+        with anyio.move_on_after(delay):
+            await self._wait_while(lambda: self._wish is not Wish.STOP)
+        if self._stagger is not None and (wait := self._stagger.take(now())):
+            with anyio.move_on_after(wait):
+                await self._wait_while(lambda: self._wish is not Wish.STOP)
+        return self._wish is not Wish.STOP
+
+    async def _replace_copy(self) -> None:
+        began = now()
+        self._move(State.RESTARTING)
+        drain = Drain(began, self.care.drain)
+        with anyio.move_on_after(drain.remaining(now())):
+            await self._wait_while(lambda: self._in_flight > 0 and self._wish is not Wish.STOP)
+        cut_off = self._in_flight
+        self._replaced = self._extension
+        await self._end_copy(is_asked=True)
+        if self._wish is Wish.STOP:
+            self._move(State.STOPPING)
+            self._move(State.STOPPED)
+            return
+        try:
+            started = await self._start_copy()
+        except BecketError as error:
+            self._wish = Wish.NOTHING
+            self._fail(error)
+            return
+        if not started:
+            await self._stop_copy()
+            return
+        self._wish = Wish.NOTHING
+        self._move(State.READY)
+        self._events.publish(ExtensionReloaded(self.id, now() - began, cut_off))
+
+    async def _stop_copy(self) -> None:
+        self._move(State.STOPPING)
+        extension = self._extension
+        await self._end_copy(is_asked=True)
+        if extension is not None:
+            self._events.publish(describe_exit(self.id, extension.peer.close_reason, expected=True))
+        self._wish = Wish.NOTHING
+        self._move(State.STOPPED)
+        self._events.publish(ExtensionStopped(self.id))
+
+    async def _end_copy(self, *, is_asked: bool = False) -> None:
+        extension, self._extension = self._extension, None
+        self._tell()
+        if extension is not None:
+            await (extension.shutdown() if is_asked else extension.aclose())
+
+    def _fail(self, error: BecketError, because: str = "") -> None:
+        self.failure = error
+        self._wants_running = False
+        text = f"{because}: {error}" if because else str(error)
+        self._move(State.FAILED)
+        tail = error.stderr_tail if isinstance(error, PeerCrashed | StartFailed) else ""
+        self._events.publish(ExtensionFailed(self.id, text, stderr_tail=tail))
+
+    def _pid(self) -> int | None:
+        process = None if self._extension is None else self._extension.peer.process
+        return None if process is None else process.pid
+
+    # -- telling and waiting
+
+    def _move(self, to: State) -> None:
+        before = self.state
+        self._life = self._life.move(to, now())
+        self._events.publish(ExtensionMoved(self.id, before, to))
+        self._tell()
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, anyio.Event()
+        changed.set()
+
+    async def _wait_while(self, condition: Callable[[], bool]) -> None:
+        while condition():
+            await self._changed.wait()
+
+
+async def ping(extension: Extension) -> None:
+    """Asks for a sign of life; none is what the heartbeat finds out by itself."""
+    try:
+        await extension.peer.ping(timeout=PATIENCE)
+    except BecketError:
+        pass
+
+
+def describe_exit(id: str, lost: ConnectionLost | None, *, expected: bool) -> ExtensionExited:
+    if isinstance(lost, PeerCrashed):
+        return ExtensionExited(id, lost.exit_code, lost.signal, lost.stderr_tail, expected)
+    return ExtensionExited(id, None, expected=expected)
+
+
+def now() -> float:
+    return anyio.current_time()

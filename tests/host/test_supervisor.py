@@ -1,0 +1,599 @@
+"""One extension that is looked after: its start, its end, its restarts and what becomes of the calls meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import anyio
+import pytest
+
+from becket.errors import (
+    CallTimeout,
+    CircuitOpen,
+    ConnectionLost,
+    DisconnectReason,
+    ExtensionRefused,
+    NotRunning,
+    PeerCrashed,
+    RemoteError,
+    StartFailed,
+)
+from becket.host.breaker import BreakerPolicy
+from becket.host.events import (
+    Events,
+    ExtensionDegraded,
+    ExtensionExited,
+    ExtensionFailed,
+    ExtensionRecovered,
+    ExtensionReloaded,
+    ExtensionRestarted,
+    ExtensionRestarting,
+    ExtensionStarted,
+    ExtensionStopped,
+    HostEvent,
+)
+from becket.host.extension import Extension
+from becket.host.heartbeat import HeartbeatPolicy
+from becket.host.lifecycle import Health, State
+from becket.host.restart import RestartPolicy, RestartStrategy, Stagger
+from becket.host.supervisor import Care, Supervisor
+
+pytestmark = pytest.mark.loops
+
+CRASH = PeerCrashed(exit_code=3, stderr_tail="boom\n")
+QUICK = Care(restart=RestartPolicy(delay=0.001, longest_delay=0.002), heartbeat=None)
+
+
+class Link:
+    """The peer of a copy that a test plays."""
+
+    process = None
+
+    def __init__(self) -> None:
+        self.features = frozenset({"ping"})
+        self.close_reason: ConnectionLost | None = None
+        self.heard_at = 0.0
+        self.answers_pings = True
+        self.pinged = anyio.Event()
+        self._ended = anyio.Event()
+
+    async def wait_closed(self) -> ConnectionLost:
+        await self._ended.wait()
+        assert self.close_reason is not None
+        return self.close_reason
+
+    def end(self, reason: ConnectionLost) -> None:
+        self.close_reason = self.close_reason or reason
+        self._ended.set()
+
+    async def ping(self, *, timeout: float) -> None:
+        if not self.answers_pings:
+            await anyio.sleep_forever()
+        self.heard_at = anyio.current_time()
+        self.pinged.set()
+
+
+class Copy:
+    """A copy of an extension that a test plays."""
+
+    def __init__(self) -> None:
+        self.peer = Link()
+        self.was_asked = False
+        self.answered = anyio.Event()
+
+    @property
+    def features(self) -> frozenset[str]:
+        return self.peer.features
+
+    async def work(self) -> str:
+        async with anyio.create_task_group() as tasks:
+
+            async def wait_for_end() -> None:
+                await self.peer.wait_closed()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(wait_for_end)
+            await self.answered.wait()
+            tasks.cancel_scope.cancel()
+        if self.peer.close_reason is not None:
+            raise self.peer.close_reason
+        return "done"
+
+    async def shutdown(self) -> None:
+        self.was_asked = True
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        self.peer.end(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
+
+
+class Stage:
+    """A supervisor, the copies that it has started, and what it told."""
+
+    def __init__(self, care: Care, start: Callable[[int], Any] | None, **options: Any) -> None:
+        self.copies: list[Copy] = []
+        self.told: list[HostEvent] = []
+        events = Events()
+        events.subscribe(HostEvent, self._take)
+        self._start = start
+        self._news = anyio.Event()
+        self.supervisor = Supervisor("notes", self._open, events=events, care=care, chance=lambda: 0.0, **options)
+
+    async def _open(self) -> Extension:
+        if self._start is not None:
+            await self._start(len(self.copies))
+        self.copies.append(Copy())
+        return cast("Extension", self.copies[-1])
+
+    def _take(self, event: HostEvent) -> None:
+        self.told.append(event)
+        news, self._news = self._news, anyio.Event()
+        news.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        with anyio.fail_after(5):
+            while not condition():
+                await self._news.wait()
+
+    def kinds(self, *kinds: type[HostEvent]) -> list[HostEvent]:
+        return [event for event in self.told if isinstance(event, kinds)]
+
+
+@asynccontextmanager
+async def staged(
+    care: Care = QUICK, start: Callable[[int], Any] | None = None, **options: Any
+) -> AsyncGenerator[Stage, None]:
+    stage = Stage(care, start, **options)
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stage.supervisor.run)
+            yield stage
+            await stage.supervisor.close()
+
+
+def work(extension: Extension) -> Any:
+    return cast("Copy", extension).work()
+
+
+async def give_up(_: int) -> None:
+    raise StartFailed("notes", "no such file")
+
+
+# -- start and stop
+
+
+async def test_a_start_gives_the_handle_and_a_stop_asks_the_process_to_end() -> None:
+    async with staged() as stage:
+        assert stage.supervisor.state is State.STOPPED
+        handle = await stage.supervisor.start()
+        assert handle is cast("Any", stage.copies[0])
+        assert (stage.supervisor.state, stage.supervisor.health()) == (State.READY, Health.RUNNING)
+        await stage.supervisor.stop()
+        assert stage.supervisor.state is State.STOPPED
+        assert stage.copies[0].was_asked
+        assert stage.supervisor.current() is None
+    assert [type(event) for event in stage.kinds(ExtensionStarted, ExtensionExited, ExtensionStopped)] == [
+        ExtensionStarted,
+        ExtensionExited,
+        ExtensionStopped,
+    ]
+
+
+async def test_starting_twice_at_once_starts_one_copy() -> None:
+    async with staged() as stage, anyio.create_task_group() as tasks:
+        tasks.start_soon(stage.supervisor.start)
+        tasks.start_soon(stage.supervisor.start)
+        await stage.supervisor.start()
+        assert len(stage.copies) == 1
+
+
+async def test_stopping_twice_at_once_is_once() -> None:
+    async with staged() as stage:
+        await stage.supervisor.start()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stage.supervisor.stop)
+            tasks.start_soon(stage.supervisor.stop)
+        assert len(stage.kinds(ExtensionStopped)) == 1
+
+
+async def test_a_first_start_that_fails_is_not_repeated_and_tells_why() -> None:
+    async with staged(start=give_up) as stage:
+        with pytest.raises(StartFailed):
+            await stage.supervisor.start()
+        assert (stage.supervisor.state, stage.supervisor.health()) == (State.FAILED, Health.FAILED_INITIALIZE)
+        with pytest.raises(StartFailed):
+            await stage.supervisor.ready()
+    (failed,) = stage.kinds(ExtensionFailed)
+    assert isinstance(failed, ExtensionFailed)
+    assert "no such file" in failed.because
+
+
+async def test_one_that_has_failed_can_be_started_by_hand() -> None:
+    attempts = 0
+
+    async def start(_: int) -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            raise StartFailed("notes", "not yet")
+
+    async with staged(start=start) as stage:
+        with pytest.raises(StartFailed):
+            await stage.supervisor.start()
+        await stage.supervisor.start()
+        assert stage.supervisor.state is State.READY
+
+
+async def test_a_stop_in_the_midst_of_a_start_leaves_nothing() -> None:
+    begun, left = anyio.Event(), anyio.Event()
+
+    async def start(_: int) -> None:
+        try:
+            begun.set()
+            await anyio.sleep_forever()
+        finally:
+            left.set()
+
+    async with staged(start=start) as stage, anyio.create_task_group() as tasks:
+
+        async def ask() -> None:
+            with pytest.raises(NotRunning):
+                await stage.supervisor.start()
+
+        tasks.start_soon(ask)
+        await begun.wait()
+        await stage.supervisor.stop()
+        assert left.is_set()
+        assert stage.copies == []
+
+
+async def test_a_caller_that_leaves_while_it_starts_does_not_end_the_start() -> None:
+    begun, go_on = anyio.Event(), anyio.Event()
+
+    async def start(_: int) -> None:
+        begun.set()
+        await go_on.wait()
+
+    async with staged(start=start) as stage:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stage.supervisor.start)
+            await begun.wait()
+            tasks.cancel_scope.cancel()
+        go_on.set()
+        await stage.supervisor.ready()
+        assert len(stage.copies) == 1
+
+
+async def test_what_is_disabled_cannot_be_started_until_it_is_enabled() -> None:
+    async with staged() as stage:
+        await stage.supervisor.start()
+        await stage.supervisor.disable("by hand")
+        with pytest.raises(NotRunning) as refused:
+            await stage.supervisor.start()
+        assert refused.value.state == "disabled"
+        await stage.supervisor.disable()
+        stage.supervisor.enable()
+        stage.supervisor.enable()
+        await stage.supervisor.start()
+        assert stage.supervisor.state is State.READY
+
+
+async def test_one_that_was_refused_tells_why_to_whoever_wants_it() -> None:
+    async with staged() as stage:
+        stage.supervisor.refuse(ExtensionRefused("notes", "it needs ffmpeg"))
+        with pytest.raises(ExtensionRefused):
+            await stage.supervisor.ready()
+        assert stage.supervisor.health() is Health.FAILED_VALIDATION
+
+
+async def test_waiting_for_one_that_nobody_starts_fails_at_once() -> None:
+    async with staged() as stage:
+        with pytest.raises(NotRunning):
+            await stage.supervisor.ready()
+
+
+async def test_waiting_for_a_start_has_an_end() -> None:
+    async def start(_: int) -> None:
+        await anyio.sleep_forever()
+
+    async with staged(start=start) as stage, anyio.create_task_group() as tasks:
+
+        async def ask() -> None:
+            with pytest.raises(NotRunning):
+                await stage.supervisor.start()
+
+        tasks.start_soon(ask)
+        await stage.until(lambda: stage.supervisor.state is State.SPAWNING)
+        with pytest.raises(CallTimeout):
+            await stage.supervisor.ready(patience=0.01)
+        await stage.supervisor.stop()
+
+
+# -- restarts
+
+
+async def test_a_copy_that_crashes_is_replaced_and_the_handle_goes_on() -> None:
+    async with staged() as stage:
+        await stage.supervisor.start()
+        stage.copies[0].peer.end(CRASH)
+        await stage.until(lambda: len(stage.kinds(ExtensionRestarted)) == 1)
+        handle = await stage.supervisor.ready()
+        assert handle is cast("Any", stage.copies[1])
+        assert stage.supervisor.restarts == 1
+        assert stage.supervisor.health() is Health.DEGRADED  # until it has stayed up
+    exited = stage.kinds(ExtensionExited)[0]
+    assert isinstance(exited, ExtensionExited)
+    assert (exited.exit_code, exited.stderr_tail, exited.expected) == (3, "boom\n", False)
+
+
+async def test_a_crash_loop_ends_where_the_policy_says() -> None:
+    care = Care(restart=RestartPolicy(most=3, delay=0.0), heartbeat=None)
+    async with staged(care) as stage:
+        await stage.supervisor.start()
+        for _ in range(4):
+            await stage.until(lambda: stage.supervisor.state is State.READY)
+            copy = stage.copies[-1]
+            copy.peer.end(CRASH)
+            await stage.until(lambda: stage.supervisor.current() is not cast("Any", copy))  # noqa: B023
+        await stage.until(lambda: stage.supervisor.state is State.FAILED)
+        with pytest.raises(PeerCrashed):
+            await stage.supervisor.ready()
+    assert len(stage.kinds(ExtensionRestarting)) == 3
+
+
+async def test_a_restart_that_fails_counts_as_one() -> None:
+    async def start(copies: int) -> None:
+        if copies:
+            raise StartFailed("notes", "gone")
+
+    care = Care(restart=RestartPolicy(most=2, delay=0.0), heartbeat=None)
+    async with staged(care, start) as stage:
+        await stage.supervisor.start()
+        stage.copies[0].peer.end(CRASH)
+        await stage.until(lambda: stage.supervisor.state is State.FAILED)
+        with pytest.raises(StartFailed):
+            await stage.supervisor.ready()
+        assert len(stage.kinds(ExtensionRestarting)) == 2
+
+
+async def test_one_that_is_never_restarted_fails_with_its_crash() -> None:
+    care = Care(restart=RestartPolicy(strategy=RestartStrategy.NEVER), heartbeat=None)
+    async with staged(care) as stage:
+        await stage.supervisor.start()
+        stage.copies[0].peer.end(CRASH)
+        await stage.until(lambda: stage.supervisor.state is State.FAILED)
+        with pytest.raises(PeerCrashed):
+            await stage.supervisor.use(work)
+
+
+async def test_a_stop_while_a_restart_is_waited_for_ends_it() -> None:
+    care = Care(restart=RestartPolicy(delay=1000.0, longest_delay=1000.0, first_is_immediate=False), heartbeat=None)
+    async with staged(care) as stage:
+        await stage.supervisor.start()
+        stage.copies[0].peer.end(CRASH)
+        await stage.until(lambda: stage.supervisor.state is State.RESTARTING)
+        await stage.supervisor.stop()
+        assert (stage.supervisor.state, len(stage.copies)) == (State.STOPPED, 1)
+
+
+async def test_many_restarts_are_spread() -> None:
+    stagger = Stagger(at_once=1, gap=1000.0)
+    async with staged(stagger=stagger) as stage:
+        await stage.supervisor.start()
+        stagger.take(anyio.current_time())
+        stage.copies[0].peer.end(CRASH)
+        await stage.until(lambda: stage.supervisor.state is State.RESTARTING)
+        await anyio.wait_all_tasks_blocked()
+        assert len(stage.copies) == 1
+        await stage.supervisor.stop()
+
+
+async def test_what_is_arranged_holds_for_every_copy() -> None:
+    arranged: list[object] = []
+    async with staged() as stage:
+        stage.supervisor.arrange(arranged.append)
+        await stage.supervisor.start()
+        stage.copies[0].peer.end(CRASH)
+        await stage.until(lambda: len(stage.kinds(ExtensionRestarted)) == 1)
+        assert arranged == stage.copies
+        stage.supervisor.arrange(arranged.append)
+        assert arranged[2] is stage.copies[1]
+
+
+# -- calls
+
+
+async def test_a_call_in_flight_when_the_copy_dies_fails_with_its_reason() -> None:
+    async with staged() as stage:
+        await stage.supervisor.start()
+        async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                with pytest.raises(PeerCrashed):
+                    await stage.supervisor.use(work)
+
+            tasks.start_soon(call)
+            await anyio.wait_all_tasks_blocked()
+            assert stage.supervisor.in_flight == 1
+            stage.copies[0].peer.end(CRASH)
+
+
+async def test_a_call_that_may_be_repeated_is_made_again_with_the_next_copy() -> None:
+    async with staged() as stage:
+        await stage.supervisor.start()
+        results: list[str] = []
+        async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                results.append(await stage.supervisor.use(work, repeat=True))
+
+            tasks.start_soon(call)
+            await anyio.wait_all_tasks_blocked()
+            stage.copies[0].peer.end(CRASH)
+            await stage.until(lambda: len(stage.copies) == 2)
+            stage.copies[1].answered.set()
+        assert results == ["done"]
+
+
+async def test_a_call_waits_for_a_copy_that_is_about_to_run() -> None:
+    go_on = anyio.Event()
+
+    async def start(copies: int) -> None:
+        if copies:
+            await go_on.wait()
+
+    async with staged(start=start) as stage:
+        await stage.supervisor.start()
+        stage.copies[0].peer.end(CRASH)
+        await stage.until(lambda: stage.supervisor.state is State.RESTARTING)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stage.supervisor.use, work)
+            await anyio.wait_all_tasks_blocked()
+            go_on.set()
+            await stage.until(lambda: len(stage.copies) == 2)
+            stage.copies[1].answered.set()
+
+
+async def test_calls_that_fail_open_the_circuit_and_the_extension_is_degraded_until_they_succeed() -> None:
+    breaker = BreakerPolicy(failures=2, open_for=0.01, successes=1)
+    async with staged(Care(breaker=breaker, heartbeat=None)) as stage:
+        await stage.supervisor.start()
+
+        async def time_out(_: Extension) -> None:
+            raise CallTimeout("tool.call", 1.0)
+
+        async def refuse(_: Extension) -> None:
+            raise RemoteError(method="tool.call", code=1, message="no", data=None, meaning=None)
+
+        for _ in range(5):
+            with pytest.raises(RemoteError):  # an answer is a sign of life
+                await stage.supervisor.use(refuse)
+        for _ in range(2):
+            with pytest.raises(CallTimeout):
+                await stage.supervisor.use(time_out)
+        with pytest.raises(CircuitOpen):
+            await stage.supervisor.use(refuse)
+        await stage.until(lambda: len(stage.kinds(ExtensionDegraded)) == 1)
+        stage.copies[0].answered.set()
+        while not stage.kinds(ExtensionRecovered):
+            try:
+                await stage.supervisor.use(work)
+            except CircuitOpen as error:
+                await anyio.sleep(error.seconds)
+            await anyio.wait_all_tasks_blocked()
+    assert len(stage.kinds(ExtensionRecovered)) == 1
+
+
+# -- reload
+
+
+async def test_a_reload_waits_for_what_runs_and_then_swaps_the_copy() -> None:
+    async with staged() as stage:
+        await stage.supervisor.start()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stage.supervisor.use, work)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(stage.supervisor.reload)
+            await stage.until(lambda: stage.supervisor.state is State.RESTARTING)
+            assert len(stage.copies) == 1
+            stage.copies[0].answered.set()
+        assert len(stage.copies) == 2
+        assert stage.copies[0].was_asked
+        assert stage.supervisor.state is State.READY
+    (reloaded,) = stage.kinds(ExtensionReloaded)
+    assert isinstance(reloaded, ExtensionReloaded)
+    assert reloaded.cut_off == 0
+
+
+async def test_a_reload_cuts_off_what_takes_too_long_and_says_so() -> None:
+    async with staged(Care(drain=0.01, heartbeat=None)) as stage:
+        await stage.supervisor.start()
+        async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                with pytest.raises(ConnectionLost) as lost:
+                    await stage.supervisor.use(work)
+                assert "reload" in str(lost.value)
+
+            tasks.start_soon(call)
+            await anyio.wait_all_tasks_blocked()
+            await stage.supervisor.reload()
+    (reloaded,) = stage.kinds(ExtensionReloaded)
+    assert isinstance(reloaded, ExtensionReloaded)
+    assert reloaded.cut_off == 1
+
+
+async def test_a_reload_whose_new_copy_does_not_start_fails_with_the_reason() -> None:
+    async def start(copies: int) -> None:
+        if copies:
+            raise StartFailed("notes", "syntax error")
+
+    async with staged(start=start) as stage:
+        await stage.supervisor.start()
+        with pytest.raises(StartFailed):
+            await stage.supervisor.reload()
+        assert stage.supervisor.state is State.FAILED
+
+
+async def test_a_reload_of_one_that_does_not_run_starts_it() -> None:
+    async with staged() as stage:
+        await stage.supervisor.reload()
+        assert stage.supervisor.state is State.READY
+
+
+async def test_a_stop_during_a_reload_wins() -> None:
+    async with staged() as stage:
+        await stage.supervisor.start()
+        async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                with pytest.raises(ConnectionLost):
+                    await stage.supervisor.use(work)
+
+            async def reload() -> None:
+                with pytest.raises(NotRunning):
+                    await stage.supervisor.reload()
+
+            tasks.start_soon(call)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(reload)
+            await stage.until(lambda: stage.supervisor.state is State.RESTARTING)
+            await stage.supervisor.stop()
+        assert (stage.supervisor.state, len(stage.copies)) == (State.STOPPED, 1)
+
+
+# -- heartbeat
+
+HEART = HeartbeatPolicy(every=0.02, slow_after=0.02, dead_after=0.06, stalled_after=10.0)
+
+
+async def test_one_that_does_not_read_is_slow_then_dead_and_then_replaced() -> None:
+    async with staged(Care(restart=QUICK.restart, heartbeat=HEART)) as stage:
+        await stage.supervisor.start()
+        stage.copies[0].peer.answers_pings = False
+        await stage.until(lambda: len(stage.kinds(ExtensionRestarted)) == 1)
+        assert stage.copies[0].peer.close_reason is not None
+    assert len(stage.kinds(ExtensionDegraded)) >= 1
+
+
+async def test_one_that_answers_pings_is_left_alone() -> None:
+    async with staged(Care(heartbeat=HEART)) as stage:
+        await stage.supervisor.start()
+        for _ in range(3):
+            await stage.copies[0].peer.pinged.wait()
+            stage.copies[0].peer.pinged = anyio.Event()
+        assert (stage.supervisor.state, len(stage.copies)) == (State.READY, 1)
+
+
+async def test_one_that_is_slow_for_a_while_recovers() -> None:
+    policy = HeartbeatPolicy(every=0.02, slow_after=0.02, dead_after=1000.0, stalled_after=10.0)
+    async with staged(Care(heartbeat=policy)) as stage:
+        await stage.supervisor.start()
+        link = stage.copies[0].peer
+        link.answers_pings = False
+        await stage.until(lambda: stage.supervisor.state is State.DEGRADED)
+        link.answers_pings = True
+        link.heard_at = anyio.current_time()  # what it had to say comes at last
+        await stage.until(lambda: len(stage.kinds(ExtensionRecovered)) == 1)
