@@ -1,0 +1,219 @@
+"""The tools of a host: found by their names, named as each system does, and the same over restarts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from becket.contract.tools import Tool
+from becket.errors import NotDeclared
+from becket.host.tools import MOST_TOOLS, PREFIXED_NAMING, Tools, prefixed_tool_name, with_meta
+
+
+def tool(name: str, description: str = "Does it.", schema: Any = None) -> Tool:
+    return Tool(name, description, {"type": "object"} if schema is None else schema)
+
+
+def names_of(tools: Tools) -> dict[str, str]:
+    return {one.name: one.runtime_name for one in tools}
+
+
+def test_a_tool_is_found_by_the_name_that_a_model_sees_and_by_its_runtime_name() -> None:
+    tools = Tools()
+
+    assert tools.add("notes", [tool("count"), tool(" list all ")]) == []
+
+    assert names_of(tools) == {"notes_count": "notes:count", "notes_list_all": "notes:list all"}
+    assert tools.find("notes_count") == tools.get("notes:count")
+    assert tools.get("notes_count").tool == tool("count")
+    assert tools.get("notes_list_all").tool.name == " list all "
+    assert len(tools) == 2
+
+
+def test_an_unknown_tool_is_told_with_those_that_there_are() -> None:
+    tools = Tools()
+    tools.add("notes", [tool("count")])
+
+    assert tools.find("notes_cuont") is None
+    with pytest.raises(NotDeclared) as caught:
+        tools.get("notes_cuont")
+    assert (caught.value.name, caught.value.known) == ("notes_cuont", ("notes_count",))
+
+
+def test_a_model_is_told_of_all_tools_in_the_same_order_whoever_started_first() -> None:
+    first, second = Tools(), Tools()
+    for tools, order in ((first, "ab"), (second, "ba")):
+        for extension in order:
+            tools.add(extension, [tool("z"), tool("y")])
+
+    assert first.for_model() == second.for_model()
+    assert [told["name"] for told in first.for_model()] == ["a_y", "a_z", "b_y", "b_z"]
+    assert first.for_model()[0] == {"name": "a_y", "description": "Does it.", "input_schema": {"type": "object"}}
+
+
+# -- clashes
+
+
+def test_of_two_plain_names_that_clash_the_later_one_gets_a_number() -> None:
+    tools = Tools(reserved=["bash"])
+    tools.add("a.b", [tool("c")])
+
+    assert tools.add("a_b", [tool("c"), tool("c ")])[0].problem == "declares the tool `c` twice"
+
+    assert names_of(tools) == {"a_b_c": "a.b:c", "a_b_c_2": "a_b:c"}
+
+
+def test_no_extension_takes_a_name_of_the_host() -> None:
+    tools = Tools(reserved=["notes_count"])
+
+    assert tools.add("notes", [tool("count")]) == []
+
+    assert names_of(tools) == {"notes_count_2": "notes:count"}
+
+
+def test_of_two_prefixed_names_that_clash_the_later_one_is_left_out_and_told() -> None:
+    tools = Tools(reserved=["ext_c_d"])
+    tools.add("a", [tool("b_x")], naming=PREFIXED_NAMING)
+
+    (found,) = tools.add("a_b", [tool("x"), tool("y")], naming=PREFIXED_NAMING)
+    (other,) = tools.add("c", [tool("d")], naming=PREFIXED_NAMING)
+
+    assert names_of(tools) == {"ext_a_b_x": "a:b_x", "ext_a_b_y": "a_b:y"}
+    assert (found.extension, other.extension) == ("a_b", "c")
+    assert "`x`" in found.problem
+
+
+def test_more_tools_than_a_host_takes_are_told() -> None:
+    tools = Tools()
+
+    (found,) = tools.add("notes", [tool(str(number)) for number in range(MOST_TOOLS + 1)])
+
+    assert len(tools) == MOST_TOOLS
+    assert str(MOST_TOOLS + 1) in found.problem
+
+
+# -- restarts
+
+
+def test_a_tool_keeps_its_name_over_a_restart_whoever_came_in_between() -> None:
+    tools = Tools()
+    tools.add("a.b", [tool("c")])
+    tools.remove("a.b")
+    assert tools.find("a_b_c") is None
+
+    tools.add("a_b", [tool("c")])
+    tools.add("a.b", [tool("c")])
+
+    assert names_of(tools) == {"a_b_c_2": "a_b:c", "a_b_c": "a.b:c"}
+
+
+def test_a_restart_brings_the_tools_that_there_are_then() -> None:
+    tools = Tools()
+    tools.add("notes", [tool("old"), tool("kept")])
+
+    tools.add("notes", [tool("kept", "Does more."), tool("new")])
+
+    assert sorted(names_of(tools)) == ["notes_kept", "notes_new"]
+    assert tools.get("notes_kept").description == "Does more."
+    assert tools.find("notes:old") is None
+
+
+def test_names_of_one_that_is_gone_for_good_are_free() -> None:
+    tools = Tools()
+    tools.add("a.b", [tool("c")])
+
+    tools.forget("a.b")
+    tools.forget("never-there")
+    tools.add("a_b", [tool("c")])
+
+    assert names_of(tools) == {"a_b_c": "a_b:c"}
+
+
+# -- prefixed names
+
+LONG = "long_" * 30
+
+
+@pytest.mark.parametrize(
+    ("extension", "name", "expected"),
+    [
+        ("weather", "get", "ext_weather_get"),
+        ("mybot", LONG, "ext_mybot_long_long_long_long_long_long_long_long_long_lo_4e24a9"),
+        ("x" * 60, "t", "ext_" + "x" * 53 + "_7d131c"),
+        ("a", "b" * 58, "ext_a_" + "b" * 58),
+    ],
+)
+def test_a_prefixed_name_longer_than_64_bytes_ends_in_a_digest(extension: str, name: str, expected: str) -> None:
+    assert prefixed_tool_name(extension, name) == expected
+
+
+@given(st.text("abc_é", min_size=1, max_size=80), st.text("xyz_ß", min_size=1, max_size=80))
+def test_no_prefixed_name_is_longer_than_64_bytes(extension: str, name: str) -> None:
+    found = prefixed_tool_name(extension, name)
+
+    assert len(found.encode()) <= 64
+    assert found.startswith("ext_")
+
+
+def test_two_long_names_with_the_same_beginning_are_told_apart() -> None:
+    assert prefixed_tool_name("mybot", LONG + "a") != prefixed_tool_name("mybot", LONG + "b")
+
+
+def test_a_prefixed_tool_is_described_with_whose_it_is() -> None:
+    tools = Tools()
+
+    tools.add("weather", [tool("get", "Looks it up.")], naming=PREFIXED_NAMING)
+
+    assert tools.get("ext_weather_get").description == "[ext:weather] Looks it up."
+
+
+# -- inputs
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"a b": {"type": "string"}, "deep": {"type": "object", "properties": {"x/y": {}}}},
+    "required": ["a b"],
+}
+
+
+def test_a_model_sees_names_of_properties_that_it_may_write_and_the_extension_gets_its_own() -> None:
+    tools = Tools()
+    tools.add("notes", [tool("count", schema=SCHEMA)])
+    found = tools.get("notes_count")
+
+    assert found.input_schema["required"] == ["a_b"]
+    assert found.input_of({"a_b": "milk", "deep": {"x_y": 1}}) == {"a b": "milk", "deep": {"x/y": 1}}
+
+
+SESSION = {"agent_id": "a", "session_id": None}
+
+
+@pytest.mark.parametrize(
+    ("passes_meta", "meta", "written", "expected"),
+    [
+        (False, SESSION, {"city": "Rome"}, {"city": "Rome"}),
+        (False, SESSION, {"_meta": "own"}, {"_meta": "own"}),
+        (True, SESSION, {"city": "Rome"}, {"_meta": SESSION, "city": "Rome"}),
+        (True, SESSION, {"_meta": {"agent_id": "root"}}, {"_meta": SESSION}),
+        (True, None, {"_meta": {"agent_id": "root"}, "city": "Rome"}, {"city": "Rome"}),
+        (True, SESSION, ["no", "object"], ["no", "object"]),
+        (True, SESSION, "text", "text"),
+    ],
+)
+def test_what_the_host_says_about_the_session_cannot_be_forged(
+    passes_meta: bool, meta: dict[str, Any] | None, written: Any, expected: Any
+) -> None:
+    tools = Tools()
+    tools.add("weather", [tool("get")], passes_meta=passes_meta)
+
+    assert tools.get("weather_get").input_of(written, meta) == expected
+
+
+def test_the_input_of_the_caller_is_not_changed() -> None:
+    written = {"_meta": 1}
+
+    assert with_meta(written, {}) == {"_meta": {}}
+    assert written == {"_meta": 1}
