@@ -42,6 +42,7 @@ __all__ = [
     "Manifest",
     "ManifestReader",
     "Requirements",
+    "Server",
     "SettingsCategory",
     "SettingsField",
     "Sidecar",
@@ -277,11 +278,18 @@ class ManifestReader(Protocol):
         """
         ...
 
+    def hint_for(self, problem: Problem) -> str:
+        """Returns what to do about a problem that `read` has found; empty where the problem says it all."""
+        ...
+
 
 class BecketToml:
     """The reader of `becket.toml`."""
 
-    file_names: Final = (FILE_NAME,)
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """The one name that such a file has."""
+        return (FILE_NAME,)
 
     def read(self, data: bytes, path: str) -> Manifest:
         """Returns what the file says.
@@ -294,6 +302,10 @@ class BecketToml:
         except BadFile as error:
             raise ManifestError(error.path, error.problems) from error
         return parse_manifest(table, path)
+
+    def hint_for(self, problem: Problem) -> str:
+        """Returns what to do about a problem of the file."""
+        return hint_for(problem)
 
 
 def load_manifest(path: str | os.PathLike[str]) -> Manifest:
