@@ -1,8 +1,8 @@
 """What becket uses to test itself, for those who build on it. Each part is imported when it is first used.
 
-Two peers in memory (`memory_pair`), links that go wrong (`CutReads`, `SplitReads`, ...), children that misbehave
-(`child`), time that a test lets pass (`VirtualClock`, `VirtualTimeLoop`), what a test left behind (`check_leaks`), and
-contracts as programs (`check_framing`, `check_store`).
+Two peers in memory (`memory_pair`), an extension and its host (`connected`), links that go wrong (`CutReads`,
+`SplitReads`, ...), children that misbehave (`child`), time that a test lets pass (`VirtualClock`, `VirtualTimeLoop`),
+what a test left behind (`check_leaks`), and contracts as programs (`check_framing`, `check_store`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from becket.testing.clocks import VirtualClock, VirtualTimeLoop, run_in_virtual_time
+    from becket.testing.connected import connected
     from becket.testing.faults import CutReads, CutWrites, DelayReads, Fault, SplitReads, TornWrites
     from becket.testing.framing_checks import check_framing
     from becket.testing.leaks import Inventory, adopt_orphans, check_leaks, check_task_leaks, take_inventory
@@ -38,6 +39,7 @@ __all__ = [
     "check_store",
     "check_task_leaks",
     "child",
+    "connected",
     "memory_pair",
     "memory_transports",
     "run_in_virtual_time",
@@ -63,6 +65,7 @@ HOMES = {
     "check_store": "becket.testing.store_checks",
     "check_task_leaks": "becket.testing.leaks",
     "child": "becket.testing.processes",
+    "connected": "becket.testing.connected",
     "memory_pair": "becket.testing.pairs",
     "memory_transports": "becket.testing.pairs",
     "run_in_virtual_time": "becket.testing.clocks",
