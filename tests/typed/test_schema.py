@@ -645,8 +645,8 @@ def test_a_schema_may_not_be_too_large() -> None:
     for schema in (
         {"enum": list(range(1_000_000))},
         {"$defs": {str(index): {} for index in range(MOST_NODES)}},
-        {"description": "x" * (MOST_CHARACTERS + 1), "type": "string"},
-        {"x" * (MOST_CHARACTERS + 1): 1, "type": "string"},
+        {"description": "x" * (MOST_CHARACTERS + 1)},
+        {"x" * (MOST_CHARACTERS + 1): 1},
         {"enum": list(range(MOST_CHOICES + 1))},
         {"pattern": "x" * (LONGEST_PATTERN + 1)},
         {"patternProperties": {f"x{index}": True for index in range(MOST_PATTERNS + 1)}},
@@ -746,6 +746,23 @@ def test_long_names_are_not_kept_for_each_thing_below_them() -> None:
 
     assert len(found[0][0]) < 300
     assert peak < 20_000_000
+
+
+def test_what_references_lead_to_is_not_held_against_the_meta_schema_again_and_again() -> None:
+    inner: dict[str, Any] = {"allOf": [{"minimum": 0}] * 2_000}
+    for _ in range(50):
+        inner = {"not": inner}
+    references = [{"$ref": "#/x" + "/not" * depth} for depth in range(50)]
+
+    compile_schema({"x": inner, "allOf": references})
+    ((_, message), *_) = refusals({"x": inner, "allOf": references[::-1]})
+    assert "steps" in message
+
+
+def test_only_so_many_patterns_are_tried() -> None:
+    heavy = {f"{at}\\pL{{900}}": True for at in range(1_000)}
+
+    assert ("", f"has more than {MOST_PATTERNS} patterns") in refusals({"patternProperties": heavy})
 
 
 def test_a_value_that_is_nested_too_deeply_is_a_problem() -> None:
@@ -922,6 +939,7 @@ def schemas(dependent: str) -> st.SearchStrategy[Any]:
 
 @pytest.mark.parametrize(("uri", "reference"), [(DRAFT_2020, Draft202012Validator), (DRAFT_7, Draft7Validator)])
 def test_the_verdict_is_that_of_jsonschema(uri: str, reference: Any) -> None:
+    @settings(max_examples=60)
     @given(schema=schemas(uri), value=VALUES)
     def check(schema: Any, value: object) -> None:
         found = compile_schema(schema).find_problems(value)

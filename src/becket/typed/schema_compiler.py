@@ -21,6 +21,7 @@ from becket.typed.schema_files import load_schema, schema_names
 from becket.typed.schema_keywords import (
     EVERYTHING,
     KEYWORDS,
+    MOST_STEPS,
     NOTHING,
     Node,
     Pattern,
@@ -135,7 +136,7 @@ def deeper(pointer: str, name: str) -> str:
 
 
 class Copy:
-    """One pass over an untold value: a copy of it that is JSON, and not too large."""
+    """One pass over a value of unknown size and kind: a copy that is JSON, and not too large."""
 
     def __init__(self, trusted: bool) -> None:
         self._is_trusted = trusted
@@ -148,7 +149,7 @@ class Copy:
         Raises:
             BadSchema: it is no JSON, or more than a schema may be.
         """
-        self._count(value, pointer, depth)
+        self._count(pointer, depth)
         if is_object(value):
             return self._take_members(value, pointer, depth)
         if is_array(value):
@@ -156,14 +157,13 @@ class Copy:
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, str):
-            self._characters += len(value)
-            return str(value)
+            return self._read(value)
         if isinstance(value, int) and value.bit_length() <= MOST_BITS:
             return int(value)
         if isinstance(value, float) and isfinite(value):
             return float(value)
         is_number = isinstance(value, int | float)
-        problem = "is a number too large for a schema" if is_number else f"is no JSON: `{type(value).__name__}`"
+        problem = "is a number that no schema may hold" if is_number else f"is no JSON: `{type(value).__name__}`"
         raise BadSchema([(readable(pointer), problem)])
 
     def _take_members(self, value: dict[Any, Any], pointer: str, depth: int) -> Node:
@@ -172,16 +172,19 @@ class Copy:
         for name, member in value.items():
             if not isinstance(name, str):
                 raise BadSchema([(readable(pointer), "is no JSON: a name is no text")])
-            self._characters += len(name)
-            node[name] = self.take(member, deeper(pointer, name), depth + 1)
+            node[self._read(name)] = self.take(member, deeper(pointer, name), depth + 1)
         return node
 
-    def _count(self, value: Any, pointer: str, depth: int) -> None:
+    def _read(self, text: str) -> str:
+        self._characters += len(text)
+        if self._characters > MOST_CHARACTERS:
+            raise BadSchema([("", f"has more than {MOST_CHARACTERS} characters")])
+        return str(text)
+
+    def _count(self, pointer: str, depth: int) -> None:
         self._nodes += 1
         if self._nodes > MOST_NODES:
             raise BadSchema([("", f"has more than {MOST_NODES} parts")])
-        if self._characters > MOST_CHARACTERS:
-            raise BadSchema([("", f"has more than {MOST_CHARACTERS} characters")])
         if depth > DEEPEST:
             raise BadSchema([(readable(pointer), f"is nested more than {DEEPEST} levels deep")])
 
@@ -303,6 +306,7 @@ class Compiler:
         self._documents: dict[str, Document] = {}
         self._waiting: list[tuple[Node, Document]] = []
         self._patterns: dict[tuple[str, bool], Pattern] = {}
+        self._run = Run(MOST_STEPS)  # for the meta-schema, in all places where it has not looked yet together
         self._in_place: dict[int, list[Node]] = {}  # the schemas that one applies to the very value that it is given
 
     def compile(self, root: Node) -> Node:
@@ -337,12 +341,9 @@ class Compiler:
             for keyword, argument in known.items()
             for prepared in self._prepare_keyword(keyword, argument, node, pointer, document)
         ]
-        node.cost = (
-            1 + sum(len(part) for part in known.values() if is_object(part) or is_array(part)) // PARTS_IN_A_STEP
-        )
-        self._in_place[id(node)] = [
-            inner for keyword, argument in node.applied for inner in applied_in_place(keyword, argument)
-        ]
+        parts = sum(len(part) for part in known.values() if is_object(part) or is_array(part))
+        node.cost = 1 + parts // PARTS_IN_A_STEP
+        self._in_place[id(node)] = [inner for applied in node.applied for inner in applied_in_place(*applied)]
 
     def _check_identity(self, node: Node, pointer: str, document: Document) -> None:
         if node is document.root:
@@ -376,18 +377,14 @@ class Compiler:
             case "patternProperties":
                 yield keyword, list(zip(self._patterns_in(node, pointer), map(as_node, argument.values()), strict=True))
             case "additionalProperties":
-                yield (
-                    keyword,
-                    (as_node(argument), frozenset(node.get("properties", ())), self._patterns_in(node, pointer)),
-                )
+                known = frozenset(node.get("properties", ()))
+                yield keyword, (as_node(argument), known, self._patterns_in(node, pointer))
             case "properties" | "dependentSchemas":
                 yield keyword, [(name, as_node(inner)) for name, inner in argument.items()]
             case "dependencies" if self._draft is DRAFT_7:
-                yield "dependentRequired", {name: part for name, part in argument.items() if is_array(part)}
-                yield (
-                    "dependentSchemas",
-                    [(name, as_node(part)) for name, part in argument.items() if not is_array(part)],
-                )
+                names = {name: part for name, part in argument.items() if is_array(part)}
+                yield "dependentRequired", names
+                yield "dependentSchemas", [(name, as_node(argument[name])) for name in argument if name not in names]
             case "items" if not is_array(argument):
                 yield keyword, (as_node(argument), len(self._known(node, "prefixItems", ())))
             case "items" | "prefixItems":
@@ -452,7 +449,7 @@ class Compiler:
 
     def _admit(self, node: Node, pointer: str, document: Document) -> None:
         """Takes in a schema from a place where the meta-schema knows of none, and has not looked."""
-        problems = find_problems(meta_engine(self._draft), node)
+        problems = find_problems(meta_engine(self._draft), node, self._run)
         for inner, message in problems:
             self._refuse(pointer + inner, message)
         if not problems:
@@ -483,17 +480,16 @@ class Compiler:
 
     def _pattern(self, text: str, at: str, node: Node) -> Pattern:
         key = (text, node.is_trusted)
-        if key in self._patterns:
-            return self._patterns[key]
-        try:
-            pattern = compile_trusted(text) if node.is_trusted else compile_untrusted(text)
-        except ValueError as error:
-            self._refuse(at, str(error))
-            return NO_PATTERN
-        self._patterns[key] = pattern
-        if len(self._patterns) > MOST_PATTERNS:
-            self._refuse("", f"has more than {MOST_PATTERNS} patterns")
-        return pattern
+        if key not in self._patterns:
+            self._patterns[key] = NO_PATTERN
+            if len(self._patterns) > MOST_PATTERNS:
+                self._refuse("", f"has more than {MOST_PATTERNS} patterns")
+                return NO_PATTERN
+            try:
+                self._patterns[key] = compile_trusted(text) if node.is_trusted else compile_untrusted(text)
+            except ValueError as error:
+                self._refuse(at, str(error))
+        return self._patterns[key]
 
 
 def as_node(schema: Any) -> Node:

@@ -118,10 +118,10 @@ def engine_class() -> Any:
     return create(meta_schema={}, validators=keywords, applicable_validators=operator.attrgetter("applied"))
 
 
-def find_problems(engine: Any, value: object) -> list[Problem]:
+def find_problems(engine: Any, value: object, run: Run | None = None) -> list[Problem]:
     """Returns all that is wrong with a value, in the order of the schema; more than a page of it is cut."""
     # Formats are not asserted: nobody asks for their checker, and its place carries what belongs to this run alone.
-    errors = engine.evolve(format_checker=Run(MOST_STEPS)).iter_errors(value)
+    errors = engine.evolve(format_checker=run or Run(MOST_STEPS)).iter_errors(value)
     problems: dict[Problem, None] = {}  # in order, each once: several parts of a schema may say the same
     try:
         for error in errors:
