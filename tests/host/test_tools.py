@@ -209,7 +209,7 @@ def test_what_the_host_says_about_the_session_cannot_be_forged(
     tools = Tools()
     tools.add("weather", [tool("get")], passes_meta=passes_meta)
 
-    assert tools.get("weather_get").input_of(written, meta) == expected
+    assert tools.get("weather_get").seal(written, meta) == expected
 
 
 def test_the_input_of_the_caller_is_not_changed() -> None:

@@ -115,11 +115,14 @@ class RegisteredTool(Struct, frozen=True):
         """Returns what a model is told of it."""
         return {"name": self.name, "description": self.description, "input_schema": self.input_schema}
 
-    def input_of(self, written: Any, meta: Mapping[str, Any] | None = None) -> Any:
-        """Returns what the extension gets for the input that a model has written: with its own names of properties,
-        and, where it asked for that, with what the host says about the session."""
-        given = original_input(written, self.names)
-        return with_meta(given, meta) if self.passes_meta else given
+    def input_of(self, written: Any) -> Any:
+        """Returns the input that a model has written with the tool's own names of properties, as hooks see it."""
+        return original_input(written, self.names)
+
+    def seal(self, input: Any, meta: Mapping[str, Any] | None = None) -> Any:
+        """Returns what is sent, once nobody changes the input any more: where the extension asked for that, with what
+        the host says about the session."""
+        return with_meta(input, meta) if self.passes_meta else input
 
 
 def with_meta(input: Any, meta: Mapping[str, Any] | None) -> Any:

@@ -1,0 +1,290 @@
+"""The providers of models of all extensions: who answers for an id, who is trusted, and the loop in which a model uses
+tools.
+
+Routes and trust are pure; reading and writing the file of trust is the host's. The loop asks and calls through
+callables, so it knows no process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from becket.contract.audit import ProviderCalled, ProviderOutcome
+from becket.contract.hooks import Block, HookEvent, Modify, Replace
+from becket.contract.names import model_runtime_id, parse_model_id, provider_runtime_id, trim
+from becket.contract.providers import (
+    MOST_TOOL_OUTPUT,
+    MOST_TOOL_TURNS,
+    PROVIDER_COMPLETE,
+    Message,
+    Model,
+    Provider,
+    ProviderRequest,
+    ProviderResult,
+    ToolUse,
+    tool_result,
+    tool_uses,
+)
+from becket.errors import BadReply, BecketError, NotDeclared, ProviderDisabled, TooManyTurns
+from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.hooks import AskHooks
+from becket.host.tools import RegisteredTool, Tools
+from becket.limits import DEFAULT_LIMITS, Limits
+
+__all__ = [
+    "CallTool",
+    "Complete",
+    "Providers",
+    "Route",
+    "ToolUser",
+    "Trust",
+    "UseTool",
+    "blocked_call",
+    "complete_with_tools",
+    "parse_trust",
+]
+
+Complete: TypeAlias = Callable[[ProviderRequest], Awaitable[ProviderResult]]
+"""Asks a model for a whole answer."""
+
+UseTool: TypeAlias = Callable[[ToolUse], Awaitable[dict[str, Any]]]
+"""Runs a tool that a model asks for, and returns the block that tells it what came of it. Never fails."""
+
+CallTool: TypeAlias = Callable[[RegisteredTool, Any], Awaitable[str]]
+"""Runs a tool with an input and returns the text of its result."""
+
+
+# -- who answers for a model
+
+
+class Route(Struct, frozen=True):
+    """Which model of which provider of which extension is meant by an id."""
+
+    extension: str
+    provider: Provider
+    model: Model
+
+    @property
+    def provider_id(self) -> str:
+        """The id of the provider among those of all extensions, by which it is trusted or not."""
+        return provider_runtime_id(self.extension, trim(self.provider.id))
+
+    @property
+    def model_id(self) -> str:
+        """The id of the model among those of all extensions."""
+        return model_runtime_id(self.extension, trim(self.provider.id), trim(self.model.id))
+
+
+class Providers:
+    """The providers of all extensions."""
+
+    def __init__(self) -> None:
+        self._routes: dict[str, dict[str, Route]] = {}
+
+    def add(self, extension: str, providers: Iterable[Provider]) -> list[Diagnostic]:
+        """Registers the providers of an extension in place of those that it had. Returns why some were left out."""
+        routes: dict[str, Route] = {}
+        diagnostics: list[Diagnostic] = []
+        seen: set[str] = set()
+        for provider in providers:
+            id = trim(provider.id)
+            if id in seen:
+                problem = f"declares the provider `{id}` twice"
+                diagnostics.append(Diagnostic(extension=extension, problem=problem, severity=Severity.WARNING))
+                continue
+            seen.add(id)
+            found = [Route(extension, provider, model) for model in provider.models]
+            routes |= {route.model_id: route for route in found}
+        self._routes[extension] = routes
+        return diagnostics
+
+    def remove(self, extension: str) -> None:
+        """Takes the providers of an extension away."""
+        self._routes.pop(extension, None)
+
+    def route(self, model: str) -> Route:
+        """Returns who answers for `plugin:provider:model`.
+
+        Raises:
+            ValueError: it has not exactly three parts.
+            NotDeclared: no extension that runs has such a model.
+        """
+        extension, _, _ = parse_model_id(model)
+        routes = self._routes.get(extension, {})
+        if model not in routes:
+            raise NotDeclared(extension, "model", model, [*routes])
+        return routes[model]
+
+    def models(self) -> tuple[str, ...]:
+        """Returns the ids of all models, sorted."""
+        return tuple(sorted(id for routes in self._routes.values() for id in routes))
+
+
+# -- who is trusted
+
+
+class TrustEntry(Struct, frozen=True, omit_defaults=True):
+    disabled: bool
+    reason: str | None = None
+
+
+class TrustFile(Struct, frozen=True):
+    disabled: dict[str, TrustEntry] = {}
+
+
+class Trust(Struct, frozen=True):
+    """Which providers an operator does not trust, by `plugin:provider`. All others are trusted.
+
+    Where it is not known whom they trust, `broken` says why, and nobody is."""
+
+    disabled: Mapping[str, str] = {}
+    broken: str | None = None
+
+    def check(self, provider: str) -> None:
+        """Raises ProviderDisabled for a provider that must not be asked."""
+        if self.broken is not None:
+            raise ProviderDisabled(provider, self.broken)
+        if provider in self.disabled:
+            raise ProviderDisabled(provider, self.disabled[provider] or "the operator has disabled it")
+
+    def disable(self, provider: str, reason: str = "") -> Trust:
+        """Returns trust in all but this one."""
+        return replace(self, disabled={**self.disabled, provider: reason})
+
+    def enable(self, provider: str) -> Trust:
+        """Returns trust that includes this one."""
+        return replace(self, disabled={other: why for other, why in self.disabled.items() if other != provider})
+
+    def encode(self) -> bytes:
+        """Returns what is written to the file."""
+        entries = {provider: TrustEntry(True, reason or None) for provider, reason in sorted(self.disabled.items())}
+        return msgspec.json.format(msgspec.json.encode(TrustFile(entries)), indent=2) + b"\n"
+
+
+def parse_trust(data: bytes | None) -> Trust:
+    """Returns what a file of trust says; without a file all are trusted. One that cannot be read trusts nobody."""
+    if data is None:
+        return Trust()
+    try:
+        file = msgspec.json.decode(data, type=TrustFile)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return Trust(broken=f"the file that says who is trusted cannot be read: {error}")
+    return Trust({provider: entry.reason or "" for provider, entry in file.disabled.items() if entry.disabled})
+
+
+def blocked_call(route: Route, *, tools_exposed: bool, streamed: bool = False) -> ProviderCalled:
+    """Returns the record of a call that was not made because the provider is not trusted."""
+    return ProviderCalled(
+        route.extension,
+        trim(route.provider.id),
+        trim(route.model.id),
+        tools_exposed,
+        ProviderOutcome.BLOCKED,
+        streamed=streamed,
+        error_class="disabled",
+    )
+
+
+# -- a model that uses tools
+
+
+async def complete_with_tools(
+    extension: str,
+    request: ProviderRequest,
+    complete: Complete,
+    use_tool: UseTool,
+    *,
+    most_turns: int = MOST_TOOL_TURNS,
+) -> ProviderResult:
+    """Asks a model, runs the tools that it asks for, tells it what came of them, and so on until it has answered.
+
+    Raises:
+        TooManyTurns: it still asks for tools in the last turn.
+        BadReply: it asks for a tool in a way that cannot be understood.
+        RemoteError, CallTimeout, ConnectionLost, PermissionDenied, ...: as `complete` does.
+    """
+    for turn in range(1, most_turns + 1):
+        result = await complete(request)
+        try:
+            uses = tool_uses(result)
+        except msgspec.ValidationError as error:
+            raise BadReply(method=PROVIDER_COMPLETE.name, problem=str(error)) from error
+        if not uses:
+            return result
+        if turn < most_turns:  # else what the tools give would reach nobody
+            given = [await use_tool(use) for use in uses]
+            said = (Message("assistant", result.content), Message("user", tuple(given)))
+            request = replace(request, messages=(*request.messages, *said))
+    raise TooManyTurns(extension, most_turns)
+
+
+class ToolUser:
+    """Runs the tools that models ask for, between the hooks that come before and after.
+
+    A model cannot be asked for a confirmation: give it hooks that have nobody to ask."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        call: CallTool,
+        ask: AskHooks | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        most_output: int = MOST_TOOL_OUTPUT,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        self._tools = tools
+        self._call = call
+        self._ask = ask
+        self._meta = meta
+        self._most_output = most_output
+        self._limits = limits
+
+    async def use(self, use: ToolUse) -> dict[str, Any]:
+        """Runs a tool and returns the block that tells the model what came of it, also where that is an error."""
+        tool = self._tools.find(use.name)
+        if tool is None:
+            return tool_result(use.id, f"Unknown tool: {use.name}", is_error=True)
+        given = tool.input_of(use.input)
+        if self._ask is not None:
+            asked = await self._ask(HookEvent.before_tool_call(tool.name, given, runtime_name=tool.runtime_name))
+            if isinstance(asked.result, Block):
+                text = f"Tool call blocked by extension: {asked.result.reason}"
+                return tool_result(use.id, cut(text, self._most_output), is_error=True)
+            if isinstance(asked.result, Modify):
+                given = asked.result.input
+        output, is_error = await self._run(tool, given)
+        if self._ask is not None:
+            output = await self._show(self._ask, tool, given, output)
+        return tool_result(use.id, cut(output, self._most_output), is_error=is_error)
+
+    async def _run(self, tool: RegisteredTool, given: Any) -> tuple[str, bool]:
+        try:
+            return await self._call(tool, tool.seal(given, self._meta)), False
+        except BecketError as error:
+            return f"Tool execution failed: {error}", True
+        except Exception as error:  # what it says is for the log, not for a model
+            log_failure(tool, error)
+            return "Tool execution failed: internal error", True
+
+    async def _show(self, ask: AskHooks, tool: RegisteredTool, given: Any, output: str) -> str:
+        event = HookEvent.after_tool_call(tool.name, given, output, runtime_name=tool.runtime_name, limits=self._limits)
+        seen = await ask(event)
+        return seen.result.output if isinstance(seen.result, Replace) else output
+
+
+def cut(text: str, size: int) -> str:
+    """Returns the beginning of a text, of at most so many bytes and never half a character."""
+    data = text.encode()
+    return text if len(data) <= size else data[:size].decode(errors="ignore")
+
+
+def log_failure(tool: RegisteredTool, error: Exception) -> None:
+    import logging
+
+    logging.getLogger("becket.host").error("the tool %s failed", tool.runtime_name, exc_info=error)
