@@ -1,0 +1,160 @@
+"""Extensions as somebody writes them who knows the contract and nothing of becket; the argument says which one.
+
+Only the standard library, and started with `-S`: it is there in a few milliseconds."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+
+def read():
+    length = None
+    while True:
+        line = sys.stdin.buffer.readline()
+        if not line:
+            sys.exit(0)
+        if line in (b"\r\n", b"\n"):
+            break
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length":
+            length = int(value)
+    return json.loads(sys.stdin.buffer.read(length))
+
+
+def write(message):
+    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    sys.stdout.buffer.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    sys.stdout.buffer.flush()
+
+
+def answer(asked, result):
+    write({"id": asked["id"], "result": result})
+
+
+def tell(method, params):
+    write({"method": method, "params": params})
+
+
+def ask(number, method, params):
+    write({"id": number, "method": method, "params": params})
+    while True:
+        message = read()
+        if message.get("id") == number and "method" not in message:
+            return message.get("result", message.get("error"))
+
+
+TOOLS = [{"name": "echo", "description": "Says it again.", "input_schema": {"type": "object"}}]
+PROVIDERS = [
+    {
+        "id": "local",
+        "display_name": "Local",
+        "description": "Mine.",
+        "models": [{"id": "small", "capabilities": {"streaming": True}}],
+    }
+]
+
+
+def serve(asked):
+    """Does what a whole extension of the contract's first days does."""
+    params = asked.get("params") or {}
+    match asked["method"]:
+        case "tool.call":
+            if params["name"] == "crash":
+                os._exit(3)
+            answer(asked, {"content": json.dumps(params["input"])})
+        case "provider.stream":
+            for word in ("hel", "lo"):
+                tell("provider.stream.event", {"event": {"type": "text", "delta": word}})
+            tell("provider.stream.event", {"type": "done"})
+            answer(asked, {"content": [{"type": "text", "text": "hello"}]})
+        case "command.invoke":
+            output = {"request_id": params["request_id"], "kind": "text", "content": " ".join(params["args"])}
+            tell("task.start", {"id": "1", "label": "Working"})
+            tell("command.output", output)
+            tell("task.done", {"id": "1"})
+            answer(asked, None)
+            tell("command.output", {"request_id": params["request_id"], "kind": "done"})
+        case "hook.handle":
+            answer(asked, {"action": "block", "reason": params["kind"]})
+        case "shutdown":
+            sys.exit(0)  # without an answer, as many do
+        case _:
+            write({"id": asked["id"], "error": {"code": -32601, "message": "method not found"}})
+
+
+def notes():
+    asked = read()
+    answer(asked, {"protocol_version": 1, "capabilities": {"tools": TOOLS, "providers": PROVIDERS, "hooks": True}})
+    while True:
+        serve(read())
+
+
+def remembers():
+    asked = read()
+    own = asked["params"]["plugin_id"]
+    ask(1, "memory.append", {"namespace": own, "content": "while starting"})
+    found = ask(2, "memory.query", {"namespace": own})
+    tool = {**TOOLS[0], "description": found["records"][0]["content"]}
+    answer(asked, {"protocol_version": 1, "capabilities": {"tools": [tool]}})
+    while True:
+        serve(read())
+
+
+def tells():
+    asked = read()
+    about = {"cwd": os.getcwd(), "params": asked["params"], "env": sorted(os.environ)}
+    answer(asked, {"protocol_version": 1, "capabilities": {"capabilities": [{"kind": "k", "name": json.dumps(about)}]}})
+    while True:
+        serve(read())
+
+
+def logs():
+    sys.stderr.write("WARNING:notes.index:the index is old\nplain words\nERROR:notes:\x1b[2Jred\n")
+    sys.stderr.flush()
+    asked = read()
+    tell("$/log", {"level": "error", "logger": "notes", "message": "first\nsecond \x1b[0m"})
+    answer(asked, {"protocol_version": 1, "capabilities": []})
+    while True:
+        serve(read())
+
+
+def silent():
+    print("still thinking", file=sys.stderr, flush=True)
+    read()
+    time.sleep(60)
+
+
+def deaf():
+    time.sleep(60)
+
+
+def crashes():
+    read()
+    raise ValueError("no index")
+
+
+def exits():
+    sys.exit(0)
+
+
+def prints():
+    print("Welcome to notes!", flush=True)
+    read()
+    time.sleep(60)
+
+
+def of_tomorrow():
+    answer(read(), {"protocol_version": 2, "capabilities": {"rooms": []}})
+    time.sleep(60)
+
+
+def forgets_itself():
+    answer(read(), {"protocol_version": 1, "capabilities": {"tools": [{**TOOLS[0], "name": ""}]}})
+    time.sleep(60)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()

@@ -1,0 +1,71 @@
+"""What an extension says for the log: its level is kept, its words are harmless, and its names take up no room."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from becket.contract.log import LogLevel, LogRecord
+from becket.host.logs import MOST_NAME, MOST_TEXT, ExtensionLog
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> ExtensionLog:
+    caplog.set_level(logging.DEBUG, "becket.ext.notes")
+    return ExtensionLog("notes")
+
+
+@pytest.mark.parametrize(
+    ("level", "number"),
+    [
+        (LogLevel.DEBUG, logging.DEBUG),
+        (LogLevel.INFO, logging.INFO),
+        (LogLevel.WARNING, logging.WARNING),
+        (LogLevel.ERROR, logging.ERROR),
+        (LogLevel.CRITICAL, logging.CRITICAL),
+    ],
+)
+def test_each_level_is_pythons(
+    log: ExtensionLog, caplog: pytest.LogCaptureFixture, level: LogLevel, number: int
+) -> None:
+    log.take_record(LogRecord(level, "index", "old"))
+    log.take_line(f"{level.name}:index:old")
+    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [(number, "index: old")] * 2
+
+
+def test_any_other_line_is_information(log: ExtensionLog, caplog: pytest.LogCaptureFixture) -> None:
+    log.take_line("Traceback (most recent call last):")
+    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
+        (logging.INFO, "Traceback (most recent call last):")
+    ]
+
+
+def test_no_record_forges_another_or_moves_the_cursor(log: ExtensionLog, caplog: pytest.LogCaptureFixture) -> None:
+    log.take_record(LogRecord(LogLevel.INFO, "a\nERROR b", "one\r\ntwo\x1b[2J\u202e"))
+    assert [record.getMessage() for record in caplog.records] == [
+        "a\\nERROR b: one",
+        "a\\nERROR b: two\\x1b[2J\\u202e",
+    ]
+
+
+def test_what_is_very_long_is_cut(log: ExtensionLog, caplog: pytest.LogCaptureFixture) -> None:
+    log.take_record(LogRecord(LogLevel.INFO, "n" * 10_000, "x" * 1_000_000))
+    (record,) = caplog.records
+    assert len(record.getMessage()) <= MOST_TEXT + MOST_NAME + 2
+
+
+def test_an_empty_message_is_a_record(log: ExtensionLog, caplog: pytest.LogCaptureFixture) -> None:
+    log.take_record(LogRecord(LogLevel.INFO, "n", ""))
+    assert len(caplog.records) == 1
+
+
+def test_what_nobody_wants_to_know_is_not_written(log: ExtensionLog, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR, "becket.ext.notes")
+    log.take_record(LogRecord(LogLevel.INFO, "n", "x"))
+    assert caplog.records == []
+
+
+def test_the_loggers_of_an_extension_are_none_of_ours(log: ExtensionLog) -> None:
+    log.take_record(LogRecord(LogLevel.INFO, "made.up.name", "x"))
+    assert "becket.ext.notes.made" not in logging.root.manager.loggerDict
