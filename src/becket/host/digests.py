@@ -1,0 +1,231 @@
+"""The digest of an extension's folder: what somebody has agreed to, and whether it is still the same.
+
+It covers the names and the bytes of all files, which of them may be executed, and where links lead; not times, owners,
+or what lies behind a link. Whoever starts an extension from its folder runs what is there then, which may not be what
+was there when the digest was made; whoever starts it from a copy runs the very bytes that the digest is of.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Collection, Generator, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import Final
+
+from msgspec import Struct
+
+from becket.errors import BadFile
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.typed.small_files import show_path
+
+__all__ = ["FolderCopy", "FolderDigest", "copy_folder", "digest_folder"]
+
+MOST_LEVELS: Final = 64  # of folders within each other; each holds a descriptor open
+CHUNK: Final = 1024 * 1024
+
+
+def flags_of(*names: str) -> int:
+    return sum(getattr(os, name, 0) for name in names)  # Windows lacks some, and imports this all the same
+
+
+READ: Final = os.O_RDONLY | flags_of("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK")  # not through a link, not from a pipe
+LIST: Final = READ | flags_of("O_DIRECTORY")
+WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | flags_of("O_CLOEXEC", "O_NOFOLLOW")
+BEGINNING: Final = b"becket folder 1\n"  # the form of what is hashed; another form has another beginning
+
+
+class FolderDigest(Struct, frozen=True):
+    """What a folder holds: 64 hexadecimal digits, and how much went into them."""
+
+    digest: str
+    files: int
+    bytes: int
+
+
+class FolderCopy(Struct, frozen=True):
+    """A copy of a folder that belongs to the host, and the digest of the bytes in it."""
+
+    folder: str
+    digest: str
+
+
+def digest_folder(
+    folder: str | os.PathLike[str], *, without: Collection[str] = (), limits: Limits = DEFAULT_LIMITS
+) -> FolderDigest:
+    """Returns the digest of a folder. `without` are absolute paths in it that do not count, such as its data.
+
+    Raises:
+        BadFile: something in it cannot be read, or there is too much; `path` says which.
+    """
+    return Digesting(os.path.realpath(folder), without, limits).run(None)
+
+
+def copy_folder(
+    folder: str | os.PathLike[str],
+    copies: str | os.PathLike[str],
+    *,
+    without: Collection[str] = (),
+    limits: Limits = DEFAULT_LIMITS,
+) -> FolderCopy:
+    """Copies a folder into one of the host's own, named by its digest, and returns where it is.
+
+    Each byte is read once, and hashed on its way into the copy: nobody can change it in between. A copy that is there
+    already is used again if it still is what it was, and replaced if not. Files of a copy are read-only.
+
+    Raises:
+        BadFile: something in it cannot be read, there is too much, a link leads out of it by a relative way, or the
+            copy cannot be written.
+    """
+    with writing(copies):
+        os.makedirs(copies, mode=0o700, exist_ok=True)
+        temporary = tempfile.TemporaryDirectory(prefix=".new-", dir=copies)
+    with temporary as work:
+        new = os.path.join(work, "copy")
+        os.mkdir(new, 0o700)
+        digest = Digesting(os.path.realpath(folder), without, limits).run(new).digest
+        target = os.path.join(copies, digest)
+        if not is_still(target, digest, limits):
+            with writing(target):
+                if os.path.lexists(target):
+                    os.rename(target, os.path.join(work, "old"))
+                os.rename(new, target)
+    return FolderCopy(target, digest)
+
+
+def is_still(folder: str, digest: str, limits: Limits) -> bool:
+    try:
+        return digest_folder(folder, limits=limits).digest == digest
+    except BadFile:
+        return False
+
+
+class Digesting:
+    """One way through a folder: by descriptors, so that no link that appears meanwhile leads elsewhere."""
+
+    def __init__(self, folder: str, without: Collection[str], limits: Limits) -> None:
+        self._folder = folder
+        self._without = frozenset(os.path.realpath(path) for path in without)
+        self._limits = limits
+        self._hash = sha256(BEGINNING)
+        self._files = 0
+        self._bytes = 0
+
+    def run(self, copy: str | None) -> FolderDigest:
+        """Goes through the folder, and copies what it hashes where a place for it is given."""
+        try:
+            with opened(self._folder, LIST) as descriptor:
+                self._visit(descriptor, "", copy, 1)
+        except OSError as error:
+            raise self._refuse("", f"cannot be read: {error.strerror}") from error
+        return FolderDigest(self._hash.hexdigest(), self._files, self._bytes)
+
+    def _visit(self, folder: int, above: str, copy: str | None, level: int) -> None:
+        if level > MOST_LEVELS:
+            raise self._refuse(above, f"lies deeper than {MOST_LEVELS} folders")
+        for name in self._names(folder, above):
+            path = os.path.join(above, name)
+            if os.path.join(self._folder, path) in self._without:
+                continue
+            try:
+                self._take(folder, name, path, None if copy is None else os.path.join(copy, name), level)
+            except OSError as error:
+                raise self._refuse(path, f"cannot be read: {error.strerror}") from error
+
+    def _take(self, folder: int, name: str, path: str, copy: str | None, level: int) -> None:
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        if stat.S_ISDIR(mode):
+            with opened(name, LIST, folder) as below:
+                if copy is not None:
+                    with writing(copy):
+                        os.mkdir(copy, 0o700)
+                self._visit(below, path, copy, level + 1)
+        elif stat.S_ISREG(mode):
+            self._take_file(folder, name, path, copy)
+        elif stat.S_ISLNK(mode):
+            self._take_link(os.readlink(name, dir_fd=folder), path, copy)
+        elif copy is None:
+            self._add(b"other", path, b"")  # a pipe or a socket can stand in the place of a file
+        else:
+            raise self._refuse(path, "is neither file, folder nor link, and cannot be copied")
+
+    def _names(self, folder: int, above: str) -> list[str]:
+        names: list[str] = []
+        with os.scandir(folder) as listing:
+            for entry in listing:
+                self._files += 1
+                if self._files > self._limits.digest_files:
+                    raise self._refuse(above, f"there are more than {self._limits.digest_files} files")
+                names.append(entry.name)
+        return sorted(names, key=os.fsencode)
+
+    def _take_file(self, folder: int, name: str, path: str, copy: str | None) -> None:
+        with opened(name, READ, folder) as file:
+            mode = os.fstat(file).st_mode
+            if not stat.S_ISREG(mode):
+                raise self._refuse(path, "was changed while it was read")
+            may_run = bool(mode & stat.S_IXUSR)
+            content = sha256()
+            if copy is None:
+                for chunk in self._chunks(file, path):
+                    content.update(chunk)
+            else:
+                with writing(copy), opened(copy, WRITE, mode=0o500 if may_run else 0o400) as target:
+                    for chunk in self._chunks(file, path):
+                        content.update(chunk)
+                        write_all(target, chunk)
+        self._add(b"program" if may_run else b"file", path, content.digest())
+
+    def _chunks(self, file: int, path: str) -> Iterator[bytes]:
+        while chunk := os.read(file, CHUNK):
+            self._bytes += len(chunk)
+            if self._bytes > self._limits.digest_bytes:
+                raise self._refuse(path, f"there are more than {self._limits.digest_bytes} bytes")
+            yield chunk
+
+    def _take_link(self, target: str, path: str, copy: str | None) -> None:
+        self._add(b"link", path, os.fsencode(target))
+        if copy is not None:
+            if not os.path.isabs(target) and leads_out(path, target):
+                raise self._refuse(path, "is a link that leads out of the folder")
+            with writing(copy):
+                os.symlink(target, copy)
+
+    def _add(self, kind: bytes, path: str, content: bytes) -> None:
+        """Hashes one entry; lengths stand before what varies, so that no two folders are the same bytes."""
+        for part in (kind, os.fsencode(path), content):
+            self._hash.update(b"%d:" % len(part))
+            self._hash.update(part)
+
+    def _refuse(self, path: str, problem: str) -> BadFile:
+        return BadFile(show_path(os.path.join(self._folder, path) if path else self._folder), [("", problem)])
+
+
+def leads_out(path: str, target: str) -> bool:
+    way = os.path.normpath(os.path.join(os.path.dirname(path), target))
+    return way == os.pardir or way.startswith(os.pardir + os.sep)
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BadFile(show_path(path), [("", f"cannot be written: {error.strerror}")]) from error
+
+
+@contextmanager
+def opened(path: str, flags: int, folder: int | None = None, *, mode: int = 0) -> Generator[int]:
+    descriptor = os.open(path, flags, mode, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def write_all(file: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(file, rest) :]

@@ -1,0 +1,297 @@
+"""The digest of a folder changes with whatever could change what runs, and is the same for the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.host.folders import as_nobody, open_folder, write_extension
+
+from becket.errors import BadFile
+from becket.host import digests
+from becket.host.digests import copy_folder, digest_folder
+from becket.limits import Limits
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_extension(tmp_path / "notes", "notes", files={"lib/a.py": "a = 1\n", "bin/run": "#!/bin/sh\n"})
+    (tmp_path / "notes" / "bin" / "run").chmod(0o755)
+    (tmp_path / "notes" / "link").symlink_to("lib/a.py")
+    return tmp_path / "notes"
+
+
+# -- what counts
+
+
+def test_it_is_the_same_for_the_same(folder: Path, tmp_path: Path) -> None:
+    before = digest_folder(folder)
+
+    assert len(before.digest) == 64
+    assert before.files == 7  # two folders among them
+    assert digest_folder(folder) == before
+    folder.rename(tmp_path / "elsewhere")
+    os.utime(tmp_path / "elsewhere" / "main.py", (1, 1))
+    assert digest_folder(tmp_path / "elsewhere") == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: (folder / "becket.toml").write_text("", encoding="utf-8"),
+        lambda folder: (folder / "main.py").write_text("print( )\n", encoding="utf-8"),
+        lambda folder: (folder / "lib" / "new.py").touch(),
+        lambda folder: (folder / ".hidden").touch(),
+        lambda folder: (folder / "lib" / "a.py").unlink(),
+        lambda folder: (folder / "main.py").rename(folder / "main2.py"),
+        lambda folder: (folder / "main.py").chmod(0o755),
+        lambda folder: (folder / "bin" / "run").chmod(0o644),
+        lambda folder: ((folder / "link").unlink(), (folder / "link").symlink_to("main.py")),
+        lambda folder: ((folder / "link").unlink(), (folder / "link").write_text("a = 1\n", encoding="utf-8")),
+        lambda folder: os.mkfifo(folder / "pipe"),
+        lambda folder: (folder / "lib").rename(folder / "lib2"),
+    ],
+)
+def test_whatever_changes_what_runs_changes_it(folder: Path, change: Callable[[Path], object]) -> None:
+    before = digest_folder(folder).digest
+
+    change(folder)
+
+    assert digest_folder(folder).digest != before
+
+
+def test_what_moves_from_one_file_to_the_next_changes_it(tmp_path: Path) -> None:
+    found: set[str] = set()
+    for first, second in [("ab", "c"), ("a", "bc"), ("abc", ""), ("", "abc")]:
+        (tmp_path / "1").write_text(first, encoding="utf-8")
+        (tmp_path / "2").write_text(second, encoding="utf-8")
+        found.add(digest_folder(tmp_path).digest)
+
+    assert len(found) == 4
+
+
+FILES = st.dictionaries(
+    st.lists(st.sampled_from(["a", "b", "c.py", "ab"]), min_size=1, max_size=3).map("/".join),
+    st.binary(max_size=3),
+    max_size=4,
+).filter(lambda files: not any(other.startswith(f"{name}/") for name in files for other in files))
+
+
+@given(FILES, FILES)
+@settings(max_examples=50)
+def test_two_folders_have_one_digest_only_if_they_hold_the_same(
+    tmp_path_factory: pytest.TempPathFactory, first: dict[str, bytes], second: dict[str, bytes]
+) -> None:
+    found: list[str] = []
+    for files in (first, second):
+        folder = tmp_path_factory.mktemp("folder")
+        for name, content in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        found.append(digest_folder(folder).digest)
+
+    assert (found[0] == found[1]) == (first == second)
+
+
+def test_what_lies_behind_a_link_does_not_count(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("1", encoding="utf-8")
+    (folder / "out").symlink_to("../outside")
+    before = digest_folder(folder)
+
+    (tmp_path / "outside").write_text("2", encoding="utf-8")
+
+    assert digest_folder(folder) == before
+
+
+def test_data_in_the_folder_can_be_left_out(folder: Path) -> None:
+    before = digest_folder(folder)
+    (folder / "data").mkdir()
+    (folder / "data" / "notes.db").touch()
+
+    found = digest_folder(folder, without=[str(folder / "data")])
+
+    assert found.digest == before.digest
+    assert digest_folder(folder).digest != before.digest
+
+
+def test_names_that_are_no_text_count_too(tmp_path: Path) -> None:
+    before = digest_folder(tmp_path)
+    with open(os.path.join(os.fsencode(tmp_path), b"\xff"), "wb"):
+        pass
+
+    assert digest_folder(tmp_path) != before
+
+
+# -- what is refused
+
+
+def refusal_of(folder: Path, limits: Limits = digests.DEFAULT_LIMITS) -> tuple[str, str]:
+    with pytest.raises(BadFile) as caught:
+        digest_folder(folder, limits=limits)
+    [(_, problem)] = caught.value.problems
+    return caught.value.path, problem
+
+
+def test_too_many_files_are_refused(folder: Path) -> None:
+    assert refusal_of(folder, Limits(digest_files=6)) == (str(folder / "lib"), "there are more than 6 files")
+    assert digest_folder(folder, limits=Limits(digest_files=7))
+
+
+def test_too_many_bytes_are_refused(folder: Path) -> None:
+    (folder / "zzz").write_bytes(b"x" * 3_000_000)
+
+    assert refusal_of(folder, Limits(digest_bytes=2_000_000)) == (
+        str(folder / "zzz"),
+        "there are more than 2000000 bytes",
+    )
+
+
+def test_folders_within_folders_are_refused_at_some_depth(tmp_path: Path) -> None:
+    deep = tmp_path
+    for _ in range(70):
+        deep /= "d"
+    deep.mkdir(parents=True)
+
+    assert refusal_of(tmp_path)[1] == "lies deeper than 64 folders"
+
+
+def test_a_file_that_cannot_be_read_is_named() -> None:
+    with open_folder() as root:
+        write_extension(root / "notes", "notes", files={"lib/key.pem": ""})
+        (root / "notes" / "lib" / "key.pem").chmod(0)
+        with as_nobody():
+            assert refusal_of(root / "notes") == (
+                str(root / "notes" / "lib" / "key.pem"),
+                "cannot be read: Permission denied",
+            )
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    assert refusal_of(tmp_path / "none")[1] == "cannot be read: No such file or directory"
+
+
+def test_a_file_that_becomes_a_pipe_before_it_is_opened_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_stat = os.stat
+
+    def stat_and_swap(path: str, *, dir_fd: int, follow_symlinks: bool) -> os.stat_result:
+        found = real_stat(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+        if path == "main.py":
+            (folder / "main.py").unlink()
+            os.mkfifo(folder / "main.py")
+        return found
+
+    monkeypatch.setattr(digests.os, "stat", stat_and_swap)
+
+    assert refusal_of(folder) == (str(folder / "main.py"), "was changed while it was read")
+
+
+def test_a_file_that_becomes_a_link_before_it_is_opened_is_not_followed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_stat = os.stat
+
+    def stat_and_swap(path: str, *, dir_fd: int, follow_symlinks: bool) -> os.stat_result:
+        found = real_stat(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+        if path == "main.py":
+            (folder / "main.py").unlink()
+            (folder / "main.py").symlink_to("/etc/passwd")
+        return found
+
+    monkeypatch.setattr(digests.os, "stat", stat_and_swap)
+
+    assert refusal_of(folder)[0] == str(folder / "main.py")
+
+
+# -- copies
+
+
+def test_a_copy_holds_the_same_and_has_the_same_digest(folder: Path, tmp_path: Path) -> None:
+    copy = copy_folder(folder, tmp_path / "copies")
+
+    assert copy.folder == str(tmp_path / "copies" / copy.digest)
+    assert copy.digest == digest_folder(folder).digest == digest_folder(copy.folder).digest
+    assert (Path(copy.folder) / "lib" / "a.py").read_text(encoding="utf-8") == "a = 1\n"
+    assert os.readlink(Path(copy.folder) / "link") == "lib/a.py"
+    assert (Path(copy.folder) / "bin" / "run").stat().st_mode & 0o777 == 0o500
+    assert [path.name for path in (tmp_path / "copies").iterdir()] == [copy.digest]
+
+
+@pytest.mark.process
+def test_a_program_that_is_replaced_after_the_check_does_not_run_from_a_copy(folder: Path, tmp_path: Path) -> None:
+    (folder / "main.py").write_text("print('agreed')", encoding="utf-8")
+    copy = copy_folder(folder, tmp_path / "copies")
+
+    (folder / "main.py").write_text("print('evil')", encoding="utf-8")
+    run = subprocess.run([sys.executable, "main.py"], cwd=copy.folder, stdout=subprocess.PIPE, check=True)
+
+    assert run.stdout == b"agreed\n"
+    assert digest_folder(folder).digest != copy.digest
+
+
+def test_a_copy_that_is_there_already_is_used_again(folder: Path, tmp_path: Path) -> None:
+    first = copy_folder(folder, tmp_path / "copies")
+    written = os.stat(Path(first.folder) / "main.py").st_ino
+
+    assert copy_folder(folder, tmp_path / "copies") == first
+    assert os.stat(Path(first.folder) / "main.py").st_ino == written
+
+
+def test_a_copy_that_somebody_has_changed_is_replaced(folder: Path, tmp_path: Path) -> None:
+    first = copy_folder(folder, tmp_path / "copies")
+    (Path(first.folder) / "evil.py").touch()
+
+    again = copy_folder(folder, tmp_path / "copies")
+
+    assert again == first
+    assert digest_folder(again.folder).digest == again.digest
+    assert [path.name for path in (tmp_path / "copies").iterdir()] == [first.digest]
+
+
+def test_a_change_gives_a_second_copy(folder: Path, tmp_path: Path) -> None:
+    first = copy_folder(folder, tmp_path / "copies")
+    (folder / "main.py").write_text("2", encoding="utf-8")
+
+    assert copy_folder(folder, tmp_path / "copies").folder != first.folder
+
+
+@pytest.mark.parametrize("target", ["..", "../x", "lib/../../x"])
+def test_a_link_that_leads_out_by_a_relative_way_is_not_copied(folder: Path, tmp_path: Path, target: str) -> None:
+    (folder / "out").symlink_to(target)
+
+    with pytest.raises(BadFile) as caught:
+        copy_folder(folder, tmp_path / "copies")
+    assert caught.value.path == str(folder / "out")
+    assert list((tmp_path / "copies").iterdir()) == []
+
+
+def test_a_link_to_a_program_of_the_system_is_copied_as_it_is(folder: Path, tmp_path: Path) -> None:
+    (folder / "python").symlink_to("/usr/bin/python3")
+
+    copy = copy_folder(folder, tmp_path / "copies")
+
+    assert os.readlink(Path(copy.folder) / "python") == "/usr/bin/python3"
+
+
+def test_a_pipe_cannot_be_copied(folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(folder / "pipe")
+
+    with pytest.raises(BadFile) as caught:
+        copy_folder(folder, tmp_path / "copies")
+    assert caught.value.path == str(folder / "pipe")
+
+
+def test_a_place_that_cannot_be_written_to_is_named(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "copies").touch()
+
+    with pytest.raises(BadFile) as caught:
+        copy_folder(folder, tmp_path / "copies")
+    assert caught.value.path == str(tmp_path / "copies")
+    assert caught.value.problems[0][1].startswith("cannot be written: ")
