@@ -319,6 +319,17 @@ async def test_whoever_revokes_may_be_in_any_thread_and_changes_of_mind_are_hear
         thread.join()
 
 
+async def test_what_was_answered_is_not_taken_back() -> None:
+    async with played() as (notes, script), notes.stream("local", "small", messages=[]) as run:
+        asked = await script.hear()
+        script.say(notification(EVENT, {"type": "text", "delta": "x"}), answer(asked, {"content": []}))
+        await settled()
+        notes.gate.revoke("providers.register")
+        await settled()
+        assert [event async for event in run] == [TextDelta("x")]
+        assert await run.result() == ProviderResult(())
+
+
 async def test_without_the_permission_nothing_is_sent() -> None:
     async with played() as (notes, script):
         notes.gate.revoke("tools.register")
@@ -527,7 +538,8 @@ async def test_an_extension_of_old_that_cannot_say_for_whom_acts_on_its_own_auth
 
 async def test_every_decision_in_either_direction_is_recorded() -> None:
     events: list[AuditEvent] = []
-    async with hosted(grants=(*BOTH, "memory.write"), audit=events.append) as (notes, child):
+    grants = Grants.of([*BOTH, "memory.write", "memory.read"], ["memory.read"])
+    async with hosted(grants=grants, audit=events.append) as (notes, child):
         child.handle("tool.call")(lambda params: "ran")
         await child.call("memory.append", NOTE)
         await child.call("config.get", {"key": "a"})
@@ -543,7 +555,7 @@ async def test_every_decision_in_either_direction_is_recorded() -> None:
         ExtensionStarted("notes", (), "native", ("memory.write", *sorted(BOTH)), "none"),
         CallDecided("notes", "memory.append", "memory.write", True, "it is granted"),
         CallDecided("notes", "config.get", None, True, "it needs no permission"),
-        CallDecided("notes", "memory.query", "memory.read", False, "it is not granted"),
+        CallDecided("notes", "memory.query", "memory.read", False, "it is denied"),
         CallDecided("notes", "tool.call", "tools.register", True, "it is granted"),
         GrantChanged("notes", "tools.register", False, "host"),
         CallDecided("notes", "tool.call", "tools.register", False, "it is denied"),

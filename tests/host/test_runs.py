@@ -383,6 +383,21 @@ async def test_an_answer_that_was_left_is_waited_for_lest_its_events_be_taken_fo
     assert events == [TextDelta("b"), ProviderDone()]
 
 
+@pytest.mark.parametrize("ends", ["with an error", "with the link"])
+async def test_an_answer_that_was_left_may_end_in_any_way(ends: str) -> None:
+    async with played() as (notes, script):
+        async with notes.stream("local", "small", messages=[]):
+            asked = await script.hear()
+        if ends == "with an error":
+            script.say(refusal(asked, 7))
+            async with notes.stream("local", "small", messages=[]) as answering:
+                script.say(answer(await script.hear(), EMPTY))
+                assert await answering.result() == ProviderResult(())
+        else:
+            script.leave()
+            await settled()
+
+
 async def test_an_answer_does_not_wait_for_ever_for_another() -> None:
     async with (
         played(timeouts=Timeouts(idle=0.02, shutdown=0.02)) as (notes, script),

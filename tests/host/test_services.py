@@ -341,6 +341,30 @@ async def test_an_extension_that_does_not_read_is_not_told_faster_than_it_reads(
         assert len(script.unheard()) >= 499
 
 
+async def test_a_subscription_while_another_waits_to_be_told_loses_nothing() -> None:
+    limits = Limits(send_high=1_000, send_queue=1_000_000)
+    store = InMemoryStore(limits)
+    async with played(store=store, limits=limits) as (_, script):
+        store.set_config("notes", ConfigSet("b", "before"))
+        script.say(request(1, "config.subscribe", {"keys": ["a"]}))
+        await script.hear()
+        script.queued = 2_000  # it does not read, and the first change waits for that
+        for number in range(3):
+            store.set_config("notes", ConfigSet("a", str(number)))
+        await settled()
+        script.say(request(2, "config.subscribe", {"keys": ["b"], "since": 0}))
+        await settled()
+        script.make_room()
+        await settled()
+        told = [said["params"] for said in script.unheard() if said.get("method") == "config.changed"]
+        assert [(change["key"], change["value"]) for change in told] == [
+            ("a", "0"),
+            ("b", "before"),
+            ("a", "1"),
+            ("a", "2"),
+        ]
+
+
 async def test_after_the_end_nobody_watches_the_store() -> None:
     ends: list[str] = []
 

@@ -131,7 +131,7 @@ class ConnectingExtension:
 
     def __init__(self, start: Callable[[], Awaitable[Extension]]) -> None:
         self._start = start
-        self._extension: Extension | None = None
+        self._extension: Extension
 
     def __await__(self) -> Generator[Any, Any, Extension]:
         return self._start().__await__()
@@ -141,8 +141,7 @@ class ConnectingExtension:
         return self._extension
 
     async def __aexit__(self, *_: object) -> None:
-        if self._extension is not None:
-            await self._extension.shutdown()
+        await self._extension.shutdown()
 
 
 # -- one start

@@ -177,7 +177,9 @@ class Run(Generic[E, R]):
             self._runs.end_turn()
 
     def end(self, error: BecketError) -> None:
-        """Ends the run with this error; the extension is told where it understands that."""
+        """Ends the run with this error, unless it was answered; the extension is told where it understands that."""
+        if self._is_open and self._stream.done():
+            return
         self._error = self._error or error
         self._opening.cancel()
         if self._is_open:
@@ -207,8 +209,7 @@ class Run(Generic[E, R]):
         try:
             event = await self._stream.__anext__()
         except StopAsyncIteration:
-            if self._error is not None:
-                raise copy(self._error) from None
+            pass
         except BecketError:
             if self._error is not None:
                 raise copy(self._error) from None
