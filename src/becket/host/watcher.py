@@ -1,0 +1,104 @@
+"""Tells which extensions have changed on disk: by what their files hold, not by when they were touched.
+
+Changes that come together are told together. What is done about them (nothing, a note, a reload) is the host's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+
+from becket.errors import BadFile
+from becket.host.digests import digest_folder
+from becket.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from watchfiles import Change
+
+__all__ = ["FolderChanged", "watch_folders"]
+
+DEBOUNCE = 200  # milliseconds of silence: an editor that saves writes a file two or three times
+IGNORED = ("__pycache__", "node_modules")
+
+
+class FolderChanged(Struct, frozen=True):
+    """The files of an extension hold something else than before. `digest` is None while they cannot be read."""
+
+    extension: str
+    paths: tuple[str, ...]
+    digest: str | None
+
+
+async def watch_folders(
+    folders: Mapping[str, str],
+    *,
+    debounce: int = DEBOUNCE,
+    limits: Limits = DEFAULT_LIMITS,
+    stop: anyio.Event | None = None,
+    began: anyio.Event | None = None,
+) -> AsyncGenerator[FolderChanged, None]:
+    """Yields the extensions whose folders have changed, given by id, until `stop` is set.
+
+    Python's caches, what begins with a dot and what an editor leaves for a moment do not count. `began` is set when
+    what changes from then on is seen."""
+    import watchfiles  # a compiled module: only who watches pays for it
+
+    known = {extension: await digest(folder, limits) for extension, folder in folders.items()}
+    if not folders:
+        if began is not None:
+            began.set()
+        await (stop or anyio.Event()).wait()
+        return
+    changes: Any = watchfiles.awatch(
+        *folders.values(),
+        watch_filter=counts,
+        debounce=debounce,
+        step=min(50, debounce),
+        stop_event=stop,
+        yield_on_timeout=began is not None,
+        rust_timeout=100,
+        recursive=True,
+    )
+    async with aclosing(changes):
+        async for change in changes:
+            if began is not None:
+                began.set()
+            for extension, folder in folders.items():
+                paths = sorted({path for _, path in change if is_below(path, folder)})
+                if not paths:
+                    continue
+                now = await digest(folder, limits)
+                if now != known[extension]:
+                    known[extension] = now
+                    yield FolderChanged(extension, tuple(paths), now)
+
+
+def counts(_: Change, path: str) -> bool:
+    """Returns whether a change of this file is worth a look."""
+    parts = path.split(os.sep)
+    name = parts[-1]
+    is_passing = name.endswith(("~", ".swp", ".swx", ".tmp", ".pyc")) or name.startswith((".", "#"))
+    return not is_passing and not any(part in IGNORED for part in parts)
+
+
+def is_below(path: str, folder: str) -> bool:
+    return os.path.realpath(path).startswith(os.path.realpath(folder) + os.sep)
+
+
+async def digest(folder: str, limits: Limits) -> str | None:
+    """Returns what a folder holds, None where that cannot be told."""
+    return await anyio.to_thread.run_sync(digest_of, folder, limits)
+
+
+def digest_of(folder: str, limits: Limits) -> str | None:
+    without = [os.path.join(os.path.realpath(folder), name) for name in IGNORED]
+    try:
+        return digest_folder(folder, without=without, limits=limits).digest
+    except BadFile:
+        return None
