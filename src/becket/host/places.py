@@ -1,0 +1,63 @@
+"""Where a host keeps what it keeps: one folder with the store, the audit, the grants and a folder for each extension."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from becket.contract.names import find_id_problem
+
+__all__ = ["Places", "default_data_folder"]
+
+
+def default_data_folder(name: str, variables: Mapping[str, str] = os.environ) -> Path:
+    """Returns the folder of the host of this name: in `$XDG_DATA_HOME`, or where that is unless set."""
+    given = variables.get("XDG_DATA_HOME", "")
+    base = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "share"
+    return base / "becket" / name
+
+
+class Places:
+    """The files in a host's folder. Nothing is made before it is asked for."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+
+    @property
+    def store(self) -> Path:
+        """The memory and the configuration of all extensions."""
+        return self.folder / "store.sqlite"
+
+    @property
+    def audit(self) -> Path:
+        """What was decided and what happened."""
+        return self.folder / "audit.jsonl"
+
+    @property
+    def grants(self) -> Path:
+        """What each extension may do."""
+        return self.folder / "grants.toml"
+
+    @property
+    def trust(self) -> Path:
+        """Which providers of models are not to be used."""
+        return self.folder / "trust.json"
+
+    def data_of(self, extension: str) -> Path:
+        """Returns the folder that an extension may write to.
+
+        Raises:
+            ValueError: the id is none that an extension can have.
+        """
+        if find_id_problem(extension) is not None or os.sep in extension or extension in (".", ".."):
+            raise ValueError(f"no extension can have the id {extension!r}")
+        return self.folder / "data" / extension
+
+    def make(self) -> None:
+        """Makes the folder, for its owner alone.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)

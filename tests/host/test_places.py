@@ -1,0 +1,35 @@
+"""Where a host keeps what it keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from becket.host.places import Places, default_data_folder
+
+
+def test_the_folder_of_a_host_is_named_after_it_below_the_users_data(tmp_path: Path) -> None:
+    assert default_data_folder("notes", {"XDG_DATA_HOME": str(tmp_path)}) == tmp_path / "becket" / "notes"
+
+
+@pytest.mark.parametrize("given", ["", "relative/folder"])
+def test_a_data_home_that_is_none_is_passed_over(given: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_data_folder("x", {"XDG_DATA_HOME": given}) == tmp_path / ".local" / "share" / "becket" / "x"
+
+
+def test_everything_lies_in_the_folder_and_that_is_its_owners_alone(tmp_path: Path) -> None:
+    places = Places(tmp_path / "deep" / "host")
+    places.make()
+    places.make()
+    assert places.folder.stat().st_mode & 0o077 == 0
+    files = [places.store, places.audit, places.grants, places.trust]
+    assert {file.parent for file in files} == {places.folder}
+    assert places.data_of("notes") == places.folder / "data" / "notes"
+
+
+@pytest.mark.parametrize("id", ["..", ".", "a/b", "", "a b"])
+def test_an_id_never_becomes_a_way_out(id: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError):
+        Places(tmp_path).data_of(id)
