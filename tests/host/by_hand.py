@@ -66,10 +66,10 @@ def serve(asked):
                 os._exit(3)
             answer(asked, {"content": json.dumps(params["input"])})
         case "provider.stream":
-            for word in ("hel", "lo"):
+            for word in ("good ", "day"):
                 tell("provider.stream.event", {"event": {"type": "text", "delta": word}})
             tell("provider.stream.event", {"type": "done"})
-            answer(asked, {"content": [{"type": "text", "text": "hello"}]})
+            answer(asked, {"content": [{"type": "text", "text": "good day"}]})
         case "command.invoke":
             output = {"request_id": params["request_id"], "kind": "text", "content": " ".join(params["args"])}
             tell("task.start", {"id": "1", "label": "Working"})

@@ -108,8 +108,8 @@ async def test_the_error_of_a_tool_is_the_callers() -> None:
 async def test_an_input_that_does_not_fit_is_refused_before_anything_is_sent() -> None:
     async with played(initialized(tools=[STRICT])) as (notes, script):
         with pytest.raises(BadValue) as caught:
-            await notes.call_tool("count", {"text": 5, "limt": 1})
-        assert {pointer for pointer, _ in caught.value.problems} == {"/text", "/limt"}
+            await notes.call_tool("count", {"text": 5, "size": 1})
+        assert {pointer for pointer, _ in caught.value.problems} == {"/text", "/size"}
         assert "count" in str(caught.value)
         assert script.unheard() == []
 

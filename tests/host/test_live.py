@@ -107,9 +107,9 @@ def test_of_a_task_its_beginning_its_words_and_its_end_are_told() -> None:
 
 def test_pieces_of_text_stand_in_one_line_and_thoughts_in_another() -> None:
     text = shown(
-        on_paper(), ThinkingDelta("hm"), ThinkingDelta("..."), TextDelta("hel"), TextDelta("lo"), SystemText("end")
+        on_paper(), ThinkingDelta("hm"), ThinkingDelta("..."), TextDelta("good "), TextDelta("day"), SystemText("end")
     )
-    assert text == "hm...\nhello\nend\n"
+    assert text == "hm...\ngood day\nend\n"
 
 
 def test_an_open_line_is_ended() -> None:
@@ -245,13 +245,13 @@ async def test_an_answer_that_fails_shows_what_came_before() -> None:
 
         @child.handle("provider.stream")
         async def stream(params: Any, ctx: Context) -> None:
-            await ctx.notify("provider.stream.event", {"type": "text", "delta": "hel"})
+            await ctx.notify("provider.stream.event", {"type": "text", "delta": "good"})
             raise RpcError(7, "out of paper")
 
         async with notes.stream("local", "small", messages=[user("hi")]) as answer:
             with pytest.raises(RemoteError):
                 await live(answer, console)
-    assert text_of(console) == "hel\n"
+    assert text_of(console) == "good\n"
 
 
 class Recorded:

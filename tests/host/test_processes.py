@@ -46,8 +46,8 @@ async def test_an_extension_of_the_contracts_first_days_works_unchanged() -> Non
             assert await notes.call_tool("echo", {"text": "milk"}) == '{"text": "milk"}'
             async with notes.stream("local", "small", messages=[user("hi")]) as answer:
                 events = [event async for event in answer]
-            assert events == [TextDelta("hel"), TextDelta("lo"), ProviderDone()]
-            assert await answer.result() == ProviderResult.of_text("hello")
+            assert events == [TextDelta("good "), TextDelta("day"), ProviderDone()]
+            assert await answer.result() == ProviderResult.of_text("good day")
             async with notes.invoke_command("x", ["a", "b"]) as run:
                 output = [event async for event in run]
             assert output == [TaskStarted("1", "Working"), Text("a b"), TaskEnded("1"), CommandDone()]

@@ -88,9 +88,9 @@ class Notes(ExtensionServer):
 
     @provider("local", models=[Model("small", streaming=True)])
     async def answer(self, request: ProviderRequest, out: ProviderStream) -> ProviderResult:
-        await out.text("hel")
-        await out.text("lo")
-        return ProviderResult.of_text("hello")
+        await out.text("good ")
+        await out.text("day")
+        return ProviderResult.of_text("good day")
 
     @hook("before_tool_call", tool="bash")
     async def guard(self, event: HookEvent) -> HookResult:
@@ -149,11 +149,11 @@ async def test_a_command_puts_out_text_tables_and_tasks() -> None:
 
 async def test_a_model_answers_whole_and_in_pieces() -> None:
     async with connected(Notes(), grants=GRANTS) as (host, _):
-        assert await host.complete("local", "small", messages=[user("hi")]) == ProviderResult.of_text("hello")
+        assert await host.complete("local", "small", messages=[user("hi")]) == ProviderResult.of_text("good day")
         async with host.stream("local", "small", messages=[user("hi")]) as answer:
             events = [event async for event in answer if not isinstance(event, ProviderDone)]
-        assert events == [TextDelta("hel"), TextDelta("lo")]
-        assert await answer.result() == ProviderResult.of_text("hello")
+        assert events == [TextDelta("good "), TextDelta("day")]
+        assert await answer.result() == ProviderResult.of_text("good day")
 
 
 async def test_two_answers_at_once_keep_apart() -> None:
@@ -164,7 +164,7 @@ async def test_two_answers_at_once_keep_apart() -> None:
     ):
         for answer in (one, other):
             texts = [event.text async for event in answer if isinstance(event, TextDelta)]
-            assert texts == ["hel", "lo"]
+            assert texts == ["good ", "day"]
 
 
 async def test_a_guard_decides() -> None:
