@@ -1,4 +1,4 @@
-"""Where a host keeps what it keeps: one folder with the store, the audit, the grants and a folder for each extension."""
+"""Where a host keeps what it keeps: one folder with the store, the audit, the grants and a folder an extension."""
 
 from __future__ import annotations
 
