@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -19,7 +20,10 @@ def modules_after(statement: str) -> set[str]:
     """Returns the modules that a fresh interpreter holds after this statement."""
     code = f"import sys, json; {statement}; print(json.dumps(sorted(sys.modules)))"
     # -I: neither the environment nor the current folder may add or hide an import.
-    done = subprocess.run([sys.executable, "-I", "-c", code], stdout=subprocess.PIPE, check=True, timeout=15)
+    # Nor may coverage follow it there: it imports much of what is looked for.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    command = [sys.executable, "-I", "-c", code]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=15, env=environment)
     return set(json.loads(done.stdout))
 
 
