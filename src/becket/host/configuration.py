@@ -1,0 +1,150 @@
+"""The first values of an extension's configuration: where each comes from, and what is wrong with it. Pure.
+
+A value comes from the first place that has one: a variable named after the extension and the key, the variable that the
+manifest names, the store, the host's own configuration, the default. A secret is never taken from the store, since it
+is never kept there, and never shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from becket.errors import Problem
+from becket.host.manifest import KINDS, ConfigEntry, ConfigType
+from becket.typed.problems import below, cut
+
+__all__ = ["HIDDEN", "ConfigSource", "ResolvedConfig", "Value", "resolve_config", "variable_for"]
+
+PREFIX: Final = "BECKET_CONFIG"
+HIDDEN: Final = "********"
+YES: Final = frozenset({"1", "on", "true", "yes"})
+NO: Final = frozenset({"0", "false", "no", "off"})
+
+Value = str | int | float | bool
+
+
+class ConfigSource(StrEnum):
+    """Where a value comes from."""
+
+    VARIABLE = "variable"  # of the host's environment
+    STORE = "store"  # what was set before
+    HOST = "host"  # its configuration
+    DEFAULT = "default"
+
+
+class ResolvedConfig(Struct, frozen=True):
+    """The values, whence each comes, which are secret, and what is wrong. It never shows a secret by itself.
+
+    `unknown` are keys of the host's configuration that the extension does not have."""
+
+    values: dict[str, Value] = {}
+    sources: dict[str, ConfigSource] = {}
+    secrets: frozenset[str] = frozenset()
+    problems: tuple[Problem, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    def shown(self) -> dict[str, Value]:
+        """Returns the values for people to see, secrets hidden."""
+        return {key: HIDDEN if key in self.secrets else value for key, value in self.values.items()}
+
+    def __repr__(self) -> str:
+        return f"<ResolvedConfig {self.shown()}, {len(self.problems)} problems>"
+
+
+def variable_for(extension: str, key: str, prefix: str = PREFIX) -> str | None:
+    """Returns the variable from which a value is taken before all else; None where its name could mean another's.
+
+    Two underscores part the id from the key: else `acme` with the key `notes_token` would get the token of
+    `acme-notes`."""
+    parts = [part.upper().replace("-", "_").replace(".", "_") for part in (extension, key)]
+    if any("__" in part or part.startswith("_") or part.endswith("_") or not part.isascii() for part in parts):
+        return None
+    return "__".join([prefix, *parts])
+
+
+def resolve_config(
+    extension: str,
+    entries: Mapping[str, ConfigEntry],
+    *,
+    variables: Mapping[str, str],
+    stored: Mapping[str, str] | None = None,
+    configured: Mapping[str, object] | None = None,
+) -> ResolvedConfig:
+    """Returns the values of all keys that a manifest names; a key without a value is left out."""
+    values: dict[str, Value] = {}
+    sources: dict[str, ConfigSource] = {}
+    problems: list[Problem] = []
+    for key, entry in entries.items():
+        for source, given in places_of(extension, key, entry, variables, stored or {}, configured or {}):
+            value = read_value(entry.type, given) if source in AS_TEXT else given
+            problem = find_value_problem(entry, value)
+            if problem is not None:
+                problems.append((below("", key), f"{problem}, from the {source}"))
+            else:
+                values[key], sources[key] = value, source
+            break
+        else:
+            if entry.required:
+                problems.append((below("", key), f"is required, and {where_to_set(extension, key, entry)} is not set"))
+    return ResolvedConfig(
+        values,
+        sources,
+        frozenset(key for key, entry in entries.items() if entry.secret),
+        tuple(problems),
+        tuple(sorted(set(configured or ()) - set(entries))),
+    )
+
+
+AS_TEXT: Final = (ConfigSource.VARIABLE, ConfigSource.STORE)
+
+
+def places_of(
+    extension: str,
+    key: str,
+    entry: ConfigEntry,
+    variables: Mapping[str, str],
+    stored: Mapping[str, str],
+    configured: Mapping[str, object],
+) -> Iterator[tuple[ConfigSource, Any]]:
+    """Yields each value that there is for a key, the one that counts first. An empty variable is none."""
+    for name in (variable_for(extension, key), entry.env):
+        if name and variables.get(name):
+            yield ConfigSource.VARIABLE, variables[name]
+    if key in stored and not entry.secret:
+        yield ConfigSource.STORE, stored[key]
+    if key in configured:
+        yield ConfigSource.HOST, configured[key]
+    if entry.default is not UNSET:
+        yield ConfigSource.DEFAULT, entry.default
+
+
+def read_value(type: ConfigType, text: str) -> Any:
+    """Returns what a text means as a value of this type; the text itself where it means none."""
+    if type is ConfigType.STRING:
+        return text
+    if type is ConfigType.BOOLEAN:
+        word = text.strip().lower()
+        return True if word in YES else False if word in NO else text
+    try:
+        return msgspec.json.decode(text.strip().encode(), type=int if type is ConfigType.INTEGER else float)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return text
+
+
+def find_value_problem(entry: ConfigEntry, value: object) -> str | None:
+    """Returns what is wrong with a value, without the value itself: it may be secret."""
+    if type(value) not in KINDS[entry.type]:
+        return f"has a value that is no {entry.type}"
+    if entry.choices and value not in entry.choices:
+        return f"has a value that is none of: {cut(', '.join(entry.choices))}"
+    return None
+
+
+def where_to_set(extension: str, key: str, entry: ConfigEntry) -> str:
+    names = [name for name in (entry.env, variable_for(extension, key)) if name]
+    return f"`{names[0]}`" if names else "it"

@@ -1,0 +1,101 @@
+"""Programs: what a command runs, as absolute paths, before anything is started.
+
+There is no shell anywhere: a command is a list of words, and each reaches the program as it is written. What a manifest
+names must lie in the extension's folder, or in the folders that the host looks for programs in.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from becket.errors import ExtensionRefused
+from becket.host.environment import clean_path
+from becket.typed.small_files import show_path
+
+__all__ = ["find_program", "list_program_folders", "resolve_command"]
+
+
+def list_program_folders(path: str, more: Sequence[str] = ()) -> tuple[str, ...]:
+    """Returns the folders in which programs are looked for: those of a search path that are absolute, then `more`."""
+    return tuple(dict.fromkeys([*clean_path(path).split(os.pathsep), *more]))
+
+
+def find_program(name: str, folders: Sequence[str]) -> str | None:
+    """Returns the absolute path of a program of this name, None if no folder has one."""
+    for folder in folders:
+        path = os.path.join(folder, name)
+        if find_program_problem(path) is None:
+            return path
+    return None
+
+
+def find_program_problem(path: str) -> str | None:
+    if not os.path.lexists(path):
+        return "there is no such file"
+    if not os.path.isfile(path):
+        return "it is no regular file"
+    if not os.access(path, os.X_OK):
+        return "it is not executable (chmod +x it, or name its interpreter)"
+    return None
+
+
+def resolve_command(
+    extension: str, command: Sequence[str], folder: str | None, folders: Sequence[str], *, is_trusted: bool = False
+) -> tuple[str, ...]:
+    """Returns a command whose program is an absolute path, its arguments as they are.
+
+    A program without a slash is looked up in `folders`. One with a slash is a path in `folder`, the extension's own; an
+    absolute one must lie in one of the `folders`, unless the command `is_trusted`: it is the operator's, not that of a
+    manifest. Arguments that name something in the extension's folder must not lead out of it.
+
+    Raises:
+        ExtensionRefused: there is no such program, or it is none that this extension may run.
+    """
+
+    def refuse(what: str, because: str) -> ExtensionRefused:
+        return ExtensionRefused(extension, f"`{show_path(what)}`: {because}")
+
+    program, *arguments = command
+    if not program or program.startswith("-"):
+        raise refuse(program, "is no name of a program")
+    found = program
+    if os.sep not in program:
+        found = find_program(program, folders) or ""
+        if not found:
+            raise refuse(program, f"there is no such program in {show_path(os.pathsep.join(folders))}")
+    elif not os.path.isabs(program):
+        if folder is None:
+            raise refuse(program, "is a path in the extension's folder, and it has none")
+        found = os.path.join(folder, program)
+        if not stays_in(folder, found):
+            raise refuse(program, "leads out of the extension's folder")
+    elif not is_trusted and (os.path.normpath(program) != program or os.path.dirname(program) not in folders):
+        raise refuse(program, f"lies in none of the folders of programs: {show_path(os.pathsep.join(folders))}")
+    problem = find_program_problem(found)
+    if problem is not None:
+        raise refuse(program, problem)
+    if folder is not None and not is_trusted:
+        for word in arguments:
+            problem = find_argument_problem(folder, word)
+            if problem is not None:
+                raise refuse(word, problem)
+    return (found, *arguments)
+
+
+def find_argument_problem(folder: str, word: str) -> str | None:
+    """Returns why an argument that names something by a relative path must not be used, None if nothing is wrong."""
+    path = os.path.join(folder, word)
+    if os.path.isabs(word) or not os.path.lexists(path):
+        return None
+    if not stays_in(folder, path):
+        return "leads out of the extension's folder"
+    if not (os.path.isfile(path) or os.path.isdir(path)):
+        return "is neither a file nor a folder"
+    return None
+
+
+def stays_in(folder: str, path: str) -> bool:
+    """Returns whether a path leads into a folder, with all links followed."""
+    real = os.path.realpath(folder)
+    return os.path.commonpath([real, os.path.realpath(path)]) == real

@@ -1,0 +1,198 @@
+"""What runs is an absolute path that was found where the host looks, and arguments arrive as they are written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from becket.errors import ExtensionRefused
+from becket.host.environment import build_environment
+from becket.host.programs import find_program, list_program_folders, resolve_command
+
+SAY = "#!/bin/sh\necho {}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of an extension, beside one of the system's programs and one of somebody else."""
+    for place in ("system", "notes", "outside"):
+        (tmp_path / place / "bin").mkdir(parents=True)
+        for name in ("tool", "bin/run"):
+            write_program(tmp_path / place / name, place)
+    return tmp_path / "notes"
+
+
+def write_program(path: Path, says: str) -> None:
+    path.write_text(SAY.format(says), encoding="utf-8")
+    path.chmod(0o755)
+
+
+def resolve(folder: Path, *command: str, is_trusted: bool = False) -> tuple[str, ...]:
+    folders = [str(folder.parent / "system"), "/usr/bin", "/bin"]
+    return resolve_command("notes", command, str(folder), folders, is_trusted=is_trusted)
+
+
+def refusal(folder: Path, *command: str) -> str:
+    with pytest.raises(ExtensionRefused) as caught:
+        resolve(folder, *command)
+    assert caught.value.id == "notes"
+    return caught.value.because
+
+
+# -- programs
+
+
+def test_a_name_is_found_in_the_folders_of_the_host_never_in_the_extensions(folder: Path) -> None:
+    assert resolve(folder, "tool", "-x") == (str(folder.parent / "system" / "tool"), "-x")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("path", [":{system}", "{system}:", ".:{system}", "{system}"])
+def test_with_the_current_folder_on_the_path_the_extensions_own_program_still_does_not_run(
+    folder: Path, path: str
+) -> None:
+    folders = list_program_folders(path.format(system=folder.parent / "system"))
+
+    command = resolve_command("notes", ["tool"], str(folder), folders)
+    run = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, check=True, env=build_environment({}).variables)
+
+    assert run.stdout == b"system\n"
+
+
+def test_a_path_in_the_extensions_folder_is_made_absolute(folder: Path) -> None:
+    assert resolve(folder, "./tool") == (f"{folder}/./tool",)
+    assert resolve(folder, "bin/run") == (str(folder / "bin" / "run"),)
+
+
+def test_an_absolute_program_must_be_one_of_the_systems(folder: Path) -> None:
+    assert resolve(folder, str(folder.parent / "system" / "tool")) == (str(folder.parent / "system" / "tool"),)
+    assert "none of the folders" in refusal(folder, str(folder.parent / "outside" / "tool"))
+    assert "none of the folders" in refusal(folder, str(folder.parent / "system" / ".." / "outside" / "tool"))
+    assert "none of the folders" in refusal(folder, str(folder / "tool"))
+
+
+def test_an_operator_may_name_any_program(folder: Path) -> None:
+    program = str(folder.parent / "outside" / "tool")
+
+    assert resolve(folder, program, "../outside", is_trusted=True) == (program, "../outside")
+
+
+@pytest.mark.parametrize("program", ["../outside/tool", "bin/../../outside/tool", "./../notes/../outside/tool"])
+def test_a_path_out_of_the_folder_is_refused(folder: Path, program: str) -> None:
+    assert "leads out" in refusal(folder, program)
+
+
+def test_a_folder_that_only_begins_alike_is_another(folder: Path) -> None:
+    (folder.parent / "notes-evil").mkdir()
+    write_program(folder.parent / "notes-evil" / "tool", "evil")
+
+    assert "leads out" in refusal(folder, "../notes-evil/tool")
+
+
+def test_a_link_out_of_the_folder_is_refused(folder: Path) -> None:
+    (folder / "out").symlink_to("../outside/tool")
+    (folder / "elsewhere").symlink_to("../outside")
+
+    assert "leads out" in refusal(folder, "./out")
+    assert "leads out" in refusal(folder, "elsewhere/tool")
+
+
+def test_a_link_within_the_folder_is_followed(folder: Path) -> None:
+    (folder / "in").symlink_to("bin/run")
+
+    assert resolve(folder, "./in") == (f"{folder}/./in",)
+
+
+@pytest.mark.parametrize(
+    ("program", "because"),
+    [
+        ("./none", "no such file"),
+        ("./bin", "no regular file"),
+        ("./pipe", "no regular file"),
+        ("./circle", "no regular file"),
+        ("./plain", "not executable"),
+        ("none", "no such program"),
+        ("", "is no name"),
+        ("-c", "is no name"),
+        ("..", "no such program"),
+        ("tool; rm -rf /", "no such file"),
+        ("$(tool)", "no such program"),
+        ("tool\ntool", "no such program"),
+        ("tool x", "no such program"),
+    ],
+)
+def test_what_is_no_program_is_refused(folder: Path, program: str, because: str) -> None:
+    os.mkfifo(folder / "pipe")
+    (folder / "plain").write_text("", encoding="utf-8")
+    (folder / "circle").symlink_to("circle")
+
+    assert because in refusal(folder, program)
+
+
+def test_a_device_is_no_program(folder: Path) -> None:
+    (folder / "null").symlink_to("/dev/null")
+
+    assert "leads out" in refusal(folder, "./null")
+    with pytest.raises(ExtensionRefused) as caught:
+        resolve_command("notes", ["/dev/null"], str(folder), ["/dev"])
+    assert "no regular file" in caught.value.because
+
+
+def test_an_extension_without_a_folder_has_no_paths_in_it() -> None:
+    assert resolve_command("notes", ["sh", "../x"], None, ["/bin"]) == ("/bin/sh", "../x")
+    with pytest.raises(ExtensionRefused):
+        resolve_command("notes", ["./tool"], None, ["/bin"])
+
+
+# -- arguments
+
+
+def test_arguments_that_name_files_of_the_extension_are_left_as_they_are(folder: Path) -> None:
+    command = ["tool", "bin/run", "bin", ".", "", "--root=../x", "not/there", "/etc/passwd", "x" * 10_000]
+
+    assert resolve(folder, *command)[1:] == tuple(command[1:])
+
+
+@pytest.mark.parametrize("word", ["../outside/tool", "..", "bin/../../outside/bin/run", "out", "pipe", "circle"])
+def test_an_argument_that_names_something_outside_or_odd_is_refused(folder: Path, word: str) -> None:
+    (folder / "out").symlink_to("../outside/tool")
+    (folder / "circle").symlink_to("circle")
+    os.mkfifo(folder / "pipe")
+
+    assert refusal(folder, "tool", "-x", word).startswith(f"`{word}`: ")
+
+
+@pytest.mark.process
+def test_no_shell_ever_sees_a_word(tmp_path: Path) -> None:
+    words = ["; touch pwned", "$(touch pwned)", "`touch pwned`", "a\nb", "--", "-rf", "*", "~", "%PATH%", "é", ""]
+    (tmp_path / "main.py").write_text("import json, sys; print(json.dumps(sys.argv[1:]))", encoding="utf-8")
+    folders = list_program_folders("/usr/bin:/bin", [os.path.dirname(sys.executable)])
+
+    command = resolve_command("notes", ["python3", "main.py", *words], str(tmp_path), folders)
+    run = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, check=True)
+
+    assert json.loads(run.stdout) == words
+    assert [path.name for path in tmp_path.iterdir()] == ["main.py"]
+
+
+# -- folders of programs
+
+
+def test_the_folders_are_those_of_the_path_and_some_more_each_once() -> None:
+    assert list_program_folders(":/a:b:/c", ["/d", "/a"]) == ("/a", "/c", "/d")
+
+
+def test_a_program_is_the_first_that_can_be_executed(tmp_path: Path) -> None:
+    for place in "abc":
+        (tmp_path / place).mkdir()
+    (tmp_path / "a" / "tool").mkdir()
+    (tmp_path / "b" / "tool").write_text("", encoding="utf-8")
+    write_program(tmp_path / "c" / "tool", "c")
+
+    assert find_program("tool", [str(tmp_path / place) for place in "abc"]) == str(tmp_path / "c" / "tool")
+    assert find_program("tool", [str(tmp_path / "a")]) is None
