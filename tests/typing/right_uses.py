@@ -12,7 +12,6 @@ from becket import (
     CallTimeout,
     ConnectionLost,
     Context,
-    Dialect,
     DisconnectReason,
     InvalidParams,
     Limits,
@@ -23,6 +22,7 @@ from becket import (
     RemoteError,
     RpcError,
 )
+from becket.dialects import Dialect
 
 
 class Point(Struct):
