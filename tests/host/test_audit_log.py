@@ -1,0 +1,500 @@
+"""The audit on disk: what is written and what counted, how files follow each other, and what any change looks like."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from becket.contract.audit import (
+    AUDIT_START,
+    AuditEvent,
+    CallDecided,
+    CallsCounted,
+    ExtensionStarted,
+    FileRotated,
+    GrantChanged,
+    ProviderCalled,
+    ProviderOutcome,
+    encode_record,
+)
+from becket.host import audit_log
+from becket.host.audit_log import AuditFile, AuditLog, AuditMode, AuditProblem, read_audit, verify_audit
+
+GRANT = GrantChanged("notes", "memory.read", True, "operator")
+START = ExtensionStarted("notes", ("./notes",), "native", (), "embedded")
+ASKED = ProviderCalled("notes", "local", "small", False, ProviderOutcome.OK)
+
+
+def call(method: str = "config.get", *, allowed: bool = True, extension: str = "notes") -> CallDecided:
+    return CallDecided(extension, method, None, allowed, "it needs none" if allowed else "it is not granted")
+
+
+# -- what is written
+
+
+class Written:
+    """A log in memory, with a clock that a test sets."""
+
+    def __init__(self, mode: AuditMode = AuditMode.USUAL) -> None:
+        self.now = 1_000
+        self.events: list[tuple[int, AuditEvent]] = []
+        self.log = AuditLog(lambda event, at: self.events.append((at, event)), now=lambda: self.now, mode=mode)
+
+
+def test_denials_grants_starts_and_calls_of_providers_have_a_record_each() -> None:
+    written = Written()
+    events: list[AuditEvent] = [START, GRANT, ASKED, call(allowed=False), call(allowed=False)]
+
+    for event in events:
+        written.log(event)
+
+    assert written.events == [(1_000, event) for event in events]
+
+
+def test_allowed_calls_are_counted_for_a_minute() -> None:
+    written = Written()
+    written.log(call())
+    written.now = 2_000
+    written.log(call("memory.query"))
+    written.log(call(extension="chat"))
+    written.now = 60_999
+    written.log(call())
+    assert written.events == []
+
+    written.now = 61_000
+    written.log(call())
+
+    assert written.events == [
+        (61_000, CallsCounted("notes", "config.get", None, 2, 1_000)),
+        (61_000, CallsCounted("notes", "memory.query", None, 1, 2_000)),
+        (61_000, CallsCounted("chat", "config.get", None, 1, 2_000)),
+    ]
+
+
+def test_what_was_counted_is_written_before_what_comes_a_minute_later() -> None:
+    written = Written()
+    written.log(call())
+    written.now = 90_000
+
+    written.log(GRANT)
+
+    assert [type(event) for _, event in written.events] == [CallsCounted, GrantChanged]
+
+
+def test_what_was_counted_is_written_when_somebody_says_so() -> None:
+    written = Written()
+    written.log(call())
+
+    written.log.flush()
+    written.log.flush()
+
+    assert written.events == [(1_000, CallsCounted("notes", "config.get", None, 1, 1_000))]
+
+
+def test_a_clock_that_goes_back_ends_the_minute() -> None:
+    written = Written()
+    written.log(call())
+    written.now = 500
+
+    written.log(call())
+
+    assert written.events == [(500, CallsCounted("notes", "config.get", None, 1, 1_000))]
+
+
+def test_in_full_every_call_has_a_record() -> None:
+    written = Written(AuditMode.FULL)
+
+    for _ in range(200):
+        written.log(call(allowed=False))
+    written.log(call())
+    written.log.flush()
+
+    assert [event for _, event in written.events] == [call(allowed=False)] * 200 + [call()]
+
+
+def test_who_asks_without_end_for_what_it_may_not_have_does_not_fill_the_disk() -> None:
+    written = Written()
+
+    for _ in range(100_000):
+        written.log(call(allowed=False))
+    written.log(call("other", allowed=False))
+    written.log.flush()
+
+    events = [event for _, event in written.events]
+    assert events[:100] == [call(allowed=False)] * 100
+    assert events[100] == call("other", allowed=False)
+    (last,) = events[101:]
+    assert isinstance(last, CallDecided)
+    assert last.because == "it is not granted (the last of 99900 more)"
+
+
+def test_names_without_end_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_log, "MOST_KEYS", 10)
+    written = Written()
+
+    for number in range(11):
+        written.log(call(f"m{number}"))
+
+    assert len(written.events) == 11
+
+
+def test_threads_may_record_at_once() -> None:
+    written = Written()
+    threads = [Thread(target=lambda: [written.log(call()) for _ in range(500)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    written.log.flush()
+
+    assert written.events == [(1_000, CallsCounted("notes", "config.get", None, 2_000, 1_000))]
+
+
+# -- where it is written
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "audit.jsonl"
+
+
+def write(path: Path, *events: AuditEvent, rotate_at: int = 1 << 20) -> None:
+    with AuditFile(path, rotate_at=rotate_at) as file:
+        for event in events:
+            file.write(event, 7)
+
+
+def events_in(path: Path) -> list[AuditEvent]:
+    return [record.event for record in read_audit(path)]
+
+
+def test_what_is_written_is_read_and_verified(path: Path) -> None:
+    write(path, START, GRANT)
+    write(path, ASKED)
+
+    assert events_in(path) == [START, GRANT, ASKED]
+    assert verify_audit(path) == []
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_link_tells_how_far_the_chain_has_got(path: Path) -> None:
+    with AuditFile(path) as file:
+        assert file.link == AUDIT_START
+        file.write(GRANT, 7)
+        first = file.link
+
+    with AuditFile(path) as file:
+        assert file.link == first
+        assert first.seq == 1
+
+
+def test_a_file_is_closed_once_and_takes_nothing_then(path: Path) -> None:
+    file = AuditFile(path)
+    file.close()
+    file.close()
+
+    with pytest.raises(ValueError):
+        file.write(GRANT, 7)
+
+
+def test_a_log_writes_to_a_file(path: Path) -> None:
+    with AuditFile(path) as file:
+        log = AuditLog(file.write, now=lambda: 9)
+        log(GRANT)
+        log(call())
+        log.flush()
+
+    assert events_in(path) == [GRANT, CallsCounted("notes", "config.get", None, 1, 9)]
+
+
+def test_two_processes_may_write_to_one_file(path: Path) -> None:
+    """Two open files stand for two processes: the lock is between them too."""
+    with AuditFile(path, rotate_at=1_000) as host, AuditFile(path, rotate_at=1_000) as operator:
+        for _ in range(20):
+            host.write(START, 7)
+            operator.write(GRANT, 7)
+            operator.write(GRANT, 7)
+
+    events = [event for event in events_in(path) if not isinstance(event, FileRotated)]
+    assert events == [START, GRANT, GRANT] * 20
+    assert verify_audit(path) == []
+    assert len(list(path.parent.iterdir())) > 3
+
+
+@pytest.mark.process
+def test_what_was_written_survives_a_kill(path: Path) -> None:
+    code = (
+        "import sys; from becket.host.audit_log import AuditFile; from becket.contract.audit import GrantChanged\n"
+        "file = AuditFile(sys.argv[1], rotate_at=2000)\n"
+        "while True:\n"
+        "    file.write(GrantChanged('notes', 'memory.read', True, 'x' * 99), 7)\n"
+        "    print(file.link.seq, flush=True)\n"
+    )
+    acknowledged = 0
+    for _ in range(3):
+        child = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE)
+        assert child.stdout is not None
+        with child, child.stdout:
+            for _ in range(50):
+                acknowledged = int(child.stdout.readline())
+            child.kill()
+            for line in child.stdout:
+                acknowledged = int(line) if line.endswith(b"\n") else acknowledged
+
+    with AuditFile(path) as file:
+        assert file.link.seq >= acknowledged
+    assert verify_audit(path) == []
+
+
+# -- rotation
+
+
+def test_a_file_that_is_full_is_put_aside_and_the_chain_goes_on(path: Path) -> None:
+    events: list[AuditEvent] = [GrantChanged("notes", "memory.read", True, str(number)) for number in range(40)]
+
+    write(path, *events, rotate_at=1_000)
+
+    names = sorted(file.name for file in path.parent.iterdir())
+    assert len(names) > 3
+    assert names[-1] == "audit.jsonl"
+    assert all(file.stat().st_size < 1_300 for file in path.parent.iterdir())
+    assert [event for event in events_in(path) if not isinstance(event, FileRotated)] == events
+    assert [event.previous for event in events_in(path) if isinstance(event, FileRotated)] == names[:-1]
+    assert verify_audit(path) == []
+
+
+def test_a_crash_between_two_files_loses_nothing(path: Path) -> None:
+    write(path, START, GRANT)
+    path.rename(path.with_name("audit-000000000002.jsonl"))
+    assert events_in(path) == [START, GRANT]
+    assert verify_audit(path) == []
+
+    write(path)  # opened and closed: what to go on from is not forgotten
+    write(path, ASKED)
+
+    assert events_in(path) == [START, GRANT, FileRotated("audit-000000000002.jsonl"), ASKED]
+    assert verify_audit(path) == []
+
+
+def test_other_files_beside_it_are_not_taken_for_parts_of_it(path: Path) -> None:
+    for name in ("audit-old.jsonl", "audit-1.txt", "audit-.jsonl", "other-7.jsonl", "audit-\u0663.jsonl"):
+        path.with_name(name).write_text("nothing", encoding="utf-8")
+
+    write(path, GRANT)
+
+    assert events_in(path) == [GRANT]
+    assert verify_audit(path) == []
+
+
+def test_nothing_is_ever_written_over(path: Path) -> None:
+    target = path.with_name("audit-000000000002.jsonl")
+    target.write_text("precious", encoding="utf-8")
+
+    write(path, START, GRANT, ASKED, rotate_at=200)
+
+    assert target.read_text(encoding="utf-8") == "precious"
+    assert [event for event in events_in(path) if not isinstance(event, FileRotated)][-1] == ASKED
+
+
+# -- crashes and full disks
+
+
+def test_wherever_a_crash_cut_the_last_line_the_whole_ones_stay_and_the_chain_goes_on(tmp_path: Path) -> None:
+    write(tmp_path / "whole.jsonl", START, GRANT)
+    whole = (tmp_path / "whole.jsonl").read_bytes()
+    first = whole.index(b"\n") + 1
+    for cut in range(len(whole)):
+        path = tmp_path / f"{cut}.jsonl"
+        path.write_bytes(whole[:cut])
+
+        write(path, ASKED)
+
+        kept = (cut >= first - 1) + (cut >= len(whole) - 1)
+        assert events_in(path) == [*[START, GRANT][:kept], ASKED]
+        assert verify_audit(path) == []
+
+
+def test_a_torn_end_shows_as_such_until_the_next_start(path: Path) -> None:
+    write(path, START, GRANT)
+    with path.open("ab") as file:
+        file.write(b'{"seq":3,"time')
+
+    assert verify_audit(path) == [AuditProblem(str(path), 3, "the line was never finished", True)]
+    write(path)
+    assert verify_audit(path) == []
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    before, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, hard))
+
+
+@pytest.mark.parametrize("room", [0, 1, 50])
+def test_a_full_disk_leaves_no_half_of_a_record(path: Path, room: int) -> None:
+    with AuditFile(path) as file:
+        file.write(START, 7)
+        size = path.stat().st_size
+        with files_of_at_most(size + room), pytest.raises(OSError) as caught:
+            file.write(GRANT, 7)
+        assert caught.value.errno in (errno.ENOSPC, errno.EFBIG)
+        assert path.stat().st_size == size
+
+        file.write(ASKED, 7)
+
+    assert events_in(path) == [START, ASKED]
+    assert verify_audit(path) == []
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        AuditFile(tmp_path / "none" / "audit.jsonl")
+    with pytest.raises(FileNotFoundError):
+        verify_audit(tmp_path / "audit.jsonl")
+
+
+def test_a_folder_that_vanishes_is_told_and_one_that_comes_back_is_used(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "audit.jsonl"
+    path.parent.mkdir()
+    with AuditFile(path) as file:
+        file.write(START, 7)
+        shutil.rmtree(path.parent)
+        with pytest.raises(FileNotFoundError):
+            file.write(GRANT, 7)
+
+        path.parent.mkdir()
+        file.write(ASKED, 7)
+
+    assert events_in(path) == [ASKED]
+
+
+@pytest.mark.parametrize("rotate_at", [200, 1_000])
+def test_a_file_that_is_deleted_while_a_host_writes_to_it_shows(path: Path, rotate_at: int) -> None:
+    with AuditFile(path, rotate_at=rotate_at) as file:
+        for event in (START, GRANT):
+            file.write(event, 7)
+        path.unlink()
+
+        file.write(ASKED, 7)
+
+    (found,) = verify_audit(path)
+    assert (found.path, found.line) == (str(path), 1)
+
+
+# -- what was destroyed
+
+
+def destroy(path: Path, *numbers: int) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    for number in numbers:
+        lines[number] = b"x" * (len(lines[number]) - 1) + b"\n"
+    path.write_bytes(b"".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("destroyed", "shown"),
+    [
+        pytest.param([1], [2, 3], id="in-the-middle"),  # the third holds what the second was
+        pytest.param([2], [3], id="the-last"),
+        pytest.param([0, 1, 2], [1, 2, 3], id="all"),
+    ],
+)
+def test_lines_that_were_destroyed_show_and_the_chain_goes_on_after_them(
+    path: Path, destroyed: list[int], shown: list[int]
+) -> None:
+    write(path, START, GRANT, ASKED)
+    destroy(path, *destroyed)
+
+    write(path, GRANT, ASKED)
+
+    assert [found.line for found in verify_audit(path)] == shown
+    assert not any(found.is_torn_end for found in verify_audit(path))
+    assert events_in(path)[-2:] == [GRANT, ASKED]
+
+
+def test_the_last_record_is_found_behind_much_that_was_destroyed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_log, "TAIL", 100)
+    write(path, START, *[GRANT] * 9)
+    destroy(path, *range(5, 10))
+
+    with AuditFile(path) as file:
+        assert file.link.seq == 10
+
+
+@settings(max_examples=50)
+@given(data=st.data())
+def test_any_change_of_any_byte_but_those_at_the_end_is_found(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("audit") / "audit.jsonl"
+    write(path, *[START, GRANT, ASKED] * 4, rotate_at=600)
+    files = sorted(path.parent.iterdir())
+    file = data.draw(st.sampled_from(files))
+    text = bytearray(file.read_bytes())
+    # What the last line says is held by the line after it, which is not there yet.
+    until = len(text) if file != path else len(text[: text.rindex(b"\n", 0, len(text) - 1)])
+    text[data.draw(st.integers(0, until - 1))] ^= data.draw(st.integers(1, 255))
+    file.write_bytes(bytes(text))
+
+    assert verify_audit(path) != []
+
+
+def test_a_file_that_is_gone_shows(path: Path) -> None:
+    write(path, *[START, GRANT, ASKED] * 8, rotate_at=600)
+    files = sorted(path.parent.iterdir())
+    files[1].unlink()
+
+    (found,) = verify_audit(path)
+
+    assert files[1].name in found.problem
+    assert events_in(path)[-1] == ASKED
+
+
+@pytest.mark.parametrize("previous", ["../audit.jsonl", "/etc/passwd", "audit.jsonl"])
+def test_a_file_goes_on_only_from_one_beside_it(path: Path, previous: str) -> None:
+    path.write_bytes(encode_record(FileRotated(previous), AUDIT_START, 7)[0])
+
+    (found,) = verify_audit(path)
+
+    assert previous in found.problem
+
+
+def test_an_empty_audit_is_in_order(path: Path) -> None:
+    write(path)
+
+    assert verify_audit(path) == []
+    assert events_in(path) == []
+
+
+def test_problems_are_told_up_to_a_number(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_log, "MOST_PROBLEMS", 3)
+    path.write_bytes(b"nonsense\n" * 50)
+
+    assert len(verify_audit(path)) == 3
+
+
+def test_nobody_else_can_read_the_audit(path: Path) -> None:
+    before = os.umask(0)
+    try:
+        write(path, GRANT)
+    finally:
+        os.umask(before)
+
+    assert path.stat().st_mode & 0o077 == 0
