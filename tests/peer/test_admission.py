@@ -128,7 +128,9 @@ async def test_a_person_is_asked_for_what_was_neither_given_nor_denied() -> None
         questions.append(question)
         return decision.permission == "memory.write"
 
-    async with memory_pair(right_options={"gate": gate(asks=True), "ask": ask}) as (left, right):
+    decisions: list[Decision] = []
+    gatekeeper = gate(asks=True, audit=decisions.append)
+    async with memory_pair(right_options={"gate": gatekeeper, "ask": ask}) as (left, right):
         right.handle(WRITE)(lambda note: True)
         right.handle(Method("read", Note, bool, requires="memory.read"))(lambda note: True)
         with anyio.fail_after(5):
@@ -138,6 +140,7 @@ async def test_a_person_is_asked_for_what_was_neither_given_nor_denied() -> None
                 await left.call("read", {"text": "x"})
         assert denied(refused.value)
     assert len(questions) == 2
+    assert [decision.allowed for decision in decisions] == [None, True, True, None, False]
 
 
 async def test_a_plain_function_asks_in_a_thread_of_its_own() -> None:

@@ -10,6 +10,7 @@ from msgspec import Raw, Struct
 from tests.peer.scripted import answer, notification, scripted, settled
 
 from becket import Context
+from becket.errors import PermissionDenied
 from becket.methods.descriptors import EventReader, Stream
 from becket.testing import memory_pair
 from becket.typed.decoding import result_decoder
@@ -213,3 +214,25 @@ async def test_events_that_their_caller_did_not_claim_do_not_use_up_its_credit()
             async with left.stream(COUNT, Count(2_000)) as run:
                 assert [event async for event in run] == [Tick(1)]
                 assert await run.result() == 2_000
+
+
+async def test_a_stream_that_somebody_ends_raises_that_and_tells_the_other_side() -> None:
+    async with scripted() as (peer, script), peer.stream(COUNT, Count(1)) as run:
+        asked = await script.hear()
+        script.say(notification("tick", {"n": 1}))
+        await settled()
+        run.end(PermissionDenied("providers.register"))
+        assert await script.hear() == notification("$/cancelRequest", {"id": asked["id"]})
+        with pytest.raises(PermissionDenied):
+            await anext(aiter(run))
+        with pytest.raises(PermissionDenied):
+            await run.result()
+
+
+async def test_ending_a_stream_that_was_not_opened_changes_nothing() -> None:
+    async with scripted() as (peer, script):
+        run = peer.stream(COUNT, Count(1))
+        run.end(PermissionDenied("providers.register"))
+        async with run:
+            script.say(answer(await script.hear(), 3))
+            assert await run.result() == 3

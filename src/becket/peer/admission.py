@@ -54,8 +54,8 @@ class Admission:
             return decision
         raise PermissionDenied(requires or handler.name)
 
-    async def wait_for_answer(self, decision: Decision) -> None:
-        """Waits for the answer to the question that a decision needs.
+    async def wait_for_answer(self, decision: Decision, chain: Sequence[Gate]) -> None:
+        """Waits for the answer to the question that a decision needs, and decides once more then.
 
         Raises:
             PermissionDenied: the answer is no, or nobody gave one in time.
@@ -69,8 +69,7 @@ class Admission:
             question.begin(self._patience)
         if question is not None:
             await question.wait()
-        if not self.gate.allows(permission):
-            raise PermissionDenied(permission)
+        self.gate.check(decision.method, decision.permission, chain)
 
     def _settle(self, permission: str, allowed: bool) -> None:
         assert self.gate is not None

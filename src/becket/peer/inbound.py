@@ -192,7 +192,7 @@ class Inbound:
         self, request: InboundRequest, runner: Runner, handler: Handler, context: object, question: Decision
     ) -> None:
         try:
-            await self.admission.wait_for_answer(question)
+            await self.admission.wait_for_answer(question, request.chain)
             arguments = handler.arguments(request.params, context)
         except Exception as error:
             runner.has_ended = True

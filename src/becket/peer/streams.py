@@ -351,6 +351,12 @@ class CallStream(Generic[E, R]):
         is_many = len(self._buffer) > limits.stream_events
         self._end_with(StreamOverrun(self._method, limits.stream_events if is_many else limits.stream_bytes))
 
+    def end(self, error: BecketError) -> None:
+        """Ends the stream with this error, and tells the other side that nobody wants the rest."""
+        if self._call is not None:
+            self._buffer.clear()
+            self._end_with(error)
+
     def _end_with(self, error: BecketError) -> None:
         assert self._call is not None
         self._error = self._error or error
