@@ -144,7 +144,7 @@ async def test_no_answer_is_no_and_is_recorded() -> None:
     changes = [event for event in events if isinstance(event, GrantChanged)]
     assert changes == [GrantChanged("notes", "memory.write", False, "answer")]
     refusals = [event for event in events if isinstance(event, CallDecided) and not event.allowed]
-    assert [event.because for event in refusals] == ["it is denied"]
+    assert [event.because for event in refusals] == ["it is denied"] * 2
 
 
 async def test_a_question_is_one_harmless_line() -> None:
