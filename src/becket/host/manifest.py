@@ -38,6 +38,7 @@ __all__ = [
     "ConfigType",
     "Environment",
     "HookEntry",
+    "Id",
     "InputMatch",
     "Manifest",
     "ManifestReader",
@@ -49,6 +50,7 @@ __all__ = [
     "hint_for",
     "load_manifest",
     "parse_manifest",
+    "say_plainly",
 ]
 
 FILE_NAME: Final = "becket.toml"
@@ -342,8 +344,12 @@ def find_format_problems(table: dict[str, Any]) -> list[Problem]:
 
 
 def find_shape_problems(table: dict[str, Any]) -> list[Problem]:
-    found = find_problems(table, Manifest)
-    return [(pointer, SENTENCES.get(message.removeprefix("is no key: "), message)) for pointer, message in found]
+    return say_plainly(find_problems(table, Manifest))
+
+
+def say_plainly(problems: list[Problem]) -> list[Problem]:
+    """Returns the problems with a sentence in the place of each pattern that a text does not match."""
+    return [(pointer, SENTENCES.get(message.removeprefix("is no key: "), message)) for pointer, message in problems]
 
 
 SENTENCES: Final = {

@@ -1,0 +1,307 @@
+"""`grants.toml`: what was granted and denied to each extension, and for which files. People read and write it too.
+
+It is changed by one program at a time, whole or not at all, and what a person wrote beside it stays. Deciding by it is
+the gate's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterable
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from becket.contract.audit import Digest
+from becket.errors import BadFile, Problem
+from becket.host.manifest import Id, say_plainly
+from becket.limits import DEFAULT_LIMITS
+from becket.methods.permissions import PERMISSIONS, Grants, find_bad_names
+from becket.typed.problems import below, find_problems
+from becket.typed.small_files import read_small_file, show_path
+from becket.typed.toml_files import TOKEN, parse_toml
+
+__all__ = ["FILE_NAME", "GrantEntry", "edit_grants", "load_grants", "rewrite_grants"]
+
+FILE_NAME: Final = "grants.toml"
+LONGEST_WAIT: Final = 5.0  # seconds for another program that changes the file: it takes milliseconds
+PAUSE: Final = 0.01
+LONGEST_LINE: Final = 100
+BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class GrantEntry(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What holds for one extension. `digest` is that of the files which this was agreed to for; empty means any."""
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    digest: Digest = ""
+
+    @property
+    def grants(self) -> Grants:
+        """The permissions alone."""
+        return Grants(frozenset(self.allow), frozenset(self.deny))
+
+    def granting(self, permissions: Iterable[str], digest: str = "") -> GrantEntry:
+        """Returns the entry with these permissions given, for these files where a digest is told."""
+        names = set(permissions)
+        allow, deny = {*self.allow, *names}, set(self.deny) - names
+        return GrantEntry(tuple(sorted(allow)), tuple(sorted(deny)), digest or self.digest)
+
+    def denying(self, permissions: Iterable[str]) -> GrantEntry:
+        """Returns the entry with these permissions taken away, and not to be given by anybody else."""
+        names = set(permissions)
+        allow, deny = set(self.allow) - names, {*self.deny, *names}
+        return replace(self, allow=tuple(sorted(allow)), deny=tuple(sorted(deny)))
+
+
+Entries = dict[Id, GrantEntry]
+NOTHING: Final = GrantEntry()
+
+
+# -- reading
+
+
+def load_grants(path: str | os.PathLike[str], *, known: AbstractSet[str] = PERMISSIONS) -> dict[str, GrantEntry]:
+    """Returns the entries of all extensions; none where there is no file. `known` are the permissions that exist.
+
+    Raises:
+        BadFile: it cannot be read, or says what means nothing; all problems, each with its JSON pointer. Nobody has any
+            grants then: one that cannot be read may have denied something.
+    """
+    return parse_grants(load_text(path), path, known)
+
+
+def load_text(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return read_small_file(path)
+    except BadFile as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return b""
+        raise
+
+
+def parse_grants(data: bytes, path: str | os.PathLike[str], known: AbstractSet[str]) -> dict[str, GrantEntry]:
+    table = parse_toml(data, path)
+    problems = say_plainly(find_problems(table, Entries))
+    problems = problems or find_unknown_names(msgspec.convert(table, Entries), known)
+    if problems:
+        raise BadFile(show_path(path), problems)
+    return msgspec.convert(table, Entries)
+
+
+def find_unknown_names(entries: dict[str, GrantEntry], known: AbstractSet[str]) -> list[Problem]:
+    problems: list[Problem] = []
+    for id, entry in entries.items():
+        problems += find_bad_names([*entry.allow], f"{below('', id)}/allow", known)
+        problems += find_bad_names([*entry.deny], f"{below('', id)}/deny", known)
+    return problems
+
+
+# -- changing
+
+
+def edit_grants(
+    path: str | os.PathLike[str],
+    extension: str,
+    change: Callable[[GrantEntry], GrantEntry | None],
+    *,
+    known: AbstractSet[str] = PERMISSIONS,
+) -> GrantEntry | None:
+    """Changes the entry of one extension and returns it; None takes it out. On return it is safe on disk.
+
+    `change` gets what is there, or an empty entry. It is called while no other program can change the file.
+
+    Raises:
+        BadFile: the file cannot be read or written, or another program does not let go of it.
+    """
+    path = os.path.realpath(path)  # a link to the file stays one
+    with writing(path):
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    with locked(path):
+        data = load_text(path)
+        before = parse_grants(data, path, known)
+        entry = change(before.get(extension, NOTHING))
+        if entry == before.get(extension):
+            return entry
+        text = rewrite_grants(data.decode(), extension, entry).encode()
+        parse_grants(text, path, known)  # what cannot be read again is not written
+        if len(text) > DEFAULT_LIMITS.manifest:
+            raise BadFile(show_path(path), [("", f"would become larger than {DEFAULT_LIMITS.manifest} bytes")])
+        with writing(path):
+            replace_file(path, text)
+    return entry
+
+
+@contextmanager
+def locked(path: str) -> Generator[None]:
+    """Keeps other programs from changing a file; a program that dies lets go by dying."""
+    import fcntl  # not on Windows
+
+    with writing(path):
+        lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        end = time.monotonic() + LONGEST_WAIT
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() > end:
+                    raise BadFile(show_path(path), [("", "another program is changing it")]) from error
+                time.sleep(PAUSE)
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def writing(path: str) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BadFile(show_path(path), [("", f"cannot be written: {error.strerror}")]) from error
+
+
+def replace_file(path: str, data: bytes) -> None:
+    """Puts other bytes in the place of a file, safely: after a crash it holds the old ones or the new ones, whole."""
+    folder = os.path.dirname(path)
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{FILE_NAME}-", delete=False) as file:
+        try:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)  # the name too
+    finally:
+        os.close(descriptor)
+
+
+# -- the text, with what people wrote in it
+
+
+def rewrite_grants(text: str, extension: str, entry: GrantEntry | None) -> str:
+    """Returns the text of a file with the entry of one extension changed, or taken out.
+
+    All else stays as it is written, comments too. Where the text is written in a way that this cannot be done to, all
+    entries are written anew.
+    """
+    after = {id: one for id, one in read_entries(text).items() if id != extension}
+    if entry is not None:
+        after[extension] = entry
+    edited = edit_text(text, extension, members_of(entry))
+    try:
+        if read_entries(edited) == after:
+            return edited
+    except BadFile:
+        pass
+    return "\n".join(write_table(id, members_of(after[id]) or {}) for id in sorted(after))
+
+
+def read_entries(text: str) -> dict[str, GrantEntry]:
+    return msgspec.convert(parse_toml(text.encode(), FILE_NAME), dict[str, GrantEntry])
+
+
+def members_of(entry: GrantEntry | None) -> dict[str, str] | None:
+    """Returns what stands behind each key of an entry, as text."""
+    if entry is None:
+        return None
+    table: dict[str, Any] = msgspec.to_builtins(entry)
+    return {key: write_value(key, value) for key, value in table.items()}
+
+
+def edit_text(text: str, extension: str, members: dict[str, str] | None) -> str:
+    lines = logical_lines(text)
+    start = next((number for number, line in enumerate(lines) if is_header_of(line, extension)), None)
+    if start is None:
+        if members is None:
+            return text
+        above = text if not text or text.endswith("\n") else f"{text}\n"
+        return f"{above}\n{write_table(extension, members)}" if above else write_table(extension, members)
+    end = next((number for number in range(start + 1, len(lines)) if is_header(lines[number])), len(lines))
+    keys = {number: key for number in range(start + 1, end) if (key := key_of(lines[number])) is not None}
+    last = max(keys, default=start)
+    if members is None:
+        return "".join([*lines[:start], *lines[last + 1 :]])
+    body = [
+        line if number not in keys else rewrite_line(line, keys[number], members)
+        for number, line in enumerate(lines[start + 1 : last + 1], start + 1)
+    ]
+    new = [f"{key} = {value}\n" for key, value in members.items() if key not in keys.values()]
+    whole = [*lines[:start], lines[start], *body, *new, *lines[last + 1 :]]
+    return "".join(line if line.endswith("\n") or not line else f"{line}\n" for line in whole)
+
+
+def logical_lines(text: str) -> list[str]:
+    """Returns the lines of a TOML text; what stands in brackets or in a string is one line however long it is."""
+    lines: list[str] = []
+    start = levels = 0
+    for token in TOKEN.finditer(text):
+        match token.lastgroup:
+            case "open":
+                levels += 1
+            case "close":
+                levels -= 1
+            case "end" if token.group() == "\n" and levels == 0:
+                lines.append(text[start : token.end()])
+                start = token.end()
+            case _:
+                pass
+    return [*lines, text[start:]] if start < len(text) else lines
+
+
+def is_header(line: str) -> bool:
+    return line.lstrip().startswith("[")
+
+
+def is_header_of(line: str, extension: str) -> bool:
+    return is_header(line) and parse_toml(line.encode(), FILE_NAME) == {extension: {}}
+
+
+def key_of(line: str) -> str | None:
+    """Returns the key that a line gives a value to, None if it gives none."""
+    return next(iter(parse_toml(line.encode(), FILE_NAME)), None)
+
+
+def rewrite_line(line: str, key: str, members: dict[str, str]) -> str:
+    """Returns the line with the value that the key has now; an unchanged one as it is, with all that is in it."""
+    table = parse_toml(line.encode(), FILE_NAME)
+    if key not in members:
+        return ""
+    if write_value(key, table[key]) == members[key]:
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    comments = [token.group() for token in TOKEN.finditer(line) if token.lastgroup == "comment"]
+    is_behind = bool(comments) and line.rstrip("\r\n").endswith(comments[-1])
+    return f"{indent}{key} = {members[key]}{f'  {comments[-1]}' if is_behind else ''}\n"
+
+
+def write_table(extension: str, members: dict[str, str]) -> str:
+    name = extension if BARE.fullmatch(extension) else write_text(extension)
+    return "".join([f"[{name}]\n", *(f"{key} = {value}\n" for key, value in members.items())])
+
+
+def write_value(key: str, value: Any) -> str:
+    if isinstance(value, str):
+        return write_text(value)
+    names = [write_text(name) for name in value]
+    line = f"[{', '.join(names)}]"
+    if len(key) + len(line) <= LONGEST_LINE:
+        return line
+    return "".join(["[\n", *(f"    {name},\n" for name in names), "]"])
+
+
+def write_text(text: str) -> str:
+    return msgspec.json.encode(text).decode()  # a string of JSON is one of TOML
