@@ -6,8 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Unpack
+
+from becket.host.connecting import ConnectingExtension, ExtensionOptions, connect_extension
+from becket.host.manifest import Manifest, load_manifest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+EXTENSIONS = EXAMPLES / "extensions"
 PATIENCE = 15  # seconds
 
 
@@ -31,3 +36,20 @@ def printed_by(name: str, *arguments: str, folder: Path) -> list[str]:
     done = run_example(name, *arguments, folder=folder)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
+
+
+# -- extensions
+
+
+def manifest_of(name: str) -> Manifest:
+    """Returns the manifest that stands beside an extension."""
+    return load_manifest(EXTENSIONS / name / "becket.toml")
+
+
+def started(name: str, **options: Unpack[ExtensionOptions]) -> ConnectingExtension:
+    """Starts an extension as its manifest says, in its folder, with all that it asks for and this Python."""
+    manifest = manifest_of(name)
+    program, *arguments = manifest.command
+    command = [sys.executable if program == "python3" else program, *arguments]
+    asked: ExtensionOptions = {"root": EXTENSIONS / name, "grants": manifest.permissions}
+    return connect_extension(command, id=manifest.id, **{**asked, **options})

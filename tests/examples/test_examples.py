@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.examples.running import EXAMPLES, printed_by
+from tests.examples.running import EXAMPLES, EXTENSIONS, printed_by
 
 pytestmark = [pytest.mark.process]
 
-RUN_HERE = {"raw_peer.py", "blocking_host.py", "tcp_server.py"}
+RUN_HERE = {"raw_peer.py", "blocking_host.py", "tcp_server.py", "small_host.py"}
 CHILDREN_OF_THOSE = {"raw_child.py", "raw_child_stdlib.py", "raw_child.js", "blocking_child.py"}
 RUN_ELSEWHERE = {"demo.py", "demo_child.py"}
 
@@ -58,4 +58,28 @@ def test_a_server_speaks_to_many_clients(tmp_path: Path) -> None:
         "Ada was heard by 1 of them.",
         "Grace heard Ada say: good morning",
         "The server is gone. Ada learns: closed by the other side",
+    ]
+
+
+def test_a_host_uses_four_extensions(tmp_path: Path) -> None:
+    files = [path for path in (EXTENSIONS / "guard").iterdir() if path.is_file()]
+    lines = {path.suffix: path.read_bytes().count(b"\n") for path in files}
+    shown = printed_by("small_host.py", folder=tmp_path)
+    assert [line.rstrip() for line in shown] == [
+        "notes offers: keep, find, count",
+        "kept: buy milk",
+        "kept: call Ada",
+        "- buy milk",
+        "How long have you been tired of your old code?",
+        "Counting lines: started",
+        "Counting lines: done",
+        " kind   files  lines",
+        f" .py    1      {lines['.py']}",
+        f" .toml  1      {lines['.toml']}",
+        f"census returned {{'files': 2, 'lines': {sum(lines.values())}}}",
+        "blocked: `rm -rf /` would destroy what cannot be brought back",
+        "to be asked: `git push --force` rewrites what others have pulled. Run it?",
+        "run as {'command': 'ls', 'timeout': 60}",
+        "not started: notes: handshake failed: /capabilities/tools: "
+        "Extension 'notes' registered tools but lacks permission 'tools.register'",
     ]

@@ -1,0 +1,72 @@
+"""The provider answers whole and word by word, and stops when nobody listens any more."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from examples.extensions.eliza.eliza import Eliza, last_words, reflect
+from tests.examples.running import manifest_of, started
+
+from becket.contract.providers import Message, ProviderDone, TextDelta, ThinkingDelta, Usage, assistant, user
+from becket.testing import connected
+
+GRANTS = manifest_of("eliza").permissions
+ASKED = [user("I am tired of my old code.")]
+REPLY = "How long have you been tired of your old code?"
+
+
+async def test_an_answer_comes_word_by_word_and_then_as_a_whole() -> None:
+    async with connected(Eliza(), grants=GRANTS) as (host, _):
+        async with host.stream("eliza", "doctor", messages=ASKED) as answer:
+            events = [event async for event in answer]
+        words = [event.text for event in events if isinstance(event, TextDelta)]
+        assert words[:3] == ["How ", "long ", "have "]
+        assert "".join(words) == REPLY
+        assert isinstance(events[0], ThinkingDelta)
+        assert events[-2:] == [Usage({"input_tokens": 7, "output_tokens": 10}), ProviderDone()]
+        assert (await answer.result()).text == REPLY
+
+
+async def test_a_whole_answer_is_the_same() -> None:
+    async with connected(Eliza(), grants=GRANTS) as (host, _):
+        assert (await host.complete("eliza", "doctor", messages=ASKED)).text == REPLY
+
+
+async def test_it_stops_when_nobody_listens_any_more() -> None:
+    async with connected(Eliza(), grants=GRANTS, config={"pace": 0.001}) as (host, _):
+        async with host.stream("eliza", "doctor", messages=ASKED) as answer:
+            await anext(answer)
+        async with asyncio.timeout(5):  # the next one is served, and nothing of the first is left over
+            assert (await host.complete("eliza", "doctor", messages=[user("hello")])).text == "Please go on."
+
+
+@pytest.mark.parametrize(
+    ("heard", "reply"),
+    [
+        ("I need a holiday", "Why do you need a holiday?"),
+        ("What is your name?", "Why do you ask?"),
+        ("It was my mother", "Tell me more about your mother."),
+        ("No!", "You are being a bit negative."),
+        ("I am my own enemy, and you?", "How long have you been your own enemy, and me?"),
+        ("", "Please go on."),
+    ],
+)
+def test_she_turns_words_into_questions(heard: str, reply: str) -> None:
+    assert reflect(heard) == reply
+
+
+def test_she_hears_the_last_words_of_the_patient() -> None:
+    blocks = Message("user", ({"type": "text", "text": "hello"}, {"type": "image"}))
+    assert last_words((user("first"), assistant("second"))) == "first"
+    assert last_words((blocks,)) == "hello"
+    assert last_words(()) == ""
+
+
+@pytest.mark.process
+async def test_she_answers_from_a_process_of_her_own() -> None:
+    async with started("eliza", config={"pace": 0.001}) as eliza:
+        (provider,) = eliza.providers
+        assert provider.description == "A therapist who turns what you say into a question."
+        async with eliza.stream("eliza", "doctor", messages=ASKED) as answer:
+            assert "".join([event.text async for event in answer if isinstance(event, TextDelta)]) == REPLY
