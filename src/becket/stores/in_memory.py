@@ -115,16 +115,17 @@ class InMemoryStore:
             return answer
 
     def query(self, query: Query, *, timeout: float | None = None) -> list[Record]:
-        return self._find(parse_query(query, self._limits), timeout)
+        return [whole(kept) for kept in self._find(parse_query(query, self._limits), timeout)]
 
     def search(
         self, namespace: str, text: str, *, limit: int = DEFAULT_QUERY_LIMIT, timeout: float | None = None
     ) -> list[Record]:
         wanted = parse_search(namespace, text, self._limits)
         found = self._find(wanted, timeout) if wanted.words else []
-        return rank(found, wanted.words)[: min(limit, self._limits.memory_page)]
+        best = rank([kept.folded for kept in found], wanted.words)[: min(limit, self._limits.memory_page)]
+        return [whole(found[place]) for place in best]
 
-    def _find(self, wanted: Conditions, timeout: float | None) -> list[Record]:
+    def _find(self, wanted: Conditions, timeout: float | None) -> list[Kept]:
         seconds = self._limits.query_seconds if timeout is None else min(timeout, self._limits.query_seconds)
         until = monotonic() + seconds
         found: list[Kept] = []
@@ -138,7 +139,7 @@ class InMemoryStore:
                     break
                 if wanted.fits(kept.record.timestamp_ms, kept.folded, kept.record.tags):
                     found.append(kept)
-        return [whole(kept) for kept in found]
+        return found
 
     def forget(self, namespace: str, *, up_to: int | None = None) -> int:
         check_namespace(namespace)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from becket.contract.memory import DEFAULT_QUERY_LIMIT, Query, Record, find_namespace_problem
+from becket.contract.memory import DEFAULT_QUERY_LIMIT, Query, find_namespace_problem
 from becket.errors import InvalidParams
 from becket.limits import Limits
 
-__all__ = ["Conditions", "parse_query", "parse_search", "rank"]
+__all__ = ["Conditions", "check_namespace", "parse_query", "parse_search", "rank"]
 
 OFTEN = 1.2  # the usual two numbers of BM25: how soon a word more counts less,
 LENGTH = 0.75  # and how much it counts that a text is long
@@ -37,7 +37,10 @@ class Conditions(Struct, frozen=True):
 
     def fits_text(self, folded: str) -> bool:
         """Returns whether a record with this text is wanted."""
-        return all(word in folded for word in self.words)
+        for word in self.words:  # noqa: SIM110 - a third of the time of `all`, asked of each record that is looked at
+            if word not in folded:
+                return False
+        return True
 
     def fits_tags(self, tags: Sequence[str]) -> bool:
         """Returns whether a record with these tags is wanted."""
@@ -77,23 +80,22 @@ def parse_search(namespace: str, text: str, limits: Limits) -> Conditions:
 
 
 def check_namespace(namespace: str) -> None:
+    """Raises InvalidParams where this can be no namespace."""
     problem = find_namespace_problem(namespace)
     if problem is not None:
         raise InvalidParams([("/namespace", problem)])
 
 
-def rank(found: Sequence[Record], words: Sequence[str]) -> list[Record]:
-    """Returns these records, the best first; equally good ones stay in their order.
+def rank(texts: Sequence[str], words: Sequence[str]) -> list[int]:
+    """Returns the places of these folded texts, the best first; equally good ones stay in their order.
 
-    This is BM25 without the rarity of words: each of these records has all of them."""
-    if not found:
-        return []
-    average = sum(len(record.content) for record in found) / len(found) or 1.0
+    This is BM25 without the rarity of words: each of these texts has all of them."""
+    average = sum(map(len, texts)) / (len(texts) or 1) or 1.0
 
-    def badness(record: Record) -> float:
-        folded = record.content.casefold()
-        weight = OFTEN * (1 - LENGTH + LENGTH * len(record.content) / average)
-        counts = (folded.count(word) for word in words)
+    def badness(place: int) -> float:
+        text = texts[place]
+        weight = OFTEN * (1 - LENGTH + LENGTH * len(text) / average)
+        counts = [text.count(word) for word in words]
         return -sum(count / (count + weight) for count in counts)
 
-    return sorted(found, key=badness)
+    return sorted(range(len(texts)), key=badness)

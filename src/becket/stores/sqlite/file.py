@@ -1,0 +1,194 @@
+"""The file of a store: what is in it, how it is opened, and what becomes of one that is damaged.
+
+A record's key is the number of its extension above `ID_BITS` bits of its id. So the records of one extension stand
+together, in the order in which they came, and one tree is all that an append has to touch.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+
+from becket.errors import StoreUnavailable
+
+__all__ = [
+    "HIGHEST_ID",
+    "ID_BITS",
+    "PATIENCE",
+    "check_sound",
+    "connect",
+    "create",
+    "is_damage",
+    "is_ours",
+    "key_of",
+    "primary_code",
+    "set_aside",
+]
+
+APPLICATION = 0x62636B74  # "bckt": by this number in its header a file is known as ours
+VERSION = 1
+ID_BITS = 40  # room for a million million records, of four million extensions
+HIGHEST_ID = (1 << ID_BITS) - 1
+MAGIC = b"SQLite format 3\0"
+HEADER = 100
+PATIENCE = 5.0  # seconds for another program that looks into the file
+
+# `peak_ms` is the latest time of all records up to this one, where that is not its own. It never falls, so that the
+# records of a time can be found by halving; `disorder_ms` is how far a time was ever behind the peak.
+SCHEMA = f"""
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {VERSION};
+CREATE TABLE extensions (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    records INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    last_id INTEGER NOT NULL,
+    peak_ms INTEGER NOT NULL,
+    disorder_ms INTEGER NOT NULL,
+    indexed INTEGER NOT NULL,
+    keys INTEGER NOT NULL,
+    key_bytes INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    forgotten INTEGER NOT NULL
+);
+CREATE TABLE memory (
+    key INTEGER PRIMARY KEY,
+    time_ms INTEGER NOT NULL,
+    peak_ms INTEGER,
+    size INTEGER NOT NULL,
+    content TEXT NOT NULL,
+    tags TEXT,
+    meta TEXT,
+    idem TEXT
+);
+CREATE UNIQUE INDEX memory_idem ON memory (key >> {ID_BITS}, idem) WHERE idem IS NOT NULL;
+CREATE TABLE config (
+    extension INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    PRIMARY KEY (extension, key)
+) WITHOUT ROWID;
+CREATE TABLE changes (
+    extension INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT,
+    PRIMARY KEY (extension, revision)
+) WITHOUT ROWID;
+CREATE TABLE state (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+INSERT INTO state VALUES ('mended', 0), ('index', NULL);
+"""
+
+
+def key_of(number: int, id: int) -> int:
+    """Returns the key of a record, or of the place where it would be."""
+    return number << ID_BITS | id
+
+
+def is_ours(path: Path) -> bool:
+    """Returns whether there is a store; False where there is nothing at all.
+
+    Raises:
+        StoreUnavailable: what is there is something else, or a store of a later version.
+    """
+    try:
+        with open(path, "rb") as file:
+            header = file.read(HEADER)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StoreUnavailable(str(path), f"it cannot be read ({error.strerror})") from error
+    if not header:
+        return False
+    application, version = (int.from_bytes(header[start : start + 4], "big") for start in (68, 60))
+    if not header.startswith(MAGIC) or application != APPLICATION:
+        raise StoreUnavailable(str(path), "this is no store of becket", "choose another path, or move the file away")
+    if version > VERSION:
+        because = f"it has version {version}, which this becket does not know (it knows {VERSION})"
+        raise StoreUnavailable(str(path), because, "use the becket that has written it, or a later one")
+    return True
+
+
+def create(path: Path) -> None:
+    """Makes an empty store, entirely or not at all."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # what SQLite puts beside it gets its mode
+    connection = open_connection(path)
+    try:
+        # Not yet in WAL mode: the header is in the file itself when this ends, and a program that dies before leaves
+        # an empty file.
+        connection.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    finally:
+        connection.close()
+
+
+def connect(path: Path, *, for_reading: bool = False) -> sqlite3.Connection:
+    """Opens the file as every connection of a store does: what is committed is on the disk."""
+    connection = open_connection(path)
+    if for_reading:
+        connection.execute("PRAGMA query_only = ON")
+    else:
+        connection.execute("PRAGMA journal_size_limit = 4194304")
+        connection.execute("PRAGMA cache_size = -8192")
+    return connection
+
+
+def open_connection(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
+        timeout=PATIENCE,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA fullfsync = ON")  # macOS only: its plain fsync does not reach the disk
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return connection
+
+
+# -- damage
+
+
+def primary_code(error: Exception) -> int:
+    """Returns the kind of an error of SQLite; 0 where it comes from the module around it."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Returns whether this error says that the file is damaged."""
+    return primary_code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def check_sound(connection: sqlite3.Connection) -> None:
+    """Looks through the whole file: a second for some hundred megabytes.
+
+    Raises:
+        sqlite3.DatabaseError: it is damaged.
+    """
+    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        error = sqlite3.DatabaseError(verdict)
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
+
+
+def set_aside(path: Path) -> Path:
+    """Gives a damaged store another name, with all that belongs to it, and returns that name."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    aside = path.with_name(f"{path.name}.damaged-{stamp}")
+    number = 1
+    while aside.exists():
+        number += 1
+        aside = path.with_name(f"{path.name}.damaged-{stamp}-{number}")
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        try:
+            os.rename(f"{path}{suffix}", f"{aside}{suffix}")
+        except FileNotFoundError:
+            continue
+    return aside

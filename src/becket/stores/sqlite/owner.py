@@ -1,0 +1,52 @@
+"""Who has a store open: one program at a time, by a lock that the system takes back when its holder dies."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from becket.errors import NotSupported, StoreInUse, StoreUnavailable
+
+__all__ = ["Ownership"]
+
+
+class Ownership:
+    """Holds the lock of a store. `was_left` tells that the owner before did not let go of it in order.
+
+    The lock file bears the number of the owner's process while there is one; in order, it is left empty."""
+
+    def __init__(self, store: Path) -> None:
+        try:
+            import fcntl
+        except ImportError:
+            raise NotSupported("a store in a file", "this system has no flock") from None
+        path = store.with_name(f"{store.name}.lock")
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            because = f"its folder cannot be written ({error.strerror})"
+            raise StoreUnavailable(str(store), because, "a store needs a folder that this user may write") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            owner = read_owner(self._file)
+            os.close(self._file)
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                raise StoreInUse(str(store), owner) from error
+            raise StoreUnavailable(str(store), f"it cannot be locked ({error.strerror})") from error
+        self.was_left = read_owner(self._file) is not None
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, b"%d\n" % os.getpid(), 0)
+
+    def release(self, *, in_order: bool) -> None:
+        """Lets others in. Unless it is in order, the next owner looks whether the file is sound."""
+        if in_order:
+            os.ftruncate(self._file, 0)
+        os.close(self._file)
+
+
+def read_owner(file: int) -> int | None:
+    """Returns the process that a lock file names."""
+    text = os.pread(file, 32, 0).strip()
+    return int(text) if text.isdigit() else None

@@ -1,0 +1,304 @@
+"""Answers queries, each within a transaction of its own that sees one moment of the store, and within its time.
+
+No cursor stays open when a query has been answered: an open one would keep the file from being tidied.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock, Semaphore
+from time import monotonic
+
+import msgspec
+from msgspec import Struct
+
+from becket.contract.config import ConfigChanged, ConfigValue
+from becket.contract.memory import Record
+from becket.errors import LocalProtocolError, QueryTimeout
+from becket.stores.matching import Conditions, rank
+from becket.stores.sqlite.file import HIGHEST_ID, connect, key_of
+from becket.stores.sqlite.text_index import match_words
+from becket.stores.store import Snapshot
+
+__all__ = ["Readers"]
+
+CONNECTIONS = 4
+STEPS = 10_000  # of SQLite between two looks at the time: a millisecond
+LOOK = 256  # records between two looks at the time
+LATEST = 2**63 - 1
+
+Row = tuple[int, int, str, str | None, str | None]
+
+COLUMNS = "memory.key, memory.time_ms, memory.content, memory.tags, memory.meta"
+FITTING = "memory.time_ms BETWEEN :since AND :until AND (:tag IS NULL OR instr(memory.tags, :tag))"
+ALL = f"SELECT {COLUMNS} FROM memory WHERE key BETWEEN :low AND :high AND {FITTING} ORDER BY key DESC"
+MATCHING = f"""
+SELECT {COLUMNS} FROM memory_text CROSS JOIN memory ON memory.key = memory_text.rowid
+WHERE memory_text MATCH :match AND memory_text.rowid BETWEEN :low AND :high AND {FITTING}
+ORDER BY memory_text.rowid DESC
+"""
+
+decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+class Deadline:
+    """When a query is given up."""
+
+    __slots__ = ("_until", "seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._until = monotonic() + seconds
+
+    def has_passed(self) -> bool:
+        return monotonic() >= self._until
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self._until - monotonic())
+
+    def check(self) -> None:
+        """Raises QueryTimeout when it has passed."""
+        if self.has_passed():
+            raise QueryTimeout(self.seconds)
+
+
+class Place(Struct, frozen=True):
+    """Where the records of a namespace are, and up to which of them there is an index."""
+
+    number: int
+    last_id: int
+    peak_ms: int
+    disorder_ms: int
+    indexed: int
+
+
+class Readers:
+    """A few connections that only read, lent to whoever asks."""
+
+    def __init__(self, path: Path, *, has_index: bool) -> None:
+        self._path = path
+        self._has_index = has_index
+        self._free: list[sqlite3.Connection] = []
+        self._lock = Lock()
+        self._permits = Semaphore(CONNECTIONS)
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Closes all connections, when those that are lent have come back."""
+        for _ in range(CONNECTIONS):
+            self._permits.acquire()
+        self._is_closed = True
+        for connection in self._free:
+            connection.close()
+        self._permits.release(CONNECTIONS)
+
+    @contextmanager
+    def _lend(self, seconds: float) -> Generator[tuple[sqlite3.Connection, Deadline]]:
+        """Lends a connection within a transaction, for so many seconds."""
+        deadline = Deadline(seconds)
+        if not self._permits.acquire(timeout=deadline.left):
+            raise QueryTimeout(seconds)
+        try:
+            if self._is_closed:
+                raise LocalProtocolError("the store is closed")
+            with self._lock:
+                free = self._free.pop() if self._free else None
+            connection = free or connect(self._path, for_reading=True)
+            connection.set_progress_handler(deadline.has_passed, STEPS)
+            try:
+                connection.execute("BEGIN")
+                yield connection, deadline
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+                    raise QueryTimeout(seconds) from error
+                raise
+            finally:
+                connection.set_progress_handler(None, 0)
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                with self._lock:
+                    self._free.append(connection)
+        finally:
+            self._permits.release()
+
+    # -- memory
+
+    def query(self, wanted: Conditions, seconds: float) -> list[Record]:
+        """Returns the newest records that are wanted.
+
+        Raises:
+            QueryTimeout: it took longer than `seconds`.
+        """
+        return [as_record(wanted.namespace, row) for row in self._find(wanted, seconds)]
+
+    def search(self, wanted: Conditions, limit: int, seconds: float) -> list[Record]:
+        """Returns the best of the newest records that are wanted.
+
+        Raises:
+            QueryTimeout: it took longer than `seconds`.
+        """
+        found = self._find(wanted, seconds)
+        best = rank([content.casefold() for _, _, content, _, _ in found], wanted.words)[:limit]
+        return [as_record(wanted.namespace, found[place]) for place in best]
+
+    def _find(self, wanted: Conditions, seconds: float) -> list[Row]:
+        with self._lend(seconds) as (connection, deadline):
+            deadline.check()
+            row = connection.execute(
+                "SELECT number, last_id, peak_ms, disorder_ms, indexed FROM extensions WHERE name = ?",
+                (wanted.namespace,),
+            ).fetchone()
+            if row is None:
+                return []
+            # Closed before the transaction ends: else the rest of the rows would keep it open.
+            found = self._candidates(connection, Place(*row), wanted)
+            try:
+                return [*choose(found, wanted, deadline)]
+            finally:
+                found.close()
+
+    def _candidates(
+        self, connection: sqlite3.Connection, place: Place, wanted: Conditions
+    ) -> Generator[Row, None, None]:
+        """Yields records that may be wanted, and all that are, the newest first."""
+        low, high = find_bounds(connection, place, wanted)
+        parameters = {
+            "since": min(wanted.since_ms, LATEST),
+            "until": LATEST if wanted.until_ms is None else min(wanted.until_ms, LATEST),
+            "tag": None if wanted.tag_prefix is None else quote_tag(wanted.tag_prefix),
+            "low": low,
+            "high": high,
+        }
+        match = match_words(wanted.words) if self._has_index else None
+        if match is None:
+            yield from read(connection, ALL, parameters)
+            return
+        indexed = key_of(place.number, place.indexed)
+        yield from read(connection, ALL, parameters | {"low": max(low, indexed + 1)})
+        yield from read(connection, MATCHING, parameters | {"high": min(high, indexed), "match": match})
+
+    # -- configuration
+
+    def get_config(self, extension: str, key: str, seconds: float) -> ConfigValue:
+        """Returns a value and its revision."""
+        with self._lend(seconds) as (connection, _):
+            row = connection.execute(
+                "SELECT value, config.revision FROM config JOIN extensions ON number = extension"
+                " WHERE name = ? AND key = ?",
+                (extension, key),
+            ).fetchone()
+        return ConfigValue(None, 0) if row is None else ConfigValue(*row)
+
+    def read_config(self, extension: str, keys: tuple[str, ...] | None, seconds: float) -> Snapshot:
+        """Returns all values, or those of some keys, at one revision."""
+        with self._lend(seconds) as (connection, _):
+            rows = connection.execute(
+                "SELECT key, value FROM config JOIN extensions ON number = extension WHERE name = ?", (extension,)
+            ).fetchall()
+            revision = read_revision(connection)
+        return Snapshot(revision, {key: value for key, value in rows if keys is None or key in keys})
+
+    def read_changes(
+        self, extension: str, since: int, keys: tuple[str, ...] | None, seconds: float
+    ) -> list[ConfigChanged] | None:
+        """Returns the changes after a revision, None where some are forgotten."""
+        with self._lend(seconds) as (connection, _):
+            if since > read_revision(connection):
+                return None
+            row = connection.execute("SELECT number, forgotten FROM extensions WHERE name = ?", (extension,)).fetchone()
+            if row is None:
+                return []
+            number, forgotten = row
+            if since < forgotten:
+                return None
+            rows = connection.execute(
+                "SELECT key, value, revision FROM changes WHERE extension = ? AND revision > ? ORDER BY revision",
+                (number, since),
+            ).fetchall()
+        return [ConfigChanged(*row) for row in rows if keys is None or row[0] in keys]
+
+
+def read(
+    connection: sqlite3.Connection, statement: str, parameters: Mapping[str, object]
+) -> Generator[Row, None, None]:
+    """Yields the rows of a statement, and closes it whenever it is left."""
+    cursor = connection.execute(statement, parameters)
+    try:
+        yield from cursor
+    finally:
+        cursor.close()
+
+
+def read_revision(connection: sqlite3.Connection) -> int:
+    (revision,) = connection.execute("SELECT coalesce(max(revision), 0) FROM extensions").fetchone()
+    return int(revision)
+
+
+def choose(rows: Iterable[Row], wanted: Conditions, deadline: Deadline) -> Iterator[Row]:
+    """Yields the rows that are wanted, as many as there is room for."""
+    room = wanted.room
+    for number, row in enumerate(rows):
+        if room == 0:
+            return
+        if number % LOOK == 0:
+            deadline.check()
+        _, _, content, tags, _ = row
+        if wanted.words and not wanted.fits_text(content.casefold()):
+            continue
+        if wanted.tag_prefix is not None and not (tags and wanted.fits_tags(decode_tags(tags))):
+            continue
+        room -= 1
+        yield row
+
+
+def as_record(namespace: str, row: Row) -> Record:
+    key, time_ms, content, tags, meta = row
+    return Record(
+        namespace,
+        time_ms,
+        content,
+        decode_tags(tags) if tags else (),
+        None if meta is None else msgspec.json.decode(meta),
+        key & HIGHEST_ID,
+    )
+
+
+def quote_tag(prefix: str) -> str:
+    """Returns what the JSON of tags has where one of them begins so. It may have it elsewhere too."""
+    return msgspec.json.encode(prefix).decode()[:-1]
+
+
+# -- the records of a time
+
+
+def find_bounds(connection: sqlite3.Connection, place: Place, wanted: Conditions) -> tuple[int, int]:
+    """Returns two keys between which all records of the wanted time are; most others are not."""
+    low, high = key_of(place.number, 0), key_of(place.number, place.last_id)
+    if wanted.until_ms is not None:
+        # What is not later than this has no peak later than this plus the disorder.
+        high = find_peak(connection, low, high, wanted.until_ms + place.disorder_ms + 1) - 1
+    if wanted.since_ms > place.peak_ms:
+        return high + 1, high
+    if wanted.since_ms > 0:
+        low = find_peak(connection, low, high, wanted.since_ms)
+    return low, high
+
+
+def find_peak(connection: sqlite3.Connection, low: int, high: int, time_ms: int) -> int:
+    """Returns the first key from `low` on behind which every peak is this time or later; beyond `high` if none is."""
+    end = high + 1
+    while low < end:
+        middle = (low + end) // 2
+        row = connection.execute(
+            "SELECT key, coalesce(peak_ms, time_ms) FROM memory WHERE key BETWEEN ? AND ? ORDER BY key LIMIT 1",
+            (middle, high),
+        ).fetchone()
+        if row is None or row[1] >= time_ms:
+            end = middle
+        else:
+            low = row[0] + 1
+    return end

@@ -1,0 +1,321 @@
+"""The one thread that writes. Whatever waits when it is free goes into one transaction, and is safe with one sync.
+
+An answer is given only when the disk has it. When the disk is full or fails, everybody in the transaction hears so and
+nothing of it is kept. On a full disk only what makes room is written until there is some; a disk that failed is tried
+and the file looked through before anything more is written, and where that fails too, nothing is written any more.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread, get_ident
+from time import monotonic
+from typing import Any
+
+from msgspec import Struct
+
+from becket.errors import BecketError, Busy, LocalProtocolError, Meaning, RpcError, StoreError
+from becket.limits import Limits
+from becket.stores.shares import Entry
+from becket.stores.sqlite.ballast import Ballast, free_bytes
+from becket.stores.sqlite.file import PATIENCE, check_sound, connect, primary_code
+from becket.stores.sqlite.ledger import ConfigChange, Forgetting, Ledger
+from becket.stores.sqlite.text_index import TextIndex
+from becket.stores.store import Clock
+from becket.stores.watchers import settle
+
+__all__ = ["Change", "Writer"]
+
+BATCH = 512  # changes in one transaction: some milliseconds of work
+GATHER = 0.25  # of the time that a sync takes: so long those are waited for who just got an answer and may have more
+QUIET = 0.02  # seconds without a change, after which what can wait is done
+IDLE = 1.0  # and after which the log of SQLite is emptied into the file
+BEHIND = 10_000  # records that the index may be behind while changes come without a pause; to look through: 20 ms
+LONG_LOG = 32 << 20  # bytes: queries that overlap can keep it from being emptied; then they are waited for
+NO_ROOM = 1 << 20  # bytes of a disk on which any failure to write means that it is full
+
+Change = Entry | ConfigChange | Forgetting
+
+
+class Job(Struct):
+    """A change that waits, and who waits for it. `done` gets what the ledger answers, or an error."""
+
+    change: Change
+    done: Callable[[Any], object]
+
+    @property
+    def makes_room(self) -> bool:
+        """Whether less is in the store after it: what may be written even on a full disk."""
+        change = self.change
+        return isinstance(change, Forgetting) or (isinstance(change, ConfigChange) and change.value is None)
+
+
+class Writer:
+    """Keeps changes in the order in which they come, many at once. `is_sound` is False after damage."""
+
+    def __init__(self, path: Path, limits: Limits, clock: Clock, ballast: Ballast, *, has_index: bool) -> None:
+        self._path = path
+        self._limits = limits
+        self._clock = clock
+        self._ballast = ballast
+        self._has_index = has_index
+        self._open()
+        self._full: str | None = None  # the incident since which the disk is full
+        self._broken: str | None = None  # the incident since which nothing is written
+        self.is_sound = True
+        if not ballast.lay():
+            self._full = note("the disk is full: nothing is added to the store", None)
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._expected = 1  # changes, if everybody comes again who is here now
+        self._sync_seconds = 0.0
+        self._gate = Lock()
+        self._is_closed = False
+        self._thread = Thread(target=self._run, name="becket store writer", daemon=True)
+        self._thread.start()
+
+    def _open(self) -> None:
+        self._connection = connect(self._path)
+        try:
+            index = TextIndex(self._connection) if self._has_index else None
+            self._ledger = Ledger(self._connection, self._limits, self._clock, index)
+            self._ledger.prepare_index()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    # -- for all threads
+
+    def submit(self, change: Change, done: Callable[[Any], object]) -> None:
+        """Takes a change; `done` is called in the writer's thread when it is safe, or with the error.
+
+        Raises:
+            Busy: too many wait already.
+            LocalProtocolError: the store is closed.
+        """
+        with self._gate:
+            if self._is_closed:
+                raise LocalProtocolError("the store is closed")
+            if self._jobs.qsize() >= self._limits.store_queue:
+                raise Busy("changes that wait for the disk", self._limits.store_queue)
+            self._jobs.put(Job(change, done))
+
+    def keep(self, change: Change) -> Any:
+        """Returns the answer to a change when it is safe."""
+        self._check_thread()
+        waiter = Waiter()
+        self.submit(change, waiter)
+        return waiter.wait()
+
+    def _check_thread(self) -> None:
+        if get_ident() == self._thread.ident:
+            raise LocalProtocolError("whoever is told that a record is safe must not wait for the store")
+
+    def stop(self) -> None:
+        """Takes no more changes, and returns when all that were taken are safe."""
+        self._check_thread()
+        with self._gate:
+            self._is_closed = True
+            self._jobs.put(None)
+        self._thread.join()
+
+    def close(self) -> None:
+        """Lets go of the file, after `stop`. Whoever is the last to do so leaves no log behind."""
+        self._connection.close()
+
+    # -- the thread
+
+    def _run(self) -> None:
+        quiet: float | None = 0.0  # seconds without a change, after which there is something to do
+        while True:
+            try:
+                job = self._jobs.get(timeout=quiet)
+            except Empty:
+                quiet = self._tidy(quiet or 0.0)
+                continue
+            if job is None:
+                return
+            batch, is_last = self._gather(job)
+            self._keep(batch)
+            if is_last:
+                return
+            quiet = QUIET
+
+    def _gather(self, first: Job) -> tuple[list[Job], bool]:
+        """Returns the changes that wait, and whether there will be no more."""
+        batch = [first]
+        until = monotonic() + GATHER * self._sync_seconds
+        try:
+            while len(batch) < BATCH:
+                left = until - monotonic() if len(batch) < self._expected else 0.0
+                job = self._jobs.get(timeout=max(0.0, left))
+                if job is None:
+                    return batch, True
+                batch.append(job)
+        except Empty:
+            pass
+        return batch, False
+
+    def _keep(self, batch: Sequence[Job]) -> None:
+        try:
+            outcomes = self._commit(batch)
+        except Exception as error:
+            outcomes = self._recover(batch, error)
+        for job, outcome in zip(batch, outcomes, strict=True):
+            settle(job.done, outcome)
+        if self._ledger.backlog > BEHIND:
+            self._index_some()
+        if log_bytes(self._path) > LONG_LOG:
+            self._empty_log("RESTART")
+
+    def _commit(self, batch: Sequence[Job]) -> list[Any]:
+        """Returns the answers to these changes, which are safe then."""
+        if self._broken is not None:
+            return [StoreError(Meaning.INTERNAL, self._broken) for _ in batch]
+        if self._full is not None and self._ballast.lay_again():
+            self._full = None
+        self._ledger.begin()
+        outcomes = [self._apply(job) for job in batch]
+        began = monotonic()
+        self._ledger.commit()
+        self._sync_seconds = monotonic() - began
+        self._expected = len(batch) + self._jobs.qsize()
+        return outcomes
+
+    def _apply(self, job: Job) -> Any:
+        if self._full is not None and not job.makes_room:
+            return StoreError(Meaning.DISK_FULL, self._full)
+        try:
+            match job.change:
+                case Entry():
+                    return self._ledger.append(job.change)
+                case ConfigChange():
+                    return self._ledger.change(job.change)
+                case Forgetting():
+                    return self._ledger.forget(job.change)
+        except RpcError as refusal:
+            return refusal
+
+    # -- what can wait
+
+    def _tidy(self, waited: float) -> float | None:
+        """Does a little of what can wait, and returns after how many seconds more; None where all is done."""
+        if self._index_some():
+            return 0.0
+        if waited < IDLE:
+            return IDLE
+        self._empty_log("TRUNCATE")
+        return None
+
+    def _index_some(self) -> bool:
+        if self._broken is not None or self._full is not None:
+            return False
+        try:
+            return self._ledger.index_some()
+        except Exception as error:
+            self._recover((), error)
+            return False
+
+    def _empty_log(self, mode: str) -> None:
+        """Brings all that is in the log of SQLite into the file. Only when it is too long are queries waited for."""
+        try:
+            if mode == "TRUNCATE":
+                self._connection.execute("PRAGMA busy_timeout = 0")
+            self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+            self._connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}")
+        except sqlite3.Error as error:
+            note("its log could not be emptied", error)
+
+    # -- when the disk does not do what it should
+
+    def _recover(self, batch: Sequence[Job], error: Exception) -> list[Any]:
+        """Returns the answers to changes of which nothing was kept; on a full disk those that make room are."""
+        incident = note(f"{len(batch)} changes were not kept", error)
+        code = primary_code(error)
+        if self._is_full(code):
+            self._full = incident
+            self._ballast.drop()
+            if self._roll_back(incident):
+                return self._make_room(batch)
+            return [StoreError(Meaning.DISK_FULL, incident) for _ in batch]
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or not isinstance(error, sqlite3.Error):
+            self._roll_back(incident)
+        else:
+            self._mend(incident)
+        return [StoreError(Meaning.INTERNAL, incident) for _ in batch]
+
+    def _is_full(self, code: int) -> bool:
+        return code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and free_bytes(self._path) < NO_ROOM)
+
+    def _make_room(self, batch: Sequence[Job]) -> list[Any]:
+        assert self._full is not None
+        try:
+            return self._commit(batch)
+        except Exception as error:
+            incident = note("nor was what would have made room", error)
+            self._roll_back(incident)
+            return [StoreError(Meaning.DISK_FULL, incident) for _ in batch]
+
+    def _roll_back(self, incident: str) -> bool:
+        try:
+            self._ledger.roll_back()
+        except sqlite3.Error:
+            self._mend(incident)
+            return self._broken is None
+        return True
+
+    def _mend(self, incident: str) -> None:
+        """Goes on only with a disk that takes a transaction, and with a file that is sound."""
+        try:
+            self._ledger.roll_back()
+            self._ledger.mend()
+            self._connection.close()
+            self._open()
+            check_sound(self._connection)
+        except Exception as error:
+            note(f"after incident {incident}: nothing more is written, until the store is opened anew", error)
+            self._broken = incident
+            self.is_sound = False
+        else:
+            note(f"after incident {incident}: the file is sound, writing goes on", None)
+
+
+class Waiter:
+    """Waits for one answer."""
+
+    __slots__ = ("_lock", "_outcome")
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._lock.acquire()
+        self._outcome: Any = None
+
+    def __call__(self, outcome: Any) -> None:
+        self._outcome = outcome
+        self._lock.release()
+
+    def wait(self) -> Any:
+        self._lock.acquire()
+        if isinstance(self._outcome, BecketError):
+            raise self._outcome
+        return self._outcome
+
+
+def log_bytes(path: Path) -> int:
+    """Returns how long SQLite's log of a store is."""
+    try:
+        return os.stat(f"{path}-wal").st_size
+    except FileNotFoundError:
+        return 0
+
+
+def note(what: str, error: Exception | None) -> str:
+    """Writes down what happened, under an incident that is returned."""
+    import logging
+
+    incident = os.urandom(6).hex()
+    logging.getLogger("becket.host").error("incident %s: store: %s", incident, what, exc_info=error)
+    return incident
