@@ -318,6 +318,11 @@ def test_a_broken_rule_is_told_where_it_is_broken(members: dict[str, Any], point
 # -- hints
 
 
+def test_the_reader_knows_its_file_and_its_hints() -> None:
+    assert BecketToml().file_names == (FILE_NAME,)
+    assert BecketToml().hint_for(("/bins", "is unknown")) == hint_for(("/bins", "is unknown"))
+
+
 @pytest.mark.parametrize(
     ("problem", "hint"),
     [

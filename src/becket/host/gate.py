@@ -1,0 +1,286 @@
+"""Whether an extension may start: what it needs is there, nothing that it asks for is impossible, and somebody agreed.
+
+`look_at` finds out what this machine has; `decide_admission` is a pure function of that, the manifest and the grants.
+An outcome is data. Asking a person, writing the answer down and starting the process are the host's; what an extension
+may call once it runs is decided by `methods.permissions.Gate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from becket.contract.hooks import HOOKS
+from becket.errors import BadFile, ExtensionRefused, ReservedPermission, UnknownPermission
+from becket.host.configuration import ResolvedConfig
+from becket.host.diagnostics import Diagnostic
+from becket.host.digests import digest_folder
+from becket.host.discovery import Candidate
+from becket.host.environment import find_dangerous_names, find_secret_names
+from becket.host.grants_file import GrantEntry
+from becket.host.manifest import Manifest, Requirements
+from becket.host.programs import find_program, resolve_command
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.methods.permissions import PERMISSIONS, Grants, parse_permission
+from becket.typed.small_files import show_path
+
+__all__ = [
+    "Admission",
+    "Admitted",
+    "Findings",
+    "NeedsConsent",
+    "Skipped",
+    "decide_admission",
+    "find_missing",
+    "look_at",
+]
+
+NOBODY: GrantEntry = GrantEntry()
+
+
+# -- what this machine has
+
+
+class Findings(Struct, frozen=True, kw_only=True):
+    """What there is of what an extension needs: its command with an absolute program, the digest of its folder (empty
+    where it has none), and all that keeps it from starting."""
+
+    command: tuple[str, ...] = ()
+    digest: str = ""
+    problems: tuple[Diagnostic, ...] = ()
+
+
+def look_at(
+    candidate: Candidate,
+    *,
+    variables: Mapping[str, str],
+    program_folders: Sequence[str],
+    config: ResolvedConfig | None = None,
+    data: Collection[str] = (),
+    limits: Limits = DEFAULT_LIMITS,
+) -> Findings:
+    """Returns what this machine has for a candidate; what is missing is a problem, and nothing is raised for it.
+
+    `variables` are those of the host's environment. `data` are paths of the extension's own data, which do not count
+    for the digest."""
+    manifest = candidate.manifest
+    problems = [*find_missing(manifest.requires, variables, program_folders)]
+    problems += [
+        Diagnostic(problem=f"its configuration: {pointer}: {message}", hint="set it, or give it another value")
+        for pointer, message in (config or ResolvedConfig()).problems
+    ]
+    command: tuple[str, ...] = ()
+    digest = ""
+    try:
+        command = resolve_command(manifest.id, manifest.command, candidate.folder, program_folders)
+    except ExtensionRefused as error:
+        hint = f"look at `command` in {show_path(candidate.manifest_path)}"
+        problems.append(Diagnostic(problem=f"its command: {error.because}", hint=hint))
+    try:
+        digest = digest_folder(candidate.folder, without=data, limits=limits).digest
+    except BadFile as error:
+        hint = "an extension that cannot be read whole cannot be agreed to"
+        problems.append(Diagnostic(problem=f"its folder: {error}", hint=hint))
+    path = show_path(candidate.manifest_path)
+    return Findings(
+        command=command,
+        digest=digest,
+        problems=tuple(replace(problem, extension=manifest.id, path=path) for problem in problems),
+    )
+
+
+def find_missing(
+    requires: Requirements, variables: Mapping[str, str], program_folders: Sequence[str]
+) -> Iterator[Diagnostic]:
+    """Yields each requirement that is missing. A variable that is empty is missing too."""
+    for name in requires.bins:
+        if find_program(name, program_folders) is None:
+            yield Diagnostic(problem=f"needs the program `{show_path(name)}`", hint="install it, or add to the PATH")
+    for name in requires.env:
+        if not variables.get(name):
+            yield Diagnostic(problem=f"needs the variable `{name}`", hint="set it in the environment of the host")
+
+
+# -- outcomes
+
+
+class Admitted(Struct, frozen=True, kw_only=True):
+    """It may start, with these grants: never more than it asks for.
+
+    `undecided` was asked for, and neither given nor denied. `entry` is what should stand in `grants.toml` for it from
+    now on, None where nothing needs to. `agreed_digest` is that of the files that were agreed to, where those that were
+    found are others and start all the same, in development."""
+
+    extension: str
+    command: tuple[str, ...]
+    digest: str
+    grants: Grants
+    undecided: tuple[str, ...] = ()
+    entry: GrantEntry | None = None
+    agreed_digest: str = ""
+
+
+class Skipped(Struct, frozen=True, kw_only=True):
+    """It does not start, and these are all the reasons."""
+
+    extension: str
+    reasons: tuple[Diagnostic, ...]
+
+    @property
+    def because(self) -> str:
+        """All reasons in one line, with what to do."""
+        return "; ".join(
+            f"{reason.problem} ({reason.hint})" if reason.hint else reason.problem for reason in self.reasons
+        )
+
+    @property
+    def error(self) -> ExtensionRefused:
+        """What whoever asked for this extension gets."""
+        return ExtensionRefused(self.extension, self.because)
+
+
+class NeedsConsent(Struct, frozen=True, kw_only=True):
+    """It may start if somebody agrees to what it asks for: permissions, and variables that look like secrets.
+
+    `agreed_digest` is that of the files that were agreed to before; empty where it is new."""
+
+    extension: str
+    version: str
+    command: tuple[str, ...]
+    digest: str
+    permissions: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    agreed_digest: str = ""
+    entry: GrantEntry = NOBODY
+
+    @property
+    def question(self) -> str:
+        """What a person is asked: lines that do no harm to a terminal, with the whole command."""
+        lines = [f"{self.extension} {self.version} wants to run: {' '.join(map(quote, self.command))}"]
+        if self.agreed_digest:
+            lines.append("its files have changed since they were agreed to")
+        lines += [f"it asks for the permission {name}" for name in self.permissions]
+        lines += [f"it asks for the variable {name}, which looks like a secret" for name in self.secrets]
+        return "\n".join([*lines, "agree?"])
+
+    def agreed_to(self, permissions: Iterable[str] | None = None) -> GrantEntry:
+        """Returns what to write down for a yes: to all that it asks for, or to these permissions and no others."""
+        given = self.permissions if permissions is None else tuple(permissions)
+        denied = [name for name in self.permissions if name not in given]
+        before = replace(self.entry, allow=())  # what was agreed to for other files is void
+        return before.granting(given, self.digest).denying(denied)
+
+    @property
+    def refusal(self) -> Skipped:
+        """What comes of it where nobody agrees."""
+        wanted = ", ".join([*self.permissions, *(f"the variable {name}" for name in self.secrets)])
+        what = "its files have changed since they were agreed to, and it" if self.agreed_digest else "it"
+        hint = f"look at it, then run `becket grant {self.extension}`, or add it to grants.toml"
+        problem = f"{what} asks for what nobody has agreed to: {wanted}"
+        return Skipped(
+            extension=self.extension, reasons=(Diagnostic(extension=self.extension, problem=problem, hint=hint),)
+        )
+
+
+Admission: TypeAlias = Admitted | Skipped | NeedsConsent
+
+
+def quote(word: str) -> str:
+    shown = show_path(word)
+    return f"'{shown}'" if not shown or " " in shown else shown
+
+
+# -- the decision
+
+
+def decide_admission(
+    manifest: Manifest,
+    findings: Findings,
+    *,
+    is_enabled: bool = True,
+    entry: GrantEntry | None = None,
+    given: Grants | None = None,
+    in_development: bool = False,
+    known: AbstractSet[str] = PERMISSIONS,
+    dialects: AbstractSet[str] | None = None,
+) -> Admission:
+    """Returns whether an extension may start.
+
+    `entry` is what `grants.toml` says; it holds for the files with its digest, or for any if it has none. `given` is
+    what the host itself grants, which is for whatever files there are. What either denies is denied. `known` are the
+    permissions, and `dialects` the dialects that this host has."""
+    if not is_enabled:
+        return Skipped(
+            extension=manifest.id, reasons=(Diagnostic(extension=manifest.id, problem="is disabled", hint="enable it"),)
+        )
+    impossible = [
+        replace(problem, extension=manifest.id) for problem in find_impossible_wishes(manifest, known, dialects)
+    ]
+    if findings.problems or impossible:
+        return Skipped(extension=manifest.id, reasons=(*findings.problems, *impossible))
+
+    written, host = entry or NOBODY, given or Grants()
+    is_other = bool(written.digest) and written.digest != findings.digest
+    counts = entry is not None and (in_development or not is_other)
+    wanted = frozenset(manifest.permissions)
+    deny = host.deny | frozenset(written.deny)
+    allow = host.allow | frozenset(written.allow if counts else ())
+    secrets = find_secret_names(declared_variables(manifest))
+    if given is None and not counts and (wanted - deny or secrets):
+        return NeedsConsent(
+            extension=manifest.id,
+            version=manifest.version,
+            command=findings.command,
+            digest=findings.digest,
+            permissions=tuple(sorted(wanted - deny)),
+            secrets=secrets,
+            agreed_digest=written.digest if is_other else "",
+            entry=written,
+        )
+    return Admitted(
+        extension=manifest.id,
+        command=findings.command,
+        digest=findings.digest,
+        grants=Grants(allow & wanted, deny),
+        undecided=tuple(sorted(wanted - allow - deny)),
+        entry=replace(written, digest=findings.digest) if counts and not written.digest and findings.digest else entry,
+        agreed_digest=written.digest if is_other and counts else "",
+    )
+
+
+def declared_variables(manifest: Manifest) -> Iterator[str]:
+    yield from manifest.environment.passed
+    yield from (entry.env for entry in manifest.config.values())
+
+
+def find_impossible_wishes(
+    manifest: Manifest, known: AbstractSet[str], dialects: AbstractSet[str] | None
+) -> Iterator[Diagnostic]:
+    """Yields what no answer of anybody could make possible on this host."""
+    for name in manifest.permissions:
+        try:
+            parse_permission(name, known)
+        except (UnknownPermission, ReservedPermission) as error:
+            yield Diagnostic(problem=str(error), hint="it is made for another host, or its name is misspelt")
+    if dialects is not None and manifest.dialect not in dialects:
+        shown = ", ".join(sorted(dialects))
+        yield Diagnostic(problem=f"speaks `{show_path(manifest.dialect)}`", hint=f"this host speaks: {shown}")
+    for name in find_dangerous_names(manifest.environment):
+        problem = f"asks for the variable `{name}`, which can make programs load something else"
+        yield Diagnostic(problem=problem, hint="take it out of `[environment]`; no extension gets it")
+    for what, permission in needed_permissions(manifest):
+        if permission not in manifest.permissions:
+            problem = f"{what} needs `{permission}`, and it does not ask for it"
+            yield Diagnostic(problem=problem, hint="add it to `permissions` in its manifest")
+
+
+def needed_permissions(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    for entry in manifest.hooks:
+        yield f"its hook `{entry.hook}`", HOOKS[entry.hook].permission
+    for capability in manifest.capabilities:
+        for permission in capability.permissions:
+            yield f"its capability `{show_path(capability.name)}`", permission

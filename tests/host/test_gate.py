@@ -1,0 +1,380 @@
+"""An extension starts if all that it needs is there and somebody agreed to these files; else the report says why."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.host.folders import write_extension
+
+from becket.errors import ExtensionRefused
+from becket.host.configuration import ResolvedConfig, resolve_config
+from becket.host.diagnostics import Diagnostic
+from becket.host.digests import digest_folder
+from becket.host.discovery import Candidate, discover_extensions
+from becket.host.gate import Admission, Admitted, Findings, NeedsConsent, Skipped, decide_admission, look_at
+from becket.host.grants_file import GrantEntry, edit_grants, load_grants
+from becket.host.manifest import Manifest, parse_manifest
+from becket.limits import Limits
+from becket.methods.permissions import PERMISSIONS, Grants
+
+THESE = "a" * 64
+OTHERS = "b" * 64
+FOUND = Findings(command=("/usr/bin/python3", "main.py"), digest=THESE)
+SYSTEM = [os.path.dirname(sys.executable), "/usr/bin", "/bin"]
+
+
+def manifest_with(**members: Any) -> Manifest:
+    return parse_manifest({"id": "notes", "version": "1.0.0", "command": ["python3", "main.py"]} | members, "x")
+
+
+ASKING = manifest_with(permissions=["memory.write", "memory.read"])
+
+
+def admitted(admission: Admission) -> Admitted:
+    assert isinstance(admission, Admitted)
+    return admission
+
+
+def skipped(admission: Admission) -> Skipped:
+    assert isinstance(admission, Skipped)
+    return admission
+
+
+def consent(admission: Admission) -> NeedsConsent:
+    assert isinstance(admission, NeedsConsent)
+    return admission
+
+
+def problems_of(admission: Admission) -> list[str]:
+    return [reason.problem for reason in skipped(admission).reasons]
+
+
+# -- what this machine has
+
+
+@pytest.fixture
+def candidate(tmp_path: Path) -> Candidate:
+    return candidate_in(tmp_path)
+
+
+def candidate_in(root: Path, more: str = "") -> Candidate:
+    write_extension(root / "notes", "notes", more)
+    [candidate] = discover_extensions([root]).candidates
+    return candidate
+
+
+def test_a_candidate_that_lacks_nothing_has_a_command_a_digest_and_no_problem(candidate: Candidate) -> None:
+    found = look_at(candidate, variables={}, program_folders=SYSTEM)
+
+    command = (f"{SYSTEM[0]}/python3", "main.py")
+    assert found == Findings(command=command, digest=digest_folder(candidate.folder).digest)
+    assert isinstance(decide_admission(candidate.manifest, found), Admitted)
+
+
+def test_every_requirement_that_is_missing_is_named(tmp_path: Path) -> None:
+    more = '[requires]\nbins = ["sh", "no-such-tool", "nor-this"]\nenv = ["HOME", "EMPTY", "MISSING"]\n'
+    candidate = candidate_in(tmp_path, more)
+
+    found = look_at(candidate, variables={"HOME": "/", "EMPTY": ""}, program_folders=SYSTEM)
+    admission = skipped(decide_admission(candidate.manifest, found))
+
+    assert problems_of(admission) == [
+        "needs the program `no-such-tool`",
+        "needs the program `nor-this`",
+        "needs the variable `EMPTY`",
+        "needs the variable `MISSING`",
+    ]
+    assert {(reason.extension, reason.path) for reason in admission.reasons} == {("notes", candidate.manifest_path)}
+    assert all(reason.hint for reason in admission.reasons)
+
+
+@pytest.mark.parametrize("command", ['["../outside"]', '["no-such-tool"]', '["python3", "../main.py"]'])
+def test_a_command_that_may_not_run_is_a_problem(tmp_path: Path, command: str) -> None:
+    (tmp_path / "main.py").touch()
+    write_extension(tmp_path / "notes", "notes")
+    text = (tmp_path / "notes" / "becket.toml").read_text(encoding="utf-8")
+    (tmp_path / "notes" / "becket.toml").write_text(text.replace('["python3", "main.py"]', command), encoding="utf-8")
+    [candidate] = discover_extensions([tmp_path]).candidates
+
+    found = look_at(candidate, variables={}, program_folders=SYSTEM)
+
+    assert [problem.problem.partition(":")[0] for problem in found.problems] == ["its command"]
+    assert found.command == ()
+
+
+def test_a_folder_that_cannot_be_read_whole_is_a_problem(candidate: Candidate) -> None:
+    found = look_at(candidate, variables={}, program_folders=SYSTEM, limits=Limits(digest_files=1))
+
+    assert [problem.problem.partition(":")[0] for problem in found.problems] == ["its folder"]
+    assert found.digest == ""
+
+
+def test_data_does_not_count_for_the_digest(candidate: Candidate) -> None:
+    before = look_at(candidate, variables={}, program_folders=SYSTEM)
+    (Path(candidate.folder) / "data").touch()
+
+    again = look_at(candidate, variables={}, program_folders=SYSTEM, data=[f"{candidate.folder}/data"])
+
+    assert again.digest == before.digest
+
+
+def test_a_configuration_that_lacks_a_value_is_a_problem(tmp_path: Path) -> None:
+    candidate = candidate_in(tmp_path, '[config.token]\ntype = "string"\nsecret = true\nrequired = true\n')
+    config = resolve_config("notes", candidate.manifest.config, variables={})
+
+    found = look_at(candidate, variables={}, program_folders=SYSTEM, config=config)
+
+    assert len(found.problems) == 1
+    assert "/token" in found.problems[0].problem
+    assert look_at(candidate, variables={}, program_folders=SYSTEM, config=ResolvedConfig()).problems == ()
+
+
+# -- what nobody can make possible
+
+
+def test_a_disabled_extension_is_skipped() -> None:
+    assert problems_of(decide_admission(ASKING, FOUND, is_enabled=False, given=Grants.of(PERMISSIONS))) == [
+        "is disabled"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("members", "problem"),
+    [
+        ({"permissions": ["acme.fly"]}, "Unknown extension permission: acme.fly"),
+        ({"dialect": "klingon"}, "speaks `klingon`"),
+        ({"environment": {"pass": ["LD_PRELOAD"]}}, "asks for the variable `LD_PRELOAD`"),
+        ({"environment": {"set": {"PYTHONPATH": "."}}}, "asks for the variable `PYTHONPATH`"),
+        ({"hooks": [{"hook": "on_session_end"}]}, "its hook `on_session_end` needs `session.lifecycle`"),
+        (
+            {"capabilities": [{"kind": "k", "name": "Ears", "permissions": ["audio.input"]}]},
+            "its capability `Ears` needs `audio.input`",
+        ),
+    ],
+)
+def test_a_wish_that_cannot_come_true_is_a_reason(members: dict[str, Any], problem: str) -> None:
+    admission = skipped(
+        decide_admission(manifest_with(**members), FOUND, given=Grants.of(PERMISSIONS), dialects={"native", "synaps"})
+    )
+
+    [reason] = admission.reasons
+    assert reason.problem.startswith(problem)
+    assert reason.extension == "notes"
+    assert reason.hint
+
+
+def test_all_reasons_are_told_together_and_become_one_error() -> None:
+    found = Findings(problems=(Diagnostic(problem="needs the program `rg`", hint="install it"),))
+    admission = skipped(decide_admission(manifest_with(dialect="klingon"), found, dialects={"native"}))
+
+    assert len(admission.reasons) == 2
+    assert isinstance(admission.error, ExtensionRefused)
+    assert admission.error.id == "notes"
+    assert admission.error.because == admission.because
+    assert admission.because == "needs the program `rg` (install it); speaks `klingon` (this host speaks: native)"
+
+
+def test_what_it_asks_for_and_the_host_knows_is_no_reason() -> None:
+    manifest = manifest_with(
+        permissions=["acme.fly", "session.lifecycle", "audio.input"],
+        dialect="synaps",
+        hooks=[{"hook": "on_session_end"}],
+        capabilities=[{"kind": "k", "name": "Ears", "permissions": ["audio.input"]}],
+        environment={"set": {"RUST_LOG": "info"}},
+    )
+
+    admission = decide_admission(
+        manifest, FOUND, given=Grants(), known=PERMISSIONS | {"acme.fly"}, dialects={"native", "synaps"}
+    )
+
+    assert isinstance(admission, Admitted)
+
+
+# -- consent
+
+
+def test_one_that_asks_for_nothing_needs_no_consent() -> None:
+    admission = admitted(decide_admission(manifest_with(), FOUND))
+
+    assert admission == Admitted(extension="notes", command=FOUND.command, digest=THESE, grants=Grants())
+
+
+def test_one_that_asks_for_something_needs_consent_to_all_of_it() -> None:
+    admission = consent(decide_admission(ASKING, FOUND))
+
+    assert admission.permissions == ("memory.read", "memory.write")
+    assert (admission.digest, admission.agreed_digest) == (THESE, "")
+    assert "nobody has agreed to: memory.read, memory.write" in admission.refusal.because
+    assert "becket grant notes" in admission.refusal.because
+
+
+def test_a_secret_of_the_host_is_asked_for_even_without_any_permission() -> None:
+    manifest = manifest_with(
+        environment={"pass": ["AWS_SECRET_ACCESS_KEY", "EDITOR"]},
+        config={"token": {"type": "string", "secret": True, "env": "GITHUB_TOKEN"}, "mode": {"type": "string"}},
+    )
+
+    admission = consent(decide_admission(manifest, FOUND))
+
+    assert admission.secrets == ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN")
+    assert admission.agreed_to() == GrantEntry(digest=THESE)
+    assert isinstance(decide_admission(manifest, FOUND, entry=admission.agreed_to()), Admitted)
+
+
+def test_what_was_agreed_to_holds_for_these_files() -> None:
+    entry = consent(decide_admission(ASKING, FOUND)).agreed_to()
+
+    admission = admitted(decide_admission(ASKING, FOUND, entry=entry))
+
+    assert entry == GrantEntry(("memory.read", "memory.write"), (), THESE)
+    assert admission.grants == Grants.of(["memory.read", "memory.write"])
+    assert admission.undecided == ()
+    assert admission.entry == entry
+
+
+def test_a_yes_to_some_is_a_no_to_the_others() -> None:
+    entry = consent(decide_admission(ASKING, FOUND)).agreed_to(["memory.read"])
+
+    assert entry == GrantEntry(("memory.read",), ("memory.write",), THESE)
+    assert admitted(decide_admission(ASKING, FOUND, entry=entry)).grants == Grants.of(["memory.read"], ["memory.write"])
+
+
+def test_other_files_have_to_be_agreed_to_anew_and_denials_stay() -> None:
+    entry = GrantEntry(("memory.read", "audio.input"), ("memory.write",), OTHERS)
+
+    admission = consent(decide_admission(ASKING, FOUND, entry=entry))
+
+    assert admission.agreed_digest == OTHERS
+    assert admission.permissions == ("memory.read",)
+    assert "files have changed" in admission.refusal.because
+    assert admission.agreed_to() == GrantEntry(("memory.read",), ("memory.write",), THESE)
+
+
+def test_other_files_that_ask_for_nothing_that_is_not_denied_need_no_consent() -> None:
+    entry = GrantEntry((), ("memory.read", "memory.write"), OTHERS)
+
+    admission = admitted(decide_admission(ASKING, FOUND, entry=entry))
+
+    assert admission.grants == Grants.of([], ["memory.read", "memory.write"])
+    assert admission.entry == entry
+
+
+def test_in_development_other_files_start_and_it_is_told() -> None:
+    entry = GrantEntry(("memory.read",), (), OTHERS)
+
+    admission = admitted(decide_admission(ASKING, FOUND, entry=entry, in_development=True))
+
+    assert admission.grants == Grants.of(["memory.read"])
+    assert admission.agreed_digest == OTHERS
+    assert admission.entry == entry  # without development these files are asked about again
+
+
+def test_development_does_not_stand_for_consent() -> None:
+    assert isinstance(decide_admission(ASKING, FOUND, in_development=True), NeedsConsent)
+
+
+def test_a_grant_written_without_a_digest_is_bound_to_the_files_that_are_there() -> None:
+    entry = GrantEntry(("memory.read",))
+
+    admission = admitted(decide_admission(ASKING, FOUND, entry=entry))
+
+    assert admission.entry == GrantEntry(("memory.read",), (), THESE)
+    assert admission.undecided == ("memory.write",)
+    assert admitted(decide_admission(ASKING, Findings(), entry=entry)).entry == entry
+
+
+def test_what_the_host_grants_is_for_whatever_files_there_are() -> None:
+    given_by_host = Grants.of(["memory.read"], ["memory.write"])
+
+    admission = admitted(
+        decide_admission(ASKING, FOUND, given=given_by_host, entry=GrantEntry(("memory.write",), (), OTHERS))
+    )
+
+    assert admission.grants == given_by_host
+    assert admission.undecided == ()
+
+
+def test_what_was_not_asked_for_is_never_granted() -> None:
+    everything = GrantEntry(tuple(sorted(PERMISSIONS)), (), THESE)
+
+    assert admitted(decide_admission(ASKING, FOUND, entry=everything)).grants.allow == {"memory.read", "memory.write"}
+    assert admitted(decide_admission(ASKING, FOUND, given=Grants.of(PERMISSIONS))).grants.allow == {
+        "memory.read",
+        "memory.write",
+    }
+
+
+NAMES = st.frozensets(st.sampled_from(["memory.read", "memory.write", "audio.input"]))
+DIGESTS = st.sampled_from(["", THESE, OTHERS])
+
+
+@given(NAMES, st.none() | st.builds(Grants, NAMES, NAMES), st.none() | st.tuples(NAMES, NAMES, DIGESTS), st.booleans())
+def test_whatever_was_said_nothing_is_held_that_was_not_asked_for_given_and_undenied(
+    wanted: frozenset[str],
+    host: Grants | None,
+    written: tuple[frozenset[str], frozenset[str], str] | None,
+    in_development: bool,
+) -> None:
+    entry = None if written is None else GrantEntry(tuple(written[0]), tuple(written[1]), written[2])
+    admission = decide_admission(
+        manifest_with(permissions=sorted(wanted)), FOUND, given=host, entry=entry, in_development=in_development
+    )
+
+    holds = entry is not None and (in_development or entry.digest != OTHERS)
+    allow = (host.allow if host else frozenset()) | (frozenset(entry.allow) if entry and holds else frozenset())
+    deny = (host.deny if host else frozenset()) | (frozenset(entry.deny) if entry else frozenset())
+    match admission:
+        case Admitted():
+            assert {name for name in PERMISSIONS if admission.grants.allows(name)} == (allow - deny) & wanted
+            assert set(admission.undecided) == wanted - allow - deny
+        case NeedsConsent():
+            assert host is None
+            assert not holds
+            assert set(admission.permissions) == wanted - deny != set()
+        case _:
+            pytest.fail("nothing was wrong with it")
+
+
+# -- what a person is asked
+
+
+def test_the_question_shows_the_whole_command_and_does_no_harm() -> None:
+    found = Findings(command=("/usr/bin/python3", "-c", "print('\x1b[2J')\nagree? yes", ""), digest=THESE)
+    manifest = manifest_with(permissions=["memory.read"], environment={"pass": ["MY_TOKEN"]})
+
+    question = consent(decide_admission(manifest, found, entry=GrantEntry(digest=OTHERS))).question
+
+    assert question.splitlines() == [
+        "notes 1.0.0 wants to run: /usr/bin/python3 -c 'print('\\x1b[2J')\\nagree? yes' ''",
+        "its files have changed since they were agreed to",
+        "it asks for the permission memory.read",
+        "it asks for the variable MY_TOKEN, which looks like a secret",
+        "agree?",
+    ]
+    assert question.replace("\n", "").isprintable()
+    assert "changed" not in consent(decide_admission(manifest, found)).question
+
+
+# -- from the folder to the file and back
+
+
+def test_a_change_of_any_file_after_consent_asks_again(tmp_path: Path) -> None:
+    candidate = candidate_in(tmp_path, 'permissions = ["memory.read"]\n')
+    grants = tmp_path / "state" / "grants.toml"
+
+    def decide() -> Admission:
+        found = look_at(candidate, variables={}, program_folders=SYSTEM)
+        return decide_admission(candidate.manifest, found, entry=load_grants(grants).get("notes"))
+
+    asked = consent(decide())
+    edit_grants(grants, "notes", lambda _: asked.agreed_to())
+    assert admitted(decide()).grants.allows("memory.read")
+
+    (Path(candidate.folder) / "main.py").write_text("import evil", encoding="utf-8")
+    assert consent(decide()).agreed_digest == asked.digest
