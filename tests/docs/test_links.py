@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 from tests.docs.pages import PAGES, ROOT, read_blocks, read_links, read_page, slug_of
 
+from becket.host.manifest import parse_manifest
+
 WRITTEN_BY_THE_BENCHMARKS = {ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmark.svg"}
-TESTED = {"python", "js", "console", "wire"}
+TESTED = {"python", "js", "toml", "console", "wire", "talk"}
 SHOWN_ONLY = {"text", "sh", "json"}
 
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -58,3 +61,12 @@ def test_every_target_of_make_exists(page: Path) -> None:
 def test_every_file_that_is_named_with_its_folder_exists(page: Path) -> None:
     named = re.findall(r"`((?:src|tests|docs|examples|schemas|benchmarks)/[\w./-]+)`", read_page(page))
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@pages
+def test_every_manifest_can_be_used(page: Path) -> None:
+    for block in read_blocks(page):
+        if block.language == "toml" and block.text.startswith("# becket.toml\n"):
+            parse_manifest(tomllib.loads(block.text), str(block))
+        elif block.language == "toml":
+            tomllib.loads(block.text)

@@ -1,8 +1,8 @@
 """Each page is a story: its files are written, its snippets and commands run in order, and their output is as shown.
 
-A Python or Node block whose first line names a file is that file. Any other Python block runs here, with `await`
-allowed at its top level and the names of the blocks before it; a text block right behind it is its output. A console
-block is run by a shell, line by line; what stands behind a command is its output.
+A block whose first line names a file is that file. Any other Python block runs here, with `await` allowed at its top
+level and the names of the blocks before it; a text block right behind it is its output. A console block is run by a
+shell, line by line; what stands behind a command is its output.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.docs.pages import PAGES, Block, read_blocks
 
 pytestmark = [pytest.mark.process]
 
-FILE_NAME = re.compile(r"(?:#|//) (\w+\.(?:py|js))\n")
+FILE_NAME = re.compile(r"(?:#|//) ([\w/]+\.(?:py|js|toml))\n")
 PATIENCE = 15  # seconds for one command
 
 
@@ -34,21 +34,20 @@ async def test_the_programs_of_a_page_run_and_print_what_it_shows(
     names: dict[str, object] = {"__name__": f"documented in {page.name}"}
     blocks = read_blocks(page)
     for block, following in zip_longest(blocks, blocks[1:]):
-        if block.language not in ("python", "js", "console"):
-            continue
         if block.language == "console":
             run_commands(block)
         elif named := FILE_NAME.match(block.text):
-            write_file(named.group(1), block.text)
-        else:
+            write_file(Path(named.group(1)), block.text)
+        elif block.language == "python":
             await run_snippet(block, names)
             printed = capsys.readouterr().out
             shown = following.text if following and following.language == "text" and not following.follows else ""
             assert printed == shown, f"{block} prints this"
 
 
-def write_file(name: str, text: str) -> None:
-    Path(name).write_text(text, encoding="utf-8")
+def write_file(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
 
 
 async def run_snippet(block: Block, names: dict[str, object]) -> None:
