@@ -69,7 +69,7 @@ def test_native_adds_what_both_sides_must_have_announced() -> None:
     assert NATIVE.cancelling == PLAIN.cancelling
     assert NATIVE.progress == PLAIN.progress
     assert (NATIVE.ping, NATIVE.credit) == ("$/ping", "$/credit")
-    assert NATIVE.features == FEATURES == {"cancel", "progress", "deadline", "credit", "ping"}
+    assert NATIVE.features == FEATURES == {"cancel", "progress", "deadline", "credit", "ping", "log"}
 
 
 def test_both_number_errors_as_becket_does() -> None:

@@ -23,7 +23,7 @@ from becket.extension.declarations import (
     DeclaredTool,
     is_async,
 )
-from becket.extension.faces import Face, Routine, run_now
+from becket.extension.faces import Routine, run_now
 from becket.extension.signatures import ToolInput, read_tool_input
 from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import Registry, read_signature
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from becket.contract.commands import Invoke
     from becket.contract.hooks import HookEvent, HookResult
     from becket.contract.providers import Provider, ProviderRequest, ProviderResult
+    from becket.extension.faces import Face
 
 __all__ = ["Handlers"]
 

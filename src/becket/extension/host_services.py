@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from becket.extension.declarations import is_async
-from becket.extension.faces import Face, Routine
+from becket.extension.faces import Routine
 from becket.methods.descriptors import Method, Notification
 
 if TYPE_CHECKING:
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from becket.contract.config import ConfigChanged, ConfigSaved, ConfigValue, Subscribed
-    from becket.contract.handshake import HostInfo, Initialize
+    from becket.contract.handshake import HostInfo
     from becket.contract.log import LogLevel
     from becket.contract.memory import Appended, Record
-    from becket.extension.faces import Run
+    from becket.extension.faces import Face, Run
+    from becket.extension.session import Session
     from becket.peer.options import CallOptions
 
     Level = LogLevel | Literal["debug", "info", "warning", "error", "critical"]
@@ -38,19 +39,21 @@ T = TypeVar("T")
 class Host:
     """The host, for an `async def`: `await self.host.memory.query(content_contains="milk")`."""
 
-    def __init__(self, face: Face, extension: str) -> None:
+    def __init__(self, face: Face, session: Session) -> None:
         self._face = face
+        self._session = session
         self._memory: Memory | None = None
         self._config: Config | None = None
-        self.extension = extension
-        """The id by which the host knows this extension."""
-        self.info: HostInfo | None = None
-        """Which program the host is, where it has said so."""
 
-    def introduce(self, params: Initialize) -> None:
-        """Notes who the host is, and by which id it knows this extension."""
-        self.extension = params.plugin_id
-        self.info = params.host
+    @property
+    def extension(self) -> str:
+        """The id by which the host knows this extension."""
+        return self._session.extension_id
+
+    @property
+    def info(self) -> HostInfo | None:
+        """Which program the host is, where it has said so."""
+        return self._session.host_info
 
     @property
     def blocking(self) -> BlockingHost:

@@ -46,7 +46,8 @@ from becket.errors import BecketError
 if TYPE_CHECKING:
     from typing import Literal
 
-    from becket.extension.faces import Events, PlainEvents, Run
+    from becket.extension.faces import PlainEvents, Run
+    from becket.extension.loop_face import Events
 
     Kind = TaskKind | Literal["download", "rebuild", "generic"]
 

@@ -6,6 +6,7 @@ instead of waiting for ever. It ends when its host says so, closes its stdin, se
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from _thread import start_new_thread
@@ -13,14 +14,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from becket.errors import ConnectionLost, DisconnectReason, LocalProtocolError
 from becket.extension.declarations import DeclaredCommand, DeclaredHook, DeclaredMethod, DeclaredProvider, DeclaredTool
-from becket.extension.logs import forward_logging
 from becket.wire.sniffing import Sniffing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from signal import SIG_DFL, SIGINT, SIGTERM
+    from signal import signal as set_handler
+    from types import ModuleType
 
     from becket.extension.server import ExtensionServer
     from becket.peer.transport import FdTransport
+else:
+    from _signal import SIG_DFL, SIGINT, SIGTERM  # the enums of `signal` take a child a millisecond
+    from _signal import signal as set_handler
 
 __all__ = ["EXIT_BROKEN", "EXIT_ENDED", "EXIT_STUCK", "EXIT_USAGE", "STOP_GRACE", "explain", "run_extension"]
 
@@ -47,6 +54,7 @@ def run_extension(extension: ExtensionServer, loop: str | None) -> int:
         print(f"{extension.id}: {error}", file=sys.stderr)
         return EXIT_USAGE
     forward_logging()
+    gc.freeze()  # what has been imported stays: there is no need to look at it again
     if loop is None and extension.__becket__.is_plain:
         lost = serve_blocking(extension, transport)
     else:
@@ -100,15 +108,14 @@ def serve_on(loop: str, extension: ExtensionServer, transport: FdTransport) -> C
 
 def heed_the_end(end: Callable[[], object]) -> None:
     """Has a signal, or the death of the parent, call this function; a second signal ends the program at once."""
-    import signal
 
     def take(number: int, frame: Any) -> None:
-        signal.signal(number, signal.SIG_DFL)
+        set_handler(number, SIG_DFL)
         end()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (SIGTERM, SIGINT):
         try:
-            signal.signal(number, take)
+            set_handler(number, take)
         except ValueError:
             break  # only the main thread may; whoever runs an extension in another one ends it otherwise
     watch_parent(end)
@@ -152,6 +159,48 @@ def begin_to_end() -> None:
         os._exit(EXIT_STUCK)
 
     start_new_thread(wait, ())
+
+
+# -- what it logs
+
+
+def forward_logging() -> None:
+    """Has all records of `logging` that nobody else handles written to stderr in our form.
+
+    It takes a child 10 ms to import: where it is not there yet, its arrival is waited for."""
+    if "logging" in sys.modules:
+        from becket.extension.logs import take_over
+
+        take_over(sys.modules["logging"])
+    else:
+        finder: Any = Arrival()
+        sys.meta_path.insert(0, finder)
+
+
+class Arrival:
+    """Waits among the finders of modules for `logging`, lets it be imported as usual, and then takes over."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != "logging":
+            return None
+        sys.meta_path.remove(self)
+        from importlib.machinery import PathFinder
+
+        spec = PathFinder.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            loader: Any = spec.loader
+            execute = loader.exec_module
+
+            def execute_and_take_over(module: ModuleType) -> None:
+                execute(module)
+                from becket.extension.logs import take_over
+
+                take_over(module)
+
+            loader.exec_module = execute_and_take_over
+        return spec
 
 
 # -- started by hand

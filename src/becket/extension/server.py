@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from becket.contract.handshake import DeclaredCapability
     from becket.contract.info import ExtensionInfo, SidecarArgs
     from becket.contract.settings import EditorCommit, EditorKey, EditorOpen
-    from becket.extension.faces import AsyncioWorkers, TrioWorkers
     from becket.extension.host_services import Host
+    from becket.extension.loop_face import AsyncioWorkers, TrioWorkers
     from becket.peer.blocking import BlockingPeer
     from becket.peer.peer import Peer
     from becket.peer.transport import ByteStream, Transport
@@ -45,6 +45,9 @@ OVERRIDABLE = (
     "on_stop",
     "sidecar_args",
 )
+
+
+MOST_LETTERS = 64  # of a tool's name, as far as no rule needs to be looked up
 
 
 class ExtensionServer:
@@ -68,7 +71,8 @@ class ExtensionServer:
         declared = collect_declared(cls)
         overridden = [name for name in OVERRIDABLE if getattr(cls, name) is not getattr(ExtensionServer, name)]
         has_coroutines = any(each.is_async for each in declared) or any(is_async(getattr(cls, it)) for it in overridden)
-        check_capabilities(cls, declared)
+        if not all(is_surely_fit(each.what) for each in declared) or cls.capabilities:
+            check_capabilities(cls, declared)
         cls.__becket__ = Outline(declared, frozenset(overridden), not has_coroutines)
 
     # -- what a method can use
@@ -210,7 +214,7 @@ class Serving:
         self._when_ending = when_ending
 
     async def __aenter__(self) -> Peer:
-        from becket.extension.faces import AsyncFace
+        from becket.extension.loop_face import AsyncFace
         from becket.peer.peer import Peer
 
         extension = self._extension
@@ -308,6 +312,13 @@ def nothing() -> None:
 def check_id(extension: ExtensionServer) -> None:
     if not extension.id.strip():
         raise TypeError(f"{type(extension).__name__} has no `id`: give it one, by which hosts will know it")
+
+
+def is_surely_fit(what: object) -> bool:
+    """Returns whether no rule of the contract can forbid it: a tool with a name of Python, and what has no rules."""
+    if isinstance(what, DeclaredTool):
+        return what.name.isidentifier() and what.name.isascii() and len(what.name) <= MOST_LETTERS
+    return not isinstance(what, DeclaredProvider)
 
 
 def check_capabilities(cls: type[ExtensionServer], declared: tuple[Declared, ...]) -> None:
