@@ -237,6 +237,12 @@ class Supervisor:
             raise NotRunning(self.id, self.state, "start it first")
         raise CallTimeout(f"the start of {self.id}", patience or 0.0)
 
+    async def wait_started(self) -> Extension:
+        """Waits until the extension runs, also where somebody is only about to start it. Raises what `ready` raises."""
+        with anyio.move_on_after(PATIENCE):
+            await self._wait_while(lambda: self._life.before is None and self.failure is None and not self._is_over)
+        return await self.ready()
+
     def arrange(self, arrangement: Callable[[Extension], object]) -> None:
         """Does something with every copy of the extension from its first moment: the one that runs, and later ones."""
         self._arrangements.append(arrangement)

@@ -1,0 +1,575 @@
+"""`Host`: finds extensions in folders, starts those that may, keeps them running, and offers what they can do as one.
+
+A façade: finding is `discovery`'s, deciding the `gate`'s, living the `supervisor`'s, and what is offered stands in
+`tools`, `providers` and `hooks`. All of it lives in a task of its own, so a host can be closed from any task.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, Literal, TypeVar
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+
+from becket.contract.hooks import HookEvent, HookResult
+from becket.contract.names import trim
+from becket.contract.providers import Message, ProviderEvent, ProviderRequest, ProviderResult
+from becket.dialects import DIALECTS
+from becket.errors import BecketError, ExtensionRefused, LocalProtocolError, NotDeclared, ProviderDisabled
+from becket.host.audit_log import AuditMode
+from becket.host.diagnostics import Diagnostic
+from becket.host.discovery import DEFAULT_SETTINGS, Candidate, DiscoveryReport, DiscoverySettings, discover_extensions
+from becket.host.environment import clean_path
+from becket.host.events import (
+    Events,
+    ExtensionChanged,
+    ExtensionDiscovered,
+    ExtensionMoved,
+    GrantGiven,
+    GrantTaken,
+    HostEvent,
+    ProblemFound,
+)
+from becket.host.events import ExtensionRefused as ExtensionWasRefused
+from becket.host.extension import Extension
+from becket.host.gate import Admitted, Findings, NeedsConsent, Skipped, decide_admission, look_at
+from becket.host.grants_file import GrantEntry
+from becket.host.hooks import ConfirmHook, Hooks, HookVerdict, HookWish, ask_hooks
+from becket.host.kept import Kept, open_kept
+from becket.host.launching import LaunchSettings, prepare_launch, read_config
+from becket.host.lifecycle import Health, State
+from becket.host.order import StartOrder, order_starts
+from becket.host.places import Places, default_data_folder
+from becket.host.programs import list_program_folders
+from becket.host.providers import Providers, Route, ToolUser, blocked_call, complete_with_tools
+from becket.host.recording import record
+from becket.host.restart import Stagger
+from becket.host.runs import Run
+from becket.host.supervised import Supervised
+from becket.host.supervisor import Care, Supervisor
+from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
+from becket.host.tools import RegisteredTool, Tools
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.methods.permissions import Decision, Grants, parse_permission
+from becket.methods.registry import Registry
+from becket.peer.admission import Ask, is_async
+from becket.peer.loops import Loop, current_loop
+from becket.stores.store import Store
+
+__all__ = ["ExtensionStatus", "Host"]
+
+E = TypeVar("E", bound=HostEvent)
+DEFAULT_DATA: Final = "default"
+FLUSH_EVERY: Final = 60.0  # seconds between two writes of what the audit has only counted
+CONSENT_PATIENCE: Final = 60.0  # seconds for a person to agree; no answer is no
+GONE: Final = (State.STOPPED, State.FAILED, State.DISABLED)
+
+
+class ExtensionStatus(Struct, frozen=True):
+    """How one extension does, at a glance."""
+
+    id: str
+    state: State
+    health: Health
+    version: str | None = None
+    pid: int | None = None
+    restarts: int = 0
+    in_flight: int = 0
+    tools: int = 0
+    because: str = ""
+
+
+class Host:
+    """A host of extensions: `async with Host(roots=["extensions"], grants={"notes": ["memory.read"]}) as host: ...`.
+
+    What it keeps lies in the folder `data`, by default one of the user's named after `name`; with `data=None` all is
+    kept in memory and gone at the end. `grants` stand above those of the file. `ask` asks a person for a permission,
+    `confirm` for a yes to what a hook wants confirmed. `only` and `disabled` choose among what is found. `watch` tells
+    of changed files, or reloads their extensions. With `development` changed files need no new consent.
+    """
+
+    def __init__(
+        self,
+        roots: Sequence[str | os.PathLike[str]] = (),
+        *,
+        grants: Mapping[str, Iterable[str] | Grants] | None = None,
+        name: str = "becket",
+        data: str | os.PathLike[str] | None = DEFAULT_DATA,
+        store: Store | None = None,
+        config: Mapping[str, Mapping[str, object]] | None = None,
+        ask: Ask | None = None,
+        confirm: ConfirmHook | None = None,
+        policy: Callable[[Decision], bool] | None = None,
+        methods: Registry | None = None,
+        only: Collection[str] | None = None,
+        disabled: Collection[str] = (),
+        watch: Literal["report", "reload"] | None = None,
+        development: bool = False,
+        audit: AuditMode | str = AuditMode.USUAL,
+        care: Care | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        timeouts: Timeouts = DEFAULT_TIMEOUTS,
+        discovery: DiscoverySettings = DEFAULT_SETTINGS,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.roots = tuple(roots)
+        self.events = Events()
+        self.tools = Tools()
+        self.providers = Providers()
+        self.hooks = Hooks()
+        self.report = DiscoveryReport()
+        self.places = None if data is None else Places(default_data_folder(name) if data == DEFAULT_DATA else data)
+        self._given_grants = {
+            id: one if isinstance(one, Grants) else Grants.of(one) for id, one in (grants or {}).items()
+        }
+        self._given_store = store
+        self._config = dict(config or {})
+        self._ask = ask
+        self._confirm = confirm
+        self._policy = policy
+        self._methods = methods or Registry()
+        self._only = only
+        self._disabled = frozenset(disabled)
+        self._watch = watch
+        self._is_development = development
+        self._audit_mode = AuditMode(audit)
+        self._care = care or Care()
+        self._limits = limits
+        self._timeouts = timeouts
+        self._discovery = discovery
+        self._variables = dict(os.environ if variables is None else variables)
+        if sys.prefix != sys.base_prefix:  # `python3` in a manifest means the one that has what this program has
+            path = self._variables.get("PATH", "")
+            self._variables["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), path])
+        self.problems: list[Diagnostic] = []
+        self._extensions: dict[str, Supervised] = {}
+        self._refused: dict[str, ExtensionRefused] = {}
+        self._kept: Kept
+        self._candidates: dict[str, Candidate] = {}
+        self._order = StartOrder(())
+        self._loop: Loop | None = None
+        self._closing = anyio.Event()
+        self._closed = anyio.Event()
+
+    # -- life
+
+    async def __aenter__(self) -> Host:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def start(self) -> None:
+        """Opens what is kept, finds extensions, and begins to start those that may. `ready` waits for one of them.
+
+        Raises:
+            StoreUnavailable, OSError: what is kept cannot be opened.
+        """
+        if self._loop is not None:
+            raise LocalProtocolError("a host is started once")
+        loop = self._loop = await current_loop()
+        try:
+            self._kept = await anyio.to_thread.run_sync(self._open)
+            try:
+                await self._find()
+            except BaseException:
+                await anyio.to_thread.run_sync(self._kept.close)
+                raise
+        except BaseException:
+            loop.end()
+            raise
+        started = anyio.Event()
+        loop.spawn(self._own(started))
+        await started.wait()
+
+    def _open(self) -> Kept:
+        return open_kept(self.places, self._given_store, limits=self._limits, audit=self._audit_mode)
+
+    async def _find(self) -> None:
+        """Looks for extensions and prepares those that may start; what is wrong with the others is told."""
+        self.report = await anyio.to_thread.run_sync(self._discover)
+        for diagnostic in self.report.diagnostics:
+            self._complain(diagnostic)
+        settings = LaunchSettings(
+            store=self._kept.store,
+            audit=self._kept.audit,
+            places=self.places,
+            ask=self._ask,
+            policy=self._policy,
+            methods=self._methods,
+            limits=self._limits,
+            timeouts=self._timeouts,
+            care=self._care,
+            variables=self._variables,
+        )
+        stagger = Stagger()
+        for candidate in self.report.candidates:
+            self.events.publish(ExtensionDiscovered(candidate.id, candidate.folder, candidate.manifest.version))
+            self._candidates[candidate.id] = candidate
+            try:
+                command, grants = await self._admit(candidate, settings)
+                configured = self._config.get(candidate.id)
+                launch = prepare_launch(candidate, command, grants, settings, configured=configured)
+            except ExtensionRefused as error:
+                self._refuse(candidate, error)
+                continue
+            supervisor = Supervisor(
+                candidate.id,
+                launch.start,
+                events=self.events,
+                care=launch.care,
+                command=launch.command,
+                version=candidate.manifest.version,
+                stagger=stagger,
+            )
+            self._adopt(candidate, Supervised(supervisor, launch.gate))
+
+    async def _admit(self, candidate: Candidate, settings: LaunchSettings) -> tuple[tuple[str, ...], Grants]:
+        """Returns the command and the grants of an extension that may start.
+
+        Raises:
+            ExtensionRefused: it may not, and why.
+        """
+        id = candidate.id
+        findings = await anyio.to_thread.run_sync(self._look_at, candidate, settings)
+        entry = self._kept.grants_of(id)
+        outcome = decide_admission(
+            candidate.manifest,
+            findings,
+            entry=entry,
+            given=self._given_grants.get(id),
+            in_development=self._is_development,
+            dialects=frozenset(DIALECTS),
+        )
+        match outcome:
+            case Skipped():
+                raise outcome.error
+            case NeedsConsent():
+                if not await self._has_agreed(outcome):
+                    raise outcome.refusal.error
+                agreed = await self._change_grants(id, lambda _: outcome.agreed_to())
+                return outcome.command, agreed.grants
+            case Admitted():
+                if outcome.entry is not None and outcome.entry != entry:
+                    written = outcome.entry
+                    await self._change_grants(id, lambda _: written)
+                return outcome.command, outcome.grants
+
+    def _look_at(self, candidate: Candidate, settings: LaunchSettings) -> Findings:
+        folders = list_program_folders(clean_path(self._variables.get("PATH", "")))
+        config = read_config(candidate, settings, self._config.get(candidate.id))
+        return look_at(
+            candidate, variables=self._variables, program_folders=folders, config=config, limits=self._limits
+        )
+
+    async def _has_agreed(self, consent: NeedsConsent) -> bool:
+        """Asks a person whether an extension may run with all that it asks for; no answer in time is no."""
+        if self._ask is None:
+            return False
+        decision = Decision(consent.extension, "start", None, None, "it is to be agreed to")
+        with anyio.move_on_after(CONSENT_PATIENCE):
+            try:
+                if is_async(self._ask):
+                    answer: Any = self._ask(consent.question, decision)
+                    return await answer is True
+                return await anyio.to_thread.run_sync(self._ask, consent.question, decision) is True
+            except Exception as error:
+                self._complain(Diagnostic(extension=consent.extension, problem=f"asking has failed: {error}"))
+        return False
+
+    def _discover(self) -> DiscoveryReport:
+        return discover_extensions(
+            self.roots, settings=self._discovery, only=self._only, disabled=self._disabled, limits=self._limits
+        )
+
+    def _refuse(self, candidate: Candidate, error: ExtensionRefused) -> None:
+        diagnostic = Diagnostic(extension=candidate.id, path=candidate.folder, problem=error.because)
+        self.problems.append(diagnostic)
+        self._refused[candidate.id] = error
+        self.events.publish(ExtensionWasRefused(candidate.id, error.because))
+
+    def _adopt(self, candidate: Candidate, extension: Supervised) -> None:
+        self._extensions[candidate.id] = extension
+        extension.supervisor.arrange(lambda copy: self._register(candidate, extension, copy))
+
+    def _register(self, candidate: Candidate, extension: Supervised, copy: Extension) -> None:
+        """A copy of an extension is ready: what it declares is offered in place of what the one before it declared."""
+        wishes = [HookWish(hook.hook, hook.matcher) for hook in candidate.manifest.hooks]
+        self.problems += [
+            *self.tools.add(extension.id, copy.tools),
+            *self.providers.add(extension.id, copy.providers),
+            *self.hooks.add(extension.id, wishes, extension.gate.allows),
+        ]
+
+    def _hear_of_move(self, event: ExtensionMoved) -> None:
+        if event.after in GONE:
+            self.tools.remove(event.extension)
+            self.providers.remove(event.extension)
+            self.hooks.remove(event.extension)
+
+    async def _own(self, started: anyio.Event) -> None:
+        """The task in which everything of this host lives."""
+        unsubscribe = self.events.subscribe(ExtensionMoved, self._hear_of_move)
+        try:
+            async with anyio.create_task_group() as tasks:
+                for extension in self._extensions.values():
+                    tasks.start_soon(extension.supervisor.run)
+                tasks.start_soon(self._start_in_order)
+                tasks.start_soon(self._keep_audit)
+                if self._watch is not None:
+                    tasks.start_soon(self._watch_files)
+                started.set()
+                await self._closing.wait()
+                await self._stop_in_order()
+                tasks.cancel_scope.cancel()
+        finally:
+            unsubscribe()
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._kept.close)
+            self._closed.set()
+
+    async def _start_in_order(self) -> None:
+        after = {id: self._candidates[id].manifest.after for id in self._extensions}
+        order = order_starts(after)
+        for diagnostic in order.diagnostics:
+            self._complain(diagnostic)
+        for id in order.left_out:
+            self._extensions[id].supervisor.refuse(ExtensionRefused(id, "what it needs is not there"))
+        self._order = order
+        for wave in order.waves:
+            async with anyio.create_task_group() as tasks:
+                for id in wave:
+                    tasks.start_soon(self._start_one, id)
+
+    async def _start_one(self, id: str) -> None:
+        try:
+            await self._extensions[id].start()
+        except BecketError as error:  # one bad extension never stops the others; its own state tells why
+            self.problems.append(Diagnostic(extension=id, path=self._candidates[id].folder, problem=str(error)))
+
+    async def _stop_in_order(self) -> None:
+        waves = self._order.stop_waves or (tuple(self._extensions),)
+        for wave in waves:
+            async with anyio.create_task_group() as tasks:
+                for id in wave:
+                    tasks.start_soon(self._extensions[id].supervisor.close)
+        async with anyio.create_task_group() as tasks:
+            for extension in self._extensions.values():
+                tasks.start_soon(extension.supervisor.close)
+
+    async def _keep_audit(self) -> None:
+        while True:
+            await anyio.sleep(FLUSH_EVERY)
+            try:
+                await anyio.to_thread.run_sync(self._kept.audit.flush)
+            except OSError as error:
+                self._complain(Diagnostic(problem=f"the audit cannot be written: {error}"))
+
+    async def _watch_files(self) -> None:
+        from becket.host.watcher import watch_folders
+
+        folders = {id: self._candidates[id].folder for id in self._extensions}
+        async for changed in watch_folders(folders, limits=self._limits):
+            self.events.publish(ExtensionChanged(changed.extension, changed.paths))
+            if self._watch == "reload" and changed.digest is not None:
+                try:
+                    await self._extensions[changed.extension].reload()
+                except BecketError as error:
+                    self._complain(Diagnostic(extension=changed.extension, problem=str(error)))
+
+    def _complain(self, diagnostic: Diagnostic) -> None:
+        self.problems.append(diagnostic)
+        self.events.publish(ProblemFound(diagnostic))
+
+    async def aclose(self) -> None:
+        """Stops all extensions in order and lets go of what is kept. From any task, and twice."""
+        if self._loop is None:
+            return
+        self._closing.set()
+        with anyio.CancelScope(shield=True):
+            await self._closed.wait()
+        self._loop.end()
+
+    # -- extensions
+
+    def __getitem__(self, id: str) -> Supervised:
+        """Returns the handle on an extension, whether it runs or not.
+
+        Raises:
+            ExtensionRefused: it was found, and must not start.
+            NotDeclared: there is none.
+        """
+        if id in self._refused:
+            raise self._refused[id]
+        if id not in self._extensions:
+            raise NotDeclared(self.name, "extension", id, [*self._extensions])
+        return self._extensions[id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._extensions))
+
+    async def ready(self, id: str) -> Supervised:
+        """Waits until an extension runs and returns the handle on it.
+
+        Raises:
+            ExtensionRefused, StartFailed, HandshakeFailed, ...: why it does not.
+        """
+        extension = self[id]
+        await extension.supervisor.wait_started()
+        return extension
+
+    def status(self) -> tuple[ExtensionStatus, ...]:
+        """Returns how all extensions do, by id."""
+        found = [self._status_of(id, extension) for id, extension in self._extensions.items()]
+        refused = [
+            ExtensionStatus(id, State.FAILED, Health.FAILED_VALIDATION, because=error.because)
+            for id, error in self._refused.items()
+        ]
+        return tuple(sorted([*found, *refused], key=lambda status: status.id))
+
+    def _status_of(self, id: str, extension: Supervised) -> ExtensionStatus:
+        failure = extension.supervisor.failure
+        process = None if extension.peer is None else extension.peer.process
+        return ExtensionStatus(
+            id,
+            extension.state,
+            extension.health,
+            extension.supervisor.version,
+            None if process is None else process.pid,
+            extension.restarts,
+            extension.supervisor.in_flight,
+            len(extension.tools),
+            "" if failure is None else str(failure),
+        )
+
+    def on(self, kind: type[E]) -> Callable[[Callable[[E], Any]], Callable[[E], Any]]:
+        """Registers the decorated plain function for events of a class: `@host.on(ExtensionRestarted)`."""
+
+        def register(function: Callable[[E], Any]) -> Callable[[E], Any]:
+            self.events.subscribe(kind, function)
+            return function
+
+        return register
+
+    # -- permissions
+
+    async def grant(self, id: str, *permissions: str) -> None:
+        """Gives an extension permissions, from now on and for its next starts.
+
+        Raises:
+            UnknownPermission, ReservedPermission: one of them cannot be granted.
+            BadFile: the file of grants cannot be written; nothing has changed.
+        """
+        names = [parse_permission(name) for name in permissions]
+        await self._change_grants(id, lambda entry: entry.granting(names))
+        if id in self._extensions:
+            for name in names:
+                self._extensions[id].gate.grant(name)
+                self.events.publish(GrantGiven(id, name, "host"))
+
+    async def revoke(self, id: str, *permissions: str) -> None:
+        """Takes permissions away; what runs on them ends. Raises what `grant` raises."""
+        names = [parse_permission(name) for name in permissions]
+        await self._change_grants(id, lambda entry: entry.denying(names))
+        if id in self._extensions:
+            for name in names:
+                self._extensions[id].gate.revoke(name)
+                self.events.publish(GrantTaken(id, name, "host"))
+
+    async def _change_grants(self, id: str, change: Callable[[GrantEntry], GrantEntry]) -> GrantEntry:
+        return await anyio.to_thread.run_sync(self._kept.change_grants, id, change)
+
+    # -- tools
+
+    async def call_tool(self, name: str, input: Mapping[str, Any] | None = None, *, repeat: bool = False) -> str:
+        """Runs a tool by the name that models know it by, or by `extension:tool`, and returns the text of its result.
+
+        Raises:
+            NotDeclared: no extension that runs has it; and what `Supervised.call_tool` raises.
+        """
+        tool = self.tools.get(name)
+        return await self._extensions[tool.extension].call_tool(tool.tool.name, input, repeat=repeat)
+
+    async def _call_registered(self, tool: RegisteredTool, input: Any) -> str:
+        return await self._extensions[tool.extension].call_tool(tool.tool.name, input)
+
+    # -- hooks
+
+    async def ask_hooks(self, event: HookEvent) -> HookVerdict:
+        """Asks the extensions that want it about something that is about to happen or has happened."""
+        return await self._ask_hooks(event, self._confirm)
+
+    async def _ask_hooks(self, event: HookEvent, confirm: ConfirmHook | None) -> HookVerdict:
+        async def call(id: str, event: HookEvent) -> HookResult:
+            return await self._extensions[id].handle_hook(event)
+
+        return await ask_hooks(self.hooks.plan(event), event, call, confirm=confirm, limits=self._limits)
+
+    async def _ask_hooks_alone(self, event: HookEvent) -> HookVerdict:
+        return await self._ask_hooks(event, None)
+
+    # -- providers
+
+    def models(self) -> tuple[str, ...]:
+        """Returns the ids of all models: `extension:provider:model`."""
+        return self.providers.models()
+
+    async def complete(
+        self, model: str, *, messages: Sequence[Message], use_tools: bool = False, **options: Any
+    ) -> ProviderResult:
+        """Asks a model of an extension and returns its whole answer; the options are those of `Extension.complete`.
+
+        With `use_tools` it is shown the tools of all extensions, and those that it asks for are run.
+
+        Raises:
+            NotDeclared: no extension that runs has such a model.
+            ProviderDisabled: the provider is not trusted.
+            TooManyTurns: it asked for tools again and again.
+        """
+        route = self._trusted(model, tools_exposed=use_tools)
+        extension = self._extensions[route.extension]
+        provider, name = trim(route.provider.id), trim(route.model.id)
+        if not use_tools:
+            return await extension.complete(provider, name, messages=messages, **options)
+        shown = self.tools.for_model()
+        user = ToolUser(self.tools, self._call_registered, self._ask_hooks_alone, limits=self._limits)
+
+        async def ask(request: ProviderRequest) -> ProviderResult:
+            return await extension.complete(provider, name, messages=request.messages, tools=shown, **options)
+
+        request = ProviderRequest(route.provider.id, route.model.id, route.model_id, tuple(messages), tools=shown)
+        return await complete_with_tools(extension.id, request, ask, user.use)
+
+    @asynccontextmanager
+    async def stream(
+        self, model: str, *, messages: Sequence[Message], **options: Any
+    ) -> AsyncGenerator[Run[ProviderEvent, ProviderResult], None]:
+        """Opens an answer of a model, whose pieces come as events: `async with host.stream(...) as answer`.
+
+        Raises:
+            NotDeclared, ProviderDisabled: as for `complete`.
+        """
+        route = self._trusted(model, tools_exposed=False, streamed=True)
+        extension = self._extensions[route.extension]
+        async with extension.stream(trim(route.provider.id), trim(route.model.id), messages=messages, **options) as run:
+            yield run
+
+    def _trusted(self, model: str, *, tools_exposed: bool, streamed: bool = False) -> Route:
+        route = self.providers.route(model)
+        try:
+            self._kept.trust.check(route.provider_id)
+        except ProviderDisabled:
+            record(self._kept.audit, blocked_call(route, tools_exposed=tools_exposed, streamed=streamed))
+            raise
+        return route
+
+    def __repr__(self) -> str:
+        running = sum(extension.state in (State.READY, State.DEGRADED) for extension in self._extensions.values())
+        return f"<Host {self.name}: {running} of {len(self._extensions)} extensions run>"

@@ -1,0 +1,113 @@
+"""What a host holds open while it runs: the store, the audit, the grants and the trust in providers.
+
+In a folder they survive its end; without one they are gone with it. Opening and closing may wait for a disk: do it in a
+thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from becket.contract.audit import AuditEvent
+from becket.errors import BadFile
+from becket.host.audit_log import AuditFile, AuditLog, AuditMode
+from becket.host.grants_file import GrantEntry, edit_grants, load_grants
+from becket.host.places import Places
+from becket.host.providers import Trust, parse_trust
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.stores.in_memory import InMemoryStore
+from becket.stores.store import Store, now_ms
+from becket.typed.small_files import read_small_file
+
+__all__ = ["Kept", "open_kept"]
+
+MOST_REMEMBERED = 10_000  # events of an audit that is kept in memory alone
+
+
+class Kept:
+    """What one host keeps. `close` it in the end."""
+
+    def __init__(self, places: Places | None, store: Store, audit: AuditLog, ends: list[Callable[[], object]]) -> None:
+        self.places = places
+        self.store = store
+        self.audit = audit
+        self.trust = load_trust(places)
+        self._ends = ends
+        self._entries: dict[str, GrantEntry] = {} if places is None else load_grants(places.grants)
+
+    def grants_of(self, extension: str) -> GrantEntry | None:
+        """Returns what was agreed to for an extension, None where nothing was."""
+        return self._entries.get(extension)
+
+    def change_grants(self, extension: str, change: Callable[[GrantEntry], GrantEntry]) -> GrantEntry:
+        """Changes what an extension may do, in the file too; on return it is safe on disk.
+
+        Raises:
+            BadFile: the file cannot be read or written.
+        """
+        if self.places is None:
+            entry = change(self._entries.get(extension, GrantEntry()))
+        else:
+            entry = edit_grants(self.places.grants, extension, change) or GrantEntry()
+        self._entries[extension] = entry
+        return entry
+
+    def close(self) -> None:
+        """Writes what was only counted so far, and lets go of everything."""
+        try:
+            self.audit.flush()
+        finally:
+            for end in self._ends:
+                end()
+
+
+def open_kept(
+    places: Places | None,
+    store: Store | None = None,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    audit: AuditMode = AuditMode.USUAL,
+) -> Kept:
+    """Opens what a host keeps. A `store` of the caller's own is used and not closed.
+
+    Raises:
+        StoreUnavailable: the store cannot be opened, or another host has it.
+        BadFile: the grants cannot be read; nobody has any then, and that is not decided in silence.
+        OSError: the folder or the audit cannot be opened.
+    """
+    ends: list[Callable[[], object]] = []
+    if places is None:
+        remembered: list[tuple[AuditEvent, int]] = []
+
+        def remember(event: AuditEvent, time_ms: int) -> None:
+            if len(remembered) < MOST_REMEMBERED:
+                remembered.append((event, time_ms))
+
+        own: Store = store or InMemoryStore(limits)
+        return Kept(None, own, AuditLog(remember, now=now_ms, mode=audit), [] if store is not None else [own.close])
+    places.make()
+    if store is None:
+        from becket.stores.sqlite import SqliteStore  # sqlite3 is there only where something is kept
+
+        store = SqliteStore(places.store, limits)
+        ends.append(store.close)
+    try:
+        file = AuditFile(places.audit)
+        ends.append(file.close)
+        return Kept(places, store, AuditLog(file.write, now=now_ms, mode=audit), ends)
+    except BaseException:
+        for end in ends:
+            end()
+        raise
+
+
+def load_trust(places: Places | None) -> Trust:
+    """Returns which providers are trusted. A file that is there and cannot be read trusts nobody."""
+    path: Path | None = None if places is None else places.trust
+    if path is None or not path.exists():
+        return Trust()
+    try:
+        return parse_trust(read_small_file(path))
+    except BadFile as error:
+        return Trust(broken=str(error))
