@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tests.fuzz import framings, messages
+from tests.fuzz import framings, messages, written_files
 from tests.fuzz.target import Target
 
 TARGETS: list[Target] = [
     *framings.TARGETS,
     *messages.TARGETS,
+    *written_files.TARGETS,
 ]

@@ -90,11 +90,14 @@ def load_text(path: str | os.PathLike[str]) -> bytes:
 
 def parse_grants(data: bytes, path: str | os.PathLike[str], known: AbstractSet[str]) -> dict[str, GrantEntry]:
     table = parse_toml(data, path)
-    problems = say_plainly(find_problems(table, Entries))
-    problems = problems or find_unknown_names(msgspec.convert(table, Entries), known)
+    try:
+        entries: dict[str, GrantEntry] = msgspec.convert(table, Entries)
+    except msgspec.ValidationError as error:
+        raise BadFile(show_path(path), say_plainly(find_problems(table, Entries))) from error
+    problems = find_unknown_names(entries, known)
     if problems:
         raise BadFile(show_path(path), problems)
-    return msgspec.convert(table, Entries)
+    return entries
 
 
 def find_unknown_names(entries: dict[str, GrantEntry], known: AbstractSet[str]) -> list[Problem]:

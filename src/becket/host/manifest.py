@@ -329,10 +329,16 @@ def parse_manifest(table: dict[str, Any], path: str) -> Manifest:
     Raises:
         ManifestError: it breaks rules; all problems, each with its JSON pointer.
     """
-    problems = find_format_problems(table) or [*find_shape_problems(table), *find_rule_problems(table)]
+    try:
+        manifest = msgspec.convert(table, Manifest)
+    except msgspec.ValidationError as error:
+        problems = find_format_problems(table)
+        problems = problems or [*say_plainly(find_problems(table, Manifest)), *find_rule_problems(table)]
+        raise ManifestError(show_path(path), problems) from error
+    problems = [*find_rule_problems(table)]
     if problems:
         raise ManifestError(show_path(path), problems)
-    return msgspec.convert(table, Manifest)
+    return manifest
 
 
 def find_format_problems(table: dict[str, Any]) -> list[Problem]:
@@ -341,10 +347,6 @@ def find_format_problems(table: dict[str, Any]) -> list[Problem]:
     if not isinstance(given, int) or isinstance(given, bool) or given == FORMAT:
         return []
     return [("/manifest", f"is version {given} of the format, and this host reads version {FORMAT}")]
-
-
-def find_shape_problems(table: dict[str, Any]) -> list[Problem]:
-    return say_plainly(find_problems(table, Manifest))
 
 
 def say_plainly(problems: list[Problem]) -> list[Problem]:
