@@ -16,6 +16,7 @@ import becket
 
 RANKS = {
     "errors": 0,
+    "lazy_names": 0,
     "limits": 0,
     "wire": 1,
     "rpc": 2,

@@ -5,8 +5,9 @@ Each part is imported when it is first used: an extension pays at start only for
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from becket.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from becket.extension.declarations import command, handles, hook, provider, tool
@@ -55,14 +56,4 @@ HOMES = {
     "tool": "becket.extension.declarations",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__getattr__, __dir__ = lazy_names(__name__, globals(), HOMES)

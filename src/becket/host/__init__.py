@@ -1,1 +1,58 @@
-"""From folders to running extensions: finding, admitting, starting and serving them. Import from its modules."""
+"""Hosting extensions: a whole folder of them with `Host`, or one with `connect_extension`.
+
+Each part is imported when it is first used. What happens to extensions is told as the classes of `becket.host.events`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from becket.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from becket.host.connecting import connect_extension, connect_extension_over
+    from becket.host.diagnostics import Diagnostic
+    from becket.host.extension import Extension
+    from becket.host.host import ExtensionStatus, Host
+    from becket.host.live import LiveView, live
+    from becket.host.restart import RestartPolicy, RestartStrategy
+    from becket.host.runs import Run
+    from becket.host.supervised import Supervised
+    from becket.host.supervisor import Care
+    from becket.host.timeouts import Timeouts
+
+__all__ = [
+    "Care",
+    "Diagnostic",
+    "Extension",
+    "ExtensionStatus",
+    "Host",
+    "LiveView",
+    "RestartPolicy",
+    "RestartStrategy",
+    "Run",
+    "Supervised",
+    "Timeouts",
+    "connect_extension",
+    "connect_extension_over",
+    "live",
+]
+
+HOMES = {
+    "Care": "becket.host.supervisor",
+    "Diagnostic": "becket.host.diagnostics",
+    "Extension": "becket.host.extension",
+    "ExtensionStatus": "becket.host.host",
+    "Host": "becket.host.host",
+    "LiveView": "becket.host.live",
+    "RestartPolicy": "becket.host.restart",
+    "RestartStrategy": "becket.host.restart",
+    "Run": "becket.host.runs",
+    "Supervised": "becket.host.supervised",
+    "Timeouts": "becket.host.timeouts",
+    "connect_extension": "becket.host.connecting",
+    "connect_extension_over": "becket.host.connecting",
+    "live": "becket.host.live",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, globals(), HOMES)

@@ -7,8 +7,9 @@ what a test left behind (`check_leaks`), and contracts as programs (`check_frami
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from becket.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from becket.testing.clocks import VirtualClock, VirtualTimeLoop, run_in_virtual_time
@@ -72,14 +73,4 @@ HOMES = {
     "take_inventory": "becket.testing.leaks",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__getattr__, __dir__ = lazy_names(__name__, globals(), HOMES)
