@@ -367,7 +367,9 @@ def collect_declared(owner: type) -> tuple[Declared, ...]:
     for kind in reversed(owner.__mro__):
         for attribute, value in vars(kind).items():
             found.pop(attribute, None)  # who defines it again declares it again, or does not offer it any more
-            records = getattr(value, "__dict__", {}).get(RECORD, ()) if callable(value) else ()
+            records = getattr(getattr(value, "__func__", value), "__dict__", {}).get(RECORD, ())
+            if records and not hasattr(value, "__code__"):
+                raise TypeError(f"{owner.__name__}.{attribute} is declared and is no method: it has no `self`")
             if records:
                 found[attribute] = [Declared(attribute, what, is_async(value), inline) for what, inline in records]
     declared = tuple(each for several in found.values() for each in several)

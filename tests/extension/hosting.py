@@ -1,0 +1,65 @@
+"""A host for the tests of this folder: a raw peer that speaks with an extension in this program, on either face."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from typing import Any
+
+import anyio
+
+from becket import ExtensionServer, Peer
+from becket.contract.handshake import FEATURES, INITIALIZE, Initialize, Initialized
+from becket.contract.tools import TOOL_CALL, ToolCall
+from becket.peer.transport import FdTransport
+from becket.testing import memory_transports
+
+FACES = ["loop", "blocking"]
+"""Where an extension whose methods are all plain can run."""
+
+
+def greeting(features: Sequence[str] = FEATURES, **changes: Any) -> Initialize:
+    """Returns what a host says first."""
+    said: dict[str, Any] = {"plugin_id": "notes", "plugin_root": "/extensions/notes", "config": {"endpoint": "here"}}
+    return Initialize(extension_protocol_version=1, **{**said, **changes}, features=tuple(features))
+
+
+@asynccontextmanager
+async def linked(extension: ExtensionServer, face: str = "loop") -> AsyncGenerator[Peer, None]:
+    """Yields a host that has not said anything yet; then closes the link."""
+    with anyio.fail_after(10), ExitStack() as stack:
+        if face == "loop":
+            ours, theirs = memory_transports()
+            async with Peer.over(ours, dialect="native") as host, extension.over(theirs):
+                host.agree(())
+                yield host
+        else:
+            one, other = socket.socketpair()
+            peer = stack.enter_context(extension.blocking_over(FdTransport.of_socket(other)))
+            peer.listen()
+            async with Peer.over(FdTransport.of_socket(one), dialect="native") as host:
+                host.agree(())
+                yield host
+
+
+async def initialize(host: Peer, features: Sequence[str] = FEATURES, **changes: Any) -> Initialized:
+    """Does the handshake and returns what the extension has answered."""
+    answer = await host.call(INITIALIZE, greeting(features, **changes))
+    host.agree(answer.features)
+    return answer
+
+
+@asynccontextmanager
+async def hosted(
+    extension: ExtensionServer, face: str = "loop", *, features: Sequence[str] = FEATURES, **changes: Any
+) -> AsyncGenerator[Peer, None]:
+    """Yields a host after the handshake."""
+    async with linked(extension, face) as host:
+        await initialize(host, features, **changes)
+        yield host
+
+
+async def use_tool(host: Peer, name: str, **input: Any) -> Any:
+    """Calls a tool of the extension and returns its result."""
+    return await host.call(TOOL_CALL, ToolCall(name, input))

@@ -1,0 +1,451 @@
+"""The input of a tool is what its signature says: a schema for others, and strict reading for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, Optional, TypedDict, TypeVar
+
+import attrs
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Meta, Struct
+from msgspec import field as struct_field
+
+from becket import Context, InvalidParams
+from becket.blocking import BlockingContext
+from becket.extension.signatures import ToolInput, describe_parameters, read_tool_input
+from becket.typed.problems import MOST_PROBLEMS
+
+T = TypeVar("T")
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Point(Struct):
+    x: int
+    y: int = 0
+
+
+class Renamed(Struct, rename="camel", forbid_unknown_fields=True):
+    long_name: str
+
+
+@dataclass
+class Page:
+    number: int
+    tags: list[str] = field(default_factory=list)
+
+
+@attrs.define
+class Note:
+    text: str
+    size: int = 3
+
+
+@attrs.define
+class Shaped:
+    _secret: str = attrs.field(alias="secret")
+    size: int = attrs.field(default=1, validator=attrs.validators.gt(0))
+    upper: str = attrs.field(default="", converter=str.upper)
+    inner: list[Note] = attrs.field(factory=list)
+
+
+@attrs.define
+class Tree:
+    name: str = attrs.field(validator=attrs.validators.min_len(1))
+    below: list[Tree] = attrs.field(factory=list)
+
+
+class Options(TypedDict, total=False):
+    deep: bool
+
+
+@attrs.define
+class Box(Generic[T]):
+    held: T = attrs.field(validator=attrs.validators.instance_of(int))
+
+
+def input_of(function: Any) -> ToolInput:
+    return read_tool_input(function)
+
+
+def schema_of_one(kind: Any, default: Any = ...) -> Any:
+    """Returns the schema of one parameter of this type."""
+
+    def function(self: Any, it: Any, also: int = 1) -> None: ...
+
+    function.__annotations__["it"] = kind
+    if default is not ...:
+        function.__defaults__ = (default, 1)
+    return input_of(function).schema["properties"]["it"]
+
+
+def problems_of(function: Any, given: dict[str, Any]) -> dict[str, str]:
+    with pytest.raises(InvalidParams) as refused:
+        input_of(function).read(given)
+    return dict(refused.value.problems)
+
+
+# -- schemas
+
+
+def test_a_signature_becomes_a_schema() -> None:
+    def count(self: Any, text: str, limit: int = 10, *, deep: bool = False) -> int: ...
+
+    assert input_of(count).schema == {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string"},
+            "limit": {"type": "integer", "default": 10},
+            "deep": {"type": "boolean", "default": False},
+        },
+        "required": ["text"],
+        "additionalProperties": False,
+    }
+
+
+def test_a_tool_without_parameters_takes_an_empty_object() -> None:
+    def ping(self: Any) -> None: ...
+
+    assert input_of(ping).schema == {"type": "object", "properties": {}, "additionalProperties": False}
+    assert input_of(ping).read({}) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema"),
+    [
+        (str, {"type": "string"}),
+        (float, {"type": "number"}),
+        (Any, {}),
+        (object, {}),
+        (list[int], {"type": "array", "items": {"type": "integer"}}),
+        (dict[str, bool], {"type": "object", "additionalProperties": {"type": "boolean"}}),
+        (Optional[int], {"anyOf": [{"type": "integer"}, {"type": "null"}]}),  # noqa: UP045
+        (str | None, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
+        (Literal["a", "b"], {"enum": ["a", "b"]}),
+        (date, {"type": "string", "format": "date"}),
+        (Annotated[int, Meta(ge=1, description="How many.")], {"type": "integer", "minimum": 1, "description": "How many."}),
+        (Path, {"type": "string"}),
+    ],
+)  # fmt: skip
+def test_types_become_schemas(kind: Any, schema: dict[str, Any]) -> None:
+    assert schema_of_one(kind) == schema
+
+
+def test_enums_and_classes_are_defined_once() -> None:
+    def paint(self: Any, first: Colour, second: Colour, at: Point, on: list[Page]) -> None: ...
+
+    schema = input_of(paint).schema
+
+    assert schema["properties"]["first"] == schema["properties"]["second"] == {"$ref": "#/$defs/Colour"}
+    assert schema["properties"]["on"] == {"type": "array", "items": {"$ref": "#/$defs/Page"}}
+    assert schema["$defs"]["Colour"] == {"title": "Colour", "enum": ["blue", "red"]}
+    assert schema["$defs"]["Point"]["required"] == ["x"]
+    assert set(schema["$defs"]) == {"Colour", "Point", "Page"}
+
+
+def test_a_default_that_json_has_no_form_for_is_left_out() -> None:
+    assert schema_of_one(Any, object()) == {}
+    assert schema_of_one(Colour, Colour.RED)["default"] == "red"
+    assert schema_of_one(Point, Point(1))["default"] == {"x": 1, "y": 0}
+    assert schema_of_one(int | None, None)["default"] is None
+
+
+def test_a_single_class_is_the_whole_input() -> None:
+    def by_struct(self: Any, it: Point) -> None: ...
+    def by_dataclass(self: Any, it: Page) -> None: ...
+    def by_attrs(self: Any, it: Note) -> None: ...
+    def by_dict(self: Any, it: Options) -> None: ...
+    def renamed(self: Any, it: Renamed) -> None: ...
+
+    assert input_of(by_struct).schema == {
+        "type": "object",
+        "properties": {"x": {"type": "integer"}, "y": {"type": "integer", "default": 0}},
+        "required": ["x"],
+        "additionalProperties": False,
+    }
+    assert input_of(by_struct).read({"x": 1}) == {"it": Point(1)}
+    assert input_of(by_dataclass).read({"number": 1, "tags": ["a"]}) == {"it": Page(1, ["a"])}
+    assert input_of(by_attrs).read({"text": "a"}) == {"it": Note("a")}
+    assert input_of(by_dict).read({"deep": True}) == {"it": {"deep": True}}
+    assert input_of(renamed).read({"longName": "a"}) == {"it": Renamed("a")}
+
+
+def test_a_single_class_with_a_default_is_a_parameter_like_others() -> None:
+    def at(self: Any, it: Point = Point(0)) -> None: ...  # noqa: B008
+
+    assert input_of(at).read({"it": {"x": 3}}) == {"it": Point(3)}
+    assert input_of(at).read({}) == {}
+
+
+def test_an_attrs_class_has_its_aliases_and_what_its_converters_take() -> None:
+    def keep(self: Any, it: Shaped) -> None: ...
+
+    schema = input_of(keep).schema
+
+    assert schema["properties"]["secret"] == {"type": "string"}
+    assert schema["properties"]["inner"] == {"type": "array", "items": {"$ref": "#/$defs/Note"}}
+    assert schema["required"] == ["secret"]
+    assert schema["additionalProperties"] is False
+    assert "Shaped" not in schema["$defs"]
+    assert input_of(keep).read({"secret": "s", "upper": "a"})["it"] == Shaped(secret="s", upper="a")
+
+
+def test_a_class_that_holds_itself_stays_defined() -> None:
+    def plant(self: Any, tree: Tree) -> None: ...
+
+    schema = input_of(plant).schema
+
+    assert schema["properties"]["below"]["items"] == {"$ref": "#/$defs/Tree"}
+    assert "Tree" in schema["$defs"]
+    assert input_of(plant).read({"name": "a", "below": [{"name": "b"}]})["tree"] == Tree("a", [Tree("b")])
+    jsonschema.Draft202012Validator(schema).validate({"name": "a", "below": [{"name": "b", "below": []}]})
+
+
+def test_shaped_classes_are_found_in_containers() -> None:
+    def sort(
+        self: Any,
+        maybe: Tree | None,
+        several: dict[str, Tree],
+        pair: tuple[int, Tree],
+        many: tuple[Tree, ...],
+        held: Box[int],
+        where: Annotated[Path, "a path"],
+    ) -> None: ...
+
+    properties = input_of(sort).schema["properties"]
+    tree = {"$ref": "#/$defs/Tree"}
+
+    assert properties["maybe"] == {"anyOf": [tree, {"type": "null"}]}
+    assert properties["several"] == {"type": "object", "additionalProperties": tree}
+    assert properties["pair"]["prefixItems"] == [{"type": "integer"}, tree]
+    assert (properties["pair"]["minItems"], properties["pair"]["maxItems"]) == (2, 2)
+    assert properties["many"] == {"type": "array", "items": tree}
+    assert properties["where"] == {"type": "string"}
+
+
+def test_two_classes_of_one_name_in_one_input_are_refused() -> None:
+    other = attrs.make_class("Tree", {"height": attrs.field(validator=attrs.validators.gt(0))})
+
+    def compare(self: Any, first: Tree, second: other) -> None: ...  # type: ignore[valid-type]
+
+    compare.__annotations__["second"] = other
+    with pytest.raises(TypeError, match="are named `Tree`"):
+        input_of(compare)
+
+
+def test_a_converter_may_take_what_only_it_understands() -> None:
+    @attrs.define
+    class Odd:
+        made: Any = attrs.field(converter=lambda it: it)
+        built: Callable[[], None] = attrs.field(converter=lambda it: it)
+
+    def keep(self: Any, it: Odd) -> None: ...
+
+    keep.__annotations__["it"] = Odd
+    assert input_of(keep).schema["properties"] == {"made": {}, "built": {}}
+
+
+def test_a_schema_that_was_given_replaces_ours() -> None:
+    def count(self: Any, text: str) -> None: ...
+
+    given = {"type": "object", "properties": {"text": {"type": "string", "maxLength": 3}}}
+    described = read_tool_input(count, given)
+
+    assert described.schema is given
+    assert described.read({"text": "a", "more": 1}) == {"text": "a"}
+
+
+# -- parameters that are no input
+
+
+def test_the_context_is_no_input() -> None:
+    def on_a_loop(self: Any, text: str, ctx: Context) -> None: ...
+    def without(self: Any, ctx: BlockingContext, point: Point) -> None: ...
+
+    assert (input_of(on_a_loop).context, list(input_of(on_a_loop).schema["properties"])) == ("ctx", ["text"])
+    assert (input_of(without).context, list(input_of(without).schema["properties"])) == ("ctx", ["x", "y"])
+
+
+def test_only_the_function_that_was_written_counts() -> None:
+    def written(self: Any, text: str) -> None: ...
+    def wrapper(*args: Any) -> None: ...
+
+    wrapper.__wrapped__ = written  # type: ignore[attr-defined]
+    assert list(input_of(wrapper).schema["properties"]) == ["text"]
+
+
+# -- what JSON cannot become
+
+
+class Opaque: ...
+
+
+@pytest.mark.parametrize("kind", [Opaque, list[Opaque], Callable[[], None], Path | Opaque])
+def test_a_type_that_json_cannot_become_is_named(kind: Any) -> None:
+    with pytest.raises(TypeError, match="as .*function asks for"):
+        schema_of_one(kind)
+
+
+def test_an_annotation_that_names_nothing_is_named() -> None:
+    def count(self: Any, text: Missing) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(TypeError, match="`Missing` of .*count names nothing"):
+        input_of(count)
+
+
+# -- docstrings
+
+
+def test_the_docstring_describes_the_parameters() -> None:
+    def count(self: Any, text: str, limit: int = 1, tags: Annotated[str, Meta(description="Mine.")] = "") -> int:
+        """Counts.
+
+        Args:
+            text: What to look for,
+                in any note.
+            limit (int): How many at most.
+            tags: Not said here.
+
+        Returns:
+            Something: else.
+        """
+
+    properties = input_of(count).schema["properties"]
+
+    assert properties["text"]["description"] == "What to look for, in any note."
+    assert properties["limit"] == {"type": "integer", "description": "How many at most.", "default": 1}
+    assert properties["tags"]["description"] == "Mine."
+
+
+@pytest.mark.parametrize(
+    ("docstring", "found"),
+    [
+        ("", {}),
+        ("Args:", {}),
+        ("Says: nothing of it.", {}),
+        ("Counts.\n\nArguments:\n    a: One.\n\n    b: Two.\n", {"a": "One.", "b": "Two."}),
+        ("Args:\n  a:\n    One.\n  see: http://x: y\nRest: of it", {"a": "One.", "see": "http://x: y"}),
+        ("Parameters:\n\t*a: One.\n\tnot a name: lost\n", {"a": "One. not a name: lost"}),
+    ],
+)
+def test_sections_of_docstrings_are_read_as_people_write_them(docstring: str, found: dict[str, str]) -> None:
+    assert describe_parameters(docstring) == found
+
+
+# -- reading
+
+
+def test_arguments_are_read_and_defaults_left_to_the_function() -> None:
+    def paint(
+        self: Any, colour: Colour, at: Point, when: date, sizes: dict[int, float], deep: bool = False
+    ) -> None: ...
+
+    given = {"colour": "red", "at": {"x": 1}, "when": "2026-01-31", "sizes": {"3": 1}}
+
+    assert input_of(paint).read(given) == {
+        "colour": Colour.RED,
+        "at": Point(1),
+        "when": date(2026, 1, 31),
+        "sizes": {3: 1.0},
+    }
+
+
+def test_all_that_is_wrong_is_told_at_once_with_pointers() -> None:
+    def paint(self: Any, colour: Colour, points: list[Point], note: Note, tree: Tree, limit: int = 1) -> None: ...
+
+    given = {
+        "colour": "green",
+        "points": [{"x": 1}, {"x": "1", "y": None}],
+        "tree": {"name": 5},
+        "limit": "5",
+        "more/or~less": 1,
+    }
+
+    assert set(problems_of(paint, given)) == {
+        "/input/colour",
+        "/input/points/1/x",
+        "/input/points/1/y",
+        "/input/note",
+        "/input/tree/name",
+        "/input/limit",
+        "/input/more~1or~0less",
+    }
+
+
+@pytest.mark.parametrize("value", ["5", 5.5, True, None, [], {}])
+def test_nothing_is_coerced(value: Any) -> None:
+    def count(self: Any, limit: int) -> None: ...
+
+    assert list(problems_of(count, {"limit": value})) == ["/input/limit"]
+
+
+@pytest.mark.parametrize("kind", [Point, Page, Note, Shaped, Options, Renamed])
+def test_a_whole_input_is_closed_too(kind: Any) -> None:
+    def keep(self: Any, it: Any) -> None: ...
+
+    keep.__annotations__["it"] = kind
+    problems = problems_of(keep, {"x": 1, "number": 1, "text": "a", "secret": "s", "longName": "", "unheard": 1})
+
+    assert problems["/input/unheard"] == "is unknown"
+    assert "/input/it" not in problems
+
+
+def test_a_value_with_very_many_problems_gets_a_page_of_them() -> None:
+    def count(self: Any, numbers: list[int], other: int) -> None: ...
+
+    assert len(problems_of(count, {"numbers": ["x"] * 1000, "other": "x"})) <= MOST_PROBLEMS + 2
+
+
+def test_what_the_class_itself_refuses_is_told_where_it_is() -> None:
+    def keep(self: Any, it: Shaped) -> None: ...
+
+    assert list(problems_of(keep, {"secret": "s", "size": 0})) == ["/input/size"]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "red", "2026-01-31"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["x", "y", "text"]), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(["colour", "at", "note", "sizes", "limit", "odd"], VALUES)))
+def test_the_schema_and_the_signature_agree(given: dict[str, Any]) -> None:
+    def paint(
+        self: Any,
+        colour: Literal["red", "a"],
+        at: Point | None = None,
+        note: str | int = 1,
+        sizes: Annotated[list[int], Meta(max_length=1)] = [],  # noqa: B006
+        limit: Annotated[int, Meta(ge=0)] = 1,
+    ) -> None: ...
+
+    described = input_of(paint)
+    fits = jsonschema.Draft202012Validator(described.schema).is_valid(given)
+    try:
+        described.read(given)
+    except InvalidParams:
+        assert not fits
+    else:
+        assert fits
+
+
+def test_a_field_of_a_struct_may_have_a_name_of_its_own() -> None:
+    class Named(Struct):
+        kind: str = struct_field(name="type")
+
+    def keep(self: Any, it: Named) -> None: ...
+
+    keep.__annotations__["it"] = Named
+    assert list(input_of(keep).schema["properties"]) == ["type"]
+    assert input_of(keep).read({"type": "a"})["it"] == Named("a")
