@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from benchmarks.discovery import measure_discovery
 from benchmarks.faults import measure_faults
 from benchmarks.growth import measure_growth
 from benchmarks.imports import measure_imports
@@ -18,7 +19,7 @@ from benchmarks.roster import ENTRANTS_BY_NAME
 from benchmarks.run import Plan, measure, say
 from benchmarks.workloads import WORKLOADS
 
-SECTIONS = ("speed", "growth", "faults", "imports")
+SECTIONS = ("speed", "growth", "discovery", "faults", "imports")
 PICTURE = "benchmark.svg"
 LATEST = RESULTS / "latest.json"
 
@@ -48,6 +49,8 @@ def main() -> int:
             measure(plan, report.results, after_round=lambda: save_report(report, LATEST))
         if "growth" in sections:
             report.growth = measure_growth(plan)
+        if "discovery" in sections:
+            report.discovery = measure_discovery(plan)
         if "faults" in sections:
             report.faults = measure_faults()
         if "imports" in sections:

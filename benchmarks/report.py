@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from benchmarks.discovery import Discovery, render_discovery
 from benchmarks.faults import Faults, render_faults
 from benchmarks.goals import Goal, Verdict, figure_of, judge
 from benchmarks.growth import Growth, render_growth
@@ -33,6 +34,7 @@ class Report:
     plan: Plan
     results: Results = field(default_factory=Results)
     growth: Growth | str | None = None
+    discovery: Discovery | str | None = None
     faults: Faults | None = None
     imports: Imports | None = None
     machine: dict[str, str] = field(default_factory=lambda: machine_facts())
@@ -55,6 +57,7 @@ def load_report(path: Path) -> Report:
         plan=Plan(**stored["plan"]),
         results=Results([Run(**run) for run in results["runs"]], results["skipped"], results["failed"]),
         growth=stored["growth"],
+        discovery=stored.get("discovery"),
         faults=stored.get("faults"),  # there were none in earlier reports
         imports=stored["imports"],
         machine=stored["machine"],
@@ -103,6 +106,8 @@ def render(report: Report, *, picture: str | None = None) -> str:
             parts.append(children_table(results))
     if report.growth is not None:
         parts.append(render_growth(report.growth))
+    if report.discovery is not None:
+        parts.append(render_discovery(report.discovery))
     if report.faults is not None:
         parts.append(render_faults(report.faults))
     if report.imports is not None:
