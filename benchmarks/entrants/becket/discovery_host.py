@@ -25,7 +25,7 @@ settings = load_settings()
 
 
 def fastest_us(task: Callable[[], int], size: int) -> float:
-    """Returns the processor time that each folder takes, in the fastest of some runs; the task returns what it found."""
+    """Returns the processor time for each folder, in the fastest of some runs; the task returns how many it found."""
     times: list[float] = []
     for _ in range(settings["repeats"]):
         began = time.process_time()
