@@ -93,7 +93,7 @@ tests-3.11: .venv-3.11/.ready-test
 	.venv-3.11/bin/python $(RUN_PYTEST) $(ARGS)
 
 tests-3.%: .venv-3.%/.ready-test
-	.venv-3.$*/bin/python $(RUN_PYTEST) -m 'not slow' $(ARGS)
+	.venv-3.$*/bin/python $(RUN_PYTEST) --quick $(ARGS)
 
 .PRECIOUS: .venv-3.%/.ready-test
 

@@ -21,13 +21,33 @@ UNEXPECTED = "unexpected error on a link"  # what becket logs when a callback of
 
 # How long one example takes says more about the machine than about the code; the test's own timeout bounds the sum.
 settings.register_profile("becket", deadline=None, print_blob=True)
-settings.load_profile("becket")
+settings.register_profile("quick", settings.get_profile("becket"), max_examples=15, stateful_step_count=15)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds `--quick`: what another version of Python is likely to break, in a few minutes."""
+    about = "leave out slow tests, run async ones on asyncio alone, and search for fewer examples"
+    parser.addoption("--quick", action="store_true", help=about)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Chooses how hypothesis searches."""
+    settings.load_profile("quick" if config.getoption("--quick") else "becket")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves slow tests out of a quick run."""
+    if config.getoption("--quick"):
+        slow = [item for item in items if item.get_closest_marker("slow") is not None]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if item.get_closest_marker("slow") is None]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Runs async tests on asyncio, and those marked `loops` on trio and uvloop too."""
     if "anyio_backend" in metafunc.fixturenames:
-        on_all = metafunc.definition.get_closest_marker("loops") is not None
+        is_for_all = metafunc.definition.get_closest_marker("loops") is not None
+        on_all = is_for_all and not metafunc.config.getoption("--quick")
         metafunc.parametrize("anyio_backend", [ASYNCIO, TRIO, UVLOOP] if on_all else [ASYNCIO], indirect=True)
 
 
