@@ -2,7 +2,8 @@
 
 Two peers in memory (`memory_pair`), an extension and its host (`connected`), links that go wrong (`CutReads`,
 `SplitReads`, ...), children that misbehave (`child`), time that a test lets pass (`VirtualClock`, `VirtualTimeLoop`),
-what a test left behind (`check_leaks`), and contracts as programs (`check_framing`, `check_store`).
+what a test left behind (`check_leaks`), and contracts as programs (`check_framing`, `check_store`,
+`check_persistent_store`, `check_power_cuts`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from becket.testing.framing_checks import check_framing
     from becket.testing.leaks import Inventory, adopt_orphans, check_leaks, check_task_leaks, take_inventory
     from becket.testing.pairs import MemoryTransport, memory_pair, memory_transports
+    from becket.testing.persistence_checks import check_persistent_store, check_power_cuts
     from becket.testing.processes import CHILDREN, ProcessWatch, child
     from becket.testing.store_checks import check_store
 
@@ -37,6 +39,8 @@ __all__ = [
     "adopt_orphans",
     "check_framing",
     "check_leaks",
+    "check_persistent_store",
+    "check_power_cuts",
     "check_store",
     "check_task_leaks",
     "child",
@@ -63,6 +67,8 @@ HOMES = {
     "adopt_orphans": "becket.testing.leaks",
     "check_framing": "becket.testing.framing_checks",
     "check_leaks": "becket.testing.leaks",
+    "check_persistent_store": "becket.testing.persistence_checks",
+    "check_power_cuts": "becket.testing.persistence_checks",
     "check_store": "becket.testing.store_checks",
     "check_task_leaks": "becket.testing.leaks",
     "child": "becket.testing.processes",

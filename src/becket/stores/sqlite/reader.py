@@ -97,7 +97,7 @@ class Readers:
         self._permits.release(CONNECTIONS)
 
     @contextmanager
-    def _lend(self, seconds: float) -> Generator[tuple[sqlite3.Connection, Deadline]]:
+    def lend(self, seconds: float) -> Generator[tuple[sqlite3.Connection, Deadline]]:
         """Lends a connection within a transaction, for so many seconds."""
         deadline = Deadline(seconds)
         if not self._permits.acquire(timeout=deadline.left):
@@ -146,7 +146,7 @@ class Readers:
         return [as_record(wanted.namespace, found[place]) for place in best]
 
     def _find(self, wanted: Conditions, seconds: float) -> list[Row]:
-        with self._lend(seconds) as (connection, deadline):
+        with self.lend(seconds) as (connection, deadline):
             deadline.check()
             row = connection.execute(
                 "SELECT number, last_id, peak_ms, disorder_ms, indexed FROM extensions WHERE name = ?",
@@ -185,7 +185,7 @@ class Readers:
 
     def get_config(self, extension: str, key: str, seconds: float) -> ConfigValue:
         """Returns a value and its revision."""
-        with self._lend(seconds) as (connection, _):
+        with self.lend(seconds) as (connection, _):
             row = connection.execute(
                 "SELECT value, config.revision FROM config JOIN extensions ON number = extension"
                 " WHERE name = ? AND key = ?",
@@ -195,7 +195,7 @@ class Readers:
 
     def read_config(self, extension: str, keys: tuple[str, ...] | None, seconds: float) -> Snapshot:
         """Returns all values, or those of some keys, at one revision."""
-        with self._lend(seconds) as (connection, _):
+        with self.lend(seconds) as (connection, _):
             rows = connection.execute(
                 "SELECT key, value FROM config JOIN extensions ON number = extension WHERE name = ?", (extension,)
             ).fetchall()
@@ -206,7 +206,7 @@ class Readers:
         self, extension: str, since: int, keys: tuple[str, ...] | None, seconds: float
     ) -> list[ConfigChanged] | None:
         """Returns the changes after a revision, None where some are forgotten."""
-        with self._lend(seconds) as (connection, _):
+        with self.lend(seconds) as (connection, _):
             if since > read_revision(connection):
                 return None
             row = connection.execute("SELECT number, forgotten FROM extensions WHERE name = ?", (extension,)).fetchone()

@@ -30,7 +30,7 @@ from becket.stores.sqlite.ledger import ConfigChange, Forgetting
 from becket.stores.sqlite.owner import Ownership
 from becket.stores.sqlite.reader import Readers
 from becket.stores.sqlite.text_index import can_index
-from becket.stores.sqlite.writer import Writer, log_bytes, note
+from becket.stores.sqlite.writer import Tidying, Writer, log_bytes, note
 from becket.stores.store import Clock, Done, Snapshot, now_ms
 from becket.stores.watchers import Watchers
 
@@ -183,6 +183,12 @@ class SqliteStore:
         return self._watchers.add(wake)
 
     # -- all of it
+
+    def tidy(self) -> None:
+        """Does now what the store does by itself when nobody uses it: fills its index, and empties SQLite's log.
+
+        Whoever writes meanwhile waits."""
+        self._write().keep(Tidying())
 
     def back_up(self, path: Path | str) -> None:
         """Writes the store as it is now to a new file, which is a store itself. It may be in use meanwhile.

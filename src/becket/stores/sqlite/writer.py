@@ -28,7 +28,7 @@ from becket.stores.sqlite.text_index import TextIndex
 from becket.stores.store import Clock
 from becket.stores.watchers import settle
 
-__all__ = ["Change", "Writer"]
+__all__ = ["Change", "Tidying", "Writer", "log_bytes", "note"]
 
 BATCH = 512  # changes in one transaction: some milliseconds of work
 GATHER = 0.25  # of the time that a sync takes: so long those are waited for who just got an answer and may have more
@@ -38,7 +38,12 @@ BEHIND = 10_000  # records that the index may be behind while changes come witho
 LONG_LOG = 32 << 20  # bytes: queries that overlap can keep it from being emptied; then they are waited for
 NO_ROOM = 1 << 20  # bytes of a disk on which any failure to write means that it is full
 
-Change = Entry | ConfigChange | Forgetting
+
+class Tidying(Struct, frozen=True):
+    """Nothing to keep, but all that can wait to be done now."""
+
+
+Change = Entry | ConfigChange | Forgetting | Tidying
 
 
 class Job(Struct):
@@ -164,6 +169,10 @@ class Writer:
             outcomes = self._commit(batch)
         except Exception as error:
             outcomes = self._recover(batch, error)
+        if any(isinstance(job.change, Tidying) for job in batch):
+            while self._index_some():
+                pass
+            self._empty_log("TRUNCATE")
         for job, outcome in zip(batch, outcomes, strict=True):
             settle(job.done, outcome)
         if self._ledger.backlog > BEHIND:
@@ -196,6 +205,8 @@ class Writer:
                     return self._ledger.change(job.change)
                 case Forgetting():
                     return self._ledger.forget(job.change)
+                case Tidying():
+                    return None
         except RpcError as refusal:
             return refusal
 

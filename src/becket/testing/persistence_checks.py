@@ -1,0 +1,229 @@
+"""`check_persistent_store`, `check_power_cuts`: what a store that lasts keeps when it is closed, killed or cut off.
+
+Besides the contract of every store: what was acknowledged is there when it is opened again, nothing is there twice, and
+one program owns it at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import partial
+from itertools import count
+from pathlib import Path
+from random import Random
+
+from msgspec import Struct
+
+from becket.contract.config import ConfigSet, ConfigValue
+from becket.contract.memory import Append, Query
+from becket.errors import QuotaExceeded
+from becket.limits import Limits
+from becket.stores.store import Clock, Store, StoreOpener, now_ms
+from becket.testing.appender import THREADS, appender, namespace_of
+from becket.testing.expectations import equal, expect, refused
+from becket.testing.power_cuts import record
+from becket.testing.store_checks import check_store, run
+from becket.testing.store_conversations import SMALL, Conversation, HandClock
+
+__all__ = ["Toll", "check_persistent_store", "check_power_cuts"]
+
+ROUNDS = 5  # random conversations
+STEPS = 100  # of each
+MANY = 1_000_000  # appends: more than a program lives to make
+EARLY = 120  # answers, after which at the latest a program is killed
+APPENDS = 100  # of each thread before the power is cut
+ALL = Limits().memory_page
+
+
+class Toll(Struct):
+    """What became of programs that were ended: how many, what they had acknowledged, and what of it was lost."""
+
+    ends: int = 0
+    acknowledged: int = 0
+    lost: int = 0
+
+
+def check_persistent_store(open_store: StoreOpener, folder: Path, *, seed: int = 0, kills: int = 5) -> Toll:
+    """Proves a store that lasts, in this folder: its contract, opened again and again, and killed so many times.
+
+    `open_store` must be a class or a function of a module, so that other programs can import it.
+
+    Raises:
+        AssertionError: with a sentence that says what is wrong.
+    """
+    paths = (folder / f"store{number}" for number in count())
+
+    def make(limits: Limits, clock: Clock) -> Store:
+        return open_store(next(paths), limits, clock)
+
+    check_store(make, seed=seed)
+    run("opening again", check_opening_again, open_store, next(paths))
+    run("one owner", check_one_owner, open_store, next(paths))
+    for number in range(ROUNDS):
+        which = f"seed {seed}, lasting conversation {number}"
+        clock, random = HandClock(), Random(f"{seed}/{number}")
+        opened = partial(open_store, next(paths), SMALL, clock)
+        run(which, Conversation(opened, clock, random, which, lasts=True).hold, STEPS)
+    toll = Toll()
+    run("killing", check_killing, open_store, next(paths), Random(seed), kills, toll)
+    return toll
+
+
+# -- closed
+
+
+def check_opening_again(open_store: StoreOpener, path: Path) -> None:
+    clock, limits = HandClock(), SMALL.but(memory_records=4)
+
+    store = open_store(path, limits, clock)
+    first = store.append(Append("notes", "Milk", ("food",), {"a": [1, "é"]}, "k"))
+    clock.now = 10  # back
+    store.append(Append("notes", "tea"))
+    last = store.append(Append("notes", "forgotten"))
+    store.forget("other")
+    store.set_config("notes", ConfigSet("mode", "dark"))
+    saved = store.set_config("notes", ConfigSet("mode", "light"))
+    store.remove_config("notes", "mode", if_revision=0)
+    records, changes = store.query(Query("notes")), store.read_changes("notes", 0)
+    store.close()
+
+    store = open_store(path, limits, clock)
+    equal(store.query(Query("notes")), records, "opened again: the records")
+    equal(len(store.query(Query("notes", "milk", until_ms=2_000))), 1, "opened again: what a query finds")
+    equal(store.append(Append("notes", "other", idem="k")), first, "opened again: the answer to a repeated `idem`")
+    equal(store.get_config("notes", "mode"), ConfigValue("light", saved.revision), "opened again: a value")
+    equal(store.read_changes("notes", 0), changes, "opened again: the changes")
+    equal(store.forget("notes", up_to=last.id), 3, "opened again: how many records are forgotten")
+    store.close()
+
+    store = open_store(path, limits, clock)
+    equal(store.query(Query("notes")), [], "opened again: forgotten records")
+    new = store.append(Append("notes", "new"))
+    expect((new.id or 0) > (last.id or 0), f"opened again: the id {new.id}, after {last.id} was forgotten")
+    later = store.set_config("other", ConfigSet("mode", "dark"))
+    expect(
+        (later.revision or 0) > (saved.revision or 0), f"opened again: revision {later.revision} after {saved.revision}"
+    )
+    for content in ("2", "3", "4"):
+        store.append(Append("notes", content))
+    store.close()
+
+    store = open_store(path, limits, clock)
+    refused(QuotaExceeded, "opened again: an append beyond the quota", store.append, Append("notes", "5"))
+    store.close()
+
+
+def check_one_owner(open_store: StoreOpener, path: Path) -> None:
+    store = open_store(path, Limits(), now_ms)
+    store.append(Append("notes", "milk"))
+    refused(Exception, "a second opening of an open store", open_store, path, Limits(), now_ms)
+    equal(len(store.query(Query("notes"))), 1, "an open store after a second opening was refused")
+    store.append(Append("notes", "tea"))
+    store.close()
+    store = open_store(path, Limits(), now_ms)
+    equal(len(store.query(Query("notes"))), 2, "a store that was opened again")
+    store.close()
+
+
+# -- killed
+
+
+def check_killing(open_store: StoreOpener, path: Path, random: Random, kills: int, toll: Toll) -> None:
+    for number in range(kills):
+        said = kill_one(appender(open_store, path, number, MANY), random.randint(1, EARLY))
+        store = open_store(path, Limits(), now_ms)
+        try:
+            check_kept(store, number, said, toll)
+            for earlier in range(number):
+                newest = store.query(Query(namespace_of(earlier, 0), limit=1))
+                expect(
+                    bool(newest), f"killed {number + 1} times: all that was kept before the kill {earlier + 1} is lost"
+                )
+        finally:
+            store.close()
+
+
+def kill_one(command: list[str], answers: int) -> list[str]:
+    """Starts a program, kills it when it has told so many answers, and returns all that it told."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment()) as child:
+        assert child.stdout is not None
+        try:
+            said = [line.decode() for line, _ in zip(child.stdout, range(answers), strict=False)]
+        finally:
+            child.send_signal(signal.SIGKILL)
+        said += [line.decode() for line in child.stdout]
+    return said
+
+
+def environment() -> dict[str, str]:
+    """Returns the variables with which another program imports what this one can."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def check_kept(store: Store, round_number: int, said: Iterable[str], toll: Toll) -> None:
+    """Proves that all that a program said is there, once and in order, and at most what it was about to say."""
+    answers: dict[str, list[int]] = {}
+    for line in said:
+        name, _, id = line.split()
+        answers.setdefault(name, []).append(int(id))
+    toll.ends += 1
+    for thread in range(THREADS):
+        namespace = namespace_of(round_number, thread)
+        check_namespace(store, namespace, answers.get(namespace, []), toll)
+    told = answers.get("config", [])
+    value = store.get_config("notes", "n")
+    toll.acknowledged += len(told)
+    toll.lost += max(0, (told[-1] if told else 0) - (value.revision or 0))
+    expect(
+        (value.revision or 0) >= max(told, default=0), f"acknowledged revision {max(told, default=0)}, kept: {value}"
+    )
+
+
+def check_namespace(store: Store, namespace: str, ids: list[int], toll: Toll) -> None:
+    found = store.query(Query(namespace, limit=ALL))[::-1]
+    kept = [record.id or 0 for record in found]
+    toll.acknowledged += len(ids)
+    toll.lost += len(set(ids) - set(kept))
+    equal(kept[: len(ids)], ids, f"{namespace}: the ids that were acknowledged")
+    expect(len(kept) <= len(ids) + 1, f"{namespace}: {len(kept)} records, although {len(ids)} were acknowledged")
+    numbers = [int(record.content.partition(" ")[0]) for record in found]
+    equal(numbers, [*range(len(found))], f"{namespace}: the records, in the order of the appends")
+    if found:  # whoever got no answer asks again
+        again = store.append(Append(namespace, "again", idem=str(len(found) - 1)))
+        equal(again.id, kept[-1], f"{namespace}: the answer to the last append, when it is repeated")
+
+
+# -- cut off
+
+
+def check_power_cuts(open_store: StoreOpener, folder: Path, *, seed: int = 0, cuts: int = 50) -> Toll:
+    """Proves that a store keeps what it acknowledged when the power fails, at so many moments of one recorded run.
+
+    `open_store` must be a class or a function of a module, so that other programs can import it.
+
+    Raises:
+        AssertionError: with a sentence that says what is wrong.
+        NotSupported: what a program writes cannot be recorded here.
+    """
+    random, toll = Random(seed), Toll()
+    original = folder / "original"
+    original.mkdir()
+    recording = record(appender(open_store, original / "store", 0, APPENDS), original, env=environment())
+    for number in range(cuts):
+        at = random.randint(0, len(recording.steps))
+        target = folder / f"cut{number}"
+        said = recording.cut(at, random, target)
+        run(f"seed {seed}, cut {number}, after step {at}", check_cut, open_store, target / "store", said, toll)
+    return toll
+
+
+def check_cut(open_store: StoreOpener, path: Path, said: list[str], toll: Toll) -> None:
+    store = open_store(path, Limits(), now_ms)
+    try:
+        check_kept(store, 0, said, toll)
+    finally:
+        store.close()

@@ -1,0 +1,375 @@
+"""Conversations as files: what a host and its child have said to each other, frame by frame, in JSON Lines.
+
+The first line says what it is: `{"transcript":1,"framing":"content-length","command":["notes"]}`. Every other line is
+one thing that happened, at so many seconds from the beginning:
+
+    {"at":0.0012,"to":"child","frame":{"jsonrpc":"2.0","id":1,"method":"initialize"}}
+
+`frame` is the body of a frame as it is, to the byte. A body that is no JSON object or array, or has line breaks in it,
+stands as `text`; one that is no UTF-8 as `base64`. With `"stray":true` they are bytes that belong to no frame.
+`"closed":true` says that this direction has ended, and `"exit":0` how the child has ended (-15: by signal 15).
+
+Pure: bytes and times come in as arguments. Who records a process is the command line.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Raw, Struct
+
+from becket.errors import BadFile
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.wire.content_length import ContentLength
+from becket.wire.framing import Framing, FramingFactory, Skipped
+from becket.wire.json_lines import JsonLines
+from becket.wire.length_prefixed import LengthPrefixed
+from becket.wire.sniffing import sniff
+
+__all__ = [
+    "FRAMINGS",
+    "Closed",
+    "Ended",
+    "Entry",
+    "Frame",
+    "Recorder",
+    "Side",
+    "Stray",
+    "Transcript",
+    "encode_entry",
+    "encode_head",
+    "load_transcript",
+    "parse_transcript",
+]
+
+VERSION = 1
+HELD = 64 * 1024  # bytes that tell nothing of the framing before it is taken for the usual one
+
+FRAMINGS: Mapping[str, FramingFactory] = MappingProxyType(
+    {"content-length": ContentLength, "json-lines": JsonLines, "length-prefixed": LengthPrefixed}
+)
+"""Framings by the names that they have in transcripts."""
+
+TOLERANT: Mapping[str, FramingFactory] = MappingProxyType(
+    {
+        "content-length": partial(ContentLength, skip_stray=True),
+        "json-lines": partial(JsonLines, skip_stray=True),
+        "length-prefixed": LengthPrefixed,
+    }
+)
+NAMES = {ContentLength: "content-length", JsonLines: "json-lines", LengthPrefixed: "length-prefixed"}
+
+
+class Side(StrEnum):
+    """Who is spoken to."""
+
+    CHILD = "child"
+    HOST = "host"
+
+    @property
+    def other(self) -> Side:
+        """The other end of the link."""
+        return Side.HOST if self is Side.CHILD else Side.CHILD
+
+
+class Frame(Struct, frozen=True):
+    """A frame was sent; `body` is what it carries."""
+
+    at: float
+    to: Side
+    body: bytes
+
+
+class Stray(Struct, frozen=True):
+    """Bytes were sent that belong to no frame."""
+
+    at: float
+    to: Side
+    data: bytes
+
+
+class Closed(Struct, frozen=True):
+    """No more will be sent to this side."""
+
+    at: float
+    to: Side
+
+
+class Ended(Struct, frozen=True):
+    """The child has ended: with this exit code, or by a signal, which is negative."""
+
+    at: float
+    exit_code: int
+
+
+Entry: TypeAlias = Frame | Stray | Closed | Ended
+
+
+class Transcript(Struct, frozen=True):
+    """A conversation. `is_cut` tells that its last line is missing or torn: whoever wrote it was ended."""
+
+    entries: tuple[Entry, ...]
+    framing: str = "content-length"
+    command: tuple[str, ...] = ()
+    dialect: str | None = None
+    started_ms: int | None = None
+    is_cut: bool = False
+
+    def open_framing(self, limits: Limits = DEFAULT_LIMITS) -> Framing:
+        """Returns a new framing, for one end of a link like the one that was recorded."""
+        return FRAMINGS[self.framing](limits)
+
+
+# -- writing
+
+
+class Head(Struct, frozen=True, omit_defaults=True):
+    transcript: int
+    framing: str = "content-length"
+    command: tuple[str, ...] = ()
+    dialect: str | None = None
+    started_ms: int | None = None
+
+
+ABSENT = Raw(b"")
+
+
+class Line(Struct, frozen=True, omit_defaults=True):
+    at: float = 0.0
+    to: Side | None = None
+    stray: bool = False
+    frame: Raw = ABSENT
+    text: str | None = None
+    base64: str | None = None
+    closed: bool = False
+    exit: int | None = None
+
+
+def encode_head(
+    framing: str,
+    command: Sequence[str] = (),
+    *,
+    dialect: str | None = None,
+    started_ms: int | None = None,
+) -> bytes:
+    """Returns the first line of a transcript.
+
+    Raises:
+        ValueError: no framing has this name.
+    """
+    if framing not in FRAMINGS:
+        raise ValueError(f"unknown framing: {framing} (known: {', '.join(sorted(FRAMINGS))})")
+    # `framing` is always said, so that whoever reads the file need not know what is usual.
+    head = {"transcript": VERSION, "framing": framing}
+    rest = Head(VERSION, command=tuple(command), dialect=dialect, started_ms=started_ms)
+    return msgspec.json.encode(head | msgspec.to_builtins(rest)) + b"\n"
+
+
+def encode_entry(entry: Entry) -> bytes:
+    """Returns the line of one thing that happened."""
+    at = round(entry.at, 6)
+    match entry:
+        case Frame(_, to, body):
+            text = readable(body)
+            if text is None:
+                line = Line(at, to, base64=b64encode(body).decode())
+            elif is_json_line(body):
+                line = Line(at, to, frame=Raw(body))
+            else:
+                line = Line(at, to, text=text)
+        case Stray(_, to, data):
+            text = readable(data)
+            if text is None:
+                line = Line(at, to, stray=True, base64=b64encode(data).decode())
+            else:
+                line = Line(at, to, stray=True, text=text)
+        case Closed(_, to):
+            line = Line(at, to, closed=True)
+        case Ended(_, exit_code):
+            line = Line(at, exit=exit_code)
+    return msgspec.json.encode(line) + b"\n"
+
+
+def readable(data: bytes) -> str | None:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def is_json_line(body: bytes) -> bool:
+    """Returns whether a body can stand in a line of JSON as it is, and comes out of it the same."""
+    if body[:1] not in (b"{", b"[") or min(body) < 0x20 or body[-1:] == b" ":
+        return False
+    try:
+        msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+# -- reading
+
+
+def load_transcript(path: Path | str) -> Transcript:
+    """Returns the conversation in a file.
+
+    Raises:
+        BadFile: it is no transcript, and in which line.
+        OSError: it cannot be read.
+    """
+    with open(path, "rb") as file:
+        return parse_transcript(file, str(path))
+
+
+def parse_transcript(lines: Iterable[bytes], path: str = "transcript") -> Transcript:
+    """Returns the conversation that these lines tell, each with its line end. Empty ones are passed over.
+
+    Raises:
+        BadFile: one of them cannot be read; `path` names the file.
+    """
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    first = next(numbered, None)
+    if first is None:
+        raise BadFile(path, [("", "this is no transcript: it is empty")])
+    head = parse_head(first[1], path)
+    entries: list[Entry] = []
+    is_cut = False
+    for number, line in numbered:
+        try:
+            entries.append(parse_entry(line))
+        except (msgspec.DecodeError, RecursionError, ValueError) as error:
+            if line.endswith(b"\n"):
+                raise BadFile(path, [("", f"line {number}: {error}")]) from error
+            is_cut = True
+    return Transcript(tuple(entries), head.framing, head.command, head.dialect, head.started_ms, is_cut)
+
+
+def parse_head(line: bytes, path: str) -> Head:
+    try:
+        head = msgspec.json.decode(line, type=Head)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadFile(path, [("", f"this is no transcript: its first line says no such thing ({error})")]) from error
+    if head.transcript != VERSION:
+        raise BadFile(path, [("", f"a transcript of version {head.transcript}, and this program knows {VERSION}")])
+    if head.framing not in FRAMINGS:
+        raise BadFile(path, [("", f"unknown framing: {head.framing} (known: {', '.join(sorted(FRAMINGS))})")])
+    return head
+
+
+def parse_entry(line: bytes) -> Entry:
+    """Returns what one line says has happened.
+
+    Raises:
+        ValueError: it says none of the things that can happen, or two of them. So are all errors of decoding.
+    """
+    read = msgspec.json.decode(line, type=Line)
+    if read.exit is not None:
+        return Ended(read.at, read.exit)
+    if read.to is None:
+        raise ValueError("it does not say `to` whom")
+    if read.closed:
+        return Closed(read.at, read.to)
+    given = [
+        *([bytes(read.frame)] if read.frame else []),
+        *([read.text.encode()] if read.text is not None else []),
+        *([b64decode(read.base64, validate=True)] if read.base64 is not None else []),
+    ]
+    if len(given) != 1:
+        raise ValueError("it must have one of `frame`, `text`, `base64`, `closed` and `exit`")
+    return Stray(read.at, read.to, given[0]) if read.stray else Frame(read.at, read.to, given[0])
+
+
+# -- recording
+
+
+class Recorder:
+    """Turns the bytes of a link, as they pass, into the lines of a transcript. It finds out the framing by itself.
+
+    What it cannot read it records as stray, and it never raises: a recording must not disturb what it records."""
+
+    def __init__(
+        self, command: Sequence[str] = (), *, started_ms: int | None = None, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        self.framing: str | None = None
+        self._command = tuple(command)
+        self._started_ms = started_ms
+        self._limits = limits
+        self._ways: dict[Side, Framing] = {}
+        self._held: dict[Side, tuple[float, bytes]] = {}
+
+    def take(self, at: float, to: Side, chunk: bytes) -> bytes:
+        """Returns the lines for what these bytes complete."""
+        if self.framing is not None:
+            return self._feed(at, to, chunk)
+        since, before = self._held.get(to, (at, b""))
+        self._held[to] = since, before + chunk
+        self.framing = recognise(before + chunk)
+        return b"" if self.framing is None else self._begin()
+
+    def close(self, at: float, to: Side) -> bytes:
+        """Returns the lines for the end of one direction: what was left unfinished there is stray."""
+        lines = self._settle()
+        problem = self._ways[to].end() if to in self._ways else None
+        if problem is not None and self._ways[to].error is None:
+            lines += encode_entry(Stray(at, to, f"({problem})".encode()))
+        return lines + encode_entry(Closed(at, to))
+
+    def end(self, at: float, exit_code: int) -> bytes:
+        """Returns the lines for the end of the child."""
+        return self._settle() + encode_entry(Ended(at, exit_code))
+
+    def _settle(self) -> bytes:
+        if self.framing is not None:
+            return b""
+        self.framing = "content-length"
+        return self._begin()
+
+    def _begin(self) -> bytes:
+        assert self.framing is not None
+        self._ways = {side: TOLERANT[self.framing](self._limits) for side in Side}
+        head = encode_head(self.framing, self._command, started_ms=self._started_ms)
+        held = sorted((at, to, data) for to, (at, data) in self._held.items())
+        self._held.clear()
+        return head + b"".join(self._feed(at, to, data) for at, to, data in held)
+
+    def _feed(self, at: float, to: Side, chunk: bytes) -> bytes:
+        framing = self._ways[to]
+        if framing.error is not None:  # the link is broken for good, and yet they may go on
+            return encode_entry(Stray(at, to, chunk))
+        lines = [encode_entry(self._read(at, to, found)) for found in framing.feed(chunk)]
+        if framing.error is not None:
+            lines.append(encode_entry(Stray(at, to, f"({framing.error})".encode())))
+        return b"".join(lines)
+
+    def _read(self, at: float, to: Side, found: bytes | bytearray | Skipped) -> Entry:
+        if not isinstance(found, Skipped):
+            return Frame(at, to, bytes(found))
+        first = getattr(self._ways[to], "stray", b"")  # the line itself, where it was a line
+        return Stray(at, to, first or f"({found.error})".encode())
+
+
+def recognise(start: bytes) -> str | None:
+    """Returns the framing whose link begins like this; None while it cannot be told.
+
+    Other than `sniff` it does not take a greeting that some program prints for the beginning of a header."""
+    chosen = sniff(start)
+    if chosen is None or (chosen is ContentLength and not begins_header(start) and len(start) <= HELD):
+        return None
+    return NAMES[chosen]
+
+
+def begins_header(start: bytes) -> bool:
+    return start.lstrip()[: len(b"content-")].lower() == b"content-"
+
+
+def frames_of(entries: Iterable[Entry], to: Side) -> Iterator[bytes]:
+    """Yields the bodies of the frames to one side."""
+    return (entry.body for entry in entries if isinstance(entry, Frame) and entry.to is to)
