@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
 
+from tests.docs import manifest_tables
+
 import becket
 from becket import errors
 from becket.errors import NUMBERS, BecketError, DisconnectReason, Meaning, ProtocolError, RpcError
@@ -122,6 +124,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "codes": render_codes,
     "reasons": render_reasons,
     "children": render_children,
+    **manifest_tables.PARTS,
 }
 
 
