@@ -1,0 +1,8 @@
+"""`python -m becket` is `becket`."""
+
+from __future__ import annotations
+
+from becket.cli.main import main
+
+if __name__ == "__main__":
+    main()

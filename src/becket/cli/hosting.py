@@ -1,0 +1,277 @@
+"""How commands start a host: the options that they share, what these mean together with a configuration file, and the
+loop that ends in good order when somebody asks it to.
+"""
+
+from __future__ import annotations
+
+import functools
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from becket.host.host import Host
+    from becket.host.host_config import HostConfig
+    from becket.host.places import Places
+
+__all__ = ["HostOptions", "PlaceOptions", "Terminated", "host_options", "place_options", "run_async"]
+
+T = TypeVar("T")
+Command = Callable[..., Any]
+DEFAULT_NAME = "becket"
+
+
+# -- where a host keeps its files
+
+
+class PlaceOptions(Struct, frozen=True, kw_only=True):
+    """Which host is meant."""
+
+    name: str | None = None
+    data: Path | None = None
+    config_file: Path | None = None
+
+    def load_config(self) -> HostConfig | None:
+        """Returns what the configuration file says, None where none was named.
+
+        Raises:
+            BadFile: it cannot be used; all problems, each with its JSON pointer.
+        """
+        if self.config_file is None:
+            return None
+        from becket.host.host_config import load_host_config
+
+        return load_host_config(self.config_file)
+
+    def places(self) -> Places:
+        """Returns where this host keeps its files.
+
+        Raises:
+            BadFile: the configuration file cannot be used.
+            click.UsageError: this host keeps none.
+        """
+        from becket.host.places import Places, default_data_folder
+
+        config = self.load_config()
+        if self.data is not None:
+            return Places(self.data)
+        if config is not None and self.name is None:
+            folder = config.data_folder()
+            if folder is None:
+                raise click.UsageError(f"`data` is false in {self.config_file}: this host keeps nothing")
+            return Places(folder)
+        return Places(default_data_folder(self.name or DEFAULT_NAME))
+
+
+# -- what a host is started with
+
+
+class HostOptions(PlaceOptions, frozen=True, kw_only=True):
+    """All that the command line says about a host."""
+
+    roots: tuple[Path, ...] = ()
+    no_data: bool = False
+    grants: tuple[tuple[str, str], ...] = ()
+    yes: bool = False
+    only: tuple[str, ...] = ()
+    disable: tuple[str, ...] = ()
+    development: bool = False
+
+    def arguments(self) -> dict[str, Any]:
+        """Returns the arguments for `Host`: what the configuration file says, with what was said here above it.
+
+        Raises:
+            BadFile: the configuration file cannot be used.
+        """
+        config = self.load_config()
+        arguments: dict[str, Any] = {} if config is None else config.arguments()
+        if self.roots or not arguments.get("roots"):
+            arguments["roots"] = self.roots or (Path(),)
+        if self.name is not None:
+            arguments["name"] = self.name
+        if self.data is not None or self.no_data:
+            arguments["data"] = self.data
+        if self.only:
+            arguments["only"] = self.only
+        arguments["disabled"] = {*arguments.get("disabled", ()), *self.disable}
+        arguments["grants"] = self._merge_grants(arguments.get("grants", {}))
+        arguments["development"] = self.development or arguments.get("development", False)
+        arguments["ask"] = self._choose_ask()
+        return arguments
+
+    def _merge_grants(self, configured: dict[str, Any]) -> dict[str, Any]:
+        from becket.methods.permissions import Grants
+
+        merged = dict(configured)
+        for id, permission in self.grants:
+            before = merged.get(id, Grants())
+            merged[id] = Grants(before.allow | {permission}, before.deny)
+        return merged
+
+    def _choose_ask(self) -> Any:
+        from becket.cli.asking import agree, ask_at_terminal, can_ask
+
+        if self.yes:
+            return agree
+        return ask_at_terminal() if can_ask() else None
+
+    def open(self, **more: Any) -> Host:
+        """Returns the host that is meant, not started yet: `async with options.open() as host`."""
+        from becket.host.host import Host
+
+        return Host(**{**self.arguments(), **more})
+
+
+class GrantOption(click.ParamType[tuple[str, str]]):
+    """`ID=PERMISSION` on the command line."""
+
+    name = "ID=PERMISSION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Returns the id and the permission."""
+        from becket.errors import ReservedPermission, UnknownPermission
+        from becket.methods.permissions import parse_permission
+
+        id, found, permission = str(value).partition("=")
+        if not (id and found):
+            self.fail(f"`{value}` is not of the form ID=PERMISSION, such as notes=memory.read", param, ctx)
+        try:
+            return id, parse_permission(permission)
+        except (ReservedPermission, UnknownPermission) as error:
+            self.fail(f"{error}; there are: {', '.join(permission_names())}", param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Completes the permission."""
+        id, found, begun = incomplete.partition("=")
+        if not found:
+            return []
+        return [CompletionItem(f"{id}={name}") for name in permission_names() if name.startswith(begun)]
+
+
+def permission_names() -> list[str]:
+    """Returns the names of all permissions, sorted."""
+    from becket.methods.permissions import PERMISSIONS
+
+    return sorted(PERMISSIONS)
+
+
+# -- decorators
+
+
+FOLDER = click.Path(path_type=Path, file_okay=False)
+FILE = click.Path(path_type=Path, dir_okay=False)
+PLACE_OPTIONS = (
+    click.option("--name", metavar="NAME", help="The name of the host; its files are kept under it."),
+    click.option("--data", type=FOLDER, metavar="PATH", help="Keep the host's files in this folder."),
+    click.option("--config", "config_file", type=FILE, metavar="FILE", help="Take what is said in this TOML file."),
+)
+HOST_OPTIONS = (
+    *PLACE_OPTIONS,
+    click.option("--no-data", is_flag=True, help="Keep all in memory: nothing survives the end."),
+    click.option(
+        "--grant", "grants", type=GrantOption(), multiple=True, help="Give an extension a permission; repeatable."
+    ),
+    click.option("--yes", "-y", is_flag=True, help="Agree to whatever extensions ask for."),
+    click.option("--only", multiple=True, metavar="ID", help="Start only this extension; repeatable."),
+    click.option("--disable", multiple=True, metavar="ID", help="Do not start this extension; repeatable."),
+    click.option("--development", is_flag=True, help="Start also what has changed since it was agreed to."),
+)
+ROOTS = {
+    "argument": click.argument("roots", nargs=-1, type=FOLDER),
+    "option": click.option(
+        "--root",
+        "-r",
+        "roots",
+        multiple=True,
+        type=FOLDER,
+        metavar="PATH",
+        help="Look for extensions here; repeatable.",
+    ),
+}
+
+
+def host_options(*, roots: Literal["argument", "option"] = "option") -> Callable[[Command], Command]:
+    """Gives a command all options of a host; its function gets them as one `HostOptions`, before all else.
+
+    `roots` says how the folders are given: as arguments, or with `--root` where the command has other arguments. Where
+    none is given the current folder is looked through."""
+    return lambda function: collecting(HostOptions, (ROOTS[roots], *HOST_OPTIONS))(function)
+
+
+def place_options(function: Command) -> Command:
+    """Gives a command the options that say where a host keeps its files; its function gets one `PlaceOptions`."""
+    return collecting(PlaceOptions, PLACE_OPTIONS)(function)
+
+
+def collecting(
+    kind: type[PlaceOptions], options: tuple[Callable[[Command], Command], ...]
+) -> Callable[[Command], Command]:
+    def decorate(function: Command) -> Command:
+        @functools.wraps(function)
+        def collected(**given: Any) -> Any:
+            collected_options = kind(**{name: given.pop(name) for name in kind.__struct_fields__})
+            return function(collected_options, **given)
+
+        decorated: Command = collected
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
+
+
+# -- the loop
+
+
+class Terminated(Exception):
+    """Somebody has asked this program to end, by a signal."""
+
+    def __init__(self, signal: signal.Signals) -> None:
+        self.signal = signal
+        super().__init__(signal.name)
+
+
+def run_async(function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+    """Runs an async function until it is done and returns what it returns.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C; what ran was cancelled and has cleaned up.
+        Terminated: SIGTERM or SIGHUP; as for Ctrl-C.
+    """
+    import anyio
+
+    return anyio.run(run_until_signal, function, arguments)
+
+
+async def run_until_signal(function: Callable[..., Awaitable[T]], arguments: tuple[Any, ...]) -> T:
+    import anyio
+    from anyio.abc import TaskStatus
+
+    heard: list[signal.Signals] = []
+    results: list[T] = []
+    failures: list[Exception] = []
+    async with anyio.create_task_group() as tasks:
+
+        async def hear(*, task_status: TaskStatus[None]) -> None:
+            with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
+                task_status.started()
+                async for number in signals:
+                    heard.append(number)
+                    tasks.cancel_scope.cancel()
+
+        await tasks.start(hear)
+        try:
+            results.append(await function(*arguments))
+        except Exception as error:  # raised again below: a group around it would say nothing more
+            failures.append(error)
+        tasks.cancel_scope.cancel()
+    if heard:
+        raise Terminated(heard[0])
+    if failures:
+        raise failures[0]
+    return results[0]

@@ -1,0 +1,163 @@
+"""`becket`: finds the command that is wanted, loads nothing but that, and tells what went wrong in a line or two.
+
+A command is a function that returns an exit code, or None where all is well. It raises what it fails with.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any, Final, NoReturn
+
+import click
+from click.shell_completion import CompletionItem
+
+from becket import __version__
+from becket.cli.exits import Exit, exit_of
+from becket.cli.hosting import Terminated
+from becket.errors import BadFile, BecketError
+
+__all__ = ["COMMANDS", "cli", "main"]
+
+COMMANDS: Final = {
+    "run": ("becket.cli.run:run", "Start a host on folders of extensions and show how they do."),
+    "list": ("becket.cli.listing:list_extensions", "List the extensions in folders, without starting them."),
+    "doctor": ("becket.cli.doctor:doctor", "Say what is wrong with extensions, and what to do."),
+    "call": ("becket.cli.call:call", "Call a method or a tool of an extension: JSON in, JSON out."),
+    "invoke": ("becket.cli.invoke:invoke", "Run a command of an extension and draw its output live."),
+    "chat": ("becket.cli.chat:chat", "Talk to a model that an extension provides."),
+    "check": ("becket.cli.check:check", "Drive any program through the handshake and report what is wrong."),
+    "trace": ("becket.cli.trace:trace", "Record a conversation, show it, replay it."),
+    "new": ("becket.cli.new:new", "Write a working extension with its test into a folder."),
+    "memory": ("becket.cli.memory:memory", "Look into what extensions have remembered."),
+    "config": ("becket.cli.config:config", "Look into the configuration of extensions, and change it."),
+    "grant": ("becket.cli.grants:grant", "Give an extension permissions."),
+    "revoke": ("becket.cli.grants:revoke", "Take permissions away from an extension."),
+    "audit": ("becket.cli.audit:audit", "Verify the audit of a host and show it."),
+    "schema": ("becket.cli.schema:schema", "List and print the JSON Schemas of the contract."),
+}
+"""Each command: where it is, which is loaded when the command is used, and what it does in a line."""
+
+
+class Becket(click.Group):
+    """The group of all commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Returns the names of all commands, in the order in which they are shown."""
+        return [*COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Loads the command of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Returns the command that is meant, or says which one may have been."""
+        from difflib import get_close_matches
+
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            close = get_close_matches(name, COMMANDS, n=1)
+            meant = f" Did you mean `{close[0]}`?" if close else ""
+            ctx.fail(f"There is no command `{name}`.{meant}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the commands without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Completes the names of commands without loading them, and this command's own options."""
+        names = [
+            CompletionItem(name, help=summary) for name, (_, summary) in COMMANDS.items() if name.startswith(incomplete)
+        ]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Runs a command and exits with its code; what it fails with is told on stderr."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        is_debugging = "--debug" in (sys.argv[1:] if args is None else args)[:1]
+        try:
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.Abort:
+            code = Exit.INTERRUPTED
+        except click.ClickException as error:
+            tell([error.format_message()], hint_of(error))
+            code = error.exit_code
+        except Terminated:
+            code = Exit.TERMINATED
+        except Exception as error:
+            if is_debugging:
+                raise
+            tell(lines_of(error))
+            code = exit_of(error)
+        sys.exit(int(code or 0))
+
+
+def hint_of(error: click.ClickException) -> str:
+    ctx = getattr(error, "ctx", None)
+    return f"try: {ctx.command_path} --help" if isinstance(ctx, click.Context) else ""
+
+
+def lines_of(error: BaseException) -> Iterator[str]:
+    """Yields what to tell about an error; one line for each problem where there are many."""
+    match error:
+        case BaseExceptionGroup():
+            for inner in error.exceptions:
+                yield from lines_of(inner)
+        case BadFile():
+            for pointer, message in error.problems:
+                yield ": ".join(part for part in (error.path, pointer, message) if part)
+        case BecketError() | OSError():
+            yield str(error)
+        case _:
+            yield f"a mistake in becket itself: {type(error).__name__}: {error} (`becket --debug` shows where)"
+
+
+def tell(lines: Iterator[str] | Sequence[str], hint: str = "") -> None:
+    from becket.peer.stderr import harmless
+
+    for line in lines:
+        for part in line.splitlines() or [""]:
+            click.echo(f"error: {harmless(part)}", err=True)
+    if hint:
+        click.echo(hint, err=True)
+
+
+@click.group(
+    cls=Becket,
+    epilog="Exit codes: " + ", ".join(f"{code.value} {code.name.lower().replace('_', ' ')}" for code in Exit) + ".",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, help="Show a traceback when something fails. Stands before the command.")
+def cli(debug: bool) -> None:
+    """Joins a program and its extensions: child processes, in any language, that speak JSON-RPC 2.0.
+
+    \b
+    becket new notes              a working extension with its test
+    becket check -- ./notes/notes is it one?
+    becket run .                  a host for all extensions in this folder
+    """
+
+
+def main() -> NoReturn:
+    """Runs the command line of this process."""
+    cli.main(prog_name="becket")
+    raise AssertionError("it exits")

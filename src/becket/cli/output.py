@@ -1,0 +1,84 @@
+"""What commands write: data on stdout, words about it on stderr; drawn on a terminal, plain text elsewhere.
+
+What comes from outside is shown and never obeyed: it goes through `harmless`. Where `NO_COLOR` is set nothing has a
+colour. `rich` is imported only when something is drawn.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import msgspec
+
+from becket.peer.stderr import harmless
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["console", "is_terminal", "json_option", "print_json", "print_line", "print_table", "say"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+GAP = "  "
+
+
+def json_option(function: F) -> F:
+    """Gives a command the option `--json`, as the argument `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout, for programs.")(function)
+
+
+def is_terminal() -> bool:
+    """Returns whether stdout is a terminal, so that something can be drawn there."""
+    return sys.stdout.isatty()
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Returns what draws on stdout or on stderr."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False)
+
+
+def print_json(value: object) -> None:
+    """Writes one JSON document as one line; on a terminal, with line breaks. Structs become objects."""
+    data = msgspec.json.encode(value)
+    print_line((msgspec.json.format(data, indent=2) if is_terminal() else data).decode())
+
+
+def print_line(text: str = "") -> None:
+    """Writes one line of data. It stays as it is: what came from outside was made `harmless` before."""
+    click.echo(text)
+
+
+def say(text: str) -> None:
+    """Writes words for people, on stderr."""
+    click.echo("\n".join(harmless(line) for line in text.split("\n")), err=True)
+
+
+def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "") -> None:
+    """Writes a table: drawn on a terminal; elsewhere one row a line in columns, headers in capitals above.
+
+    Cells may hold what came from outside."""
+    cells = [[harmless(cell) for cell in row] for row in rows]
+    if is_terminal():
+        draw_table(headers, cells, title)
+        return
+    shown = [[header.upper() for header in headers], *([cell or "-" for cell in row] for row in cells)]
+    widths = [max(len(row[column]) for row in shown) for column in range(len(headers))]
+    for row in shown:
+        print_line(GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def draw_table(headers: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE, title=title or None, title_justify="left")
+    for header in headers:
+        table.add_column(header)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console().print(table)

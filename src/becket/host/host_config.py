@@ -1,0 +1,180 @@
+"""The configuration of a host: a TOML file that says what `Host` is to be started with.
+
+The classes say what `schemas/host-config.schema.json` says; a test holds the two together. A misspelt member is a
+problem, and all problems are told at once. What an extension may do is decided by the gate, with what is said here
+above what its manifest says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType, field
+from msgspec.structs import replace
+
+from becket.errors import BadFile, Problem
+from becket.host.audit_log import AuditMode
+from becket.host.configuration import Value
+from becket.host.discovery import DiscoverySettings
+from becket.host.manifest import (
+    AskedLimits,
+    AskedRestart,
+    Command,
+    ConfigKey,
+    Environment,
+    Id,
+    Permission,
+    Table,
+    find_permission_problems,
+    find_twins,
+    say_plainly,
+    tables_of,
+)
+from becket.host.places import default_data_folder
+from becket.host.restart import RestartPolicy
+from becket.host.supervisor import Care
+from becket.limits import DEFAULT_LIMITS
+from becket.methods.permissions import Grants
+from becket.typed.problems import find_problems
+from becket.typed.schema import SchemaMode
+from becket.typed.small_files import read_small_file, show_path
+from becket.typed.toml_files import parse_toml
+
+__all__ = ["ExtensionConfig", "HostConfig", "LogConfig", "load_host_config", "parse_host_config"]
+
+PATH = r"\A[^\x00]*\Z"
+
+FolderPath = Annotated[str, Meta(min_length=1, max_length=4096, pattern=PATH)]
+Asking = Annotated[float, Meta(gt=0)] | Literal[False]
+
+
+class LogConfig(Table, frozen=True, kw_only=True):
+    """What the host writes to its stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    form: Literal["text", "json"] = "text"
+
+
+class ExtensionConfig(Table, frozen=True, kw_only=True):
+    """What holds for one extension, above what its manifest says."""
+
+    enabled: bool = True
+    allow: tuple[Permission, ...] | UnsetType = UNSET
+    deny: tuple[Permission, ...] | UnsetType = UNSET
+    config: dict[ConfigKey, Value] = field(default_factory=dict[str, Value])
+    command: Command | UnsetType = UNSET
+    dialect: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
+    folder: FolderPath | UnsetType = UNSET
+    environment: Environment = Environment()
+    restart: AskedRestart = AskedRestart()
+    limits: AskedLimits = AskedLimits()
+
+    def grants(self) -> Grants | None:
+        """Returns what is granted and denied here, None where nothing is said of it."""
+        if self.allow is UNSET and self.deny is UNSET:
+            return None
+        allow, deny = (() if one is UNSET else one for one in (self.allow, self.deny))
+        return Grants(frozenset(allow), frozenset(deny))
+
+
+class HostConfig(Table, frozen=True, kw_only=True):
+    """The whole file."""
+
+    name: Id = "becket"
+    roots: tuple[FolderPath, ...] = ()
+    discovery: DiscoverySettings = DiscoverySettings()
+    only: tuple[Id, ...] | UnsetType = UNSET
+    disabled: tuple[Id, ...] = ()
+    data: FolderPath | Literal[False] | UnsetType = UNSET
+    development: bool = False
+    ask: Asking = 60.0
+    audit: AuditMode = AuditMode.USUAL
+    audit_bytes: Annotated[int, Meta(ge=65536)] = 67108864
+    check_tool_inputs: SchemaMode = SchemaMode.ENFORCE
+    watch: Literal["off", "report", "reload"] = "off"
+    environment: Environment = Environment()
+    restart: AskedRestart = AskedRestart()
+    limits: AskedLimits = AskedLimits()
+    most_limits: AskedLimits = AskedLimits()
+    log: LogConfig = LogConfig()
+    extensions: dict[Id, ExtensionConfig] = field(default_factory=dict[str, ExtensionConfig])
+    x: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def data_folder(self) -> Path | None:
+        """Returns where the host keeps its files, None where it keeps none."""
+        if self.data is False:
+            return None
+        return default_data_folder(self.name) if self.data is UNSET else Path(self.data)
+
+    def arguments(self) -> dict[str, Any]:
+        """Returns the keyword arguments for `Host`. Whom to ask, and where logs go, is for whoever starts it."""
+        off = {id for id, extension in self.extensions.items() if not extension.enabled}
+        granted = {id: extension.grants() for id, extension in self.extensions.items()}
+        return {
+            "roots": self.roots,
+            "name": self.name,
+            "data": self.data_folder(),
+            "only": None if self.only is UNSET else self.only,
+            "disabled": {*self.disabled, *off},
+            "development": self.development,
+            "discovery": self.discovery,
+            "audit": self.audit,
+            "watch": None if self.watch == "off" else self.watch,
+            "care": Care(restart=self.restart.over(RestartPolicy())),
+            "limits": self.limits.over(DEFAULT_LIMITS),
+            "grants": {id: grants for id, grants in granted.items() if grants is not None},
+            "config": {id: extension.config for id, extension in self.extensions.items() if extension.config},
+        }
+
+
+# -- reading
+
+
+def load_host_config(path: str | os.PathLike[str]) -> HostConfig:
+    """Returns what the configuration file of a host says, with absolute paths.
+
+    Raises:
+        BadFile: it cannot be read or used; all problems, each with its JSON pointer.
+    """
+    config = parse_host_config(parse_toml(read_small_file(path), path), path)
+    base = os.path.dirname(os.path.abspath(path))
+    extensions = {
+        id: extension if extension.folder is UNSET else replace(extension, folder=os.path.join(base, extension.folder))
+        for id, extension in config.extensions.items()
+    }
+    return replace(
+        config,
+        roots=tuple(os.path.join(base, root) for root in config.roots),
+        data=os.path.join(base, config.data) if isinstance(config.data, str) else config.data,
+        extensions=extensions,
+    )
+
+
+def parse_host_config(table: dict[str, Any], path: str | os.PathLike[str]) -> HostConfig:
+    """Returns the configuration that a table holds; `path` is for the message.
+
+    Raises:
+        BadFile: it breaks rules; all problems, each with its JSON pointer.
+    """
+    try:
+        config = msgspec.convert(table, HostConfig)
+    except msgspec.ValidationError as error:
+        problems = [*say_plainly(find_problems(table, HostConfig)), *find_rule_problems(table)]
+        raise BadFile(show_path(path), problems) from error
+    problems = [*find_rule_problems(table)]
+    if problems:
+        raise BadFile(show_path(path), problems)
+    return config
+
+
+def find_rule_problems(table: dict[str, Any]) -> Iterator[Problem]:
+    """Yields what is wrong in a table of any shape; what is of another shape than it should be is passed over."""
+    yield from find_twins(table.get("only"), "/only")
+    yield from find_twins(table.get("disabled"), "/disabled")
+    for pointer, entry in tables_of(table.get("extensions"), "/extensions"):
+        for name in ("allow", "deny"):
+            yield from find_permission_problems(entry.get(name), f"{pointer}/{name}")
