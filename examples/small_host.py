@@ -12,9 +12,8 @@ from pathlib import Path
 from becket.contract.hooks import Block, Confirm, HookEvent, Modify
 from becket.contract.providers import TextDelta, user
 from becket.errors import BadCapabilities
-from becket.host.connecting import ConnectingExtension, connect_extension
-from becket.host.extension import Extension
-from becket.host.live import live
+from becket.host import Extension, connect_extension, live
+from becket.host.connecting import ConnectingExtension
 
 EXTENSIONS = Path(__file__).parent / "extensions"
 GRANTS = {

@@ -2,7 +2,8 @@
 
 A block whose first line names a file is that file. Any other Python block runs here, with `await` allowed at its top
 level and the names of the blocks before it; a text block right behind it is its output. A console block is run by a
-shell, line by line; what stands behind a command is its output.
+shell, line by line; what stands behind a command is its output. Where Node or a package of it is missing, the commands
+that need it are passed over.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from itertools import zip_longest
 from pathlib import Path
 
 import pytest
-from tests.docs.pages import PAGES, Block, read_blocks
+from tests.docs.pages import PAGES, ROOT, Block, read_blocks
 
 pytestmark = [pytest.mark.process]
 
 FILE_NAME = re.compile(r"(?:#|//) ([\w/]+\.(?:py|js|toml))\n")
 PATIENCE = 15  # seconds for one command
+NODE_MODULES = ROOT / ".node_cache" / "node_modules"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -60,10 +62,11 @@ async def run_snippet(block: Block, names: dict[str, object]) -> None:
 
 def run_commands(block: Block) -> None:
     folder = os.path.dirname(sys.executable)
-    environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "NODE_PATH": str(NODE_MODULES)}
     for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
         command, _, shown = part.partition("\n")
-        if command.startswith("node ") and shutil.which("node") is None:
+        if command.startswith("node ") and (shutil.which("node") is None or not has_packages(block)):
             continue
         done = subprocess.run(
             ["/bin/sh", "-c", command],
@@ -77,3 +80,8 @@ def run_commands(block: Block) -> None:
         )
         assert done.stdout == shown, f"{block}: `{command}` prints this"
         assert done.returncode == 0
+
+
+def has_packages(block: Block) -> bool:
+    """Returns whether all packages of Node are there that a block names behind its language."""
+    return all((NODE_MODULES / package).is_dir() for package in block.words)

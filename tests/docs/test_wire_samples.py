@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 from tests.docs.pages import PAGES, ROOT, Block, read_blocks, read_table
+from tests.docs.tapes import Tape
 
 from becket import BatchCall, BatchNotify, Context, Limits, Peer, Registry
 from becket.testing import run_in_virtual_time
@@ -131,39 +132,6 @@ def test_a_sample_is_made_of_whole_frames_that_follow_the_schema(sample: Block) 
 
 
 # -- a peer that plays a part
-
-
-class Tape:
-    """A byte stream whose other end is the test."""
-
-    def __init__(self) -> None:
-        self.written = b""
-        self._to_read: asyncio.Queue[bytes] = asyncio.Queue()
-        self._change = asyncio.Event()
-
-    def put(self, data: bytes) -> None:
-        self._to_read.put_nowait(data)
-
-    async def take(self, size: int) -> bytes:
-        """Waits for this many bytes and returns all that there are; fewer where no more come."""
-        with anyio.move_on_after(5):
-            while len(self.written) < size:
-                self._change.clear()
-                await self._change.wait()
-            for _ in range(10):  # what must not come gets the time to
-                await anyio.lowlevel.checkpoint()
-        written, self.written = self.written, b""
-        return written
-
-    async def receive(self) -> bytes:
-        return await self._to_read.get()
-
-    async def send(self, item: bytes, /) -> None:
-        self.written += item
-        self._change.set()
-
-    async def aclose(self) -> None:
-        pass
 
 
 class Actions:

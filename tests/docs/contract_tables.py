@@ -1,0 +1,228 @@
+"""The generated parts that tell of the contract: its methods, hooks, permissions, features, schemas and exit codes."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from examples.extensions.notes.notes import Notes
+from tests.contract.openrpc import REQUESTS, TOLD
+from tests.docs.pages import ROOT
+
+from becket.contract.catalogue import METHODS, NOTIFICATIONS
+from becket.contract.handshake import FEATURES
+from becket.contract.hooks import HOOKS
+from becket.extension.runner import EXIT_BROKEN, EXIT_ENDED, EXIT_STUCK, EXIT_USAGE, explain
+from becket.methods.descriptors import Direction, Method, Stream
+from becket.methods.permissions import PERMISSIONS
+from becket.typed.schema_compiler import (
+    DEEPEST,
+    LONGEST_PATTERN,
+    MOST_CHARACTERS,
+    MOST_CHOICES,
+    MOST_NODES,
+    MOST_PATTERNS,
+)
+from becket.typed.schema_files import load_schema, schema_names
+
+__all__ = ["PARTS"]
+
+
+def render(head: list[str], rows: list[list[str]]) -> str:
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows), ""])
+
+
+def code(text: object) -> str:
+    return "" if text is None else f"`{text}`"
+
+
+# -- methods
+
+
+def render_asked_of_extensions() -> str:
+    served = [method for method in METHODS if method.direction is Direction.TO_EXTENSION]
+    return render(
+        ["method", "in `schemas/`", "answer within", "what for"],
+        [[code(it.name), where(REQUESTS[it.name]), patience_of(it), it.summary] for it in served],
+    )
+
+
+def render_asked_of_hosts() -> str:
+    served = [method for method in METHODS if method.direction is Direction.TO_HOST]
+    return render(
+        ["method", "in `schemas/`", "needs", "what for"],
+        [[code(it.name), where(REQUESTS[it.name]), code(it.requires), it.summary] for it in served],
+    )
+
+
+def render_notifications() -> str:
+    return render(
+        ["notification", "in `schemas/`", "told to the", "what for"],
+        [
+            [code(it.name), where(TOLD[it.name]), it.direction.value.removeprefix("to the "), it.summary]
+            for it in NOTIFICATIONS
+        ],
+    )
+
+
+def where(shape: Any) -> str:
+    """Returns in which file and under which names params and result are described."""
+    if not shape.schema:
+        return ""
+    names = [f"`{name}`" for name in (shape.params, shape.result) if name]
+    return f"[{shape.schema}](../schemas/{shape.schema}.schema.json): {', '.join(names)}"
+
+
+def patience_of(method: Method[Any, Any]) -> str:
+    if isinstance(method, Stream):
+        return f"{method.idle_timeout:g} s without an event"
+    return f"{method.timeout:g} s"
+
+
+# -- hooks and permissions
+
+
+def render_hooks() -> str:
+    return render(
+        ["hook", "needs", "may name a tool", "answers besides `continue`"],
+        [
+            [
+                code(kind),
+                code(rule.permission),
+                "yes" if rule.takes_tool_filter else "no",
+                ", ".join(code(action.__struct_config__.tag) for action in rule.actions[1:]),
+            ]
+            for kind, rule in HOOKS.items()
+        ],
+    )
+
+
+MEANINGS = {
+    "audio.input": "to listen; a name for capabilities, the contract itself has no method for it",
+    "audio.output": "to be heard; a name for capabilities, as above",
+    "config.subscribe": "to be told of changes of its own configuration",
+    "config.write": "to change its own configuration; to read it needs nothing",
+    "context_providers.register": "to add to what models are told; a name for capabilities, as above",
+    "memory.read": "to find what it has kept",
+    "memory.write": "to keep records",
+    "privacy.llm_content": "to see what is said to models, and what they say",
+    "providers.register": "to offer models, and to be asked for answers",
+    "session.drive": "to act in the place of the user; a name for capabilities, as above",
+    "session.lifecycle": "to know when sessions begin and end, and what was said in them",
+    "tools.intercept": "to see and to stop or change each use of a tool, whosever it is",
+    "tools.register": "to offer tools, and to be called for them",
+    "tools.transform_output": "besides `tools.intercept`: to change what a tool has put out",
+}
+
+
+def render_permissions() -> str:
+    assert MEANINGS.keys() == PERMISSIONS
+    return render(
+        ["permission", "opens", "allows an extension"],
+        [[code(name), ", ".join(code(it) for it in opened_by(name)), MEANINGS[name]] for name in sorted(PERMISSIONS)],
+    )
+
+
+def opened_by(permission: str) -> list[str]:
+    """Returns the methods and hooks of the contract that need a permission."""
+    if permission == "tools.register":
+        return ["tool.call"]
+    if permission == "providers.register":
+        return ["provider.complete", "provider.stream"]
+    methods = [method.name for method in METHODS if method.requires == permission]
+    return methods + [kind.value for kind, rule in HOOKS.items() if rule.permission == permission]
+
+
+# -- features
+
+
+MEANT = {
+    "cancel": "`$/cancelRequest {id}`: the other side no longer wants an answer; it is answered all the same",
+    "progress": "`$/progress {token, value}`: a report from within a request, whose id is the token",
+    "deadline": "`_meta.becket` with `timeout_ms`, `parent` and `depth` in params: see below",
+    "credit": "`credit` beside them and `$/credit {id, n}`: how many events may be sent ahead",
+    "ping": "`$/ping`: a request that is answered with null at once, whatever else is going on",
+    "log": "`$/log {level, logger, message}`: a line for the host's log",
+}
+
+
+def render_features() -> str:
+    assert tuple(MEANT) == FEATURES
+    return render(["feature", "what may be sent"], [[code(name), MEANT[name]] for name in FEATURES])
+
+
+# -- schemas
+
+
+def render_schemas() -> str:
+    schemas = [load_schema(name) for name in schema_names()]
+    rows = [[file_of(schema), first_sentence(schema["description"]), definitions_of(schema)] for schema in schemas]
+    return render(["file", "what it describes", "`$defs`"], rows)
+
+
+def render_bounds() -> str:
+    return (
+        f"A schema has at most {DEEPEST} levels, {MOST_NODES:,} values, {MOST_CHARACTERS // 1024} Ki characters,\n"
+        f"{MOST_PATTERNS} patterns of at most {LONGEST_PATTERN:,} characters, and {MOST_CHOICES:,} choices in one `enum`.\n"
+    )
+
+
+def file_of(schema: Any) -> str:
+    name = schema["$id"].rpartition("/")[2]
+    return f"[{name.removesuffix('.schema.json')}](../schemas/{name})"
+
+
+def first_sentence(text: str) -> str:
+    return text.split(". ")[0].removesuffix(".") + "."
+
+
+def definitions_of(schema: Any) -> str:
+    return ", ".join(code(name) for name in schema.get("$defs", {}))
+
+
+# -- programs
+
+
+CODES = {
+    EXIT_ENDED: "its host ended it: said `shutdown`, closed its stdin, sent SIGTERM or SIGINT, or is gone itself",
+    1: "an exception that nobody caught; Python has written it to stderr",
+    EXIT_USAGE: "there is no host: it was started by hand in a terminal, or has no stdin or stdout",
+    EXIT_BROKEN: "what came in on stdin was no message of the protocol",
+    EXIT_STUCK: "its end took longer than five seconds",
+}
+
+
+def render_exit_codes() -> str:
+    return render(["exit code", "when"], [[str(number), said] for number, said in CODES.items()])
+
+
+def render_notes() -> str:
+    """Returns the notes extension without what its file says about itself."""
+    source = (ROOT / "examples" / "extensions" / "notes" / "notes.py").read_text(encoding="utf-8")
+    first = ast.parse(source).body[1]
+    code = "\n".join(source.splitlines()[first.lineno - 1 :])
+    return f"```python\n# notes.py\n{code}\n```\n"
+
+
+def render_explanation() -> str:
+    """Returns what the notes extension says where it was started by hand."""
+    command = " ".join([sys.executable, *sys.argv])
+    return f"```text\n{explain(Notes()).replace(command, 'python notes.py')}\n```\n"
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "asked of extensions": render_asked_of_extensions,
+    "asked of hosts": render_asked_of_hosts,
+    "notifications": render_notifications,
+    "hooks": render_hooks,
+    "permissions": render_permissions,
+    "features": render_features,
+    "schemas": render_schemas,
+    "bounds of schemas": render_bounds,
+    "exit codes": render_exit_codes,
+    "notes": render_notes,
+    "explanation": render_explanation,
+}
