@@ -8,11 +8,14 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 from msgspec import Struct
 
 from becket import BecketError, Peer, PeerCrashed
+from demo_host import show_host
+from demo_screen import Broken, Screen, bar
 
 CHILD = Path(__file__).with_name("demo_child.py")
 PATIENCE = 20  # seconds for the whole demonstration: a machine with much else to do is slow, never this slow
@@ -99,41 +102,7 @@ async def show_crash(screen: Screen, peer: Peer) -> None:
     screen.check(told == [70] * 4, "All four ended with the exit code and the child's last words.")
 
 
-def bar(done: int, all: int) -> str:
-    return "[" + "#" * done + "." * (all - done) + "]"
-
-
-# -- how it is shown
-
-COLOURS = {"title": "1", "host": "36", "child": "35", "stderr": "33", "ok": "32", "FAILED": "31"}
-
-
-class Broken(Exception):
-    """Something did not happen as promised."""
-
-
-class Screen:
-    """Writes sections of short lines, in colour where that is wanted."""
-
-    def __init__(self, *, coloured: bool) -> None:
-        self.stderr: asyncio.Queue[str] = asyncio.Queue()  # what the child has written there
-        self._coloured = coloured
-        self._sections = 0
-
-    def section(self, title: str, promise: str) -> None:
-        self._sections += 1
-        print(f"\n{self.paint('title', f'{self._sections}. {title}')}\n   {promise}\n", flush=True)
-
-    def line(self, who: str, text: str) -> None:
-        print(f"   {self.paint(who, f'{who:>6}')} | {text}", flush=True)
-
-    def check(self, happened: bool, sentence: str) -> None:
-        if not happened:
-            raise Broken(f"this was not seen: {sentence}")
-        print(f"\n   {self.paint('ok', 'ok')}: {sentence}", flush=True)
-
-    def paint(self, colour: str, text: str) -> str:
-        return f"\033[{COLOURS[colour]}m{text}\033[0m" if self._coloured else text
+# -- all of it
 
 
 async def show_all(screen: Screen) -> None:
@@ -145,6 +114,9 @@ async def show_all(screen: Screen) -> None:
         await show_cancellation(screen, peer)
         await show_stray_prints(screen, peer)
         await show_crash(screen, peer)
+    with tempfile.TemporaryDirectory(prefix="becket-demo-") as folder:
+        async with asyncio.timeout(PATIENCE):
+            await show_host(screen, Path(folder))
 
 
 def main() -> int:

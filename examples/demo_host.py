@@ -1,0 +1,152 @@
+"""The second half of the demonstration: a host on the folder `extensions`, with everything that it keeps on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from pathlib import Path
+
+from becket import PeerCrashed, RemoteError
+from becket.contract.commands import Table
+from becket.contract.hooks import Block, HookEvent
+from becket.contract.providers import TextDelta, user
+from becket.contract.tasks import TaskStarted, TaskUpdated
+from becket.host import Host
+from becket.host.events import ExtensionRestarted
+from demo_screen import Screen, bar
+
+__all__ = ["show_host"]
+
+EXTENSIONS = Path(__file__).with_name("extensions")
+GRANTS = {
+    "notes": ["memory.read", "memory.write", "tools.register"],
+    "eliza": ["providers.register"],
+    "guard": ["session.lifecycle", "tools.intercept", "tools.transform_output"],
+    "census": [],
+}
+
+
+def open_host(data: Path) -> Host:
+    # `dice` is written in JavaScript, and not everybody has Node.
+    return Host([EXTENSIONS], grants=GRANTS, data=data, only=list(GRANTS))
+
+
+async def show_host(screen: Screen, data: Path) -> None:
+    """Shows what a host does with four extensions; `data` is an empty folder for what it keeps."""
+    logging.getLogger("becket.ext").addHandler(logging.NullHandler())  # what they write to stderr is not shown here
+    logging.getLogger("becket.ext").propagate = False
+    async with open_host(data) as host:
+        await show_start(screen, host)
+        await show_tools(screen, host)
+        await show_answer(screen, host)
+        await show_command(screen, host)
+        await show_guard(screen, host)
+        await show_denial(screen, host)
+        await show_recovery(screen, host)
+    await show_memory(screen, data)
+
+
+async def show_start(screen: Screen, host: Host) -> None:
+    screen.section("A host and its extensions", "Four programs in a folder: found, admitted, started, each on its own.")
+    for id in host:
+        await host.ready(id)
+    for status in host.status():
+        screen.line("host", f"{status.id:8} {status.version}  {status.state}, {status.tools} tools")
+    screen.check(len(host.status()) == 4, "All four run. What they may do stands in their grants, and nothing else.")
+
+
+async def show_tools(screen: Screen, host: Host) -> None:
+    screen.section("Tools and memory", "`notes` keeps what a model tells it, in the store of the host.")
+    for text in ("buy milk", "call Ada", "milk the cow"):
+        screen.line("notes", await host.call_tool("notes_keep", {"text": text}))
+    found = await host.call_tool("notes_find", {"text": "MILK"})
+    for line in found.splitlines():
+        screen.line("notes", line)
+    screen.check(found == "- milk the cow\n- buy milk", "It found both, whatever the case, the newest first.")
+
+
+async def show_answer(screen: Screen, host: Host) -> None:
+    screen.section("A streamed answer", "`eliza` is a provider of models. Her words come one by one.")
+    words: list[str] = []
+    async with host.stream("eliza:eliza:doctor", messages=[user("I need a holiday")]) as answer:
+        async for event in answer:
+            if isinstance(event, TextDelta):
+                words.append(event.text)
+                screen.line("eliza", "".join(words))
+    screen.check(
+        (await answer.result()).text == "Why do you need a holiday?" and len(words) > 3,
+        "The pieces came as typed events, and the whole answer at the end.",
+    )
+
+
+async def show_command(screen: Screen, host: Host) -> None:
+    screen.section(
+        "A command with a progress bar", "`census` counts the lines of these examples, and tells how far it is."
+    )
+    seen = 0
+    tables: list[Table] = []
+    async with host["census"].invoke_command("census", [str(EXTENSIONS)]) as run:
+        async for event in run:
+            match event:
+                case TaskStarted():
+                    screen.line("census", event.label)
+                case TaskUpdated(current=int(current), total=int(total)):
+                    seen += 1
+                    screen.line("census", f"{bar(current, total, 20)} {current} of {total}")
+                case Table():
+                    tables.append(event)
+                case _:
+                    pass
+    for table in tables:
+        for row in (table.headers, *table.rows):
+            screen.line("census", "".join(f"{cell:<10}" for cell in row).rstrip())
+    screen.check(bool(tables) and seen > 5, "Progress and a table came while the command ran, as typed events.")
+
+
+async def show_guard(screen: Screen, host: Host) -> None:
+    screen.section("A hook that says no", "`guard` is asked before a model runs a command.")
+    screen.line("host", "a model wants to run: rm -rf /")
+    verdict = await host.ask_hooks(HookEvent.before_tool_call("bash", {"command": "rm -rf /"}))
+    screen.line("guard", f"answers: {type(verdict.result).__name__}")
+    screen.check(isinstance(verdict.result, Block) and verdict.by == "guard", "It was blocked, and one knows by whom.")
+
+
+async def show_denial(screen: Screen, host: Host) -> None:
+    screen.section("A permission that is taken away", "From one moment to the next `notes` may not write any more.")
+    await host.revoke("notes", "memory.write")
+    denied = False
+    try:
+        await host.call_tool("notes_keep", {"text": "a secret"})
+    except RemoteError as error:
+        denied = True
+        screen.line("notes", f"fails: {error.message}")
+    await host.grant("notes", "memory.write")
+    screen.check(denied, "The host said no before it looked at the note, and wrote that down in its audit.")
+
+
+async def show_recovery(screen: Screen, host: Host) -> None:
+    screen.section("A crash and its recovery", "The process of `notes` is killed. Nobody has to start it again.")
+    restarted: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+    host.on(ExtensionRestarted)(lambda event: restarted.set_result(event.seconds))
+    notes = await host.ready("notes")
+    pid = next(status.pid for status in host.status() if status.id == "notes")
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    try:
+        await notes.call_tool("count")
+    except PeerCrashed as error:
+        screen.line("host", f"learns: the process was killed by {error.signal}")
+    screen.line("host", f"has it running again after {await restarted:.2f} seconds")
+    screen.line("notes", f"counts {await notes.call_tool('count')} notes")
+    screen.check(notes.restarts == 1, "The same handle works with the new process.")
+
+
+async def show_memory(screen: Screen, data: Path) -> None:
+    screen.section("A memory that survives", "The host has ended. Another one opens the same folder.")
+    async with open_host(data) as host:
+        await host.ready("notes")
+        count = await host.call_tool("notes_count")
+        screen.line("notes", f"counts {count} notes")
+    screen.check(count == "3", "What was acknowledged is there, with the grants and the audit.")
