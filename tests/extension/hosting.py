@@ -36,6 +36,8 @@ async def linked(extension: ExtensionServer, face: str = "loop") -> AsyncGenerat
                 yield host
         else:
             one, other = socket.socketpair()
+            stack.callback(one.close)
+            stack.callback(other.close)
             peer = stack.enter_context(extension.blocking_over(FdTransport.of_socket(other)))
             peer.listen()
             async with Peer.over(FdTransport.of_socket(one), dialect="native") as host:
@@ -43,10 +45,10 @@ async def linked(extension: ExtensionServer, face: str = "loop") -> AsyncGenerat
                 yield host
 
 
-async def initialize(host: Peer, features: Sequence[str] = FEATURES, **changes: Any) -> Initialized:
+async def initialize(peer: Peer, features: Sequence[str] = FEATURES, **changes: Any) -> Initialized:
     """Does the handshake and returns what the extension has answered."""
-    answer = await host.call(INITIALIZE, greeting(features, **changes))
-    host.agree(answer.features)
+    answer = await peer.call(INITIALIZE, greeting(features, **changes))
+    peer.agree(answer.features)
     return answer
 
 

@@ -133,7 +133,7 @@ def test_a_tool_without_parameters_takes_an_empty_object() -> None:
         (str | None, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
         (Literal["a", "b"], {"enum": ["a", "b"]}),
         (date, {"type": "string", "format": "date"}),
-        (Annotated[int, Meta(ge=1, description="How many.")], {"type": "integer", "minimum": 1, "description": "How many."}),
+        (Annotated[int, Meta(ge=1, description="D")], {"type": "integer", "minimum": 1, "description": "D"}),
         (Path, {"type": "string"}),
     ],
 )  # fmt: skip
@@ -292,14 +292,14 @@ class Opaque: ...
 
 @pytest.mark.parametrize("kind", [Opaque, list[Opaque], Callable[[], None], Path | Opaque])
 def test_a_type_that_json_cannot_become_is_named(kind: Any) -> None:
-    with pytest.raises(TypeError, match="as .*function asks for"):
+    with pytest.raises(TypeError, match=r"as .*function asks for"):
         schema_of_one(kind)
 
 
 def test_an_annotation_that_names_nothing_is_named() -> None:
     def count(self: Any, text: Missing) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
-    with pytest.raises(TypeError, match="`Missing` of .*count names nothing"):
+    with pytest.raises(TypeError, match=r"`Missing` of .*count names nothing"):
         input_of(count)
 
 
@@ -406,10 +406,10 @@ def test_a_value_with_very_many_problems_gets_a_page_of_them() -> None:
     assert len(problems_of(count, {"numbers": ["x"] * 1000, "other": "x"})) <= MOST_PROBLEMS + 2
 
 
-def test_what_the_class_itself_refuses_is_told_where_it_is() -> None:
+def test_what_the_class_itself_refuses_is_told_in_its_words() -> None:
     def keep(self: Any, it: Shaped) -> None: ...
 
-    assert list(problems_of(keep, {"secret": "s", "size": 0})) == ["/input/size"]
+    assert "'size' must be > 0" in problems_of(keep, {"secret": "s", "size": 0})["/input"]
 
 
 VALUES = st.recursive(

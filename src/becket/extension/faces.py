@@ -8,7 +8,7 @@ come about is a `Run`: at once, or by way of the loop's own thread.
 
 from __future__ import annotations
 
-from _thread import LockType, allocate_lock, start_new_thread
+from _thread import LockType, allocate_lock
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -116,7 +116,7 @@ class BlockingFace:
     def close_soon(self) -> None:
         """Closes the link from a thread of its own: from within a handler that is still to be answered."""
         # The reader holds the link's lock until the answer has left.
-        start_new_thread(self.peer.close, ())
+        start_thread(self.peer.close)
 
     def create_pause(self) -> tuple[Callable[[], None], Callable[[], None]]:
         """Returns what ends a pause, from any thread, and what waits for that and reads on meanwhile."""
@@ -170,7 +170,7 @@ class BlockingEnding:
             if self._is_over is None:
                 self._is_over = allocate_lock()
                 self._is_over.acquire()
-                start_new_thread(self._run, (self._is_over,))
+                start_thread(self._run, self._is_over)
             return self._is_over
 
     def _run(self, is_over: LockType) -> None:
@@ -180,6 +180,13 @@ class BlockingEnding:
             is_over.release()
             for wake in self._readers:
                 wake()
+
+
+def start_thread(function: Callable[..., object], *arguments: object) -> None:
+    """Runs a function in a thread that nobody waits for."""
+    from threading import Thread  # at the end of a program, which has imported it by then if it ever does
+
+    Thread(target=function, args=arguments, name="becket end", daemon=True).start()
 
 
 def check_result(routine: Routine, result: Any) -> Any:

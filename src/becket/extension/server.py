@@ -7,7 +7,7 @@ The class checks what it declares when it is made. One object serves one host at
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeGuard
 
 from becket.dialects.native import NATIVE
 from becket.errors import LocalProtocolError
@@ -217,14 +217,16 @@ class Serving:
         from becket.extension.loop_face import AsyncFace
         from becket.peer.peer import Peer
 
-        extension = self._extension
-        check_id(extension)
-        self._face = AsyncFace(self._limits)
-        self._session = Session(extension, extension.__becket__, self._face, self._when_ending)
-        extension._join(self._session)  # pyright: ignore[reportPrivateUsage]
+        extension, transport = self._extension, self._transport
+        has_joined = False
         try:
-            peer = await Peer.over(
-                self._transport,
+            check_id(extension)
+            self._face = AsyncFace(self._limits)
+            self._session = Session(extension, extension.__becket__, self._face, self._when_ending)
+            extension._join(self._session)  # pyright: ignore[reportPrivateUsage]
+            has_joined = True
+            peer = self._face.peer = await Peer.over(
+                transport,
                 name="host",
                 dialect=NATIVE,
                 methods=self._session.registry,
@@ -232,10 +234,12 @@ class Serving:
                 framing=self._framing,
             )
         except BaseException:
-            extension._part()  # pyright: ignore[reportPrivateUsage]
+            if is_ours(transport):
+                transport.close()
+            if has_joined:
+                extension._part()  # pyright: ignore[reportPrivateUsage]
             raise
         peer.agree(())  # until the host has said what it knows
-        self._face.peer = peer
         return peer
 
     @property
@@ -269,23 +273,36 @@ class BlockingServing:
         framing: FramingFactory | None,
         when_ending: Callable[[], None],
     ) -> None:
+        self._extension = extension
+        self._transport = transport
+        self._limits = limits
+        self._framing = framing
+        self._when_ending = when_ending
+
+    def __enter__(self) -> BlockingPeer:
         from becket.extension.faces import BlockingFace
         from becket.peer.blocking import BlockingPeer
 
-        check_id(extension)
-        self._extension = extension
-        self._face = BlockingFace()
-        self._session = Session(extension, extension.__becket__, self._face, when_ending)
-        self._open: Callable[[], BlockingPeer] = lambda: BlockingPeer(
-            transport, name="host", dialect=NATIVE, methods=self._session.registry, limits=limits, framing=framing
-        )
-
-    def __enter__(self) -> BlockingPeer:
-        self._extension._join(self._session)  # pyright: ignore[reportPrivateUsage]
+        extension = self._extension
+        has_joined = False
         try:
-            peer = self._face.peer = self._open()
+            check_id(extension)
+            self._face = BlockingFace()
+            self._session = Session(extension, extension.__becket__, self._face, self._when_ending)
+            extension._join(self._session)  # pyright: ignore[reportPrivateUsage]
+            has_joined = True
+            peer = self._face.peer = BlockingPeer(
+                self._transport,
+                name="host",
+                dialect=NATIVE,
+                methods=self._session.registry,
+                limits=self._limits,
+                framing=self._framing,
+            )
         except BaseException:
-            self._extension._part()  # pyright: ignore[reportPrivateUsage]
+            self._transport.close()
+            if has_joined:
+                extension._part()  # pyright: ignore[reportPrivateUsage]
             raise
         peer.agree(())  # until the host has said what it knows
         return peer
@@ -300,6 +317,10 @@ class BlockingServing:
         finally:
             self._face.peer.close()
             self._extension._part()  # pyright: ignore[reportPrivateUsage]
+
+
+def is_ours(transport: Transport | ByteStream) -> TypeGuard[Transport]:
+    return hasattr(transport, "start")
 
 
 def nothing() -> None:
