@@ -15,7 +15,7 @@ Pure: bytes and times come in as arguments. Who records a process is the command
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -50,6 +50,7 @@ __all__ = [
 ]
 
 VERSION = 1
+NESTED = 500  # objects and arrays in a frame that is written as JSON: no reader of JSON fails at so few
 HELD = 64 * 1024  # bytes that tell nothing of the framing before it is taken for the usual one
 
 FRAMINGS: Mapping[str, FramingFactory] = MappingProxyType(
@@ -206,11 +207,13 @@ def readable(data: bytes) -> str | None:
 
 def is_json_line(body: bytes) -> bool:
     """Returns whether a body can stand in a line of JSON as it is, and comes out of it the same."""
-    if body[:1] not in (b"{", b"[") or min(body) < 0x20 or body[-1:] == b" ":
+    if body[:1] not in (b"{", b"[") or body[-1:] not in (b"}", b"]") or b"\n" in body or b"\r" in body:
         return False
+    if body.count(b"{") + body.count(b"[") > NESTED:
+        return False  # it may be too deep for whoever reads it
     try:
-        msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+        msgspec.json.decode(body, type=Raw)
+    except msgspec.DecodeError:
         return False
     return True
 
@@ -342,7 +345,8 @@ class Recorder:
 
     def _feed(self, at: float, to: Side, chunk: bytes) -> bytes:
         framing = self._ways[to]
-        if framing.error is not None:  # the link is broken for good, and yet they may go on
+        broken = framing.error
+        if broken is not None:  # the link is broken for good, and yet they may go on
             return encode_entry(Stray(at, to, chunk))
         lines = [encode_entry(self._read(at, to, found)) for found in framing.feed(chunk)]
         if framing.error is not None:
@@ -368,8 +372,3 @@ def recognise(start: bytes) -> str | None:
 
 def begins_header(start: bytes) -> bool:
     return start.lstrip()[: len(b"content-")].lower() == b"content-"
-
-
-def frames_of(entries: Iterable[Entry], to: Side) -> Iterator[bytes]:
-    """Yields the bodies of the frames to one side."""
-    return (entry.body for entry in entries if isinstance(entry, Frame) and entry.to is to)

@@ -1,0 +1,280 @@
+"""One side of a recorded conversation, spoken anew: what it sends, what it expects, and where the other side differs.
+
+Pure: it is told what has come, and tells what to send. The order of the recording is kept as far as it matters: nothing
+is sent before all has come that came before it. What the other side says at the same time may come in another order,
+and its calls may bear other ids.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeAlias, TypeGuard
+
+import msgspec
+from msgspec import Struct
+
+from becket.rpc.codec import JsonCodec, key_of
+from becket.rpc.json_values import decode_json, encode_json
+from becket.rpc.messages import Batch, Failure, Message, Notification, Request, Success
+from becket.testing.transcripts import Closed, Entry, Frame, Side
+
+__all__ = ["NOT_COMPARED", "Difference", "Replay", "find_differences"]
+
+NOT_COMPARED: Final = ("/id", "/params/_meta")
+"""What two runs never have in common: the ids of calls, and how much time was left for them."""
+
+MOST_DIFFERENCES = 20  # of one message: more is noise
+OWN_WORDS = "$/"  # notifications that begin so belong to the implementation: how many there are says nothing
+Key: TypeAlias = tuple[str, str]
+
+
+class Difference(Struct, frozen=True, omit_defaults=True):
+    """Where what came is not what was recorded. `number` is that of the entry, None for what was not recorded at all.
+
+    `message` says which message, `pointer` where in it. `expected` and `found` are JSON; one that is not there at all
+    is None."""
+
+    number: int | None
+    message: str
+    problem: str
+    pointer: str = ""
+    expected: str | None = None
+    found: str | None = None
+
+
+class Replay:
+    """Speaks for one side of a conversation, the host unless said otherwise.
+
+    Give it what comes with `take`, and send what `advance` returns. While `awaited` is not None something is missing;
+    `give_up` goes on without it. In the end `finish` tells what has come beyond the recording."""
+
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        *,
+        speaks_for: Side = Side.HOST,
+        ignore: Iterable[str] = (),
+        codec: JsonCodec | None = None,
+    ) -> None:
+        self.differences: list[Difference] = []
+        self.compared = 0
+        self.is_closed = False
+        self._entries = entries
+        self._me = speaks_for
+        self._ignore = [pointer.split("/")[1:] for pointer in (*NOT_COMPARED, *ignore)]
+        self._codec = codec or JsonCodec()
+        self._position = 0
+        self._came: defaultdict[Key, deque[bytes]] = defaultdict(deque)
+        self._ids: dict[bytes, bytes] = {}  # of their calls: as recorded, and as they are now
+        self._asked = {  # an answer to any other call is an oddity, and is sent as it was
+            key_of(message.id)
+            for entry in entries
+            if isinstance(entry, Frame) and entry.to is speaks_for
+            if isinstance(message := self._codec.decode(entry.body), Request)
+        }
+
+    # -- what goes on
+
+    @property
+    def awaited(self) -> str | None:
+        """The message that must come before anything else is sent; None where all has come."""
+        entry = self._expected()
+        return None if entry is None else describe(self._codec.decode(entry.body))
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all of the recording was played."""
+        return self._position >= len(self._entries)
+
+    def take(self, body: bytes) -> None:
+        """Notes that the other side has sent this."""
+        message = self._codec.decode(body)
+        if not is_own_word(message):
+            self._came[key(message)].append(body)
+
+    def advance(self) -> list[bytes]:
+        """Goes on as far as it can, and returns what is to be sent now. `is_closed` tells that nothing will follow."""
+        sent: list[bytes] = []
+        while not self.is_done:
+            entry = self._entries[self._position]
+            if isinstance(entry, Frame) and entry.to is self._me:
+                if not self._meet(entry):
+                    break
+            elif isinstance(entry, Frame):
+                body = self._renumber(entry.body)
+                if body is not None:
+                    sent.append(body)
+            elif isinstance(entry, Closed) and entry.to is not self._me:
+                self.is_closed = True
+            self._position += 1
+        return sent
+
+    def give_up(self, because: str) -> None:
+        """Goes on without what is awaited."""
+        entry = self._expected()
+        if entry is not None:
+            self._miss(entry, because)
+            self._position += 1
+
+    def finish(self, because: str = "it was not sent") -> None:
+        """Nothing more will come: what was recorded and did not come is missing, the rest is too much."""
+        while not self.is_done:
+            self.advance()
+            self.give_up(because)
+        for waiting in self._came.values():
+            for body in waiting:
+                what = describe(self._codec.decode(body))
+                self.differences.append(Difference(None, what, "it is not in the recording", found=text_of(body)))
+        self._came.clear()
+
+    # -- one message
+
+    def _expected(self) -> Frame | None:
+        if self.is_done:
+            return None
+        entry = self._entries[self._position]
+        return entry if isinstance(entry, Frame) and entry.to is self._me else None
+
+    def _meet(self, entry: Frame) -> bool:
+        """Returns whether a recorded message needs not be waited for any more."""
+        recorded = self._codec.decode(entry.body)
+        if is_own_word(recorded):
+            return True
+        waiting = self._came[key(recorded)]
+        if not waiting:
+            return False
+        body = waiting.popleft()
+        came = self._codec.decode(body)
+        if isinstance(recorded, Request) and isinstance(came, Request):
+            self._ids[key_of(recorded.id)] = came.id
+        self._compare(recorded, entry.body, body)
+        return True
+
+    def _compare(self, recorded: Message, expected: bytes, found: bytes) -> None:
+        self.compared += 1
+        number, what = self._position + 1, describe(recorded)
+        values = [without(read(body), self._ignore) for body in (expected, found)]
+        for pointer, before, now in find_differences(*values):
+            self.differences.append(Difference(number, what, "it is another", pointer, before, now))
+
+    def _miss(self, entry: Frame, because: str) -> None:
+        what = describe(self._codec.decode(entry.body))
+        self.differences.append(Difference(self._position + 1, what, because, expected=text_of(entry.body)))
+
+    def _renumber(self, body: bytes) -> bytes | None:
+        """Returns a recorded frame for the calls of now; None for the answer to a call that was not made."""
+        message = self._codec.decode(body)
+        if not isinstance(message, Success | Failure):
+            return body
+        id = self._ids.pop(key_of(message.id), None)
+        if id is None:
+            return None if key_of(message.id) in self._asked else body
+        if id == message.id:
+            return body
+        if isinstance(message, Success):
+            return self._codec.encode_success(id, bytes(message.result))
+        return self._codec.encode_failure(id, message.code, message.message, message.data)
+
+
+def key(message: Message) -> Key:
+    """Returns by what two messages are taken for the same one: answers by their id, all others by what they are."""
+    match message:
+        case Request(_, method):
+            return "call", method
+        case Notification(method):
+            return "notification", method
+        case Success(id) | Failure(id):
+            return "answer", key_of(id).decode(errors="replace")
+        case Batch():
+            return "batch", ""
+        case _:
+            return "invalid", ""
+
+
+def describe(message: Message) -> str:
+    """Returns a few words for a message."""
+    match message:
+        case Request(_, method):
+            return f"the call {method}"
+        case Notification(method):
+            return f"the notification {method}"
+        case Success(id) | Failure(id):
+            return f"the answer to {id.decode(errors='replace')}"
+        case Batch(members):
+            return f"a batch of {len(members)}"
+        case _:
+            return "something that is no message"
+
+
+def is_own_word(message: Message) -> bool:
+    return isinstance(message, Notification) and message.method.startswith(OWN_WORDS)
+
+
+# -- values
+
+
+def read(body: bytes) -> Any:
+    """Returns the value of a body; of what is no JSON, its text."""
+    try:
+        return decode_json(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return body.decode(errors="replace")
+
+
+def without(value: Any, pointers: Sequence[Sequence[str]]) -> Any:
+    """Returns a value without the members that these pointers name; `*` is any member or element."""
+    for pointer in pointers:
+        remove(value, pointer)
+    return value
+
+
+def remove(value: Any, pointer: Sequence[str]) -> None:
+    first, *rest = pointer
+    for name in [name for name in names_of(value) if first in ("*", str(name))]:
+        if rest:
+            remove(value[name], rest)
+        elif is_object(value):
+            del value[name]
+        else:
+            value[name] = None  # the others keep their places
+
+
+def names_of(value: Any) -> list[Any]:
+    if is_object(value):
+        return [*value]
+    return [*range(len(value))] if is_array(value) else []
+
+
+def find_differences(expected: Any, found: Any, pointer: str = "") -> list[tuple[str, str | None, str | None]]:
+    """Returns where two JSON values differ: a pointer and the two values as JSON, None for one that is not there."""
+    differences: list[tuple[str, str | None, str | None]] = []
+    if is_object(expected) and is_object(found):
+        for name in [*expected, *(name for name in found if name not in expected)]:
+            at = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
+            if name in expected and name in found:
+                differences += find_differences(expected[name], found[name], at)
+            else:
+                differences.append((at, shown(expected, name), shown(found, name)))
+    elif is_array(expected) and is_array(found) and len(expected) == len(found):
+        for index, (one, other) in enumerate(zip(expected, found, strict=True)):
+            differences += find_differences(one, other, f"{pointer}/{index}")
+    elif expected != found or isinstance(expected, bool) != isinstance(found, bool):
+        differences.append((pointer, text_of(encode_json(expected)), text_of(encode_json(found))))
+    return differences[:MOST_DIFFERENCES]
+
+
+def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def is_array(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def shown(members: dict[str, Any], name: str) -> str | None:
+    return text_of(encode_json(members[name])) if name in members else None
+
+
+def text_of(body: bytes) -> str:
+    return body.decode(errors="replace")
