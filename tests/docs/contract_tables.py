@@ -166,7 +166,8 @@ def render_schemas() -> str:
 def render_bounds() -> str:
     return (
         f"A schema has at most {DEEPEST} levels, {MOST_NODES:,} values, {MOST_CHARACTERS // 1024} Ki characters,\n"
-        f"{MOST_PATTERNS} patterns of at most {LONGEST_PATTERN:,} characters, and {MOST_CHOICES:,} choices in one `enum`.\n"
+        f"{MOST_PATTERNS} patterns of at most {LONGEST_PATTERN:,} characters, and {MOST_CHOICES:,} choices in\n"
+        "one `enum`.\n"
     )
 
 
