@@ -42,6 +42,7 @@ from becket.contract.handshake import (
 )
 from becket.contract.hooks import HookEvent, HookKind, HookMatch, HookResult
 from becket.contract.info import BuildInfo, CapabilityInfo, ExtensionInfo, ModelInfo, SidecarArgs
+from becket.contract.log import LogLevel, LogRecord
 from becket.contract.memory import Append, Appended, Query, Record, Records, check_append, find_namespace_problem
 from becket.contract.providers import (
     DirectEvent,
@@ -298,6 +299,8 @@ AGREEMENTS = [
     agreement(EditorRow, "settings-editor", "row"),
     agreement(EditorCommitted, "settings-editor", "committed"),
     agreement(EditorClosed, "settings-editor", "close"),
+    agreement(LogRecord, "log", "record"),
+    agreement(LogLevel, "log", "level"),
     agreement(WidgetUpsert, "widgets", "upsert"),
     agreement(WidgetDismiss, "widgets", "dismiss"),
     agreement(Name, "widgets", "id"),

@@ -56,6 +56,7 @@ TOLD = {
     "settings.editor.close": Shape("settings-editor", "close"),
     "widget.upsert": Shape("widgets", "upsert"),
     "widget.dismiss": Shape("widgets", "dismiss"),
+    "$/log": Shape("log", "record"),
     "config.changed": Shape("config", "changed"),
 }
 

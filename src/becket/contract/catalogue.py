@@ -12,6 +12,7 @@ from becket.contract.config import CONFIG_CHANGED, CONFIG_GET, CONFIG_SET, CONFI
 from becket.contract.handshake import INITIALIZE, SHUTDOWN
 from becket.contract.hooks import HOOK_HANDLE
 from becket.contract.info import INFO_GET, SIDECAR_SPAWN_ARGS
+from becket.contract.log import LOG
 from becket.contract.memory import MEMORY_APPEND, MEMORY_QUERY
 from becket.contract.providers import PROVIDER_COMPLETE, PROVIDER_STREAM, PROVIDER_STREAM_EVENT
 from becket.contract.settings import (
@@ -63,5 +64,6 @@ NOTIFICATIONS: Final[tuple[Notification[Any], ...]] = (
     WIDGET_UPSERT,
     WIDGET_DISMISS,
     CONFIG_CHANGED,
+    LOG,
 )
 """What is told without an answer."""
