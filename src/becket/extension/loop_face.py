@@ -96,8 +96,11 @@ class AsyncFace:
         if routine.is_async:
             return await function(*arguments, **keywords)
         if not routine.inline:
-            result = await self.workers.run_in_worker(lambda: function(*arguments, **keywords))
-            return check_result(routine, result)
+
+            def work() -> Any:
+                return check_result(routine, function(*arguments, **keywords))
+
+            return await self.workers.run_in_worker(work)
         self._is_inline = True
         try:
             return check_result(routine, function(*arguments, **keywords))

@@ -1,0 +1,527 @@
+"""Tools, commands, providers, hooks and methods of an extension, as a host meets them, on both faces."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import anyio
+import pytest
+from msgspec import Struct
+from tests.extension.hosting import FACES, hosted, use_tool
+from tests.extension.notes import Notes
+from tests.peer.scripted import Script, request, settled
+
+from becket import Context, ExtensionServer, Meaning, Peer, RemoteError, RpcError
+from becket.blocking import BlockingContext
+from becket.contract.commands import COMMAND_INVOKE, CommandDone, Invoke, Table, Text
+from becket.contract.hooks import (
+    HOOK_HANDLE,
+    Block,
+    Confirm,
+    Continue,
+    HookEvent,
+    HookResult,
+    Inject,
+    Modify,
+)
+from becket.contract.info import INFO_GET, SIDECAR_SPAWN_ARGS, BuildInfo, ExtensionInfo, SidecarArgs
+from becket.contract.memory import MEMORY_QUERY, Query, Record, Records
+from becket.contract.providers import (
+    PROVIDER_COMPLETE,
+    PROVIDER_STREAM,
+    Model,
+    ProviderDone,
+    ProviderRequest,
+    ProviderResult,
+    TextDelta,
+    user,
+)
+from becket.contract.settings import (
+    SETTINGS_EDITOR_COMMIT,
+    SETTINGS_EDITOR_KEY,
+    SETTINGS_EDITOR_OPEN,
+    EditorCommit,
+    EditorKey,
+    EditorOpen,
+    EditorRender,
+    EditorRow,
+)
+from becket.contract.tasks import TaskEnded, TaskKind, TaskStarted, TaskUpdated
+from becket.contract.tools import TOOL_CALL, ToolCall
+from becket.extension import (
+    BlockingCommandOutput,
+    BlockingProviderStream,
+    CommandOutput,
+    command,
+    handles,
+    hook,
+    provider,
+    tool,
+)
+from becket.methods.descriptors import Method, Notification
+
+pytestmark = pytest.mark.loops
+both_faces = pytest.mark.parametrize("face", FACES)
+
+ASKED = ProviderRequest("local", "small", "notes:local:small", (user("hi"),))
+
+
+async def refused(host: Peer, *call: Any) -> RemoteError:
+    with pytest.raises(RemoteError) as error:
+        await host.call(*call)
+    return error.value
+
+
+def pointers(error: RemoteError) -> set[str]:
+    return {problem["pointer"] for problem in error.data["problems"]}
+
+
+async def run_command(host: Peer, name: str, *args: str) -> tuple[list[Any], Any]:
+    async with host.stream(COMMAND_INVOKE, Invoke(name, args, f"run of {name}")) as run:
+        return [event async for event in run], await run.result()
+
+
+async def streamed(host: Peer, asked: ProviderRequest = ASKED) -> tuple[list[Any], ProviderResult]:
+    async with host.stream(PROVIDER_STREAM, asked) as run:
+        return [event async for event in run], await run.result()
+
+
+# -- the example of the documentation
+
+
+async def test_the_notes_extension_does_what_it_says() -> None:
+    async with hosted(Notes()) as host:
+        asked: list[Query] = []
+
+        @host.handle(MEMORY_QUERY.name)
+        def query(params: Query) -> Records:
+            asked.append(params)
+            return Records((Record("notes", 1, "milk", ()),))
+
+        assert await use_tool(host, "count", text="milk") == 1
+        assert asked == [Query("notes", content_contains="milk", limit=10)]
+
+        events, result = await run_command(host, "reindex")
+        started, *updates, ended, table, done = events
+        assert started == TaskStarted("run of reindex/1", "Indexing", TaskKind.REBUILD)
+        assert [update.current for update in updates] == list(range(301))
+        assert {update.total for update in updates} == {300}
+        assert ended == TaskEnded("run of reindex/1")
+        assert (table, done) == (Table(("file", "lines"), (("todo.md", "12"),)), CommandDone())
+        assert result is None
+
+        pieces, answer = await streamed(host)
+        assert pieces == [TextDelta("hel"), TextDelta("lo"), ProviderDone()]
+        assert answer.text == (await host.call(PROVIDER_COMPLETE, ASKED)).text == "hello"
+
+        dangerous = HookEvent.before_tool_call("bash", {"command": "rm -rf /"})
+        assert await host.call(HOOK_HANDLE, dangerous) == Block("no")
+        assert await host.call(HOOK_HANDLE, HookEvent.before_tool_call("bash", {"command": "ls"})) == Continue()
+        assert await host.call(HOOK_HANDLE, HookEvent.before_tool_call("rm -rf", {})) == Continue()
+
+        assert await host.call("notes/stats", {"since": 3}) == {"notes": 3}
+
+
+# -- the same in plain functions
+
+
+class Point(Struct):
+    x: int
+
+
+class Stats(Struct):
+    threads: int
+
+
+STATS: Method[Point, Stats] = Method("plain/stats", Point, Stats, requires="stats.read")
+NEWS = Notification("plain/news", Point)
+
+
+class Plain(ExtensionServer):
+    id, version = "notes", "1"
+
+    def __init__(self) -> None:
+        self.news: list[Any] = []
+        self.threads: list[str] = []
+
+    @tool("Adds.", inline=True)
+    def add(self, a: int, b: int = 1) -> int:
+        return a + b
+
+    @tool("Fails.")
+    def fail(self, how: str) -> None:
+        if how == "known":
+            raise RpcError(Meaning.QUOTA, "too much")
+        raise ValueError("a secret")
+
+    @tool("Tells what it runs in.")
+    def thread(self, ctx: BlockingContext) -> list[Any]:
+        return [threading.current_thread() is threading.main_thread(), ctx.method, ctx.is_cancelled, ctx.caller]
+
+    @command("shout")
+    def shout(self, args: list[str], out: BlockingCommandOutput) -> dict[str, int]:
+        for word in args:
+            out.text(word.upper())
+        with out.task("Shouting", total=2) as task:
+            task.advance(2)
+        return {"words": len(args)}
+
+    @command("args")
+    def args(self, args: list[str]) -> list[str]:
+        return args
+
+    @command("nothing")
+    def nothing(self) -> None: ...
+
+    @provider("local", models=[Model("small", streaming=True), Model("big")])
+    def answer(self, request: ProviderRequest, out: BlockingProviderStream) -> ProviderResult:
+        for piece in ("a", "b"):
+            out.text(piece)
+        return ProviderResult.of_text(f"{request.model_id} {out.is_wanted}")
+
+    @provider("whole", models=[Model("small")])
+    def whole(self, request: ProviderRequest) -> ProviderResult:
+        return ProviderResult.of_text("whole") if request.model else None  # type: ignore[return-value]
+
+    @hook("before_tool_call")
+    def ask_first(self, event: HookEvent) -> HookResult | None:
+        return Confirm("sure?") if event.tool_name == "write" else None
+
+    @hook("before_tool_call", tool="write", input_contains="secret", inline=True)
+    def redact(self, event: HookEvent) -> HookResult:
+        return Modify({})
+
+    @hook("before_message")
+    def remind(self, event: HookEvent) -> HookResult:
+        return Inject("it rains")
+
+    @hook("before_message")
+    def remind_again(self, event: HookEvent) -> HookResult:
+        return Inject(f"you said {event.message}")
+
+    @hook("on_session_end")
+    def confuse(self, event: HookEvent) -> HookResult:
+        return Block("this kind cannot be blocked")
+
+    @handles(STATS)
+    def stats(self, params: Point, ctx: BlockingContext) -> Stats:
+        return Stats(params.x)
+
+    @handles("plain/double")
+    def double(self, params: Point) -> int:
+        return 2 * params.x
+
+    @handles("plain/raw")
+    def raw(self, params):  # type: ignore[no-untyped-def]
+        return params
+
+    @handles("plain/name", inline=True)
+    def name(self) -> str:
+        return self.id
+
+    @handles(NEWS)
+    def take_news(self, params: Point, ctx: BlockingContext) -> None:
+        self.news.append((params, ctx.id))
+
+    @handles("plain/news_so_far")
+    def news_so_far(self) -> list[int]:
+        return [news.x for news, _ in self.news]
+
+
+@both_faces
+async def test_tools_get_typed_arguments(face: str) -> None:
+    async with hosted(Plain(), face) as host:
+        assert await use_tool(host, "add", a=1) == 2
+        assert await use_tool(host, "add", a=1, b=5) == 6
+        wrong = await refused(host, TOOL_CALL, ToolCall("add", {"a": "1", "c": 1}))
+        missing = await refused(host, TOOL_CALL, ToolCall("subtract", {}))
+
+    assert (wrong.code, pointers(wrong)) == (-32602, {"/input/a", "/input/c"})
+    assert (missing.code, pointers(missing)) == (-32602, {"/name"})
+
+
+@both_faces
+async def test_a_tool_that_fails_tells_what_it_wants_to_tell(face: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with hosted(Plain(), face) as host:
+        known = await refused(host, TOOL_CALL, ToolCall("fail", {"how": "known"}))
+        other = await refused(host, TOOL_CALL, ToolCall("fail", {"how": "other"}))
+
+    assert (known.meaning, known.message) == (Meaning.QUOTA, "too much")
+    assert (other.meaning, "secret" in other.message) == (Meaning.INTERNAL, False)
+    assert other.data["incident"] in caplog.text
+    caplog.clear()
+
+
+@both_faces
+async def test_plain_functions_run_in_workers_and_may_have_the_context(face: str, internal_errors: list[Any]) -> None:
+    async with hosted(Plain(), face) as host:
+        assert await use_tool(host, "thread") == [False, "tool.call", False, None]
+
+
+@both_faces
+async def test_commands_put_out_and_return(face: str) -> None:
+    async with hosted(Plain(), face) as host:
+        events, result = await run_command(host, "shout", "a", "b")
+        nothing = await run_command(host, "nothing")
+        unknown = await refused(host, COMMAND_INVOKE, Invoke("whisper", (), "r"))
+        assert (await run_command(host, "args", "x"))[1] == ["x"]
+
+    id = "run of shout/1"
+    assert events == [
+        Text("A"),
+        Text("B"),
+        TaskStarted(id, "Shouting"),
+        TaskUpdated(id, 0, 2),
+        TaskUpdated(id, 2, 2),
+        TaskEnded(id),
+        CommandDone(),
+    ]
+    assert result == {"words": 2}
+    assert nothing == ([CommandDone()], None)
+    assert pointers(unknown) == {"/command"}
+
+
+@both_faces
+async def test_one_function_streams_and_completes(face: str) -> None:
+    big = ProviderRequest("local", "big", "notes:local:big", (user("hi"),))
+    async with hosted(Plain(), face) as host:
+        pieces, answer = await streamed(host)
+        completed = await host.call(PROVIDER_COMPLETE, big)
+        whole = await streamed(host, ProviderRequest("whole", "small", "notes:whole:small", ()))
+
+    assert pieces == [TextDelta("a"), TextDelta("b"), ProviderDone()]
+    assert (answer.text, completed.text) == ("small True", "big False")
+    assert (whole[0], whole[1].text) == ([ProviderDone()], "whole")
+
+
+@both_faces
+async def test_providers_and_models_that_are_not_there_are_named(face: str, internal_errors: list[Any]) -> None:
+    async with hosted(Plain(), face) as host:
+        provider = await refused(host, PROVIDER_COMPLETE, ProviderRequest("other", "small", "m", ()))
+        model = await refused(host, PROVIDER_STREAM, ProviderRequest("local", "huge", "m", ()))
+        nothing = await refused(host, PROVIDER_COMPLETE, ProviderRequest("whole", "small", "", ()))
+
+    assert (pointers(provider), pointers(model)) == ({"/provider_id"}, {"/model_id"})
+    assert nothing.meaning is Meaning.INTERNAL
+    internal_errors.clear()
+
+
+@both_faces
+async def test_hooks_answer_for_the_events_that_they_want(face: str, internal_errors: list[Any]) -> None:
+    before = HookEvent.before_tool_call
+    async with hosted(Plain(), face) as host:
+        ask = [
+            before("bash", {}),
+            before("write", {"text": "secret"}),
+            HookEvent.before_message("hello"),
+            HookEvent.on_session_start("s"),
+        ]
+        answers = [await host.call(HOOK_HANDLE, event) for event in ask]
+        disallowed = await refused(host, HOOK_HANDLE, HookEvent.on_session_end("s"))
+
+    assert answers == [Continue(), Confirm("sure?"), Inject("it rains\n\nyou said hello"), Continue()]
+    assert disallowed.meaning is Meaning.INTERNAL
+    internal_errors.clear()
+
+
+@both_faces
+async def test_methods_of_the_author_are_typed(face: str) -> None:
+    async with hosted(Plain(), face) as host:
+        assert await host.call(STATS, Point(3)) == Stats(3)
+        assert await host.call("plain/double", {"x": 2}) == 4
+        assert await host.call("plain/raw", [1, "a"]) == [1, "a"]
+        assert await host.call("plain/name") == "notes"
+        assert pointers(await refused(host, "plain/double", {"x": "2"})) == {"/x"}
+        assert (await refused(host, "plain/name", [1])).meaning is Meaning.INVALID_PARAMS
+        assert (await refused(host, "plain/none")).meaning is Meaning.UNKNOWN_METHOD
+
+
+@both_faces
+async def test_notifications_of_the_author_are_taken_in_order(face: str) -> None:
+    async with hosted(Plain(), face) as host:
+        for number in range(5):
+            await host.notify(NEWS, Point(number))
+        with anyio.fail_after(5):
+            while len(told := await host.call("plain/news_so_far")) < 5:
+                await anyio.lowlevel.checkpoint()
+
+    assert told == [0, 1, 2, 3, 4]
+
+
+@both_faces
+async def test_only_what_is_declared_is_there(face: str) -> None:
+    class Empty(ExtensionServer):
+        id = "notes"
+
+    async with hosted(Empty(), face) as host:
+        absent = [
+            await refused(host, method)
+            for method in ("tool.call", "command.invoke", "provider.complete", "hook.handle", "settings.editor.open")
+        ]
+
+    assert {error.meaning for error in absent} == {Meaning.UNKNOWN_METHOD}
+
+
+# -- what authors may write themselves
+
+
+class Editing(ExtensionServer):
+    id = "notes"
+
+    def info(self) -> ExtensionInfo:
+        return ExtensionInfo(BuildInfo("cuda"))
+
+    def sidecar_args(self) -> SidecarArgs:
+        return SidecarArgs(("--fast",), "de")
+
+    def on_editor_open(self, opened: EditorOpen) -> object:
+        return EditorRender((EditorRow(opened.field),))
+
+    def on_editor_key(self, pressed: EditorKey) -> object:
+        return pressed.key
+
+    def on_editor_commit(self, taken: EditorCommit) -> object:
+        return taken.value
+
+
+class EditingLater(ExtensionServer):
+    id = "notes"
+
+    async def info(self) -> ExtensionInfo:
+        return ExtensionInfo(BuildInfo("cuda"))
+
+    async def sidecar_args(self) -> SidecarArgs:
+        return SidecarArgs(("--fast",), "de")
+
+    async def on_editor_open(self, opened: EditorOpen) -> object:
+        return EditorRender((EditorRow(opened.field),))
+
+    async def on_editor_key(self, pressed: EditorKey) -> object:
+        return pressed.key
+
+    async def on_editor_commit(self, taken: EditorCommit) -> object:
+        return taken.value
+
+
+@pytest.mark.parametrize(("extension", "face"), [(Editing, "loop"), (Editing, "blocking"), (EditingLater, "loop")])
+async def test_the_settings_editor_info_and_sidecar_are_the_authors(
+    extension: type[ExtensionServer], face: str
+) -> None:
+    async with hosted(extension(), face) as host:
+        assert await host.call(INFO_GET) == ExtensionInfo(BuildInfo("cuda"))
+        assert await host.call(SIDECAR_SPAWN_ARGS) == SidecarArgs(("--fast",), "de")
+        assert await host.call(SETTINGS_EDITOR_OPEN, EditorOpen("look", "colour")) == {"rows": [{"label": "colour"}]}
+        assert await host.call(SETTINGS_EDITOR_KEY, EditorKey("look", "colour", "Down")) == "Down"
+        assert await host.call(SETTINGS_EDITOR_COMMIT, EditorCommit("look", "colour", [1])) == [1]
+
+
+# -- mixed
+
+
+class Mixed(ExtensionServer):
+    id = "notes"
+
+    def __init__(self) -> None:
+        self.loop_thread = threading.get_ident()
+        self.has_begun = threading.Event()
+        self.may_end = threading.Event()
+        self.cancelled = anyio.Event()
+
+    @tool("Where.")
+    async def coroutine(self, ctx: Context) -> list[Any]:
+        return [threading.get_ident() == self.loop_thread, ctx.method]
+
+    @tool("Where.")
+    def plain(self) -> bool:
+        return threading.get_ident() == self.loop_thread
+
+    @tool("Where.", inline=True)
+    def inline(self) -> bool:
+        return threading.get_ident() == self.loop_thread
+
+    @tool("Waits.")
+    def wait(self, ctx: BlockingContext) -> bool:
+        self.has_begun.set()
+        self.may_end.wait(5)
+        return ctx.is_cancelled
+
+    @tool("Waits for ever.")
+    async def wait_for_ever(self) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.cancelled.set()
+
+    @tool("Returns what nobody awaits.")
+    def forgets(self) -> Any:
+        return self.coroutine(None)  # type: ignore[arg-type]
+
+
+async def test_coroutines_run_on_the_loop_and_plain_functions_beside_it() -> None:
+    async with hosted(Mixed()) as host:
+        assert await use_tool(host, "coroutine") == [True, "tool.call"]
+        assert await use_tool(host, "plain") is False
+        assert await use_tool(host, "inline") is True
+
+
+async def test_a_plain_function_that_waits_holds_nobody_up() -> None:
+    mixed = Mixed()
+    async with hosted(mixed) as host, anyio.create_task_group() as group:
+        group.start_soon(use_tool, host, "wait")
+        await anyio.to_thread.run_sync(mixed.has_begun.wait)
+        assert await use_tool(host, "coroutine") == [True, "tool.call"]
+        assert await use_tool(host, "plain") is False
+        mixed.may_end.set()
+
+
+async def test_a_cancelled_coroutine_ends_and_a_cancelled_thread_sees_it() -> None:
+    mixed = Mixed()
+    async with hosted(mixed) as host:
+        with anyio.move_on_after(0.05):
+            await use_tool(host, "wait_for_ever")
+        await mixed.cancelled.wait()
+
+    script = Script()
+    mixed = Mixed()
+    async with mixed.over(script):
+        first = {"extension_protocol_version": 1, "plugin_id": "notes", "plugin_root": None, "config": {}}
+        script.say(request(1, "initialize", {**first, "features": ["cancel"]}))
+        await script.hear()
+        script.say(request(2, "tool.call", {"name": "wait", "input": {}}))
+        await anyio.to_thread.run_sync(mixed.has_begun.wait)
+        script.say({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 2}})
+        await settled()
+        mixed.may_end.set()
+        answer = await script.hear()
+        script.leave()
+
+    assert answer["id"] == 2
+    assert answer.get("result", True) is True
+
+
+async def test_a_plain_function_that_returns_a_coroutine_is_told_so(internal_errors: list[Any]) -> None:
+    async with hosted(Mixed()) as host:
+        error = await refused(host, TOOL_CALL, ToolCall("forgets", {}))
+
+    assert error.meaning is Meaning.INTERNAL
+    assert ["returned something to await" in str(record.exc_info) for record in internal_errors] == [True]
+    internal_errors.clear()
+
+
+async def test_a_failing_task_of_a_command_ends_with_its_error(internal_errors: list[Any]) -> None:
+    class Failing(ExtensionServer):
+        id = "notes"
+
+        @command("fail")
+        async def fail(self, args: list[str], out: CommandOutput) -> None:
+            async with out.task("Trying"):
+                raise ValueError("the disk is gone")
+
+    async with hosted(Failing()) as host, host.stream(COMMAND_INVOKE, Invoke("fail", (), "r")) as run:
+        events = [event async for event in run]
+        with pytest.raises(RemoteError):
+            await run.result()
+
+    assert events == [TaskStarted("r/1", "Trying"), TaskEnded("r/1", "the disk is gone")]
+    internal_errors.clear()
