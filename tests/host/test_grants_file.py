@@ -79,8 +79,8 @@ def test_all_problems_are_told_together(path: Path) -> None:
 
 
 def test_permissions_that_nobody_can_have_are_problems(path: Path) -> None:
-    assert problems_of(path, "[a]\nallow = ['memory.raed', '*']\ndeny = ['tools.override']") == [
-        ("/a/allow/0", "Unknown extension permission: memory.raed"),
+    assert problems_of(path, "[a]\nallow = ['memory.forget', '*']\ndeny = ['tools.override']") == [
+        ("/a/allow/0", "Unknown extension permission: memory.forget"),
         ("/a/allow/1", "Unknown extension permission: *"),
         ("/a/deny/0", "Reserved extension permission is not implemented yet: tools.override"),
     ]
@@ -191,7 +191,7 @@ def test_a_file_with_mistakes_is_not_changed(path: Path) -> None:
 
 
 def test_what_could_not_be_read_again_is_not_written(path: Path) -> None:
-    for extension, permission in [("notes", "memory.raed"), ("No tes", "memory.read")]:
+    for extension, permission in [("notes", "memory.forget"), ("No tes", "memory.read")]:
         with pytest.raises(BadFile):
             edit_grants(path, extension, lambda entry, name=permission: entry.granting([name]))  # type: ignore[misc]
     assert path.read_text(encoding="utf-8") == TEXT
