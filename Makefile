@@ -28,7 +28,10 @@ PYTEST := $(BIN)/python $(RUN_PYTEST)
 
 TYPED := $(wildcard src examples tests/typing)
 # Pure code has no excuse for a line or a branch that no test reaches.
-PURE := errors.py limits.py wire/* rpc/* typed/* methods/* contract/* dialects/*
+PURE_OF_HOST := breaker configuration diagnostics digests discovery environment events gate grants_file heartbeat \
+	lifecycle manifest order programs restart tools
+PURE := errors.py limits.py wire/* rpc/* typed/* methods/* contract/* dialects/* \
+	$(addprefix host/,$(addsuffix .py,$(PURE_OF_HOST)))
 empty :=
 comma := ,
 PURE_FILES := $(subst $(empty) $(empty),$(comma),$(addprefix */becket/,$(PURE)))
