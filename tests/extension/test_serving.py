@@ -518,10 +518,16 @@ async def test_a_failing_task_of_a_command_ends_with_its_error(internal_errors: 
             async with out.task("Trying"):
                 raise ValueError("the disk is gone")
 
-    async with hosted(Failing()) as host, host.stream(COMMAND_INVOKE, Invoke("fail", (), "r")) as run:
-        events = [event async for event in run]
+    events: list[Any] = []
+
+    async def take_all(host: Peer) -> None:
+        async with host.stream(COMMAND_INVOKE, Invoke("fail", (), "r")) as run:
+            async for event in run:
+                events.append(event)
+
+    async with hosted(Failing()) as host:
         with pytest.raises(RemoteError):
-            await run.result()
+            await take_all(host)
 
     assert events == [TaskStarted("r/1", "Trying"), TaskEnded("r/1", "the disk is gone")]
     internal_errors.clear()
