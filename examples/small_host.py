@@ -1,7 +1,4 @@
-"""A host of four extensions: `python small_host.py`. Each is a process of its own, and may do what it is granted here.
-
-What the command does is drawn with rich: `pip install 'becket[rich]'`.
-"""
+"""A host of four extensions: `python small_host.py`. Each is a process of its own, and may do what is granted here."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tests.docs.pages import ROOT
 
 from becket.contract.catalogue import METHODS, NOTIFICATIONS
 from becket.contract.handshake import FEATURES
-from becket.contract.hooks import HOOKS
+from becket.contract.hooks import HOOKS, HookEvent
 from becket.extension.runner import EXIT_BROKEN, EXIT_ENDED, EXIT_STUCK, EXIT_USAGE, explain
 from becket.methods.descriptors import Direction, Method, Stream
 from becket.methods.permissions import PERMISSIONS
@@ -85,14 +85,36 @@ def patience_of(method: Method[Any, Any]) -> str:
 # -- hooks and permissions
 
 
+EVENTS = {
+    event.kind: event
+    for event in (
+        HookEvent.before_tool_call("bash", {}),
+        HookEvent.after_tool_call("bash", {}, "done"),
+        HookEvent.before_message("hello"),
+        HookEvent.on_message_complete("hello", content_block_count=1, has_tool_use=False),
+        HookEvent.on_compaction("short", old_session_id="1", new_session_id="2", message_count=9, source="user"),
+        HookEvent.on_session_start("1"),
+        HookEvent.on_session_end("1", ({"role": "user", "content": "hello"},)),
+    )
+}
+
+
+def told_by(event: HookEvent) -> list[str]:
+    """Returns the members that an event of this kind fills, its kind excepted."""
+    filled = [name for name in event.__struct_fields__[1:] if getattr(event, name) is not None]
+    members = ", ".join(event.data or ())
+    return [f"{name} {{{members}}}" if name == "data" else name for name in filled]
+
+
 def render_hooks() -> str:
     return render(
-        ["hook", "needs", "may name a tool", "answers besides `continue`"],
+        ["hook", "needs", "may name a tool", "tells", "answers besides `continue`"],
         [
             [
                 code(kind),
                 code(rule.permission),
                 "yes" if rule.takes_tool_filter else "no",
+                ", ".join(code(name) for name in told_by(EVENTS[kind])),
                 ", ".join(code(action.__struct_config__.tag) for action in rule.actions[1:]),
             ]
             for kind, rule in HOOKS.items()
