@@ -1,0 +1,266 @@
+"""What commands and providers put out: each method is one event, and what no host would take is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import pytest
+from tests.extension.hosting import FACES, hosted
+from tests.extension.test_serving import ASKED, run_command, streamed
+
+from becket import ConnectionLost, DisconnectReason, ExtensionServer
+from becket.contract.commands import (
+    COMMAND_INVOKE,
+    CommandDone,
+    ErrorText,
+    Invoke,
+    SystemText,
+    Table,
+    Text,
+)
+from becket.contract.providers import (
+    PROVIDER_STREAM_EVENT,
+    Model,
+    ProviderDone,
+    ProviderFailed,
+    ProviderRequest,
+    ProviderResult,
+    TextDelta,
+    ThinkingDelta,
+    ToolUse,
+    Usage,
+)
+from becket.contract.tasks import TASK_DONE, TaskEnded, TaskKind, TaskLogged, TaskStarted, TaskUpdated
+from becket.extension import (
+    BlockingCommandOutput,
+    BlockingProviderStream,
+    CommandOutput,
+    ProviderStream,
+    command,
+    provider,
+)
+
+pytestmark = pytest.mark.loops
+
+Wrongly = Callable[[], Any]
+
+
+async def raised_by(ask: Callable[[], Awaitable[None]]) -> str:
+    try:
+        await ask()
+    except (TypeError, ValueError) as error:
+        return type(error).__name__
+    return "nothing"
+
+
+def raised_plainly_by(ask: Callable[[], None]) -> str:
+    try:
+        ask()
+    except (TypeError, ValueError) as error:
+        return type(error).__name__
+    return "nothing"
+
+
+class Coroutines(ExtensionServer):
+    id = "notes"
+
+    @command("all")
+    async def all(self, args: list[str], out: CommandOutput) -> None:
+        await out.text("text")
+        await out.system("system")
+        await out.error("error")
+        await out.table(["a", "b"], [["1", "2"], ["3"]])
+        async with out.task("Task") as task:
+            await task.advance(message="one")
+            await task.update(total=9)
+            await task.update(current=4)
+            await task.log("line")
+            assert task.current == 4
+        async with out.task("Another", kind="download"):
+            pass
+
+    @command("wrong")
+    async def wrong(self, args: list[str], out: CommandOutput) -> list[str]:
+        odd: Any = 5
+        return [
+            await raised_by(lambda: out.error("")),
+            await raised_by(lambda: out.table(["a"], [[odd]])),
+            await raised_by(lambda: out.table([odd], [])),
+            raised_plainly_by(lambda: out.task("x", kind=odd)),  # type: ignore[arg-type, return-value]
+        ]
+
+    @provider("local", models=[Model("small", streaming=True)])
+    async def provide(self, request: ProviderRequest, out: ProviderStream) -> ProviderResult:
+        await out.text("a")
+        await out.thinking("b")
+        await out.tool_use("1", "bash", {"command": "ls"})
+        await out.usage({"tokens": 3, "type": "mine"})
+        await out.error("slow", code=7)
+        wrong = [
+            await raised_by(lambda: out.error("")),
+            await raised_by(lambda: out.tool_use("", "bash", {})),
+            await raised_by(lambda: out.tool_use("1", "", {})),
+        ]
+        return ProviderResult.of_text(" ".join(wrong))
+
+
+class Plain(ExtensionServer):
+    id = "notes"
+
+    @command("all")
+    def all(self, args: list[str], out: BlockingCommandOutput) -> None:
+        out.text("text")
+        out.system("system")
+        out.error("error")
+        out.table(["a", "b"], [["1", "2"], ["3"]])
+        with out.task("Task") as task:
+            task.advance(message="one")
+            task.update(total=9)
+            task.update(current=4)
+            task.log("line")
+            assert task.current == 4
+        with out.task("Another", kind="download"):
+            pass
+
+    @command("wrong")
+    def wrong(self, args: list[str], out: BlockingCommandOutput) -> list[str]:
+        odd: Any = 5
+        return [
+            raised_plainly_by(lambda: out.error("")),
+            raised_plainly_by(lambda: out.table(["a"], [[odd]])),
+            raised_plainly_by(lambda: out.table([odd], [])),
+            raised_plainly_by(lambda: out.task("x", kind=odd)),  # type: ignore[arg-type, return-value]
+        ]
+
+    @provider("local", models=[Model("small", streaming=True)])
+    def provide(self, request: ProviderRequest, out: BlockingProviderStream) -> ProviderResult:
+        out.text("a")
+        out.thinking("b")
+        out.tool_use("1", "bash", {"command": "ls"})
+        out.usage({"tokens": 3, "type": "mine"})
+        out.error("slow", code=7)
+        wrong = [
+            raised_plainly_by(lambda: out.error("")),
+            raised_plainly_by(lambda: out.tool_use("", "bash", {})),
+            raised_plainly_by(lambda: out.tool_use("1", "", {})),
+        ]
+        return ProviderResult.of_text(" ".join(wrong))
+
+
+everywhere = pytest.mark.parametrize(
+    ("extension", "face"), [(Coroutines, "loop"), *((Plain, face) for face in FACES)], ids=str
+)
+
+
+@everywhere
+async def test_a_command_puts_out_all_there_is(extension: type[ExtensionServer], face: str) -> None:
+    async with hosted(extension(), face) as host:
+        events, _ = await run_command(host, "all")
+
+    task, other = "run of all/1", "run of all/2"
+    assert events == [
+        Text("text"),
+        SystemText("system"),
+        ErrorText("error"),
+        Table(("a", "b"), (("1", "2"), ("3",))),
+        TaskStarted(task, "Task"),
+        TaskUpdated(task, 1, None, "one"),
+        TaskUpdated(task, 1, 9),
+        TaskUpdated(task, 4, 9),
+        TaskLogged(task, "line"),
+        TaskEnded(task),
+        TaskStarted(other, "Another", TaskKind.DOWNLOAD),
+        TaskEnded(other),
+        CommandDone(),
+    ]
+
+
+@everywhere
+async def test_what_no_host_would_show_is_refused(extension: type[ExtensionServer], face: str) -> None:
+    async with hosted(extension(), face) as host:
+        events, errors = await run_command(host, "wrong")
+
+    assert errors == ["ValueError", "TypeError", "TypeError", "ValueError"]
+    assert events == [CommandDone()]
+
+
+@everywhere
+async def test_a_provider_puts_out_all_there_is(extension: type[ExtensionServer], face: str) -> None:
+    async with hosted(extension(), face) as host:
+        events, answer = await streamed(host)
+
+    assert events == [
+        TextDelta("a"),
+        ThinkingDelta("b"),
+        ToolUse("1", "bash", {"command": "ls"}),
+        Usage({"tokens": 3}),
+        ProviderFailed("slow", 7),
+        ProviderDone(),
+    ]
+    assert answer.text == "ValueError ValueError ValueError"
+
+
+@everywhere
+async def test_to_an_old_host_events_go_without_anything_else(extension: type[ExtensionServer], face: str) -> None:
+    heard: list[Any] = []
+    async with hosted(extension(), face, features=()) as host:
+        host.on(PROVIDER_STREAM_EVENT.name)(lambda params: heard.append(params))
+        host.on("command.output")(lambda params: heard.append(params))
+        await host.call("provider.stream", ASKED)
+        await host.call(COMMAND_INVOKE.name, Invoke("wrong", (), "r1"))
+
+    assert heard[0] == {"type": "text", "delta": "a"}
+    assert heard[3] == {"type": "usage", "tokens": 3}
+    assert heard[-1] == {"request_id": "r1", "event": {"kind": "done"}}
+
+
+class Cancelled(ExtensionServer):
+    id = "notes"
+
+    @command("wait")
+    async def wait(self, args: list[str], out: CommandOutput) -> None:
+        async with out.task("Waiting"):
+            await anyio.sleep_forever()
+
+
+async def test_a_task_of_a_cancelled_command_ends_for_all_who_watch() -> None:
+    ended: list[TaskEnded] = []
+    is_over = anyio.Event()
+    async with hosted(Cancelled()) as host:
+
+        @host.on(TASK_DONE)
+        def take(params: TaskEnded) -> None:
+            ended.append(params)
+            is_over.set()
+
+        async with host.stream(COMMAND_INVOKE, Invoke("wait", (), "r")) as run:
+            assert await anext(run) == TaskStarted("r/1", "Waiting")
+        await is_over.wait()
+
+    assert ended == [TaskEnded("r/1", "cancelled")]
+
+
+class Nobody:
+    """Events that reach nobody any more."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    async def notify(self, notification: Any, params: object) -> None:
+        self.told.append(params)
+        if isinstance(params, TaskEnded):
+            raise ConnectionLost(DisconnectReason.REMOTE_CLOSE)
+
+    def tell_anyway(self, notification: Any, params: object) -> None: ...
+
+
+@pytest.mark.parametrize(("error", "text"), [(LookupError("mine"), "mine"), (LookupError(), "LookupError")])
+async def test_a_task_keeps_its_own_error_when_nobody_hears_of_it(error: LookupError, text: str) -> None:
+    nobody: Any = Nobody()
+    with pytest.raises(LookupError):
+        async with CommandOutput(nobody, "r").task("Trying"):
+            raise error
+
+    assert nobody.told[-1] == TaskEnded("r/1", text)
