@@ -7,7 +7,7 @@ handled one at a time, in arrival order, by one task that exists while there is 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -113,19 +113,35 @@ class Inbound:
     # -- requests
 
     def serve(self, id: bytes, method: str, params: Raw | None, /) -> bool:
-        """Answers a request where it arrives, if its function needs nothing but the params; returns whether it did.
+        """Serves a request where it arrives, if it is one of the usual kind; returns whether it did.
 
-        Nothing else happens on the link meanwhile: no table needs to know of it."""
+        While a plain function runs nothing else happens on the link: no table needs to know of its request."""
         link = self.link
         handler = self._get(method)
-        if handler is None or not handler.is_quick or id in self._requests or link.transport.queued:
+        if handler is None or id in self._requests or link.transport.queued:
             return False
+        if not handler.is_quick:
+            return self._serve_later(id, handler, params)
         try:
             result = handler.function(handler.decode(params)) if handler.arity else handler.invoke(params, None)
             frame = link.connection.answer_unfiled(id, encode_json(result))
         except Exception as error:
             frame = link.connection.refuse_unfiled(id, answer_to(error, method))
         link.send(frame)
+        return True
+
+    def _serve_later(self, id: bytes, handler: Handler, params: Raw | None) -> bool:
+        """Starts a coroutine that is open to all, without the looks at what such a request cannot be."""
+        requests = self._requests
+        if not handler.is_async or handler.requires is not None or handler.is_for_notifications:
+            return False
+        if len(requests) >= self.link.limits.inbound_requests:
+            return False
+        request = requests[id] = InboundRequest(id, id, handler.name, params)
+        try:
+            self._start(request, handler, self._context(self, handler.name, request) if handler.arity == 2 else None)
+        except Exception as error:
+            self.link.send(self.link.connection.refuse(request, answer_to(error, handler.name)))
         return True
 
     def take_request(self, request: InboundRequest) -> None:
@@ -142,7 +158,7 @@ class Inbound:
             if (handler.requires is not None or link.gate is not None) and (
                 question := self.admission.decide(handler, request.chain)
             ):
-                self._start(request, handler, context, question)
+                self._start_asking(request, handler, context, question)
                 return
             if not handler.is_inline or link.loop.is_deep:
                 self._start(request, handler, context)
@@ -161,22 +177,17 @@ class Inbound:
         if self.link.transport.queued > limits.send_queue:
             raise Busy("bytes that you have not read", limits.send_queue)
 
-    def _start(
-        self, request: InboundRequest, handler: Handler, context: object, question: Decision | None = None
-    ) -> None:
-        # Params are not even looked at before it is known that the caller may call.
-        arguments = None if question is not None else handler.arguments(request.params, context)
-        runner = Runner(is_thread=not handler.is_async)
-        cancelling = self.link.connection.cancelling
-        if request.is_cancelled and cancelling is not None and cancelling.rule is not CancelRule.ANSWERS_ITSELF:
-            self.link.send(self._end_cancelled(request, runner))  # the cancellation came with it: it never begins
-            return
-        request.runner = runner
-        if arguments is None:
-            assert question is not None
-            work = self._ask_and_serve(request, runner, handler, context, question)
-        else:
-            work = self._serve(request, runner, handler, arguments)
+    def _start(self, request: InboundRequest, handler: Handler, context: object) -> None:
+        arguments = handler.arguments(request.params, context)
+        runner = request.runner = Runner(is_thread=not handler.is_async)
+        self._spawn(runner, self._serve(request, runner, handler, arguments))
+
+    def _start_asking(self, request: InboundRequest, handler: Handler, context: object, question: Decision) -> None:
+        """Serves a request once somebody has allowed it. Its params are not even looked at before."""
+        runner = request.runner = Runner(is_thread=not handler.is_async)
+        self._spawn(runner, self._ask_and_serve(request, runner, handler, context, question))
+
+    def _spawn(self, runner: Runner, work: Coroutine[Any, Any, None]) -> None:
         running = self.link.loop.spawn_held(work)
         if not runner.has_ended:  # where tasks start eagerly, it may
             runner.running = running
