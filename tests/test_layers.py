@@ -32,7 +32,7 @@ RANKS = {
     "host": 8,
     "testing": 9,
     "cli": 10,
-    "__main__": 10,
+    "__main__": 11,  # `python -m becket`
 }
 ROOT_RANK = 7.5  # `becket/__init__.py` opens the door to rank 7, and only what lies above may come in through it
 BEHIND_THE_ROOT = {"host", "testing", "cli", "interop"}  # what `becket/__init__.py` never imports

@@ -420,6 +420,25 @@ async def test_a_call_in_flight_when_the_copy_dies_fails_with_its_reason() -> No
             stage.copies[0].peer.end(CRASH)
 
 
+async def test_calls_are_counted_and_their_answers_timed() -> None:
+    async with staged() as stage:
+        await stage.supervisor.start()
+        stage.copies[0].answered.set()
+        await stage.supervisor.use(work)
+        with pytest.raises(RemoteError):
+            await stage.supervisor.use(refuse)
+
+        figures = stage.supervisor.figures()
+
+        assert (figures.calls, figures.failures) == (2, 1)
+        assert figures.per_second > 0
+        assert figures.latency is not None
+
+
+async def refuse(extension: Extension) -> None:
+    raise RemoteError(method="work", code=1, message="no")
+
+
 async def test_a_call_that_may_be_repeated_is_made_again_with_the_next_copy() -> None:
     async with staged() as stage:
         await stage.supervisor.start()

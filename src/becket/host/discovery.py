@@ -8,7 +8,7 @@ run. Whether a candidate may start is decided by the gate.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -43,12 +43,15 @@ DEFAULT_SETTINGS: Final = DiscoverySettings()
 
 
 class Candidate(Struct, frozen=True):
-    """An extension that was found. `folder` is absolute and free of links; `root` is the number of its root."""
+    """An extension that was found. `folder` is absolute and free of links; `root` is the number of its root.
+
+    `is_operators` says that its command is that of the operator, who may run any program."""
 
     manifest: Manifest
     folder: str
     manifest_path: str
     root: int
+    is_operators: bool = False
 
     @property
     def id(self) -> str:
@@ -66,6 +69,10 @@ class DiscoveryReport(Struct, frozen=True):
     not_allowed: int = 0
 
 
+Settle = Callable[[list[Candidate], list[Diagnostic]], list[Candidate]]
+"""Changes candidates, adds some, and adds to the diagnostics what is wrong."""
+
+
 def discover_extensions(
     roots: Sequence[str | os.PathLike[str]],
     *,
@@ -75,18 +82,21 @@ def discover_extensions(
     readers: Sequence[ManifestReader] = READERS,
     later_root_wins: bool = True,
     limits: Limits = DEFAULT_LIMITS,
+    settle: Settle | None = None,
 ) -> DiscoveryReport:
     """Returns all extensions below these roots; it never raises for what is on disk.
 
     A folder with a manifest belongs to that extension with all that is in it, and is not looked into further. `only`
     are the ids that may be there, where not all may. Of two with the same id that of the later root is taken; in one
-    root, that of the first path."""
+    root, that of the first path. `settle` is what the host's own settings make of those that were found."""
     walk = Walk(settings, readers, limits)
     for number, root in enumerate(roots):
         walk.visit_root(number, root)
     notes = walk.diagnostics
     candidates = without_nested(walk.found, walk.owned, notes)
     candidates = without_twins(candidates, later_root_wins, notes)
+    if settle is not None:
+        candidates = settle(candidates, notes)
     notes += [
         Diagnostic(
             extension=id,

@@ -76,7 +76,9 @@ def look_at(
     command: tuple[str, ...] = ()
     digest = ""
     try:
-        command = resolve_command(manifest.id, manifest.command, candidate.folder, program_folders)
+        command = resolve_command(
+            manifest.id, manifest.command, candidate.folder, program_folders, is_trusted=candidate.is_operators
+        )
     except ExtensionRefused as error:
         hint = f"look at `command` in {show_path(candidate.manifest_path)}"
         problems.append(Diagnostic(problem=f"its command: {error.because}", hint=hint))

@@ -21,7 +21,7 @@ from becket.contract.names import trim
 from becket.contract.providers import Message, ProviderEvent, ProviderRequest, ProviderResult
 from becket.dialects import DIALECTS
 from becket.errors import BecketError, ExtensionRefused, LocalProtocolError, NotDeclared, ProviderDisabled
-from becket.host.audit_log import AuditMode
+from becket.host.audit_log import ROTATE_AT, AuditMode
 from becket.host.diagnostics import Diagnostic
 from becket.host.discovery import DEFAULT_SETTINGS, Candidate, DiscoveryReport, DiscoverySettings, discover_extensions
 from becket.host.environment import clean_path
@@ -37,12 +37,15 @@ from becket.host.events import (
 )
 from becket.host.events import ExtensionRefused as ExtensionWasRefused
 from becket.host.extension import Extension
-from becket.host.gate import Admitted, Findings, NeedsConsent, Skipped, decide_admission, look_at
+from becket.host.gate import Admission, Admitted, NeedsConsent, Skipped, decide_admission, look_at
 from becket.host.grants_file import GrantEntry
 from becket.host.hooks import ConfirmHook, Hooks, HookVerdict, HookWish, ask_hooks
+from becket.host.host_config import ExtensionConfig, settle_candidates
 from becket.host.kept import Kept, open_kept
 from becket.host.launching import LaunchSettings, prepare_launch, read_config
 from becket.host.lifecycle import Health, State
+from becket.host.manifest import AskedLimits, Environment
+from becket.host.meter import Figures
 from becket.host.order import StartOrder, order_starts
 from becket.host.places import Places, default_data_folder
 from becket.host.programs import list_program_folders
@@ -60,8 +63,9 @@ from becket.methods.registry import Registry
 from becket.peer.admission import Ask, is_async
 from becket.peer.loops import Loop, current_loop
 from becket.stores.store import Store
+from becket.typed.schema import SchemaMode
 
-__all__ = ["ExtensionStatus", "Host"]
+__all__ = ["ExtensionStatus", "Host", "Survey"]
 
 E = TypeVar("E", bound=HostEvent)
 DEFAULT_DATA: Final = "default"
@@ -82,6 +86,14 @@ class ExtensionStatus(Struct, frozen=True):
     in_flight: int = 0
     tools: int = 0
     because: str = ""
+    figures: Figures = Figures()
+
+
+class Survey(Struct, frozen=True):
+    """What a host finds on disk, and what it would do with each extension, by id."""
+
+    report: DiscoveryReport
+    admissions: dict[str, Admission]
 
 
 class Host:
@@ -89,8 +101,10 @@ class Host:
 
     What it keeps lies in the folder `data`, by default one of the user's named after `name`; with `data=None` all is
     kept in memory and gone at the end. `grants` stand above those of the file. `ask` asks a person for a permission,
-    `confirm` for a yes to what a hook wants confirmed. `only` and `disabled` choose among what is found. `watch` tells
-    of changed files, or reloads their extensions. With `development` changed files need no new consent.
+    `confirm` for a yes to what a hook wants confirmed. `only` and `disabled` choose among what is found, and
+    `extensions` says what holds for one of them above its manifest. `watch` tells of changed files, or reloads their
+    extensions. With `development` changed files need no new consent. `environment` is for all extensions, besides what
+    each asks for; `most_limits` is the most that one may ask for.
     """
 
     def __init__(
@@ -116,6 +130,11 @@ class Host:
         timeouts: Timeouts = DEFAULT_TIMEOUTS,
         discovery: DiscoverySettings = DEFAULT_SETTINGS,
         variables: Mapping[str, str] | None = None,
+        environment: Environment | None = None,
+        most_limits: AskedLimits | None = None,
+        schemas: SchemaMode | str = SchemaMode.ENFORCE,
+        audit_bytes: int = ROTATE_AT,
+        extensions: Mapping[str, ExtensionConfig] | None = None,
     ) -> None:
         self.name = name
         self.roots = tuple(roots)
@@ -143,6 +162,11 @@ class Host:
         self._limits = limits
         self._timeouts = timeouts
         self._discovery = discovery
+        self._environment = environment or Environment()
+        self._most_limits = most_limits or AskedLimits()
+        self._schemas = SchemaMode(schemas)
+        self._audit_bytes = audit_bytes
+        self._settled = dict(extensions or {})
         self._variables = dict(os.environ if variables is None else variables)
         if sys.prefix != sys.base_prefix:  # `python3` in a manifest means the one that has what this program has
             path = self._variables.get("PATH", "")
@@ -156,6 +180,28 @@ class Host:
         self._loop: Loop | None = None
         self._closing = anyio.Event()
         self._closed = anyio.Event()
+
+    # -- looking only
+
+    def survey(self) -> Survey:
+        """Returns which extensions there are and whether each may start. Nothing is started, asked or changed.
+
+        It waits for the disk: not for a loop.
+
+        Raises:
+            BadFile: the grants cannot be read.
+            StoreUnavailable: the store cannot be read.
+        """
+        report = self._discover()
+        kept = open_kept(self.places, self._given_store, limits=self._limits, read_only=True)
+        try:
+            settings = self._build_settings(kept)
+            return Survey(
+                report,
+                {one.id: self._decide(one, settings, kept.grants_of(one.id)) for one in report.candidates},
+            )
+        finally:
+            kept.close()
 
     # -- life
 
@@ -190,25 +236,20 @@ class Host:
         await started.wait()
 
     def _open(self) -> Kept:
-        return open_kept(self.places, self._given_store, limits=self._limits, audit=self._audit_mode)
+        return open_kept(
+            self.places,
+            self._given_store,
+            limits=self._limits,
+            audit=self._audit_mode,
+            audit_bytes=self._audit_bytes,
+        )
 
     async def _find(self) -> None:
         """Looks for extensions and prepares those that may start; what is wrong with the others is told."""
         self.report = await anyio.to_thread.run_sync(self._discover)
         for diagnostic in self.report.diagnostics:
             self._complain(diagnostic)
-        settings = LaunchSettings(
-            store=self._kept.store,
-            audit=self._kept.audit,
-            places=self.places,
-            ask=self._ask,
-            policy=self._policy,
-            methods=self._methods,
-            limits=self._limits,
-            timeouts=self._timeouts,
-            care=self._care,
-            variables=self._variables,
-        )
+        settings = self._build_settings(self._kept)
         stagger = Stagger()
         for candidate in self.report.candidates:
             self.events.publish(ExtensionDiscovered(candidate.id, candidate.folder, candidate.manifest.version))
@@ -231,6 +272,23 @@ class Host:
             )
             self._adopt(candidate, Supervised(supervisor, launch.gate))
 
+    def _build_settings(self, kept: Kept) -> LaunchSettings:
+        return LaunchSettings(
+            store=kept.store,
+            audit=kept.audit,
+            places=self.places,
+            ask=self._ask,
+            policy=self._policy,
+            methods=self._methods,
+            limits=self._limits,
+            most_limits=self._most_limits,
+            timeouts=self._timeouts,
+            care=self._care,
+            environment=self._environment,
+            variables=self._variables,
+            schemas=self._schemas,
+        )
+
     async def _admit(self, candidate: Candidate, settings: LaunchSettings) -> tuple[tuple[str, ...], Grants]:
         """Returns the command and the grants of an extension that may start.
 
@@ -238,16 +296,8 @@ class Host:
             ExtensionRefused: it may not, and why.
         """
         id = candidate.id
-        findings = await anyio.to_thread.run_sync(self._look_at, candidate, settings)
         entry = self._kept.grants_of(id)
-        outcome = decide_admission(
-            candidate.manifest,
-            findings,
-            entry=entry,
-            given=self._given_grants.get(id),
-            in_development=self._is_development,
-            dialects=frozenset(DIALECTS),
-        )
+        outcome = await anyio.to_thread.run_sync(self._decide, candidate, settings, entry)
         match outcome:
             case Skipped():
                 raise outcome.error
@@ -262,11 +312,19 @@ class Host:
                     await self._change_grants(id, lambda _: written)
                 return outcome.command, outcome.grants
 
-    def _look_at(self, candidate: Candidate, settings: LaunchSettings) -> Findings:
+    def _decide(self, candidate: Candidate, settings: LaunchSettings, entry: GrantEntry | None) -> Admission:
         folders = list_program_folders(clean_path(self._variables.get("PATH", "")))
         config = read_config(candidate, settings, self._config.get(candidate.id))
-        return look_at(
+        findings = look_at(
             candidate, variables=self._variables, program_folders=folders, config=config, limits=self._limits
+        )
+        return decide_admission(
+            candidate.manifest,
+            findings,
+            entry=entry,
+            given=self._given_grants.get(candidate.id),
+            in_development=self._is_development,
+            dialects=frozenset(DIALECTS),
         )
 
     async def _has_agreed(self, consent: NeedsConsent) -> bool:
@@ -286,7 +344,12 @@ class Host:
 
     def _discover(self) -> DiscoveryReport:
         return discover_extensions(
-            self.roots, settings=self._discovery, only=self._only, disabled=self._disabled, limits=self._limits
+            self.roots,
+            settings=self._discovery,
+            only=self._only,
+            disabled=self._disabled,
+            limits=self._limits,
+            settle=lambda found, notes: settle_candidates(self._settled, found, notes),
         )
 
     def _refuse(self, candidate: Candidate, error: ExtensionRefused) -> None:
@@ -447,6 +510,7 @@ class Host:
             extension.supervisor.in_flight,
             len(extension.tools),
             "" if failure is None else str(failure),
+            extension.supervisor.figures(),
         )
 
     def on(self, kind: type[E]) -> Callable[[Callable[[E], Any]], Callable[[E], Any]]:

@@ -8,7 +8,9 @@ above what its manifest says.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,32 +21,44 @@ from msgspec.structs import replace
 from becket.errors import BadFile, Problem
 from becket.host.audit_log import AuditMode
 from becket.host.configuration import Value
-from becket.host.discovery import DiscoverySettings
+from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.discovery import Candidate, DiscoverySettings
 from becket.host.manifest import (
+    PERMISSION,
     AskedLimits,
     AskedRestart,
     Command,
     ConfigKey,
     Environment,
     Id,
+    Manifest,
     Permission,
     Table,
     find_permission_problems,
     find_twins,
+    members_of,
     say_plainly,
     tables_of,
+    texts_of,
 )
 from becket.host.places import default_data_folder
 from becket.host.restart import RestartPolicy
 from becket.host.supervisor import Care
 from becket.limits import DEFAULT_LIMITS
-from becket.methods.permissions import Grants
-from becket.typed.problems import find_problems
+from becket.methods.permissions import PERMISSIONS, RESERVED, Grants
+from becket.typed.problems import cut, find_problems
 from becket.typed.schema import SchemaMode
 from becket.typed.small_files import read_small_file, show_path
 from becket.typed.toml_files import parse_toml
 
-__all__ = ["ExtensionConfig", "HostConfig", "LogConfig", "load_host_config", "parse_host_config"]
+__all__ = [
+    "ExtensionConfig",
+    "HostConfig",
+    "LogConfig",
+    "load_host_config",
+    "parse_host_config",
+    "settle_candidates",
+]
 
 PATH = r"\A[^\x00]*\Z"
 
@@ -79,6 +93,25 @@ class ExtensionConfig(Table, frozen=True, kw_only=True):
             return None
         allow, deny = (() if one is UNSET else one for one in (self.allow, self.deny))
         return Grants(frozenset(allow), frozenset(deny))
+
+    def over(self, candidate: Candidate) -> Candidate:
+        """Returns the candidate with what is said here in the place of what its manifest says."""
+        manifest = candidate.manifest
+        environment = Environment(
+            passed=(*manifest.environment.passed, *self.environment.passed),
+            set={**manifest.environment.set, **self.environment.set},
+        )
+        changed = replace(
+            manifest,
+            command=manifest.command if self.command is UNSET else self.command,
+            dialect=manifest.dialect if self.dialect is UNSET else self.dialect,
+            environment=environment,
+            restart=AskedRestart(**{**members_of(manifest.restart), **members_of(self.restart)}),
+            limits=AskedLimits(**{**members_of(manifest.limits), **members_of(self.limits)}),
+        )
+        folder = candidate.folder if self.folder is UNSET else self.folder
+        is_operators = candidate.is_operators or self.command is not UNSET
+        return replace(candidate, manifest=changed, folder=folder, is_operators=is_operators)
 
 
 class HostConfig(Table, frozen=True, kw_only=True):
@@ -128,34 +161,76 @@ class HostConfig(Table, frozen=True, kw_only=True):
             "limits": self.limits.over(DEFAULT_LIMITS),
             "grants": {id: grants for id, grants in granted.items() if grants is not None},
             "config": {id: extension.config for id, extension in self.extensions.items() if extension.config},
+            "environment": self.environment,
+            "most_limits": self.most_limits,
+            "schemas": self.check_tool_inputs,
+            "audit_bytes": self.audit_bytes,
+            "extensions": self.extensions,
         }
+
+
+# -- what it makes of those that were found
+
+
+def settle_candidates(
+    extensions: Mapping[str, ExtensionConfig], found: list[Candidate], notes: list[Diagnostic]
+) -> list[Candidate]:
+    """Returns the candidates with what is said of them, and those that need no manifest.
+
+    What is wrong is added to `notes`."""
+    settled = [extensions[one.id].over(one) if one.id in extensions else one for one in found]
+    for id in sorted(extensions.keys() - {one.id for one in found}):
+        extension = extensions[id]
+        if extension.command is not UNSET and extension.folder is not UNSET:
+            settled.append(extension.over(build_candidate(id, extension, extension.command, extension.folder)))
+        elif extension.command is not UNSET:
+            hint = "say in which `folder` its files are"
+            notes.append(Diagnostic(extension=id, problem="has a command and no manifest", hint=hint))
+        elif extension.enabled:
+            problem = "is in the configuration of the host, and was not found"
+            hint = "look at its spelling, and at `roots`"
+            notes.append(Diagnostic(extension=id, problem=problem, hint=hint, severity=Severity.WARNING))
+    return settled
+
+
+def build_candidate(id: str, extension: ExtensionConfig, command: tuple[str, ...], folder: str) -> Candidate:
+    """Returns an extension without a manifest: it asks for what it is given."""
+    permissions = () if extension.allow is UNSET else extension.allow
+    manifest = Manifest(id=id, version="0.0.0", command=command, permissions=permissions)
+    return Candidate(manifest, folder, folder, root=0)
 
 
 # -- reading
 
 
-def load_host_config(path: str | os.PathLike[str]) -> HostConfig:
-    """Returns what the configuration file of a host says, with absolute paths.
+def load_host_config(path: str | os.PathLike[str], *, known: AbstractSet[str] = PERMISSIONS) -> HostConfig:
+    """Returns what the configuration file of a host says, with absolute paths. `known` are the permissions that exist.
 
     Raises:
         BadFile: it cannot be read or used; all problems, each with its JSON pointer.
     """
-    config = parse_host_config(parse_toml(read_small_file(path), path), path)
+    config = parse_host_config(parse_toml(read_small_file(path), path), path, known)
     base = os.path.dirname(os.path.abspath(path))
     extensions = {
-        id: extension if extension.folder is UNSET else replace(extension, folder=os.path.join(base, extension.folder))
+        id: extension if extension.folder is UNSET else replace(extension, folder=absolute(base, extension.folder))
         for id, extension in config.extensions.items()
     }
     return replace(
         config,
-        roots=tuple(os.path.join(base, root) for root in config.roots),
-        data=os.path.join(base, config.data) if isinstance(config.data, str) else config.data,
+        roots=tuple(absolute(base, root) for root in config.roots),
+        data=absolute(base, config.data) if isinstance(config.data, str) else config.data,
         extensions=extensions,
     )
 
 
-def parse_host_config(table: dict[str, Any], path: str | os.PathLike[str]) -> HostConfig:
-    """Returns the configuration that a table holds; `path` is for the message.
+def absolute(base: str, path: str) -> str:
+    return os.path.realpath(os.path.join(base, path))
+
+
+def parse_host_config(
+    table: dict[str, Any], path: str | os.PathLike[str], known: AbstractSet[str] | None = None
+) -> HostConfig:
+    """Returns the configuration that a table holds; `path` is for the message. Without `known` any permission may be.
 
     Raises:
         BadFile: it breaks rules; all problems, each with its JSON pointer.
@@ -163,18 +238,22 @@ def parse_host_config(table: dict[str, Any], path: str | os.PathLike[str]) -> Ho
     try:
         config = msgspec.convert(table, HostConfig)
     except msgspec.ValidationError as error:
-        problems = [*say_plainly(find_problems(table, HostConfig)), *find_rule_problems(table)]
+        problems = [*say_plainly(find_problems(table, HostConfig)), *find_rule_problems(table, known)]
         raise BadFile(show_path(path), problems) from error
-    problems = [*find_rule_problems(table)]
+    problems = [*find_rule_problems(table, known)]
     if problems:
         raise BadFile(show_path(path), problems)
     return config
 
 
-def find_rule_problems(table: dict[str, Any]) -> Iterator[Problem]:
+def find_rule_problems(table: dict[str, Any], known: AbstractSet[str] | None) -> Iterator[Problem]:
     """Yields what is wrong in a table of any shape; what is of another shape than it should be is passed over."""
     yield from find_twins(table.get("only"), "/only")
     yield from find_twins(table.get("disabled"), "/disabled")
     for pointer, entry in tables_of(table.get("extensions"), "/extensions"):
         for name in ("allow", "deny"):
             yield from find_permission_problems(entry.get(name), f"{pointer}/{name}")
+            for place, permission in texts_of(entry.get(name), f"{pointer}/{name}"):
+                is_one = known is None or permission in known or permission in RESERVED
+                if not is_one and re.match(PERMISSION, permission):  # else its shape is wrong, which is told already
+                    yield place, f"is no permission: {cut(permission)}"

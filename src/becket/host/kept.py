@@ -11,7 +11,7 @@ from pathlib import Path
 
 from becket.contract.audit import AuditEvent
 from becket.errors import BadFile
-from becket.host.audit_log import AuditFile, AuditLog, AuditMode
+from becket.host.audit_log import ROTATE_AT, AuditFile, AuditLog, AuditMode
 from becket.host.grants_file import GrantEntry, edit_grants, load_grants
 from becket.host.places import Places
 from becket.host.providers import Trust, parse_trust
@@ -68,8 +68,13 @@ def open_kept(
     *,
     limits: Limits = DEFAULT_LIMITS,
     audit: AuditMode = AuditMode.USUAL,
+    audit_bytes: int = ROTATE_AT,
+    read_only: bool = False,
 ) -> Kept:
     """Opens what a host keeps. A `store` of the caller's own is used and not closed.
+
+    `audit_bytes` is the size at which a file of the audit is rotated. With `read_only` nothing is made or written, and
+    another host may have it all open.
 
     Raises:
         StoreUnavailable: the store cannot be opened, or another host has it.
@@ -77,15 +82,15 @@ def open_kept(
         OSError: the folder or the audit cannot be opened.
     """
     ends: list[Callable[[], object]] = []
-    if places is None:
+    if places is None or read_only:
         remembered: list[tuple[AuditEvent, int]] = []
 
         def remember(event: AuditEvent, time_ms: int) -> None:
             if len(remembered) < MOST_REMEMBERED:
                 remembered.append((event, time_ms))
 
-        own: Store = store or InMemoryStore(limits)
-        return Kept(None, own, AuditLog(remember, now=now_ms, mode=audit), [] if store is not None else [own.close])
+        own = store or open_for_reading(places, limits)
+        return Kept(places, own, AuditLog(remember, now=now_ms, mode=audit), [] if store is not None else [own.close])
     places.make()
     if store is None:
         from becket.stores.sqlite import SqliteStore  # sqlite3 is there only where something is kept
@@ -93,13 +98,22 @@ def open_kept(
         store = SqliteStore(places.store, limits)
         ends.append(store.close)
     try:
-        file = AuditFile(places.audit)
+        file = AuditFile(places.audit, rotate_at=audit_bytes)
         ends.append(file.close)
         return Kept(places, store, AuditLog(file.write, now=now_ms, mode=audit), ends)
     except BaseException:
         for end in ends:
             end()
         raise
+
+
+def open_for_reading(places: Places | None, limits: Limits) -> Store:
+    """Returns the store of a host, or an empty one where there is none."""
+    if places is None or not places.store.exists():
+        return InMemoryStore(limits)
+    from becket.stores.sqlite import SqliteStore
+
+    return SqliteStore(places.store, limits, read_only=True)
 
 
 def load_trust(places: Places | None) -> Trust:

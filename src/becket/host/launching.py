@@ -28,6 +28,7 @@ from becket.methods.permissions import Decision, Gate, Grants
 from becket.methods.registry import Registry
 from becket.peer.admission import Ask
 from becket.stores.store import Store
+from becket.typed.schema import SchemaMode
 
 __all__ = ["Launch", "LaunchSettings", "prepare_launch", "read_config"]
 
@@ -51,6 +52,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     care: Care = Care()
     environment: Environment = Environment()
     variables: Mapping[str, str] = {}
+    schemas: SchemaMode = SchemaMode.ENFORCE
 
 
 class Launch(Struct, frozen=True):
@@ -106,6 +108,7 @@ def prepare_launch(
             limits=limits,
             timeouts=settings.timeouts,
             host=settings.host,
+            schemas=settings.schemas,
         )
 
     care = Care(

@@ -47,6 +47,7 @@ from becket.host.events import (
 from becket.host.extension import Extension
 from becket.host.heartbeat import Heartbeat, HeartbeatPolicy, Pulse
 from becket.host.lifecycle import ON_START, ON_STOP, Drain, Health, Lifecycle, RequestMeans, State
+from becket.host.meter import Figures, Meter
 from becket.host.restart import GiveUp, RestartHistory, RestartPolicy, Stagger, decide_restart
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class Supervisor:
         self._life = Lifecycle(id)
         self._history = RestartHistory()
         self._breaker = Breaker(id, self.care.breaker)
+        self._meter = Meter()
         self._extension: Extension | None = None
         self._replaced: Extension | None = None  # by a reload, though it had calls to answer
         self._arrangements: list[Callable[[Extension], object]] = []
@@ -140,6 +142,10 @@ class Supervisor:
     def in_flight(self) -> int:
         """How many calls it has not answered yet."""
         return self._in_flight
+
+    def figures(self) -> Figures:
+        """Returns how often it is called, and how long its answers take."""
+        return self._meter.read(now())
 
     def health(self) -> Health:
         """Returns how it does, in one word."""
@@ -270,7 +276,8 @@ class Supervisor:
     async def borrowed(self) -> AsyncGenerator[Extension, None]:
         """Yields the running copy, and takes what happens in the block for a call: it is counted, and waited for."""
         extension = await self.ready()
-        ticket = self._breaker.admit(now())
+        began = now()
+        ticket = self._breaker.admit(began)
         self._in_flight += 1
         error: BaseException | None = None
         try:
@@ -285,7 +292,9 @@ class Supervisor:
             raise
         finally:
             self._in_flight -= 1
-            self._breaker.settle(ticket, outcome_of(error), now())
+            ended = now()
+            self._breaker.settle(ticket, outcome_of(error), ended)
+            self._meter.record(began, ended, failed=error is not None)
             self._tell()
 
     # -- the owner

@@ -1,0 +1,328 @@
+"""The configuration of a host is read as its schema says, all problems at once, and becomes arguments of `Host`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec import Raw
+from tests.contract.agreement import Agreement, agreement, definition_of, disagreement, inside, values
+from tests.contract.sample_files import load_samples
+from tests.host.folders import write_extension
+
+from becket.errors import BadFile
+from becket.host.audit_log import AuditMode
+from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.discovery import DiscoverySettings, discover_extensions
+from becket.host.gate import Admitted, NeedsConsent, Skipped
+from becket.host.host import Host
+from becket.host.host_config import (
+    ExtensionConfig,
+    HostConfig,
+    LogConfig,
+    load_host_config,
+    parse_host_config,
+    settle_candidates,
+)
+from becket.host.manifest import AskedLimits, AskedRestart, Environment
+from becket.host.restart import RestartStrategy
+from becket.methods.permissions import Grants
+from becket.typed.schema import SchemaMode
+
+
+def write_config(folder: Path, text: str) -> Path:
+    path = folder / "host.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# -- reading
+
+
+def test_paths_begin_at_the_folder_of_the_file(tmp_path: Path) -> None:
+    text = 'roots = ["a", "/b"]\ndata = "state"\n[extensions.x]\ncommand = ["x"]\nfolder = "f"\n'
+
+    config = load_host_config(write_config(tmp_path, text))
+
+    assert config.roots == (str(tmp_path / "a"), "/b")
+    assert config.data_folder() == tmp_path / "state"
+    assert config.extensions["x"].folder == str(tmp_path / "f")
+
+
+def test_without_a_word_about_data_it_is_kept_under_the_name_of_the_host(tmp_path: Path) -> None:
+    folder = load_host_config(write_config(tmp_path, 'name = "demo"')).data_folder()
+
+    assert folder is not None
+    assert folder.parts[-2:] == ("becket", "demo")
+
+
+def test_data_can_be_turned_off(tmp_path: Path) -> None:
+    assert load_host_config(write_config(tmp_path, "data = false")).arguments()["data"] is None
+
+
+def test_all_problems_are_told_with_their_pointers(tmp_path: Path) -> None:
+    text = """
+        watch = true
+        only = ["a", "a"]
+        rots = []
+        [extensions.notes]
+        allow = ["memory.raed", "tools.override"]
+        deny = ["*"]
+    """
+
+    with pytest.raises(BadFile) as bad:
+        load_host_config(write_config(tmp_path, text))
+
+    assert sorted(pointer for pointer, _ in bad.value.problems) == [
+        "/extensions/notes/allow/0",
+        "/extensions/notes/allow/1",
+        "/extensions/notes/deny/0",
+        "/only/1",
+        "/rots",
+        "/watch",
+    ]
+
+
+def test_a_permission_that_does_not_exist_is_a_problem_by_itself(tmp_path: Path) -> None:
+    path = write_config(tmp_path, '[extensions.notes]\nallow = ["memory.raed"]')
+
+    with pytest.raises(BadFile) as bad:
+        load_host_config(path)
+
+    assert [pointer for pointer, _ in bad.value.problems] == ["/extensions/notes/allow/0"]
+    assert load_host_config(path, known={"memory.raed"}).extensions["notes"].allow == ("memory.raed",)
+
+
+def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(BadFile):
+        load_host_config(tmp_path / "none.toml")
+
+
+# -- arguments of a host
+
+
+def test_every_member_that_is_for_the_host_becomes_an_argument_of_it(tmp_path: Path) -> None:
+    text = """
+        name = "demo"
+        roots = ["extensions"]
+        only = ["notes", "guard"]
+        disabled = ["old"]
+        data = "state"
+        development = true
+        audit = "full"
+        audit_bytes = 65536
+        check_tool_inputs = "warn"
+        watch = "reload"
+        discovery = { depth = 2 }
+        environment = { pass = ["EDITOR"] }
+        restart = { strategy = "never" }
+        limits = { call_timeout = 20 }
+        most_limits = { frame = 1000 }
+        [extensions.notes]
+        allow = ["memory.read"]
+        config = { limit = 20 }
+        [extensions.guard]
+        enabled = false
+    """
+
+    arguments = load_host_config(write_config(tmp_path, text)).arguments()
+
+    assert arguments.pop("care").restart.strategy is RestartStrategy.NEVER
+    assert arguments.pop("limits").call_timeout == 20
+    assert arguments.pop("extensions").keys() == {"notes", "guard"}
+    assert arguments == {
+        "name": "demo",
+        "roots": (str(tmp_path / "extensions"),),
+        "only": ("notes", "guard"),
+        "disabled": {"old", "guard"},
+        "data": tmp_path / "state",
+        "development": True,
+        "audit": AuditMode.FULL,
+        "audit_bytes": 65536,
+        "schemas": SchemaMode.WARN,
+        "watch": "reload",
+        "discovery": DiscoverySettings(depth=2),
+        "environment": Environment(passed=("EDITOR",)),
+        "most_limits": AskedLimits(frame=1000),
+        "grants": {"notes": Grants(frozenset({"memory.read"}))},
+        "config": {"notes": {"limit": 20}},
+    }
+
+
+def test_an_empty_file_gives_a_host_as_it_is_without_one(tmp_path: Path) -> None:
+    host = Host(**load_host_config(write_config(tmp_path, "")).arguments())
+
+    assert (host.name, host.roots) == ("becket", ())
+
+
+def test_what_is_denied_alone_grants_nothing() -> None:
+    assert ExtensionConfig(deny=("memory.read",)).grants() == Grants(frozenset(), frozenset({"memory.read"}))
+    assert ExtensionConfig().grants() is None
+
+
+# -- what holds for one extension
+
+
+def test_what_is_said_of_an_extension_stands_above_its_manifest(tmp_path: Path) -> None:
+    more = """
+        [environment]
+        pass = ["LANG"]
+        set = { A = "1", B = "1" }
+        [restart]
+        most = 3
+        delay = 2.0
+        [limits]
+        frame = 10
+        depth = 10
+    """
+    write_extension(tmp_path / "notes", "notes", more)
+    config = ExtensionConfig(
+        command=("/bin/true",),
+        dialect="plain",
+        environment=Environment(passed=("EDITOR",), set={"B": "2"}),
+        restart=AskedRestart(most=1),
+        limits=AskedLimits(frame=20),
+    )
+
+    (candidate,) = discover_extensions(
+        [tmp_path], settle=lambda found, notes: settle_candidates({"notes": config}, found, notes)
+    ).candidates
+
+    manifest = candidate.manifest
+    assert candidate.is_operators
+    assert (manifest.command, manifest.dialect) == (("/bin/true",), "plain")
+    assert manifest.environment == Environment(passed=("LANG", "EDITOR"), set={"A": "1", "B": "2"})
+    assert manifest.restart == AskedRestart(most=1, delay=2.0)
+    assert manifest.limits == AskedLimits(frame=20, depth=10)
+
+
+def test_with_a_command_an_extension_needs_no_manifest(tmp_path: Path) -> None:
+    config = ExtensionConfig(command=("/bin/true",), folder=str(tmp_path), allow=("memory.read",))
+    notes: list[Diagnostic] = []
+
+    (candidate,) = settle_candidates({"guard": config}, [], notes)
+
+    assert notes == []
+    assert (candidate.id, candidate.folder, candidate.manifest.permissions) == (
+        "guard",
+        str(tmp_path),
+        ("memory.read",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "severities"),
+    [
+        (ExtensionConfig(command=("/bin/true",)), [Severity.ERROR]),
+        (ExtensionConfig(allow=("memory.read",)), [Severity.WARNING]),
+        (ExtensionConfig(enabled=False), []),
+    ],
+)
+def test_an_extension_that_is_not_there_is_told(config: ExtensionConfig, severities: list[Severity]) -> None:
+    notes: list[Diagnostic] = []
+
+    assert settle_candidates({"guard": config}, [], notes) == []
+    assert [note.severity for note in notes] == severities
+
+
+def test_the_operator_may_run_a_program_that_a_manifest_may_not(tmp_path: Path) -> None:
+    program = tmp_path / "tool"
+    program.write_text("#!/bin/sh\n", encoding="utf-8")
+    program.chmod(0o755)
+    folder = write_extension(tmp_path / "root" / "notes", "notes")
+    told = (folder / "becket.toml").read_text(encoding="utf-8").replace('"python3", "main.py"', f'"{program}"')
+    (folder / "becket.toml").write_text(told, encoding="utf-8")
+
+    refused = Host([tmp_path / "root"], data=None).survey()
+    settled = Host([tmp_path / "root"], data=None, extensions={"notes": ExtensionConfig(command=(str(program),))})
+
+    assert isinstance(refused.admissions["notes"], Skipped)
+    assert isinstance(settled.survey().admissions["notes"], Admitted)
+
+
+# -- looking only
+
+
+def test_a_survey_tells_what_would_start_and_changes_nothing(tmp_path: Path) -> None:
+    root, data = tmp_path / "root", tmp_path / "data"
+    write_extension(root / "quiet", "quiet")
+    write_extension(root / "greedy", "greedy", 'permissions = ["memory.read"]')
+    write_extension(root / "broken", "broken", '[requires]\nbins = ["no-such-program"]')
+    (root / "bad").mkdir()
+    (root / "bad" / "becket.toml").write_text("id =", encoding="utf-8")
+
+    survey = Host([root], data=data).survey()
+
+    assert {id: type(one) for id, one in survey.admissions.items()} == {
+        "quiet": Admitted,
+        "greedy": NeedsConsent,
+        "broken": Skipped,
+    }
+    assert survey.report.invalid == 1
+    assert not data.exists()
+
+
+@pytest.mark.loops
+async def test_a_survey_looks_into_what_a_running_host_keeps(tmp_path: Path) -> None:
+    root, data = tmp_path / "root", tmp_path / "data"
+    write_extension(root / "greedy", "greedy", 'permissions = ["memory.read"]')
+
+    async with Host([root], data=data) as host:
+        await host.grant("greedy", "memory.read")
+        survey = Host([root], data=data).survey()
+
+    assert isinstance(survey.admissions["greedy"], Admitted)
+
+
+# -- beside the schema
+
+
+def read_host(raw: Raw) -> HostConfig:
+    value = msgspec.json.decode(raw)
+    if not isinstance(value, dict):
+        raise ValueError("no table")
+    return parse_host_config(value, "x")
+
+
+def part(name: str, definition: str, made_from: Any, form: str = "@") -> Agreement:
+    """Returns a line of the table: a part of the configuration, read within the whole, where `@` stands in the form."""
+    opening, closing = form.split("@")
+    before = f'{{"{name}":{opening}'
+    return agreement(inside(before, closing + "}", read_host), "host-config", definition, made_from=made_from)
+
+
+AGREEMENTS = [
+    agreement(read_host, "host-config", "host", made_from=HostConfig),
+    part("roots", "path", str, "[@]"),
+    part("discovery", "discovery", DiscoverySettings),
+    part("log", "log", LogConfig),
+    part("extensions", "extension", ExtensionConfig, '{"notes": @}'),
+]
+EACH = pytest.mark.parametrize("held", AGREEMENTS, ids=lambda held: held.definition)
+
+
+@pytest.mark.slow
+@EACH
+@given(data=st.data())
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+def test_what_the_schema_accepts_is_read_and_what_it_refuses_is_not(held: Agreement, data: st.DataObject) -> None:
+    assert disagreement(held, data.draw(values(held))) is None
+
+
+@EACH
+def test_the_examples_of_the_schema_are_read(held: Agreement) -> None:
+    assert [example for example in definition_of(held)["examples"] if not held.accepts(example)] == []
+
+
+@EACH
+def test_good_samples_are_read_and_bad_ones_refused(held: Agreement) -> None:
+    samples = [
+        sample for sample in load_samples() if (sample.schema, sample.definition) == ("host-config", held.definition)
+    ]
+
+    assert samples
+    assert [sample.value for sample in samples if held.accepts(sample.value) != sample.is_good] == []
