@@ -11,7 +11,7 @@ __all__ = ["lazy_names"]
 def lazy_names(
     package: str, names: dict[str, object], homes: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Returns `__getattr__` and `__dir__` of a package; `names` are its `globals()`, `homes` the module of each name."""
+    """Returns `__getattr__` and `__dir__` of a package; `names` are its `globals()`, `homes` each name's module."""
 
     def find(name: str) -> object:
         if name not in homes:

@@ -36,7 +36,7 @@ class Sniffing:
         self.frames = 0
         self.chosen: ContentLength | JsonLines | LengthPrefixed | None = None
         self._limits = limits
-        self._prefix = b""
+        self._prefix: bytes = b""
 
     @property
     def pending(self) -> int:
@@ -51,7 +51,7 @@ class Sniffing:
                 # Blank lines without end are what only one framing passes over; it needs none of them.
                 self._prefix = chunk[: self._limits.header]
                 return []
-            self._prefix = b""
+            self._prefix: bytes = b""
             chosen = self.chosen = framing(self._limits)
         found = chosen.feed(chunk)
         self.error = chosen.error
