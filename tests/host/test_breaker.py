@@ -91,6 +91,8 @@ def test_half_open_tries_one_call_at_a_time() -> None:
 
     breaker.settle(first, SUCCESS, 11.0)
     breaker.admit(11.0)
+    with pytest.raises(CircuitOpen):
+        breaker.admit(11.0)
 
 
 def test_successes_close_it() -> None:

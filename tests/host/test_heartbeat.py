@@ -74,6 +74,23 @@ def test_who_always_takes_long_to_answer_stays_slow_until_one_answer_is_quick() 
     assert heart.look(3.7).pulse is ALIVE
 
 
+def test_an_answer_just_in_time_is_a_quick_one() -> None:
+    heart = Heartbeat(0.0)
+    heart.look(1.0)
+    heart.look(1.5)
+    heart.hear(1.75)
+    heart.look(2.75)
+
+    assert heart.hear(3.25) == 0.5
+
+    assert heart.look(4.25).pulse is ALIVE
+
+
+@pytest.mark.parametrize(("late", "stalled"), [(0.25, 0.0), (0.26, 0.26)])
+def test_a_quarter_of_a_second_late_is_no_stall_yet(late: float, stalled: float) -> None:
+    assert Heartbeat(0.0).look(1.0 + late).stalled == pytest.approx(stalled)
+
+
 def test_a_look_that_comes_too_early_changes_nothing() -> None:
     heart = Heartbeat(0.0)
 

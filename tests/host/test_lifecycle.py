@@ -242,6 +242,13 @@ def test_health_is_told_in_the_words_of_the_contract(life: Lifecycle, restarts: 
     assert life.health(restarts) is health
 
 
+def test_what_failed_once_and_is_ready_now_runs() -> None:
+    failed = Lifecycle("a", State.SPAWNING).move(State.FAILED, 1.0)
+
+    assert failed.move(State.SPAWNING, 2.0).move(State.READY, 3.0).health() is Health.RUNNING
+    assert failed.move(State.SPAWNING, 2.0).health() is Health.LOADED
+
+
 def test_the_words_are_those_of_the_contract() -> None:
     contract = {"loaded", "failed_validation", "failed_initialize", "running", "restarting", "degraded", "failed"}
     assert set(Health) == contract | {"disabled"}

@@ -115,6 +115,15 @@ def test_a_restart_leaves_the_window_when_it_is_as_old_as_the_window(now: float,
     assert isinstance(decision, Restart) is is_restarted
 
 
+def test_the_window_looks_at_when_restarts_happen_not_at_when_they_were_decided() -> None:
+    policy = RestartPolicy(most=1, window=10.0, delay=5.0, healthy_after=inf, jitter=0.0)
+    first = decide(policy, RestartHistory(), 0.0)
+
+    assert first == Restart(0.0, 1, RestartHistory(None, (0.0,), 1, 1))
+    assert isinstance(decide(policy, first.history, 4.0), GiveUp)
+    assert decide(policy, first.history, 6.0) == Restart(5.0, 2, RestartHistory(None, (11.0,), 2, 2))
+
+
 @pytest.mark.parametrize("jump", [-1e9, -3600.0, -1.0, 0.0])
 def test_a_clock_that_jumps_back_gives_no_further_restarts_and_no_longer_delays(jump: float) -> None:
     history = RestartHistory()

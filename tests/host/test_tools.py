@@ -29,6 +29,7 @@ def test_a_tool_is_found_by_the_name_that_a_model_sees_and_by_its_runtime_name()
     assert names_of(tools) == {"notes_count": "notes:count", "notes_list_all": "notes:list all"}
     assert tools.find("notes_count") == tools.get("notes:count")
     assert tools.get("notes_count").tool == tool("count")
+    assert tools.get("notes_count").seal({"_meta": 1}, {"agent_id": "a"}) == {"_meta": 1}
     assert tools.get("notes_list_all").tool.name == " list all "
     assert len(tools) == 2
 
@@ -89,6 +90,7 @@ def test_of_two_prefixed_names_that_clash_the_later_one_is_left_out_and_told() -
 def test_more_tools_than_a_host_takes_are_told() -> None:
     tools = Tools()
 
+    assert tools.add("notes", [tool(str(number)) for number in range(MOST_TOOLS)]) == []
     (found,) = tools.add("notes", [tool(str(number)) for number in range(MOST_TOOLS + 1)])
 
     assert len(tools) == MOST_TOOLS
@@ -143,6 +145,7 @@ LONG = "long_" * 30
         ("weather", "get", "ext_weather_get"),
         ("mybot", LONG, "ext_mybot_long_long_long_long_long_long_long_long_long_lo_4e24a9"),
         ("x" * 60, "t", "ext_" + "x" * 53 + "_7d131c"),
+        ("x" * 52, "t" * 20, "ext_" + "x" * 52 + "__052077"),
         ("a", "b" * 58, "ext_a_" + "b" * 58),
     ],
 )
