@@ -1,0 +1,370 @@
+"""An extension as a program: it serves whoever started it, keeps the wire clean, ends when it should, and says how."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import anyio
+import pytest
+from tests.extension.hosting import greeting, initialize, use_tool
+from tests.peer.test_stdio import request_of
+
+from becket import Peer
+from becket.contract.log import LogLevel, LogRecord, read_log_line
+from becket.extension.runner import EXIT_BROKEN, EXIT_ENDED, EXIT_STUCK, EXIT_USAGE
+from becket.rpc.json_values import encode_json
+from becket.testing import ProcessWatch
+
+pytestmark = pytest.mark.process
+
+PROGRAM = """
+import os, sys
+from becket import ExtensionServer
+from becket.extension import tool
+
+class Program(ExtensionServer):
+    id, version = "program", "1.0"
+
+    {define} on_start(self) -> None:
+        print("started", file=sys.stderr, flush=True)
+
+    {define} on_stop(self) -> None:
+        print("stopped", file=sys.stderr, flush=True)
+        {then}
+
+    @tool("Adds one.")
+    {define} add(self, number: int) -> int:
+        print("a stray line")
+        return number + 1
+
+    @tool("Tells which modules are there.")
+    {define} modules(self) -> list[str]:
+        return list(sys.modules)
+
+    @tool("Logs.")
+    {define} log(self, level: int, message: str) -> None:
+        import logging
+
+        logging.getLogger("program.part").log(level, message)
+
+    @tool("Logs as the author wants it.")
+    {define} log_elsewhere(self) -> None:
+        import logging
+
+        logging.basicConfig(format="mine: %(message)s")
+        logging.getLogger("program.part").warning("hello")
+
+    @tool("Fails.")
+    {define} fail(self) -> None:
+        raise ValueError("the disk is gone")
+
+    @tool("Never returns.")
+    def hang(self) -> None:
+        print("hanging", file=sys.stderr, flush=True)
+        import threading
+
+        threading.Event().wait()
+
+{before}
+if __name__ == "__main__":
+    Program().run({options})
+"""
+
+FACES = {
+    "blocking": {"define": "def"},
+    "asyncio": {"define": "async def"},
+    "trio": {"define": "async def", "options": 'loop="trio"'},
+    "uvloop": {"define": "async def", "options": 'loop="uvloop"'},
+    "plain on asyncio": {"define": "def", "options": 'loop="asyncio"'},
+}
+
+HELLO = request_of(1, "initialize", json.loads(encode_json(greeting(()))))
+BYE = request_of(9, "shutdown")
+
+
+def program(face: str, *, then: str = "pass", before: str = "") -> list[str]:
+    """Returns the command line of the extension on this face."""
+    parts = {"options": "", **FACES[face], "then": then, "before": before}
+    return [sys.executable, "-c", PROGRAM.format(**parts)]
+
+
+def use(id: int, tool: str, **input: Any) -> bytes:
+    return request_of(id, "tool.call", {"name": tool, "input": input})
+
+
+@pytest.fixture(params=list(FACES))
+def face(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+def converse(command: list[str], *frames: bytes, code: int = EXIT_ENDED) -> tuple[dict[int, Any], list[str]]:
+    """Says this to a program, frame by frame, closes its stdin, and returns its answers and the lines of its stderr."""
+    answers: dict[int, Any] = {}
+    with started(command) as (process, stdin, stderr):
+        for frame in frames:
+            stdin.write(frame)
+            stdin.flush()
+            message = hear(process)
+            answers[message["id"]] = message.get("result", message.get("error"))
+        stdin.close()
+        assert process.wait(15) == code
+        return answers, stderr.read().decode().splitlines()
+
+
+def hear(process: subprocess.Popen[bytes]) -> Any:
+    """Returns the next message that a program says. Every byte must belong to it."""
+    assert process.stdout is not None
+    head = process.stdout.readline()
+    assert head.startswith(b"Content-Length: "), head
+    assert process.stdout.readline() == b"\r\n"
+    return json.loads(process.stdout.read(int(head.partition(b": ")[2])))
+
+
+@contextmanager
+def started(command: list[str], *frames: bytes) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes], IO[bytes]]]:
+    """Runs a program that has heard all this, and yields it with its stdin and its stderr."""
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(b"".join(frames))
+        process.stdin.flush()
+        yield process, process.stdin, process.stderr
+
+
+# -- serving
+
+
+def test_it_serves_until_its_stdin_ends_and_keeps_the_wire_clean(face: str) -> None:
+    answers, said = converse(program(face), HELLO, use(2, "add", number=1))
+
+    assert [tool["name"] for tool in answers[1]["capabilities"]["tools"]][:2] == ["add", "modules"]
+    assert answers[2] == 2
+    assert said == ["started", "a stray line", "stopped"]
+
+
+def test_it_finds_out_which_framing_its_host_speaks(face: str) -> None:
+    with started(program(face)) as (process, stdin, _):
+        assert process.stdout is not None
+        for number, frame in enumerate((HELLO, use(2, "add", number=1)), start=1):
+            stdin.write(frame.partition(b"\r\n\r\n")[2] + b"\n")
+            stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == number
+
+
+@pytest.mark.anyio
+async def test_a_host_on_becket_starts_it_and_ends_it(face: str) -> None:
+    async with Peer.connect_process(program(face), dialect="native") as host:
+        host.agree(())
+        answer = await initialize(host)
+        assert await use_tool(host, "add", number=2) == 3
+        assert "log" in host.features
+        process = host.process
+
+    assert answer.features
+    assert process is not None
+    assert (process.exit_code, process.signal) == (EXIT_ENDED, None)
+
+
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "asyncio"])
+def test_it_imports_no_event_loop_that_it_does_not_need(plain: bool) -> None:
+    answers, _ = converse(program("blocking" if plain else "asyncio"), HELLO, use(2, "modules"))
+
+    loops = {"asyncio", "trio", "anyio", "uvloop"} & set(answers[2])
+    assert loops == (set() if plain else {"asyncio"})
+    assert {"logging", "attr", "attrs", "cattrs", "jsonschema"}.isdisjoint(answers[2]) or not plain
+
+
+# -- the end
+
+
+def test_shutdown_is_answered_and_ends_it_although_stdin_stays_open(face: str) -> None:
+    with started(program(face), HELLO) as (process, stdin, stderr):
+        assert hear(process)["id"] == 1
+        stdin.write(BYE)
+        stdin.flush()
+        assert hear(process) == {"jsonrpc": "2.0", "id": 9, "result": None}
+        assert process.wait(15) == EXIT_ENDED
+        assert stderr.read().splitlines() == [b"started", b"stopped"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly(face: str, number: signal.Signals) -> None:
+    with started(program(face), HELLO) as (process, _, stderr):
+        hear(process)
+        process.send_signal(number)
+        assert process.wait(15) == EXIT_ENDED
+        assert stderr.read().splitlines() == [b"started", b"stopped"]
+
+
+def test_a_second_signal_ends_it_at_once(face: str) -> None:
+    forever = "while True: __import__('time').sleep(1)"
+    with started(program(face, then=forever), HELLO) as (process, _, stderr):
+        hear(process)
+        process.send_signal(signal.SIGTERM)
+        assert [stderr.readline(), stderr.readline()] == [b"started\n", b"stopped\n"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("how", ["eof", "shutdown", "signal"])
+def test_an_end_that_takes_too_long_is_cut_short(face: str, how: str) -> None:
+    stuck = program(
+        face,
+        then="__import__('time').sleep(3600)",
+        before="import becket.extension.runner as runner; runner.STOP_GRACE = 0.2",
+    )
+    with started(stuck, HELLO) as (process, stdin, stderr):
+        hear(process)
+        if how == "eof":
+            stdin.close()
+        elif how == "shutdown":
+            stdin.write(BYE)
+            stdin.flush()
+        else:
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == EXIT_STUCK
+        assert b"the end took longer than 0.2 s" in stderr.read()
+
+
+def test_a_function_that_never_returns_does_not_keep_it_alive(face: str) -> None:
+    quick = "import becket.extension.runner as runner; runner.STOP_GRACE = 0.2"
+    with started(program(face, before=quick), HELLO) as (process, stdin, stderr):
+        hear(process)
+        stdin.write(use(2, "hang"))
+        stdin.flush()
+        assert [stderr.readline(), stderr.readline()] == [b"started\n", b"hanging\n"]
+        stdin.close()
+        assert process.wait(15) in (EXIT_ENDED, EXIT_STUCK)
+
+
+PARENT = """
+import subprocess, sys
+child = subprocess.Popen({command!r}, stdin=int(sys.argv[1]), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+child.stdout.read(10)
+print(child.pid, flush=True)
+child.wait()
+"""
+
+
+@pytest.mark.anyio
+async def test_it_ends_with_its_parent_although_somebody_holds_its_stdin(face: str) -> None:
+    read_end, write_end = os.pipe()
+    with subprocess.Popen(  # noqa: ASYNC220
+        [sys.executable, "-c", PARENT.format(command=program(face)), str(read_end)],
+        stdout=subprocess.PIPE,
+        pass_fds=[read_end],
+    ) as parent:
+        os.write(write_end, HELLO)
+        assert parent.stdout is not None
+        with ProcessWatch(int(parent.stdout.readline())) as child:
+            parent.kill()
+            with anyio.fail_after(5):
+                await child.gone()
+    os.close(read_end)
+    os.close(write_end)
+
+
+def test_what_is_no_message_ends_it_with_a_code_of_its_own(face: str) -> None:
+    with started(program(face), HELLO) as (process, stdin, stderr):
+        hear(process)
+        stdin.write(b"Content-Length: many\r\n\r\n")
+        stdin.flush()
+        assert process.wait(15) == EXIT_BROKEN
+        assert stderr.read().splitlines() == [b"started", b"stopped"]
+
+
+# -- started by hand
+
+
+def test_in_a_terminal_it_says_what_it_is(face: str) -> None:
+    ours, theirs = pty.openpty()
+    ended = subprocess.run(program(face), stdin=theirs, capture_output=True, timeout=15, check=False)
+    os.close(ours)
+    os.close(theirs)
+
+    said = ended.stdout.decode()
+    assert ended.returncode == EXIT_USAGE
+    assert said.startswith("program 1.0 is an extension")
+    assert "  add: Adds one.\n" in said
+    assert sys.executable in said
+    assert ended.stderr == b""
+
+
+def test_without_a_stdout_it_says_that_nobody_is_there(face: str) -> None:
+    shell = ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *program(face)]
+
+    ended = subprocess.run(shell, input=b"", stderr=subprocess.PIPE, timeout=15, check=False)
+
+    assert ended.returncode == EXIT_USAGE
+    assert ended.stderr.startswith(b"program: stdout is closed")
+
+
+def test_the_notes_extension_explains_all_that_it_offers() -> None:
+    notes = Path(__file__).parent / "notes.py"
+    ours, theirs = pty.openpty()
+    ended = subprocess.run([sys.executable, notes], stdin=theirs, capture_output=True, timeout=15, check=False)
+    os.close(ours)
+    os.close(theirs)
+
+    assert ended.stdout.decode().split("Give a host")[0] == (
+        "notes 1.2.0 is an extension: a host program starts it, and speaks with it over stdin and stdout.\n\n"
+        "Tools:\n  count: Counts the notes that contain a text.\n\n"
+        "Commands:\n  reindex\n\n"
+        "Providers:\n  local: small\n\n"
+        "Hooks:\n  before_tool_call of bash\n\n"
+        "Methods:\n  notes/stats\n\n"
+    )
+
+
+# -- the log
+
+
+def test_what_it_logs_comes_with_its_level(face: str) -> None:
+    frames = [use(2, "log", level=30, message="it rains"), use(3, "log", level=45, message="two\nlines")]
+    _, said = converse(program(face), HELLO, *frames)
+
+    assert [record for line in said if (record := read_log_line(line))] == [
+        LogRecord(LogLevel.WARNING, "program.part", "it rains"),
+        LogRecord(LogLevel.ERROR, "program.part", "two"),
+        LogRecord(LogLevel.ERROR, "program.part", "lines"),
+    ]
+
+
+@pytest.mark.parametrize("when", ["import logging", "from logging.handlers import SocketHandler", ""])
+def test_it_does_not_matter_when_logging_is_imported(when: str) -> None:
+    _, said = converse(program("blocking", before=when), HELLO, use(2, "log", level=50, message="now"))
+
+    assert said == ["started", "CRITICAL:program.part:now", "stopped"]
+
+
+def test_who_configures_logging_decides(face: str) -> None:
+    _, said = converse(program(face), HELLO, use(2, "log_elsewhere"))
+
+    assert said == ["started", "mine: hello", "stopped"]
+
+
+def test_an_error_that_nobody_expected_is_in_the_log_with_its_traceback(face: str) -> None:
+    answers, said = converse(program(face), HELLO, use(2, "fail"))
+
+    records = [record for line in said if (record := read_log_line(line))]
+    assert "the disk is gone" not in json.dumps(answers)
+    assert answers[2]["data"]["incident"] in records[0].message
+    assert records[-1] == LogRecord(LogLevel.ERROR, "becket.peer", "ValueError: the disk is gone")
+    assert {record.level for record in records} == {LogLevel.ERROR}
+
+
+def test_a_record_that_cannot_be_written_harms_nobody(face: str) -> None:
+    broken = use(2, "log", level=30, message="%d")
+    answers, _ = converse(program(face), HELLO, broken, use(3, "add", number=1))
+
+    assert answers[3] == 2
