@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from becket.methods.permissions import Decision
-from becket.peer.admission import Ask
 
 __all__ = ["agree", "ask_at_terminal", "can_ask"]
 
@@ -28,8 +27,12 @@ def agree(question: str, decision: Decision) -> bool:
     return True
 
 
-def ask_at_terminal(pausing: Callable[[], AbstractContextManager[object]] = nullcontext) -> Ask:
-    """Returns what asks at this terminal. `pausing` is entered meanwhile: what draws there must not."""
+def ask_at_terminal(
+    patience: float, pausing: Callable[[], AbstractContextManager[object]] = nullcontext
+) -> Callable[[str, Decision], Awaitable[bool]]:
+    """Returns what asks at this terminal, where no answer within `patience` seconds is no.
+
+    `pausing` is entered meanwhile: what draws there must not."""
     import anyio
 
     from becket.cli.output import say
@@ -38,10 +41,15 @@ def ask_at_terminal(pausing: Callable[[], AbstractContextManager[object]] = null
 
     async def ask(question: str, decision: Decision) -> bool:
         async with lock:
-            with pausing():
+            with pausing(), anyio.move_on_after(patience):
                 say(f"{question} [y/N]")
                 await anyio.wait_readable(sys.stdin)
-                line = os.read(sys.stdin.fileno(), 4096)
-        return line.decode(errors="replace").strip().lower() in YES
+                return read_line().lower() in YES
+        say("no answer: no")
+        return False
 
     return ask
+
+
+def read_line() -> str:
+    return os.read(sys.stdin.fileno(), 4096).decode(errors="replace").strip()

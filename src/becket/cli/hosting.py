@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import signal
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -16,14 +17,17 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from becket.host.host import Host
-    from becket.host.host_config import HostConfig
+    from becket.host.host_config import HostConfig, LogConfig
     from becket.host.places import Places
+    from becket.peer.admission import Ask
 
 __all__ = ["HostOptions", "PlaceOptions", "Terminated", "host_options", "place_options", "run_async"]
 
 T = TypeVar("T")
 Command = Callable[..., Any]
+Pausing = Callable[[], AbstractContextManager[object]]
 DEFAULT_NAME = "becket"
+DEFAULT_PATIENCE = 60.0  # seconds for a person to answer
 
 
 # -- where a host keeps its files
@@ -82,8 +86,10 @@ class HostOptions(PlaceOptions, frozen=True, kw_only=True):
     disable: tuple[str, ...] = ()
     development: bool = False
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self, *, pausing: Pausing = nullcontext) -> dict[str, Any]:
         """Returns the arguments for `Host`: what the configuration file says, with what was said here above it.
+
+        Somebody at the terminal is asked where there is one. `pausing` is entered meanwhile: what draws there must not.
 
         Raises:
             BadFile: the configuration file cannot be used.
@@ -101,8 +107,15 @@ class HostOptions(PlaceOptions, frozen=True, kw_only=True):
         arguments["disabled"] = {*arguments.get("disabled", ()), *self.disable}
         arguments["grants"] = self._merge_grants(arguments.get("grants", {}))
         arguments["development"] = self.development or arguments.get("development", False)
-        arguments["ask"] = self._choose_ask()
+        arguments["ask"] = self._choose_ask(config, pausing)
         return arguments
+
+    def log_config(self) -> LogConfig:
+        """Returns what is to be logged, and how."""
+        from becket.host.host_config import LogConfig
+
+        config = self.load_config()
+        return LogConfig() if config is None else config.log
 
     def _merge_grants(self, configured: dict[str, Any]) -> dict[str, Any]:
         from becket.methods.permissions import Grants
@@ -113,18 +126,19 @@ class HostOptions(PlaceOptions, frozen=True, kw_only=True):
             merged[id] = Grants(before.allow | {permission}, before.deny)
         return merged
 
-    def _choose_ask(self) -> Any:
+    def _choose_ask(self, config: HostConfig | None, pausing: Pausing) -> Ask | None:
         from becket.cli.asking import agree, ask_at_terminal, can_ask
 
         if self.yes:
             return agree
-        return ask_at_terminal() if can_ask() else None
+        patience = DEFAULT_PATIENCE if config is None else config.ask
+        return ask_at_terminal(patience, pausing) if patience and can_ask() else None
 
-    def open(self, **more: Any) -> Host:
+    def open(self, *, pausing: Pausing = nullcontext, **more: Any) -> Host:
         """Returns the host that is meant, not started yet: `async with options.open() as host`."""
         from becket.host.host import Host
 
-        return Host(**{**self.arguments(), **more})
+        return Host(**{**self.arguments(pausing=pausing), **more})
 
 
 class GrantOption(click.ParamType[tuple[str, str]]):

@@ -1,0 +1,58 @@
+"""What the host and its extensions log, on stderr: as text with the level in front, or as one JSON object a line."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+if TYPE_CHECKING:
+    from becket.host.host_config import LogConfig
+
+__all__ = ["show_logs"]
+
+
+class LogLines(logging.Handler):
+    """Writes each record as a line."""
+
+    def __init__(self, write: Callable[[str], object], *, as_json: bool) -> None:
+        super().__init__()
+        self._write = write
+        self._as_json = as_json
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._write(self._describe(record))
+        except Exception:
+            self.handleError(record)
+
+    def _describe(self, record: logging.LogRecord) -> str:
+        name = record.name.removeprefix("becket.ext.")
+        level = record.levelname.lower()
+        if not self._as_json:
+            return f"{level}: {name}: {record.getMessage()}"
+        fields = {"time_ms": int(record.created * 1000), "level": level, "logger": name, "message": record.getMessage()}
+        return msgspec.json.encode(fields).decode()
+
+
+@contextmanager
+def show_logs(config: LogConfig, write: Callable[[str], object] | None = None) -> Generator[None]:
+    """Shows in the block what is logged, on stderr unless `write` writes it elsewhere."""
+    logger = logging.getLogger("becket")
+    handler = LogLines(write or write_to_stderr, as_json=config.form == "json")
+    before = logger.level
+    logger.setLevel(config.level.upper())
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
+def write_to_stderr(line: str) -> None:
+    click.echo(line, err=True)

@@ -1,0 +1,70 @@
+"""How the extensions of a host do, as rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from becket.host.host import ExtensionStatus
+from becket.host.lifecycle import State
+
+__all__ = ["COLOURS", "HEADERS", "is_up", "status_objects", "status_rows"]
+
+HEADERS: Final = (
+    "extension",
+    "version",
+    "state",
+    "pid",
+    "tools",
+    "calls",
+    "calls/s",
+    "latency",
+    "95 %",
+    "restarts",
+    "note",
+)
+COLOURS: Final = {
+    State.READY: "green",
+    State.DEGRADED: "yellow",
+    State.SPAWNING: "cyan",
+    State.RESTARTING: "yellow",
+    State.FAILED: "red",
+}
+
+
+def is_up(status: ExtensionStatus) -> bool:
+    """Returns whether an extension runs."""
+    return status.state in (State.READY, State.DEGRADED)
+
+
+def status_rows(statuses: Iterable[ExtensionStatus]) -> list[Sequence[str]]:
+    """Returns one row for each extension, as `HEADERS` says."""
+    return [
+        (
+            status.id,
+            status.version or "",
+            str(status.state),
+            "" if status.pid is None else str(status.pid),
+            str(status.tools),
+            str(status.figures.calls),
+            f"{status.figures.per_second:.1f}",
+            show_seconds(status.figures.latency),
+            show_seconds(status.figures.latency_95),
+            str(status.restarts),
+            status.because.partition("\n")[0],
+        )
+        for status in statuses
+    ]
+
+
+def show_seconds(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def status_objects(statuses: Iterable[ExtensionStatus]) -> Any:
+    """Returns the same as JSON."""
+    return msgspec.to_builtins(list(statuses))
