@@ -47,7 +47,8 @@ class Replay:
     """Speaks for one side of a conversation, the host unless said otherwise.
 
     Give it what comes with `take`, and send what `advance` returns. While `awaited` is not None something is missing;
-    `give_up` goes on without it. In the end `finish` tells what has come beyond the recording."""
+    `give_up` goes on without it. `position` counts the entries that were played. In the end `finish` tells what has
+    come beyond the recording."""
 
     def __init__(
         self,
@@ -60,11 +61,11 @@ class Replay:
         self.differences: list[Difference] = []
         self.compared = 0
         self.is_closed = False
+        self.position = 0
         self._entries = entries
         self._me = speaks_for
         self._ignore = [pointer.split("/")[1:] for pointer in (*NOT_COMPARED, *ignore)]
         self._codec = codec or JsonCodec()
-        self._position = 0
         self._came: defaultdict[Key, deque[bytes]] = defaultdict(deque)
         self._ids: dict[bytes, bytes] = {}  # of their calls: as recorded, and as they are now
         self._asked = {  # an answer to any other call is an oddity, and is sent as it was
@@ -85,7 +86,7 @@ class Replay:
     @property
     def is_done(self) -> bool:
         """Whether all of the recording was played."""
-        return self._position >= len(self._entries)
+        return self.position >= len(self._entries)
 
     def take(self, body: bytes) -> None:
         """Notes that the other side has sent this."""
@@ -97,7 +98,7 @@ class Replay:
         """Goes on as far as it can, and returns what is to be sent now. `is_closed` tells that nothing will follow."""
         sent: list[bytes] = []
         while not self.is_done:
-            entry = self._entries[self._position]
+            entry = self._entries[self.position]
             if isinstance(entry, Frame) and entry.to is self._me:
                 if not self._meet(entry):
                     break
@@ -107,7 +108,7 @@ class Replay:
                     sent.append(body)
             elif isinstance(entry, Closed) and entry.to is not self._me:
                 self.is_closed = True
-            self._position += 1
+            self.position += 1
         return sent
 
     def give_up(self, because: str) -> None:
@@ -115,7 +116,7 @@ class Replay:
         entry = self._expected()
         if entry is not None:
             self._miss(entry, because)
-            self._position += 1
+            self.position += 1
 
     def finish(self, because: str = "it was not sent") -> None:
         """Nothing more will come: what was recorded and did not come is missing, the rest is too much."""
@@ -133,7 +134,7 @@ class Replay:
     def _expected(self) -> Frame | None:
         if self.is_done:
             return None
-        entry = self._entries[self._position]
+        entry = self._entries[self.position]
         return entry if isinstance(entry, Frame) and entry.to is self._me else None
 
     def _meet(self, entry: Frame) -> bool:
@@ -153,14 +154,14 @@ class Replay:
 
     def _compare(self, recorded: Message, expected: bytes, found: bytes) -> None:
         self.compared += 1
-        number, what = self._position + 1, describe(recorded)
+        number, what = self.position + 1, describe(recorded)
         values = [without(read(body), self._ignore) for body in (expected, found)]
         for pointer, before, now in find_differences(*values):
             self.differences.append(Difference(number, what, "it is another", pointer, before, now))
 
     def _miss(self, entry: Frame, because: str) -> None:
         what = describe(self._codec.decode(entry.body))
-        self.differences.append(Difference(self._position + 1, what, because, expected=text_of(entry.body)))
+        self.differences.append(Difference(self.position + 1, what, because, expected=text_of(entry.body)))
 
     def _renumber(self, body: bytes) -> bytes | None:
         """Returns a recorded frame for the calls of now; None for the answer to a call that was not made."""

@@ -1,0 +1,120 @@
+"""`becket call`: one method or tool, of an extension or of any program; JSON in, JSON out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from becket.cli.hosting import HostOptions, host_options, run_async
+from becket.cli.other_programs import TakesProgram
+from becket.cli.output import print_json, say
+
+__all__ = ["call", "read_json", "trace_option"]
+
+trace_option = click.option(
+    "--trace",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Record what is said to this file; `becket trace show FILE` shows it.",
+)
+
+
+@click.command(cls=TakesProgram, needs_program=False, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Wait no longer.")
+@click.option("--dialect", default="plain", show_default=True, metavar="NAME", help="What the program CMD speaks.")
+@trace_option
+@host_options()
+@click.argument("words", nargs=-1, metavar="EXTENSION NAME [JSON]")
+def call(
+    options: HostOptions,
+    words: tuple[str, ...],
+    program: tuple[str, ...],
+    timeout: float | None,
+    dialect: str,
+    trace: Path | None,
+) -> None:
+    """Call a tool or a method of EXTENSION and write its result as JSON.
+
+    NAME is a tool of the extension, or else a method such as info.get. JSON is the input of the tool, or the params of
+    the method; `-` reads it from stdin. The extension is started for this call, with what it needs, and ended after it.
+
+    \b
+    becket call notes keep '{"text": "buy milk"}'
+    becket call --root extensions --yes notes find '{"text": "milk"}' | jq -r .
+    becket call notes info.get
+
+    With `-- CMD` a method of any program that speaks JSON-RPC over its stdin and stdout is called, without a host:
+
+    \b
+    becket call add '[1, 2]' -- python3 calculator.py
+    """
+    most = 2 if program else 3
+    if not most - 1 <= len(words) <= most:
+        form = "METHOD [JSON] -- CMD..." if program else "EXTENSION NAME [JSON]"
+        raise click.UsageError(f"It must be: becket call {form}", click.get_current_context())
+    given = read_json(words[most - 1]) if len(words) == most else None
+    if program:
+        result = run_async(call_program, program, words[0], given, timeout, dialect, trace)
+    else:
+        result = run_async(call_extension, options, words[0], words[1], given, timeout, trace)
+    print_json(result)
+
+
+def read_json(text: str) -> Any:
+    """Returns the value of an argument, or of stdin for `-`: an object or an array, as all params are.
+
+    Raises:
+        click.BadParameter: it is none.
+    """
+    import msgspec
+
+    try:
+        value = msgspec.json.decode(sys.stdin.buffer.read() if text == "-" else text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise click.BadParameter(f"this is no JSON ({error})", param_hint="JSON") from error
+    if not isinstance(value, dict | list):
+        raise click.BadParameter("it must be an object or an array", param_hint="JSON")
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+async def call_extension(
+    options: HostOptions, id: str, name: str, given: Any, timeout: float | None, trace: Path | None
+) -> Any:
+    """Starts an extension for one call and returns the result."""
+    from becket.cli.one_extension import open_extension
+    from becket.contract.names import trim
+    from becket.errors import Meaning, NotDeclared, RemoteError
+    from becket.peer.outbound import DEFAULT
+
+    seconds = DEFAULT if timeout is None else timeout
+    async with open_extension(options, id, trace=trace) as (_, extension):
+        tools = sorted(trim(tool.name) for tool in extension.tools)
+        if name in tools:
+            if isinstance(given, list):
+                raise click.BadParameter("the input of a tool is an object", param_hint="JSON")
+            return await extension.call_tool_json(name, given, timeout=seconds)
+        try:
+            return await extension.call(name, given, timeout=seconds)
+        except RemoteError as error:
+            if error.meaning is not Meaning.UNKNOWN_METHOD:
+                raise
+            raise NotDeclared(id, "tool or method", name, tools) from error
+
+
+async def call_program(
+    program: tuple[str, ...], method: str, given: Any, timeout: float | None, dialect: str, trace: Path | None
+) -> Any:
+    """Starts a program for one call and returns the result."""
+    from becket.cli.trace import record_command
+    from becket.dialects import DIALECTS
+    from becket.peer.outbound import DEFAULT
+    from becket.peer.peer import Peer
+
+    if dialect not in DIALECTS:
+        raise click.BadParameter(f"`{dialect}` is none of {', '.join(sorted(DIALECTS))}", param_hint="--dialect")
+    command = program if trace is None else record_command(trace, program)
+    async with Peer.connect_process(command, inherit_env=True, on_stderr=say, dialect=dialect) as peer:
+        return await peer.call(method, given, timeout=DEFAULT if timeout is None else timeout)

@@ -1,0 +1,236 @@
+"""`becket chat`: talks to a model that an extension provides, once or line by line.
+
+At a terminal this thread reads what is typed, so that lines can be edited and Ctrl-C means what it means in a shell;
+the host lives in another. The conversation is kept in memory and gone at the end.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec import Struct
+
+from becket.cli.hosting import HostOptions, Terminated, host_options, run_async
+from becket.cli.output import is_terminal, json_option, say
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from becket.contract.providers import Message, ProviderResult
+    from becket.host.host import Host
+
+__all__ = ["chat"]
+
+PROMPT = "> "
+HELP = "/clear forgets what was said, /quit or Ctrl-D ends, Ctrl-C stops an answer."
+
+
+class ChatOptions(Struct, frozen=True, kw_only=True):
+    """How a model is asked."""
+
+    model: str | None
+    system: str | None
+    use_tools: bool
+    thinking: bool
+    temperature: float | None
+    max_tokens: int | None
+    as_json: bool
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--model", "-m", metavar="ID", help="extension:provider:model, or a part that only one of them has.")
+@click.option("--system", "-s", metavar="TEXT", help="What the model is told before all else.")
+@click.option("--tools", "use_tools", is_flag=True, help="Let it use the tools of all extensions; it is not streamed.")
+@click.option("--thinking", is_flag=True, help="Show what it thinks, too.")
+@click.option("--temperature", type=click.FloatRange(min=0), metavar="NUMBER")
+@click.option("--max-tokens", type=click.IntRange(min=1), metavar="NUMBER")
+@json_option
+@host_options()
+@click.argument("prompt", nargs=-1)
+def chat(options: HostOptions, prompt: tuple[str, ...], **given: Any) -> None:
+    """Talk to a model that an extension provides; its answer is written as it comes.
+
+    With PROMPT, or where stdin is no terminal, it answers once. Else it is a conversation, line by line, which is kept
+    in memory: /clear forgets it, /quit or Ctrl-D ends it, Ctrl-C stops an answer. Without --model there must be one
+    model alone. With --json each event is a JSON object a line, with its kind under `event`; the last one has the
+    result.
+
+    \b
+    becket chat --root examples/extensions "I need a holiday"
+    git diff | becket chat -m eliza -s "Explain this"
+    becket chat -m eliza:eliza:doctor
+    """
+    how = ChatOptions(**given)
+    if not prompt and sys.stdin.isatty() and is_terminal() and not how.as_json:
+        talk(options, how)
+        return
+    text = (" ".join(prompt) or sys.stdin.read()).strip()
+    if not text:
+        raise click.UsageError(
+            "There is nothing to ask: give a PROMPT, or write it to stdin", click.get_current_context()
+        )
+    run_async(ask_once, options, how, text)
+
+
+async def ask_once(options: HostOptions, how: ChatOptions, text: str) -> None:
+    """Asks a model one thing and writes the answer."""
+    from becket.contract.providers import user
+
+    async with open_model(options, how) as (host, model):
+        await answer(host, model, how, [user(text)])
+
+
+# -- a model
+
+
+@asynccontextmanager
+async def open_model(options: HostOptions, how: ChatOptions) -> AsyncGenerator[tuple[Host, str], None]:
+    """Starts the extension of the model that is meant, or all of them where they are needed.
+
+    Raises:
+        NotDeclared: there is no such model.
+    """
+    from becket.cli.one_extension import open_extension, open_host, wait_for_all
+
+    parts = (how.model or "").split(":")
+    if len(parts) == 3 and not how.use_tools:
+        async with open_extension(options, parts[0]) as (host, _):
+            yield host, choose_model(host.models(), how.model)
+    else:
+        async with open_host(options) as host:
+            await wait_for_all(host)
+            yield host, choose_model(host.models(), how.model)
+
+
+def choose_model(models: Sequence[str], wanted: str | None) -> str:
+    """Returns the one model that is meant: by its id, by a part of it, or because there is no other.
+
+    Raises:
+        NotDeclared: there is none, or more than one.
+    """
+    from becket.errors import NotDeclared
+
+    if wanted in models:
+        return str(wanted)
+    fitting = [model for model in models if wanted is None or f":{wanted}:" in f":{model}:"]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise click.UsageError(
+            f"Which model? --model can be: {', '.join(fitting)}", click.get_current_context(silent=True)
+        )
+    raise NotDeclared("becket", "model", wanted or "at all", models)
+
+
+async def answer(host: Host, model: str, how: ChatOptions, messages: Sequence[Message]) -> ProviderResult:
+    """Asks a model, writes its answer as it comes, and returns it."""
+    from becket.cli.running_output import print_event, print_result, show_run
+    from becket.contract.providers import TextDelta, ThinkingDelta
+    from becket.host.live import LiveView
+
+    options = {"system_prompt": how.system, "temperature": how.temperature, "max_tokens": how.max_tokens}
+    if how.use_tools or not host.providers.route(model).model.streaming:
+        result = await host.complete(model, messages=messages, use_tools=how.use_tools, **options)
+        if how.as_json:
+            print_event(TextDelta(result.text))
+        else:
+            with LiveView() as view:
+                view.show(TextDelta(result.text))
+    else:
+        async with host.stream(model, messages=messages, **options) as run:
+            left_out = () if how.thinking else (ThinkingDelta,)
+            result = await show_run(run, as_json=how.as_json, leave_out=left_out)
+    if how.as_json:
+        print_result(result)
+    return result
+
+
+# -- a conversation
+
+
+def talk(options: HostOptions, how: ChatOptions) -> None:
+    """Talks line by line until somebody has had enough."""
+    from anyio.from_thread import start_blocking_portal
+
+    with (
+        ended_by_signals(),
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(open_model(options, how)) as (host, model),
+    ):
+        say(f"{model}. {HELP}")
+        messages: list[Message] = []
+        for line in typed_lines():
+            if line == "/clear":
+                messages.clear()
+                continue
+            converse(portal.start_task_soon, host, model, how, messages, line)
+
+
+def converse(start: Any, host: Host, model: str, how: ChatOptions, messages: list[Message], line: str) -> None:
+    """Adds a question and its answer to a conversation; of what has failed or was stopped nothing is kept."""
+    from becket.contract.providers import Message, user
+    from becket.errors import BecketError
+
+    future: Future[ProviderResult] = start(answer, host, model, how, [*messages, user(line)])
+    try:
+        result = future.result()
+    except KeyboardInterrupt:
+        stop(future)
+        say("")
+    except BecketError as error:
+        say(f"error: {error}")
+    else:
+        messages += [user(line), Message("assistant", result.content)]
+
+
+def stop(future: Future[Any]) -> None:
+    """Ends what runs in the other thread, and waits until it has ended."""
+    from concurrent.futures import wait
+
+    future.cancel()
+    wait([future])
+
+
+def typed_lines() -> Iterator[str]:
+    """Yields the lines that are typed, without empty ones, until the end."""
+    import importlib
+
+    try:
+        importlib.import_module("readline")  # with it `input` has arrow keys, and remembers lines
+    except ImportError:
+        pass
+    while True:
+        try:
+            line = input(PROMPT).strip()
+        except KeyboardInterrupt:
+            say("")
+            continue
+        except EOFError:
+            say("")
+            return
+        if line == "/quit":
+            return
+        if line == "/help":
+            say(HELP)
+        elif line:
+            yield line
+
+
+@contextmanager
+def ended_by_signals() -> Generator[None]:
+    """Raises Terminated in this thread when somebody asks this program to end."""
+
+    def end(number: int, frame: Any) -> None:
+        raise Terminated(signal.Signals(number))
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,137 @@
+"""`becket config`: the values that extensions keep in the store of a host, to be looked at and changed."""
+
+from __future__ import annotations
+
+import click
+
+from becket.cli.exits import Exit
+from becket.cli.hosting import PlaceOptions, place_options
+from becket.cli.output import json_option, print_json, print_line, print_table, say
+
+__all__ = ["config"]
+
+if_revision_option = click.option(
+    "--if-revision",
+    type=click.IntRange(min=0),
+    metavar="NUMBER",
+    help="Only if nobody has changed it since; 0: only if there is none.",
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def config() -> None:
+    """Look into the configuration of extensions that a host keeps, and change it.
+
+    These are the values that stand above the defaults of the manifest. They can be looked at while the host runs, and
+    changed when it does not.
+
+    \b
+    becket config list                 all values of all extensions
+    becket config get eliza pace
+    becket config set eliza pace 0.01
+    becket config unset eliza pace     back to the default
+    """
+
+
+@config.command("list")
+@json_option
+@place_options
+@click.argument("extension", required=False)
+def list_values(options: PlaceOptions, extension: str | None, as_json: bool) -> None:
+    """List the values of EXTENSION, or of all.
+
+    \b
+    becket config list eliza
+    becket config list --json | jq .eliza.pace
+    """
+    from becket.stores.sqlite import SqliteStore
+    from becket.stores.sqlite.survey import survey
+
+    path = options.places().store
+    names = [share.extension for share in survey(path) if share.config_keys]
+    with SqliteStore(path, read_only=True) as store:
+        found = {
+            name: dict(sorted(store.read_config(name).values.items())) for name in names if extension in (None, name)
+        }
+    if as_json:
+        print_json(found)
+        return
+    rows = [(name, key, value) for name, values in found.items() for key, value in values.items()]
+    print_table(["extension", "key", "value"], rows)
+
+
+@config.command()
+@json_option
+@place_options
+@click.argument("extension")
+@click.argument("key")
+def get(options: PlaceOptions, extension: str, key: str, as_json: bool) -> int:
+    """Write the value of a KEY of EXTENSION; with --json also its revision.
+
+    \b
+    becket config get eliza pace
+    """
+    from becket.peer.stderr import harmless
+    from becket.stores.sqlite import SqliteStore
+
+    with SqliteStore(options.places().store, read_only=True) as store:
+        found = store.get_config(extension, key)
+    if found.value is None:
+        say(f"error: {extension} keeps no value of `{key}` (`becket config list {extension}` shows which it keeps)")
+        return Exit.NOT_FOUND
+    if as_json:
+        print_json(found)
+    else:
+        print_line("\n".join(harmless(line) for line in found.value.split("\n")))
+    return Exit.DONE
+
+
+@config.command("set")
+@if_revision_option
+@place_options
+@click.argument("extension")
+@click.argument("key")
+@click.argument("value")
+def set_value(options: PlaceOptions, extension: str, key: str, value: str, if_revision: int | None) -> int:
+    """Keep a VALUE under a KEY of EXTENSION, which sees it at its next start.
+
+    The host must not run meanwhile.
+
+    \b
+    becket config set eliza pace 0.01
+    """
+    from becket.cli.store import open_store
+    from becket.contract.config import ConfigSet
+
+    with open_store(options, make=True) as store:
+        saved = store.set_config(extension, ConfigSet(key, value, if_revision))
+    return tell(saved.ok, extension, key, saved.revision, f"is `{value}`")
+
+
+@config.command()
+@if_revision_option
+@place_options
+@click.argument("extension")
+@click.argument("key")
+def unset(options: PlaceOptions, extension: str, key: str, if_revision: int | None) -> int:
+    """Remove the value of a KEY of EXTENSION: the default of its manifest holds again.
+
+    The host must not run meanwhile.
+
+    \b
+    becket config unset eliza pace
+    """
+    from becket.cli.store import open_store
+
+    with open_store(options) as store:
+        saved = store.remove_config(extension, key, if_revision=if_revision)
+    return tell(saved.ok, extension, key, saved.revision, "has no value")
+
+
+def tell(ok: bool, extension: str, key: str, revision: int | None, what: str) -> int:
+    """Says what has become of a change, and returns the exit code for it."""
+    if ok:
+        say(f"{extension}: `{key}` {what}, revision {revision}")
+        return Exit.DONE
+    say(f"error: {extension}: `{key}` was changed by somebody else: it has the revision {revision}. Nothing was kept")
+    return Exit.FAILED

@@ -1,0 +1,57 @@
+"""`becket invoke`: a command of an extension, with its text, tables and progress bars drawn while it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from becket.cli.call import trace_option
+from becket.cli.hosting import HostOptions, host_options, run_async
+from becket.cli.output import json_option
+
+__all__ = ["invoke"]
+
+
+@click.command(
+    context_settings={
+        "allow_interspersed_args": False,  # what stands behind COMMAND is its own
+        "help_option_names": ["-h", "--help"],
+    }
+)
+@json_option
+@trace_option
+@host_options()
+@click.argument("extension")
+@click.argument("command")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def invoke(
+    options: HostOptions, extension: str, command: str, args: tuple[str, ...], as_json: bool, trace: Path | None
+) -> None:
+    """Run a COMMAND of EXTENSION, and draw what it puts out while it runs.
+
+    Options of becket stand before EXTENSION; all that follows COMMAND is for the command. Where stdout is no terminal
+    the output is plain text. With --json it is one JSON object a line, with its kind under `event`; the last one has
+    the result.
+
+    \b
+    becket invoke --root extensions census census "$PWD/src"
+    becket invoke --json census census "$PWD/src" | jq -c 'select(.event == "result").result'
+    """
+    run_async(invoke_command, options, extension, command, args, as_json, trace)
+
+
+async def invoke_command(
+    options: HostOptions, id: str, command: str, args: tuple[str, ...], as_json: bool, trace: Path | None
+) -> None:
+    """Starts an extension for one run of a command and shows it."""
+    from becket.cli.one_extension import open_extension
+    from becket.cli.running_output import print_result, show_run
+
+    async with (
+        open_extension(options, id, trace=trace) as (_, extension),
+        extension.invoke_command(command, args) as run,
+    ):
+        result = await show_run(run, as_json=as_json)
+        if as_json:
+            print_result(result)

@@ -1,0 +1,115 @@
+"""Starts one extension of a host with what it needs, and nothing else: for commands that want one answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from becket.cli.hosting import HostOptions
+from becket.cli.output import say
+from becket.errors import BecketError, NotDeclared, StoreInUse, StoreUnavailable
+from becket.host.discovery import DEFAULT_SETTINGS, Candidate, discover_extensions
+from becket.host.host import Host
+from becket.host.host_config import ExtensionConfig, settle_candidates
+
+if TYPE_CHECKING:
+    from becket.host.diagnostics import Diagnostic
+    from becket.host.supervised import Supervised
+
+__all__ = ["find_needed", "open_extension", "open_host", "wait_for_all"]
+
+
+@asynccontextmanager
+async def open_extension(
+    options: HostOptions, id: str, *, trace: Path | None = None
+) -> AsyncGenerator[tuple[Host, Supervised], None]:
+    """Starts an extension, waits until it is ready, and ends it in good order. What is said is recorded to `trace`.
+
+    Raises:
+        NotDeclared: it was not found.
+        ExtensionRefused, StartFailed, HandshakeFailed, ...: why it does not run.
+        StoreUnavailable: another host has the files of this one.
+    """
+    arguments = options.arguments()
+    settled: Mapping[str, ExtensionConfig] = arguments.get("extensions") or {}
+    candidates = find_candidates(arguments, settled)
+    needed = find_needed(id, candidates.values())
+    if not needed:
+        raise NotDeclared("becket", "extension", id, sorted(candidates))
+    more: dict[str, Any] = {"only": needed}
+    if trace is not None:
+        from becket.cli.trace import record_command
+
+        recorded = record_command(trace, candidates[id].manifest.command)
+        more["extensions"] = {**settled, id: replace(settled.get(id, ExtensionConfig()), command=tuple(recorded))}
+    async with open_host(options, **more) as host:
+        yield host, await host.ready(id)
+
+
+@asynccontextmanager
+async def open_host(options: HostOptions, **more: Any) -> AsyncGenerator[Host, None]:
+    """Starts a host and ends it in good order; `more` are further arguments of `Host`.
+
+    Raises:
+        StoreUnavailable: another host has the files of this one.
+    """
+    host = options.open(**more)
+    try:
+        await host.start()
+    except StoreInUse as error:
+        hint = "end it first, or do without: --no-data"
+        raise StoreUnavailable(error.path, error.because, hint) from error
+    try:
+        yield host
+    finally:
+        await host.aclose()
+
+
+async def wait_for_all(host: Host) -> None:
+    """Waits until each extension runs or has failed, and says what is wrong."""
+    for id in host:
+        try:
+            await host.ready(id)
+        except BecketError:
+            continue  # it stands among the problems
+    for problem in host.problems:
+        say(str(problem))
+
+
+# -- what there is
+
+
+def find_candidates(arguments: Mapping[str, Any], settled: Mapping[str, ExtensionConfig]) -> dict[str, Candidate]:
+    """Returns the extensions that this host would find, and says what is wrong with others if there are none."""
+
+    def settle(found: list[Candidate], notes: list[Diagnostic]) -> list[Candidate]:
+        return settle_candidates(settled, found, notes)
+
+    report = discover_extensions(
+        arguments["roots"],
+        settings=arguments.get("discovery", DEFAULT_SETTINGS),
+        only=arguments.get("only"),
+        disabled=arguments["disabled"],
+        settle=settle,
+    )
+    if not report.candidates:
+        for diagnostic in report.diagnostics:
+            say(str(diagnostic))
+    return {candidate.id: candidate for candidate in report.candidates}
+
+
+def find_needed(id: str, candidates: Iterable[Candidate]) -> frozenset[str]:
+    """Returns an extension and all that must run before it; nothing where it is not among these."""
+    after = {candidate.id: candidate.manifest.after for candidate in candidates}
+    found: set[str] = set()
+    to_visit = [id] if id in after else []
+    while to_visit:
+        one = to_visit.pop()
+        if one not in found:
+            found.add(one)
+            to_visit += after.get(one, ())
+    return frozenset(found)

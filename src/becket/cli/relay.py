@@ -1,0 +1,210 @@
+"""Stands between a host and a child, passes on each byte as it comes, and records what passes.
+
+To both it is as if it were not there: what one closes is closed for the other, signals reach the child, and its end is
+the end of this process, by the same exit code or the same signal. Bytes are recorded before they are passed on, so that
+no answer stands before its question. Where the recording fails, the conversation goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock, Thread
+from time import monotonic
+from types import FrameType
+from typing import IO, BinaryIO
+
+from becket.errors import StartFailed
+from becket.peer.process import explain, find_executable
+from becket.stores.store import now_ms
+from becket.testing.transcripts import Recorder, Side
+
+__all__ = ["end_like", "open_recording", "relay"]
+
+STDIN, STDOUT = 0, 1
+READ_SIZE = 64 * 1024
+FULL_PIPE = 1024 * 1024 // READ_SIZE + 1  # reads that empty the largest pipe: what an ended child has left
+PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def relay(command: Sequence[str], file: BinaryIO) -> int:
+    """Runs a program between this process's stdin and stdout until it ends, and returns how: negative for a signal.
+
+    Raises:
+        StartFailed: it cannot be started.
+    """
+    child = start(command)
+    recording = Recording(Recorder(command, started_ms=now_ms()), file)
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        child.send_signal(number)
+
+    for number in PASSED_ON:
+        signal.signal(number, pass_on)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    # Nobody can end a thread that reads; this one is left to the end of the process.
+    Thread(target=pass_input, args=(child.stdin, recording), daemon=True).start()
+    pass_output(child.stdout.fileno(), child.pid, recording)
+    exit_code = child.wait()
+    recording.end(exit_code)
+    return exit_code
+
+
+def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    program = find_executable(command[0], os.environ, None)
+    try:
+        # In a group of its own a signal reaches it once: through us. The session stays that of the host.
+        return subprocess.Popen(
+            [*command], executable=program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, process_group=0
+        )
+    except OSError as error:
+        raise StartFailed(command[0], explain(error, program, None)) from error
+
+
+def end_like(exit_code: int) -> None:
+    """Ends this process as that child has ended, if a signal has ended it; returns otherwise."""
+    if exit_code >= 0:
+        return
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one of the child is enough
+    if -exit_code not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(-exit_code, signal.SIG_DFL)
+    os.kill(os.getpid(), -exit_code)
+
+
+# -- what passes
+
+
+def pass_input(child: IO[bytes], recording: Recording) -> None:
+    """Passes on what the host says, until it says no more or the child does not listen."""
+    while data := read(STDIN):
+        recording.take(Side.CHILD, data)
+        if not write(child.fileno(), data):
+            let_go(STDIN)
+            return
+    recording.close(Side.CHILD)
+    child.close()
+
+
+def pass_output(child: int, pid: int, recording: Recording) -> None:
+    """Passes on what the child says, until it says no more or has ended, whoever else holds its stdout."""
+    ended = os.pidfd_open(pid)
+    try:
+        poll = select.poll()
+        poll.register(child, select.POLLIN)
+        poll.register(ended, select.POLLIN)
+        while True:
+            ready = {fd for fd, _ in poll.poll()}
+            rounds = FULL_PIPE if ended in ready else 1
+            if not pass_some(child, rounds, recording) or ended in ready:
+                break
+    finally:
+        os.close(ended)
+    recording.close(Side.HOST)
+    let_go(STDOUT)
+
+
+def pass_some(child: int, rounds: int, recording: Recording) -> bool:
+    """Passes on what there is; returns whether more may come."""
+    os.set_blocking(child, False)
+    for _ in range(rounds):
+        try:
+            data = os.read(child, READ_SIZE)
+        except BlockingIOError:
+            return True
+        if not data:
+            return False
+        recording.take(Side.HOST, data)
+        if not write(STDOUT, data):
+            return False
+    return True
+
+
+def let_go(fd: int) -> None:
+    """Closes one of our own ends, which tells the host; its number is not given to anything else."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, fd)
+    os.close(nothing)
+
+
+def read(fd: int) -> bytes:
+    try:
+        return os.read(fd, READ_SIZE)
+    except OSError:
+        return b""
+
+
+def write(fd: int, data: bytes) -> bool:
+    """Writes all of it; returns whether anybody is there to read it."""
+    left = memoryview(data)
+    while left:
+        try:
+            left = left[os.write(fd, left) :]
+        except BlockingIOError:  # whoever gave it to us has set it so
+            select.select([], [fd], [])
+        except OSError:
+            return False
+    return True
+
+
+# -- what is kept
+
+
+class Recording:
+    """A transcript that is being written, by two threads."""
+
+    def __init__(self, recorder: Recorder, file: BinaryIO) -> None:
+        self._recorder = recorder
+        self._file = file
+        self._lock = Lock()
+        self._began = monotonic()
+        self._has_failed = False
+
+    def take(self, to: Side, data: bytes) -> None:
+        with self._lock:
+            self._write(self._recorder.take(self._now(), to, data))
+
+    def close(self, to: Side) -> None:
+        with self._lock:
+            self._write(self._recorder.close(self._now(), to))
+
+    def end(self, exit_code: int) -> None:
+        with self._lock:
+            self._write(self._recorder.end(self._now(), exit_code))
+
+    def _now(self) -> float:
+        return monotonic() - self._began
+
+    def _write(self, lines: bytes) -> None:
+        if self._has_failed:
+            return
+        try:
+            self._file.write(lines)
+        except OSError as error:
+            self._has_failed = True
+            print(f"becket: the recording ends here: {error}", file=sys.stderr, flush=True)
+
+
+def open_recording(path: Path, *, overwrite: bool) -> tuple[Path, BinaryIO]:
+    """Opens the file of a new recording, unbuffered. Where there is one already the new one gets a number.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if overwrite:
+        return path, open(path, "wb", buffering=0)
+    number = 1
+    chosen = path
+    while True:
+        try:
+            return chosen, open(chosen, "xb", buffering=0)
+        except FileExistsError:
+            number += 1
+            chosen = path.with_name(f"{path.stem}.{number}{path.suffix}")

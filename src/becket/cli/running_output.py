@@ -1,0 +1,50 @@
+"""What a command or an answer shows while it runs: drawn live, plain text, or one JSON object a line for programs."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import asdict
+
+from becket.cli.output import console, print_line
+from becket.host.live import LiveView
+from becket.host.runs import Run
+
+__all__ = ["print_event", "print_result", "show_run"]
+
+R = TypeVar("R")
+
+
+async def show_run(run: Run[Any, R], *, as_json: bool, leave_out: tuple[type, ...] = ()) -> R:
+    """Shows a run until it ends, without events of some classes, and returns its result.
+
+    Raises:
+        BecketError: whatever the run ends with; what came before it is shown.
+    """
+    if as_json:
+        async for batch in run.batches():
+            for event in batch:
+                print_event(event)
+        return await run.result()
+    with LiveView(console()) as view:
+        async for batch in run.batches():
+            for event in batch:
+                if not isinstance(event, leave_out):
+                    view.show(event)
+    return await run.result()
+
+
+def print_event(event: Any) -> None:
+    """Writes an event as a line of JSON: its class under `event`, and its members."""
+    print_line(msgspec.json.encode({"event": snake_case(type(event).__name__), **asdict(event)}).decode())
+
+
+def print_result(result: object) -> None:
+    """Writes what a run has ended with as the last such line."""
+    print_line(msgspec.json.encode({"event": "result", "result": result}).decode())
+
+
+def snake_case(name: str) -> str:
+    """Returns the name of a class as a name of a value: `TextDelta` is `text_delta`."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")

@@ -1,0 +1,247 @@
+"""`becket trace`: records a conversation between a host and a child, shows it, and plays it again."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from becket.cli.exits import Exit
+from becket.cli.other_programs import TakesProgram
+from becket.cli.output import console, is_terminal, json_option, print_json, print_line, print_table, say
+
+if TYPE_CHECKING:
+    from becket.testing.conversations import Kind, Step
+    from becket.testing.replays import Difference, Replay
+    from becket.testing.transcripts import Transcript
+
+__all__ = ["record_command", "trace"]
+
+SHORT = 60  # characters of params that a table shows
+PLAIN_WIDTH = 120  # columns of a diagram that is no picture on a terminal
+READ_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+NEW_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def trace() -> None:
+    """Record a conversation between a host and a child, show it, and replay it.
+
+    \b
+    becket trace record notes.jsonl -- python3 notes.py   between any host and this program
+    becket trace show notes.jsonl                         a table of all messages
+    becket trace show --diagram notes.jsonl               who said what to whom
+    becket trace replay notes.jsonl -- python3 notes.py   does it still answer the same?
+    """
+
+
+def record_command(path: Path, command: Sequence[str]) -> list[str]:
+    """Returns the command that runs another one and records what passes, in place of what is in that file."""
+    return [sys.executable, "-m", "becket", "trace", "record", "--overwrite", str(path.absolute()), "--", *command]
+
+
+# -- record
+
+
+@trace.command(cls=TakesProgram)
+@click.option("--overwrite", is_flag=True, help="Replace FILE if there is one, instead of adding a number.")
+@click.argument("file", type=NEW_FILE)
+def record(file: Path, program: tuple[str, ...], overwrite: bool) -> int:
+    """Run CMD, pass on all that goes in and out, and record it to FILE.
+
+    To the host it is as if CMD itself ran: put this in front of the command in a manifest, or in the settings of any
+    other host. Where FILE is there already (a host starts its extensions again) a number is added to its name.
+
+    \b
+    command = ["becket", "trace", "record", "/tmp/notes.jsonl", "--", "python3", "notes.py"]
+
+    The file holds all that was said, secrets included: it is for your eyes.
+    """
+    from becket.cli.relay import end_like, open_recording, relay
+    from becket.errors import StartFailed
+
+    path, opened = open_recording(file, overwrite=overwrite)
+    say(f"records to {path}")
+    with opened:
+        try:
+            exit_code = relay(program, opened)
+        except StartFailed:
+            path.unlink()
+            raise
+    end_like(exit_code)
+    return exit_code
+
+
+# -- show
+
+
+@trace.command()
+@click.option("--diagram", "-d", is_flag=True, help="Draw who said what to whom, time downwards.")
+@click.option("--full", is_flag=True, help="Show params and results whole, however long.")
+@click.option("--method", "-m", multiple=True, metavar="NAME", help="Show only this method; repeatable.")
+@json_option
+@click.argument("file", type=READ_FILE)
+def show(file: Path, diagram: bool, full: bool, method: tuple[str, ...], as_json: bool) -> None:
+    """Show what was said in the conversation in FILE: as a table, or drawn.
+
+    \b
+    becket trace show notes.jsonl
+    becket trace show --diagram notes.jsonl | less -R
+    becket trace show --json -m tool.call notes.jsonl | jq .seconds
+    """
+    from becket.cli.sequence import without_meta
+    from becket.testing.conversations import read_steps
+    from becket.testing.transcripts import load_transcript
+
+    transcript = load_transcript(file)
+    steps = [step for step in read_steps(transcript.entries) if not method or step.method in method]
+    if as_json:
+        for step in steps:
+            print_json(as_object(step))
+        return
+    if not full:
+        steps = [without_meta(step) for step in steps]
+    if diagram:
+        print_diagram(steps, full=full)
+    else:
+        print_steps(steps, full=full)
+    tell_oddities(file, transcript)
+
+
+def as_object(step: Step) -> dict[str, Any]:
+    """Returns a step for programs: what it bears as a value, where it is one."""
+    found: dict[str, Any] = msgspec.to_builtins(step)
+    if step.content and step.kind in ("call", "notification", "answer", "error"):
+        found["content"] = msgspec.Raw(step.content.encode())
+    return found
+
+
+def tell_oddities(file: Path, transcript: Transcript) -> None:
+    if transcript.is_cut:
+        say(f"{file}: its last line is torn: whoever recorded it was ended")
+    elif not transcript.entries:
+        say(f"{file}: nothing was said")
+
+
+def print_steps(steps: Sequence[Step], *, full: bool) -> None:
+    from becket.cli.sequence import content_of, time_text
+
+    rows = [
+        (
+            str(step.number),
+            time_text(step.at),
+            "" if step.to is None else str(step.to),
+            str(step.kind),
+            step.id,
+            step.method,
+            "" if step.seconds is None else time_text(step.seconds),
+            str(step.size) if step.size else "",
+            content_of(step) if full else cut(content_of(step)),
+        )
+        for step in steps
+    ]
+    print_table(["no", "at", "to", "kind", "id", "method", "took", "bytes", "content"], rows)
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= SHORT else f"{text[: SHORT - 3]}..."
+
+
+def print_diagram(steps: Sequence[Step], *, full: bool) -> None:
+    from becket.cli.sequence import ASCII, LINES, draw_sequence, longest_label
+
+    width = shutil.get_terminal_size().columns if is_terminal() else PLAIN_WIDTH
+    if full:
+        width = max(width, longest_label(steps))
+    drawing = LINES if can_write("│▶", sys.stdout.encoding) else ASCII
+    for kind, line in draw_sequence(steps, width, drawing):
+        print_styled(kind, line)
+
+
+def can_write(text: str, encoding: str | None) -> bool:
+    try:
+        text.encode(encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def print_styled(kind: Kind | None, line: str) -> None:
+    if not is_terminal():
+        print_line(line.rstrip())
+        return
+    from rich.text import Text
+
+    styles = {"answer": "green", "error": "bold red", "notification": "cyan", "invalid": "red", "stray": "red"}
+    style = "bold" if kind is None else styles.get(kind, "")
+    console().print(Text(line, style=style, no_wrap=True, overflow="ignore"), crop=False)
+
+
+# -- replay
+
+
+@trace.command(cls=TakesProgram)
+@click.option("--timeout", default=5.0, show_default=True, metavar="SECONDS", help="Wait so long for each message.")
+@click.option(
+    "--ignore",
+    "-i",
+    multiple=True,
+    metavar="POINTER",
+    help="Do not compare this, such as /result/thrown; `*` is any name. Repeatable.",
+)
+@json_option
+@click.argument("file", type=READ_FILE)
+def replay(file: Path, program: tuple[str, ...], timeout: float, ignore: tuple[str, ...], as_json: bool) -> int:
+    """Say to CMD what the host says in FILE, and compare its answers with the recorded ones.
+
+    Its calls are answered with the recorded answers, so it needs no host. Messages that may come at the same time may
+    come in any order; ids of its own calls, time that was left, and notifications that begin with `$/` do not count.
+    The exit code is 1 where something differs.
+
+    \b
+    becket trace replay notes.jsonl -- python3 notes.py
+    becket trace replay --ignore /result/thrown --ignore '/params/*' dice.jsonl -- node dice.js
+    """
+    from becket.cli.hosting import run_async
+    from becket.testing.transcripts import load_transcript
+
+    for pointer in ignore:
+        if not pointer.startswith("/"):
+            raise click.BadParameter(f"`{pointer}` is no JSON pointer: it begins with a slash", param_hint="--ignore")
+    transcript = load_transcript(file)
+    played: Replay = run_async(play, transcript, program, timeout, ignore)
+    if as_json:
+        print_json({"compared": played.compared, "differences": played.differences})
+    else:
+        for difference in played.differences:
+            print_line(difference_text(difference))
+        say(f"{counted(played.compared, 'message')} compared, {counted(len(played.differences), 'difference')}")
+    return Exit.FAILED if played.differences else Exit.DONE
+
+
+async def play(transcript: Transcript, command: Sequence[str], timeout: float, ignore: Sequence[str]) -> Replay:
+    from becket.cli import replaying
+
+    return await replaying.replay(transcript, command, timeout=timeout, ignore=ignore, on_stderr=say)
+
+
+def difference_text(difference: Difference) -> str:
+    from becket.peer.stderr import harmless
+
+    where = "" if difference.number is None else f"entry {difference.number}: "
+    at = f" at {difference.pointer}" if difference.pointer else ""
+    lines = [f"{where}{difference.message}{at}: {difference.problem}"]
+    if difference.expected is not None:
+        lines.append(f"  recorded: {difference.expected}")
+    if difference.found is not None:
+        lines.append(f"  came:     {difference.found}")
+    return "\n".join(harmless(line) for line in lines)
+
+
+def counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
