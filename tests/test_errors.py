@@ -56,6 +56,7 @@ from becket.errors import (
     StoreUnavailable,
     StreamOverrun,
     TooManyTurns,
+    Unencodable,
     UnknownPermission,
     VersionMismatch,
 )
@@ -93,6 +94,8 @@ EXAMPLES: list[tuple[BecketError, list[str]]] = [
     (QuotaExceeded("notes", "records", used=10, limit=9), ["notes", "records", "10", "9"]),
     (RequestCancelled(), ["cancelled"]),
     (RemoteError(method="echo", code=0, message="no", data=[1], meaning=None), ["echo", "no", "0"]),
+    (RemoteError(method="echo", code=-32603, message="no", data={"incident": "c0ffee"}), ["echo", "c0ffee"]),
+    (Unencodable("no JSON for this set"), ["no JSON for this set"]),
     (BadReply(method="echo", problem="no result"), ["echo", "no result"]),
     (CallCancelled("echo"), ["echo"]),
     (CallTimeout("echo", 2.5), ["echo", "2.5"]),

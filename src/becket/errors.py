@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, Self, TypeVar
+from typing import Final, Self, TypeVar, cast
 
 __all__ = [
     "NUMBERS",
@@ -63,6 +63,7 @@ __all__ = [
     "StoreUnavailable",
     "StreamOverrun",
     "TooManyTurns",
+    "Unencodable",
     "UnknownPermission",
     "VersionMismatch",
 ]
@@ -165,7 +166,7 @@ class BadValue(BecketError):
     def __init__(self, what: str, problems: Sequence[Problem]) -> None:
         self.what = what
         self.problems = tuple(problems)
-        super().__init__(f"no {what}: {list_problems(self.problems)}")
+        super().__init__(f"not a valid {what}: {list_problems(self.problems)}")
 
 
 class BadSchema(BecketError):
@@ -207,6 +208,10 @@ class ProtocolError(BecketError):
 
 class LocalProtocolError(ProtocolError):
     """You asked for something that this state, or the wire, forbids."""
+
+
+class Unencodable(LocalProtocolError):
+    """A value has no JSON: an unknown type, NaN or an infinity, a lone surrogate, a circle."""
 
 
 class RemoteProtocolError(ProtocolError):
@@ -368,6 +373,9 @@ class StoreInUse(StoreUnavailable):
 # -- how a call of ours can end
 
 
+INCIDENT = 32  # characters of an id that is shown; a longer one is something else
+
+
 class RemoteError(BecketError):
     """Our call was answered with an error. `code` is the number as it came, `meaning` None if the dialect has none."""
 
@@ -379,7 +387,10 @@ class RemoteError(BecketError):
         self.message = message
         self.data = data
         self.meaning = meaning
-        super().__init__(f"{method}: {message} ({code})")
+        # What their log says about it bears this id, if they are made as we are.
+        incident = cast("dict[str, object]", data).get("incident") if isinstance(data, dict) else None
+        shown = f"{code}, incident {incident}" if isinstance(incident, str) and len(incident) <= INCIDENT else code
+        super().__init__(f"{method}: {message} ({shown})")
 
 
 class BadReply(BecketError):

@@ -166,7 +166,7 @@ def test_only_what_needs_no_tools_is_streamed(
 
 def test_the_limits_are_those_of_the_contract() -> None:
     assert (MOST_TOOL_TURNS, MOST_TOOL_OUTPUT) == (8, 30_000)
-    assert (PROVIDER_COMPLETE.timeout, PROVIDER_STREAM.timeout, PROVIDER_STREAM.idle_timeout) == (30.0, None, 60.0)
+    assert (PROVIDER_COMPLETE.timeout, PROVIDER_STREAM.timeout, PROVIDER_STREAM.idle_timeout) == (60.0, None, 60.0)
 
 
 # -- the tools of an answer

@@ -248,3 +248,9 @@ async def test_one_written_with_the_kit_works_as_a_process(tmp_path: Path, caplo
     assert process.exit_code == 0
     said = [(record.levelno, record.getMessage()) for record in caplog.records if record.name == "becket.ext.notes"]
     assert (logging.ERROR, "notes.echo: said milk") in said
+
+
+async def test_an_option_that_does_not_exist_is_no_silent_mistake() -> None:
+    options: dict[str, Any] = {"grant": ["memory.read"]}
+    with pytest.raises(TypeError, match="grant"):
+        await connect_extension(["true"], **options)

@@ -337,7 +337,7 @@ PROVIDER_COMPLETE: Final = Method(
     "provider.complete",
     ProviderRequest,
     ProviderResult,
-    timeout=30.0,
+    timeout=60.0,
     direction=Direction.TO_EXTENSION,
     summary="Asks a model of the extension for a whole answer.",
 )

@@ -162,6 +162,9 @@ class Start:
         self._connect = connect
         self._log = log
         self._command = command
+        unknown = sorted(options.keys() - ExtensionOptions.__annotations__.keys())
+        if unknown:  # a type checker would say so; a misspelt `grants` must not pass for none without one either
+            raise TypeError(f"no option of an extension: {', '.join(unknown)}")
         self._options = options
         self._audit = options.get("audit")
         self._known = options.get("known", PERMISSIONS)

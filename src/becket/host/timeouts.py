@@ -10,6 +10,7 @@ from becket.contract.commands import COMMAND_INVOKE
 from becket.contract.handshake import SHUTDOWN
 from becket.contract.hooks import HOOK_HANDLE
 from becket.contract.info import INFO_GET
+from becket.contract.providers import PROVIDER_COMPLETE
 from becket.contract.settings import SETTINGS_EDITOR_OPEN
 from becket.contract.tools import TOOL_CALL
 
@@ -22,7 +23,7 @@ class Timeouts(Struct, frozen=True, kw_only=True):
     The first exchange has `Limits.handshake`."""
 
     tool: float | None = TOOL_CALL.timeout
-    complete: float | None = 60.0  # a whole answer of a model
+    complete: float | None = PROVIDER_COMPLETE.timeout
     idle: float | None = COMMAND_INVOKE.idle_timeout  # of a stream or a command, since its last event
     total: float | None = None  # of a stream or a command, from its beginning
     hook: float | None = HOOK_HANDLE.timeout

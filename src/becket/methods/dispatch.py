@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from becket.errors import InvalidRequest, LocalProtocolError, Meaning, MethodNotFound, NotSent, RpcError
+from becket.errors import InvalidRequest, Meaning, MethodNotFound, NotSent, RpcError, Unencodable
 from becket.methods.registry import Handler
 
 __all__ = ["answer_to", "find_handler"]
@@ -39,7 +39,7 @@ def answer_to(error: BaseException, method: str) -> RpcError:
         return error
     incident = os.urandom(6).hex()
     log_incident(error, method, incident)
-    if isinstance(error, LocalProtocolError):
+    if isinstance(error, Unencodable):
         return RpcError(Meaning.INTERNAL, "internal error: the result has no JSON", {"incident": incident})
     return RpcError(Meaning.INTERNAL, "internal error", {"incident": incident})
 

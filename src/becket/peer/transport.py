@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
@@ -302,9 +303,10 @@ class FdTransport:
 
     def __del__(self) -> None:
         if not self._is_closed:
-            import warnings
+            if not sys.is_finalizing():  # else nothing can be imported any more, and nobody reads it
+                import warnings
 
-            warnings.warn(f"a link was never closed: {self!r}", ResourceWarning, stacklevel=1, source=self)
+                warnings.warn(f"a link was never closed: {self!r}", ResourceWarning, stacklevel=1, source=self)
             self._is_closed = True
             self._let_go()
 

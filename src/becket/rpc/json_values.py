@@ -9,7 +9,7 @@ from typing import Any, cast, get_args, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from becket.errors import LocalProtocolError
+from becket.errors import Unencodable
 
 __all__ = ["decode_json", "decode_string", "encode_json"]
 
@@ -22,7 +22,7 @@ def encode_json(value: object) -> bytes:
     """Returns the compact JSON of `value`.
 
     Raises:
-        LocalProtocolError: it has no JSON: an unknown type, NaN or an infinity, a lone surrogate, a circle.
+        Unencodable: it has no JSON: an unknown type, NaN or an infinity, a lone surrogate, a circle.
     """
     try:
         text = encode_any(value)
@@ -33,7 +33,7 @@ def encode_json(value: object) -> bytes:
         if (kind in WATCHED or not learn_finite(kind)) and b"null" in text:
             check_finite(value)
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise LocalProtocolError(f"no JSON for this {type(value).__name__}: {error}") from error
+        raise Unencodable(f"no JSON for this {type(value).__name__}: {error}") from error
     return text
 
 

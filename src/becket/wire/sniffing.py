@@ -51,7 +51,7 @@ class Sniffing:
                 # Blank lines without end are what only one framing passes over; it needs none of them.
                 self._prefix = chunk[: self._limits.header]
                 return []
-            self._prefix: bytes = b""
+            self._prefix = b""
             chosen = self.chosen = framing(self._limits)
         found = chosen.feed(chunk)
         self.error = chosen.error
