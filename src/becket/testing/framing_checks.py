@@ -9,7 +9,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
-from time import perf_counter_ns
+from time import thread_time_ns
 
 from becket.errors import BadFrame, LocalProtocolError
 from becket.limits import KIB, MIB, Limits
@@ -22,6 +22,7 @@ SMALL = 1 * KIB  # bodies up to here are cut at every position
 ROOM = 64 * KIB  # for what a framing keeps besides one frame, and for the chunk at hand
 # A scan of everything taken so far is some fifty times dearer than a step at the sizes used here; machines that change
 # their clock rate in between make a factor of two.
+AGAIN = 5  # tries before a framing is blamed for what the machine may have done
 GROWTH = 8
 STEPS = 1 * KIB
 
@@ -360,8 +361,8 @@ def _check_memory(factory: FramingFactory) -> None:
 def _check_work(factory: FramingFactory) -> None:
     """Checks that a byte costs the same, however much has come before it.
 
-    Scans inside of `bytes.find` cannot be counted from outside, so this compares the quickest of many short runs: what
-    else the machine does can only add to a run, and the quickest of them is free of it.
+    Scans inside of `bytes.find` cannot be counted from outside, so this compares the processor time of the quickest of
+    many short runs: what else the machine does can only add to a run, and the quickest of them is free of it.
     """
     limits = LIMITS.but(frame=4 * MIB)
     frame = _encode_all(factory, [_object_of(limits.frame)], limits)
@@ -377,6 +378,10 @@ def _check_work(factory: FramingFactory) -> None:
         )
     few = _measure_frames(factory, 100)
     many = _measure_frames(factory, 10_000)
+    for _ in range(AGAIN):
+        if many <= GROWTH * few:
+            break
+        many = min(many, _measure_frames(factory, 10_000))  # the caches of a busy machine are somebody else's
     if many > GROWTH * few:
         raise AssertionError(
             f"one frame costs {many / few:.0f} times as much among 10,000 in one chunk as among 100: "
@@ -389,10 +394,10 @@ def _measure_steps(framing: Framing, data: bytes) -> float:
     quickest = float("inf")
     for start in range(0, len(data), 64):
         steps = [data[at : at + 1] for at in range(start, start + 64)]
-        began = perf_counter_ns()
+        began = thread_time_ns()
         for step in steps:
             framing.feed(step)
-        quickest = min(quickest, perf_counter_ns() - began)
+        quickest = min(quickest, thread_time_ns() - began)
     return quickest
 
 
@@ -402,7 +407,7 @@ def _measure_frames(factory: FramingFactory, count: int) -> float:
     quickest = float("inf")
     for _ in range(max(3, 1_000 // count)):
         framing = factory(LIMITS)
-        began = perf_counter_ns()
+        began = thread_time_ns()
         framing.feed(chunk)
-        quickest = min(quickest, (perf_counter_ns() - began) / count)
+        quickest = min(quickest, (thread_time_ns() - began) / count)
     return quickest
