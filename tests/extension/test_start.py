@@ -1,0 +1,121 @@
+"""An extension starts with what it uses and nothing else: a plain one without an event loop, and small."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from tests.extension.hosting import greeting
+from tests.extension.test_running import hear, request_of, started, use
+
+from becket.rpc.json_values import encode_json
+
+pytestmark = pytest.mark.process
+
+PROGRAM = """
+import sys
+from becket import ExtensionServer
+from becket.extension import {imports}tool
+
+class Small(ExtensionServer):
+    id, version = "small", "1"
+
+    @tool("Tells which modules are there.", inline=True)
+    def modules(self) -> list[str]:
+        return list(sys.modules)
+{more}
+if __name__ == "__main__":
+    Small().run()
+"""
+
+COMMAND = """
+    @command("do")
+    def do(self, args: list[str]) -> None: ...
+"""
+
+COROUTINE = """
+    @command("do")
+    async def do(self, args: list[str]) -> None: ...
+"""
+
+HEAVY = {
+    "anyio", "ast", "asyncio", "attr", "attrs", "cattrs", "concurrent.futures", "dataclasses", "dis", "inspect", "json",
+    "jsonschema", "logging", "pathlib", "random", "selectors", "shutil", "signal", "socket", "ssl", "string",
+    "subprocess", "tempfile", "traceback", "trio", "typing_extensions", "unittest", "urllib", "uvloop",
+}  # fmt: skip
+UNUSED = {
+    "becket.contract.commands",
+    "becket.contract.config",
+    "becket.contract.hooks",
+    "becket.contract.memory",
+    "becket.contract.settings",
+    "becket.contract.tasks",
+    "becket.extension.host_services",
+    "becket.extension.logs",
+    "becket.extension.loop_face",
+    "becket.extension.outputs",
+    "becket.peer.peer",
+    "becket.peer.process",
+    "becket.typed.convert",
+    "becket.typed.problems",
+}
+HELLO = request_of(1, "initialize", json.loads(encode_json(greeting())))
+
+
+def modules_of(more: str = "") -> set[str]:
+    """Returns what a fresh extension has imported when it has done its handshake and serves."""
+    imports = "command, " if more else ""
+    code = PROGRAM.format(imports=imports, more=more)
+    # -I: neither the environment nor the current folder may add or hide an import.
+    with started([sys.executable, "-I", "-c", code], HELLO) as (process, stdin, _):
+        assert hear(process)["result"]["protocol_version"] == 1
+        stdin.write(use(2, "modules"))
+        stdin.flush()
+        found = set(hear(process)["result"])
+        stdin.close()
+        assert process.wait(15) == 0
+    return found
+
+
+def test_a_plain_extension_imports_nothing_that_it_does_not_use() -> None:
+    found = modules_of()
+
+    assert "becket.extension.faces" in found
+    assert found & HEAVY == set()
+    assert found & UNUSED == set()
+
+
+def test_a_command_brings_the_vocabulary_of_commands_and_no_more() -> None:
+    found = modules_of(COMMAND)
+
+    assert found & HEAVY == set()
+    assert found & UNUSED == {"becket.contract.commands", "becket.contract.tasks"}
+
+
+def test_a_coroutine_brings_the_loop_that_it_runs_on_and_no_other() -> None:
+    found = modules_of(COROUTINE)
+
+    assert found & {"asyncio", "anyio", "trio", "uvloop"} == {"asyncio"}
+    assert found & {"attr", "attrs", "cattrs", "jsonschema", "becket.peer.blocking"} == set()
+
+
+def test_the_parts_of_the_kit_are_listed_without_loading_them() -> None:
+    code = "import becket.extension as it, sys; dir(it); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=15, check=True)
+
+    assert [name for name in loaded.stdout.split() if name.startswith("becket.extension.")] == []
+
+
+@pytest.mark.parametrize("name", ["Host", "tool", "CommandOutput", "ExtensionServer"])
+def test_a_part_is_there_when_it_is_asked_for(name: str) -> None:
+    import becket.extension
+
+    assert getattr(becket.extension, name).__name__ == name
+
+
+def test_an_unknown_part_is_an_attribute_error() -> None:
+    import becket.extension
+
+    assert not hasattr(becket.extension, "no_such_name")
