@@ -103,7 +103,7 @@ def pair(step: Step, to: Side, calls: Calls) -> Step:
         called = calls.pop((to, key_of(step.id.encode())), None)
         if called is not None:
             method, since = called
-            return replace(step, method=method, seconds=step.at - since)
+            return replace(step, method=method, seconds=round(step.at - since, 6))
     return step
 
 

@@ -20,7 +20,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
@@ -195,6 +195,8 @@ def encode_entry(entry: Entry) -> bytes:
             line = Line(at, to, closed=True)
         case Ended(_, exit_code):
             line = Line(at, exit=exit_code)
+        case _:
+            assert_never(entry)
     return msgspec.json.encode(line) + b"\n"
 
 

@@ -1,0 +1,222 @@
+"""A recorded side speaks anew: it waits for what came before it, tolerates what does not matter, tells what differs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from becket.testing.replays import Difference, Replay, find_differences
+from becket.testing.transcripts import Closed, Ended, Entry, Frame, Side, Stray
+
+HOST, CHILD = Side.HOST, Side.CHILD
+
+
+def body(**members: Any) -> bytes:
+    return msgspec.json.encode({"jsonrpc": "2.0", **members})
+
+
+def to_child(**members: Any) -> Frame:
+    return Frame(0.0, CHILD, body(**members))
+
+
+def to_host(**members: Any) -> Frame:
+    return Frame(0.0, HOST, body(**members))
+
+
+def play(replay: Replay, *came: bytes) -> list[bytes]:
+    """Returns what is sent after this has come."""
+    for one in came:
+        replay.take(one)
+    return replay.advance()
+
+
+# A tool call within which the child asks its host for something.
+MILK = {"content": "milk"}
+NESTED: list[Entry] = [
+    to_child(id=1, method="tool.call", params={"name": "keep"}),
+    to_host(id=7, method="memory.append", params=MILK),
+    to_child(id=7, result={"ok": True}),
+    to_host(id=1, result="kept"),
+    Closed(1.0, CHILD),
+    Ended(1.1, 0),
+]
+
+
+def test_nothing_is_sent_before_what_came_before_it_in_the_recording() -> None:
+    replay = Replay(NESTED)
+
+    assert play(replay) == [body(id=1, method="tool.call", params={"name": "keep"})]
+    assert replay.awaited == "the call memory.append"
+    assert play(replay) == []
+    assert play(replay, body(id=7, method="memory.append", params=MILK)) == [body(id=7, result={"ok": True})]
+    assert not replay.is_closed
+    assert play(replay, body(id=1, result="kept")) == []
+    assert (replay.is_done, replay.is_closed, replay.awaited) == (True, True, None)
+    replay.finish()
+    assert (replay.differences, replay.compared) == ([], 2)
+
+
+@pytest.mark.parametrize("id", [99, "x", 7.5])
+def test_calls_of_the_other_side_may_bear_other_ids_and_are_answered_under_them(id: Any) -> None:
+    replay = Replay(NESTED)
+    play(replay)
+
+    assert play(replay, body(id=id, method="memory.append", params=MILK)) == [body(id=id, result={"ok": True})]
+    assert replay.differences == []
+
+
+def test_a_recorded_error_is_given_under_the_id_of_now_too() -> None:
+    error = {"code": 1003, "message": "denied", "data": {"permission": "memory.write"}}
+    replay = Replay([to_host(id=7, method="memory.append"), to_child(id=7, error=error)])
+
+    assert play(replay, body(id=8, method="memory.append")) == [body(id=8, error=error)]
+
+
+def test_what_is_said_at_the_same_time_may_come_in_another_order() -> None:
+    calls = [to_child(id=1, method="a"), to_child(id=2, method="b")]
+    replay = Replay([*calls, to_host(id=1, result=1), to_host(id=2, result=2)])
+
+    play(replay, body(id=2, result=2), body(id=1, result=1))
+    replay.finish()
+
+    assert replay.differences == []
+
+
+def test_another_answer_is_told_with_both_values() -> None:
+    replay = Replay(NESTED)
+    play(replay, body(id=7, method="memory.append", params=MILK), body(id=1, result="lost"))
+    replay.finish()
+
+    assert replay.differences == [Difference(4, "the answer to 1", "it is another", "/result", '"kept"', '"lost"')]
+
+
+def test_an_error_instead_of_a_result_is_a_difference_of_two_members() -> None:
+    replay = Replay([to_host(id=1, result=1)])
+    play(replay, body(id=1, error={"code": 1, "message": "no"}))
+
+    assert [(one.pointer, one.expected, one.found) for one in replay.differences] == [
+        ("/result", "1", None),
+        ("/error", None, '{"code":1,"message":"no"}'),
+    ]
+
+
+def test_what_never_came_is_missing_and_its_answer_is_not_sent() -> None:
+    replay = Replay(NESTED)
+    play(replay)
+
+    replay.give_up("it did not come within 5 s")
+
+    assert play(replay) == []  # nobody has asked for what was answered
+    assert replay.awaited == "the answer to 1"
+    assert replay.differences == [
+        Difference(2, "the call memory.append", "it did not come within 5 s", expected=NESTED[1].body.decode())  # type: ignore[union-attr]
+    ]
+
+
+def test_what_is_not_in_the_recording_is_too_much() -> None:
+    replay = Replay([to_host(method="ready")])
+    play(replay, body(method="ready"), body(method="ready"), b"junk")
+    replay.finish()
+
+    assert [(one.number, one.message, one.found) for one in replay.differences] == [
+        (None, "the notification ready", '{"jsonrpc":"2.0","method":"ready"}'),
+        (None, "something that is no message", "junk"),
+    ]
+
+
+def test_all_that_a_program_owes_when_it_ends_is_missing() -> None:
+    replay = Replay(NESTED)
+    play(replay)
+    replay.finish("the program has ended")
+
+    assert [one.message for one in replay.differences] == ["the call memory.append", "the answer to 1"]
+    assert replay.is_done
+
+
+def test_giving_up_what_is_not_awaited_changes_nothing() -> None:
+    replay = Replay([])
+    replay.give_up("why not")
+
+    assert replay.differences == []
+
+
+def test_words_of_the_implementation_and_stray_bytes_are_passed_over() -> None:
+    replay = Replay([Stray(0.0, HOST, b"hi"), to_host(method="$/log", params={"a": 1}), Closed(0.0, HOST)])
+    play(replay, body(method="$/credit"))
+    replay.finish()
+
+    assert (replay.is_done, replay.differences) == (True, [])
+
+
+def test_an_answer_to_no_recorded_call_is_sent_as_it_was() -> None:
+    assert play(Replay([to_child(id=5, result=1)])) == [body(id=5, result=1)]
+
+
+def test_the_time_that_is_left_for_a_call_is_not_compared() -> None:
+    replay = Replay([to_host(id=1, method="a", params={"_meta": {"becket": {"timeout_ms": 5}}, "x": 1})])
+    play(replay, body(id=1, method="a", params={"_meta": {"becket": {"timeout_ms": 4}}, "x": 1}))
+
+    assert replay.differences == []
+
+
+@pytest.mark.parametrize(
+    ("ignore", "differs"),
+    [
+        ("/result/thrown", True),
+        ("/result/*/thrown", False),
+        ("/result/0", False),
+        ("/result/0/thrown", False),
+        ("/result/1", True),
+        ("/nothing/there", True),
+        ("/jsonrpc/deeper", True),
+    ],
+)
+def test_what_is_to_be_ignored_is_named_by_pointers(ignore: str, differs: bool) -> None:
+    replay = Replay([to_host(id=1, result=[{"thrown": 5}, 2])], ignore=[ignore])
+    play(replay, body(id=1, result=[{"thrown": 6}, 2]))
+
+    assert bool(replay.differences) is differs
+
+
+def test_batches_and_junk_are_compared_as_a_whole() -> None:
+    replay = Replay([Frame(0.0, HOST, b"[1,2]"), Frame(0.0, HOST, b"junk")])
+
+    assert replay.awaited == "a batch of 2"
+    play(replay, b"[1,3]", b"trash")
+
+    assert [(one.pointer, one.expected, one.found) for one in replay.differences] == [
+        ("/1", "2", "3"),
+        ("", '"junk"', '"trash"'),
+    ]
+
+
+def test_it_can_speak_for_the_child_as_well() -> None:
+    replay = Replay(NESTED, speaks_for=CHILD)
+
+    assert replay.awaited == "the call tool.call"
+    sent = play(replay, body(id=1, method="tool.call", params={"name": "keep"}))
+    assert sent == [body(id=7, method="memory.append", params=MILK)]
+    assert play(replay, body(id=7, result={"ok": True})) == [body(id=1, result="kept")]
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "differences"),
+    [
+        ({"a": 1}, {"a": 1}, []),
+        (1, 1.0, []),
+        (1, True, [("", "1", "true")]),
+        ([1], [1, 2], [("", "[1]", "[1,2]")]),
+        ({"a/b": {"~": 1}}, {"a/b": {"~": 2}}, [("/a~1b/~0", "1", "2")]),
+        ({"a": 1}, {"b": 1}, [("/a", "1", None), ("/b", None, "1")]),
+        ({"a": None}, {}, [("/a", "null", None)]),
+        ([1, [2]], [1, [3]], [("/1/0", "2", "3")]),
+    ],
+)
+def test_values_differ_where_they_differ(expected: Any, found: Any, differences: list[tuple[str, str, str]]) -> None:
+    assert find_differences(expected, found) == differences
+
+
+def test_of_many_differences_the_first_are_told() -> None:
+    assert len(find_differences([0] * 100, [1] * 100)) == 20

@@ -1,0 +1,228 @@
+"""Conversations as files: what is written is read back to the byte, and a recorder keeps all that passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from becket.errors import BadFile
+from becket.limits import Limits
+from becket.testing.transcripts import (
+    FRAMINGS,
+    Closed,
+    Ended,
+    Entry,
+    Frame,
+    Recorder,
+    Side,
+    Stray,
+    Transcript,
+    encode_entry,
+    encode_head,
+    load_transcript,
+    parse_transcript,
+)
+
+CALL = b'{"jsonrpc":"2.0","id":1,"method":"add","params":[1,2]}'
+ANSWER = b'{"jsonrpc":"2.0","id":1,"result":3}'
+HEAD = encode_head("content-length")
+
+bodies = st.one_of(
+    st.binary(),
+    st.text().map(str.encode),
+    st.sampled_from(
+        [CALL, b"[]", b"{}", b"{} ", b' {"a":1}', b'{"a":"\\ud800"}', b'{"a":\n1}', b'{"a":\r1}', b"[" * 501]
+    ),
+    st.recursive(st.none() | st.integers() | st.text(), st.lists).map(lambda value: repr(value).encode()),
+)
+sides = st.sampled_from(Side)
+times = st.floats(0, 1e6).map(lambda at: round(at, 6))
+entries = st.one_of(
+    st.builds(Frame, times, sides, bodies),
+    st.builds(Stray, times, sides, bodies),
+    st.builds(Closed, times, sides),
+    st.builds(Ended, times, st.integers(-64, 255)),
+)
+
+
+def read(*lines: bytes) -> Transcript:
+    return parse_transcript([HEAD, *lines])
+
+
+# -- the file
+
+
+@given(st.lists(entries))
+def test_whatever_was_said_is_read_as_it_was_written(said: list[Entry]) -> None:
+    lines = [encode_entry(entry) for entry in said]
+
+    assert read(*lines).entries == tuple(said)
+    assert all(line.count(b"\n") == 1 for line in lines)
+
+
+def test_a_message_stands_in_the_file_as_the_json_that_it_is() -> None:
+    assert encode_entry(Frame(0.5, Side.CHILD, CALL)) == b'{"at":0.5,"to":"child","frame":' + CALL + b"}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "member"),
+    [
+        (b'{"a":\n1}', b'"text"'),
+        (b'{"a":1} ', b'"text"'),
+        (b"hello", b'"text"'),
+        (b"", b'"text"'),
+        (b'{"a":1', b'"text"'),
+        (b"{]", b'"text"'),
+        (b"\xff", b'"base64"'),
+        (b"[" * 501 + b"]" * 501, b'"text"'),
+    ],
+)
+def test_what_is_no_line_of_json_stands_there_otherwise(body: bytes, member: bytes) -> None:
+    assert member in encode_entry(Frame(0.0, Side.HOST, body))
+
+
+def test_the_head_tells_how_it_was_said_and_by_which_program() -> None:
+    head = encode_head("json-lines", ["notes", "-v"], dialect="native", started_ms=17)
+
+    assert parse_transcript([head]) == Transcript((), "json-lines", ("notes", "-v"), "native", 17)
+
+
+def test_a_head_needs_a_framing_that_exists() -> None:
+    with pytest.raises(ValueError, match="smoke-signals"):
+        encode_head("smoke-signals")
+
+
+@pytest.mark.parametrize("name", FRAMINGS)
+def test_a_transcript_opens_a_framing_like_the_one_of_its_link(name: str) -> None:
+    framing = parse_transcript([encode_head(name)]).open_framing()
+
+    assert framing.feed(framing.encode(CALL)) == [CALL]
+
+
+def test_by_hand_a_time_may_be_left_out_and_blank_lines_may_stand_between() -> None:
+    assert read(b"\n", b'{"to":"child","frame":{"a":1}}\n', b"  \n").entries == (Frame(0.0, Side.CHILD, b'{"a":1}'),)
+
+
+@pytest.mark.parametrize(
+    ("lines", "where"),
+    [
+        pytest.param([], "empty", id="nothing"),
+        pytest.param([b"hello\n"], "first line", id="another-file"),
+        pytest.param([b'{"jsonrpc":"2.0"}\n'], "first line", id="other-json-lines"),
+        pytest.param([b'"\xff"\n'], "first line", id="no-text"),
+        pytest.param([b'{"transcript":2}\n'], "version 2", id="later-version"),
+        pytest.param([b'{"transcript":1,"framing":"x"}\n'], "unknown framing: x", id="unknown-framing"),
+        pytest.param([HEAD, b"\n", b'{"to":"child"}\n'], "line 3", id="says-nothing"),
+        pytest.param([HEAD, b'{"frame":{}}\n'], "line 2", id="to-nobody"),
+        pytest.param([HEAD, b'{"to":"me","frame":{}}\n'], "line 2", id="to-somebody-else"),
+        pytest.param([HEAD, b'{"to":"host","frame":{},"text":"a"}\n'], "line 2", id="two-bodies"),
+        pytest.param([HEAD, b'{"to":"host","base64":"?"}\n'], "line 2", id="no-base64"),
+        pytest.param([HEAD, b'{"to":"host","text":"\xff"}\n'], "line 2", id="no-utf-8"),
+    ],
+)
+def test_what_is_no_transcript_is_refused_with_its_line(lines: list[bytes], where: str) -> None:
+    with pytest.raises(BadFile, match=where) as caught:
+        parse_transcript(lines, "talk.jsonl")
+
+    assert caught.value.path == "talk.jsonl"
+
+
+def test_of_a_file_whose_writer_was_killed_all_but_the_torn_line_is_read() -> None:
+    found = read(encode_entry(Ended(1.0, 0)), b'{"at":1,"to":"chi')
+
+    assert found.entries == (Ended(1.0, 0),)
+    assert found.is_cut
+
+
+def test_a_transcript_is_loaded_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    path.write_bytes(HEAD + encode_entry(Closed(2.0, Side.HOST)))
+
+    assert load_transcript(path).entries == (Closed(2.0, Side.HOST),)
+
+
+# -- the recorder
+
+
+def framed(body: bytes, framing: str = "content-length") -> bytes:
+    return FRAMINGS[framing](Limits()).encode(body)
+
+
+def recorded(*chunks: tuple[Side, bytes], limits: Limits | None = None) -> tuple[Entry, ...]:
+    recorder = Recorder(["child"], limits=limits or Limits())
+    lines = [recorder.take(float(at), to, chunk) for at, (to, chunk) in enumerate(chunks)]
+    return parse_transcript(b"".join([*lines, recorder.end(99.0, 0)]).splitlines(keepends=True)).entries[:-1]
+
+
+@pytest.mark.parametrize("framing", FRAMINGS)
+def test_a_recorder_finds_out_how_a_link_is_framed(framing: str) -> None:
+    recorder = Recorder()
+    lines = recorder.take(0.0, Side.CHILD, framed(CALL, framing)) + recorder.take(
+        1.0, Side.HOST, framed(ANSWER, framing)
+    )
+
+    assert recorder.framing == framing
+    assert parse_transcript(lines.splitlines(keepends=True)) == Transcript(
+        (Frame(0.0, Side.CHILD, CALL), Frame(1.0, Side.HOST, ANSWER)), framing
+    )
+
+
+@given(st.integers(1, 30))
+def test_a_frame_is_recorded_when_its_last_byte_has_come(size: int) -> None:
+    data = framed(CALL) + framed(ANSWER)
+    chunks = [(Side.CHILD, data[start : start + size]) for start in range(0, len(data), size)]
+    bodies = [(entry.at, entry.body) for entry in recorded(*chunks) if isinstance(entry, Frame)]
+
+    first, last = (len(framed(CALL)) - 1) // size, len(chunks) - 1
+    assert bodies == [(first, CALL), (last, ANSWER)]
+
+
+@pytest.mark.parametrize("framing", ["content-length", "json-lines"])
+def test_what_a_program_prints_before_its_first_frame_is_kept_as_stray(framing: str) -> None:
+    found = recorded(
+        (Side.HOST, b"starting\n"), (Side.CHILD, framed(CALL, framing)), (Side.HOST, framed(ANSWER, framing))
+    )
+
+    assert [type(entry) for entry in found] == [Stray, Frame, Frame]
+    assert found[0].at == 0.0
+    assert b"starting" in (found[0].data if isinstance(found[0], Stray) else b"")
+
+
+def test_bytes_that_tell_nothing_for_long_are_taken_for_the_usual_framing() -> None:
+    recorder = Recorder()
+    recorder.take(0.0, Side.HOST, b"noise\n" * 20_000)
+
+    assert recorder.framing == "content-length"
+
+
+def test_after_a_frame_that_breaks_the_rules_the_bytes_are_kept_as_they_come() -> None:
+    found = recorded((Side.CHILD, framed(CALL) + b"Content-Length: minus one\r\n\r\n"), (Side.CHILD, b"more"))
+
+    assert found[0] == Frame(0.0, Side.CHILD, CALL)
+    assert isinstance(found[1], Stray)
+    assert found[2] == Stray(1.0, Side.CHILD, b"more")
+
+
+def test_a_frame_that_is_too_large_is_told_of() -> None:
+    long_line = b'{"a":"' + b"x" * 2_000 + b'"}\n'
+    found = recorded((Side.HOST, CALL + b"\n"), (Side.HOST, long_line + CALL + b"\n"), limits=Limits(frame=1_024))
+
+    assert [type(entry) for entry in found] == [Frame, Stray, Frame]
+
+
+def test_an_end_within_a_frame_leaves_a_word_about_it() -> None:
+    recorder = Recorder()
+    recorder.take(0.0, Side.HOST, framed(CALL)[:-1])
+    left = parse_transcript([HEAD, *recorder.close(1.0, Side.HOST).splitlines(keepends=True)]).entries
+
+    assert [type(entry) for entry in left] == [Stray, Closed]
+
+
+def test_a_child_that_says_nothing_leaves_a_transcript_all_the_same() -> None:
+    recorder = Recorder(["true"])
+    lines = recorder.close(0.1, Side.HOST) + recorder.end(0.2, -9)
+
+    assert parse_transcript(lines.splitlines(keepends=True)).entries == (Closed(0.1, Side.HOST), Ended(0.2, -9))
