@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from becket.cli.output import without_id
 from becket.host.events import (
     ExtensionChanged,
     ExtensionDegraded,
@@ -55,7 +56,7 @@ def describe_own(event: ExtensionEvent) -> str | None:
         case ExtensionStarted(_, pid, seconds):
             return f"started in {seconds:.2f} s" + (f", process {pid}" if pid is not None else "")
         case ExtensionFailed(_, because, hint):
-            return f"failed: {because}" + (f" ({hint})" if hint else "")
+            return f"failed: {without_id(event.extension, because)}" + (f" ({hint})" if hint else "")
         case ExtensionExited(expected=False):
             how = f"killed by {event.signal}" if event.signal else f"ended with exit code {event.exit_code}"
             said = event.stderr_tail.strip().rsplit("\n", 1)[-1]

@@ -124,7 +124,11 @@ def lines_of(error: BaseException) -> Iterator[str]:
         case BadFile():
             for pointer, message in error.problems:
                 yield ": ".join(part for part in (error.path, pointer, message) if part)
-        case BecketError() | OSError():
+        case BecketError():
+            yield str(error)
+        case OSError(filename=str(path), strerror=str(problem)):
+            yield f"{path}: {problem}"
+        case OSError():
             yield str(error)
         case _:
             yield f"a mistake in becket itself: {type(error).__name__}: {error} (`becket --debug` shows where)"

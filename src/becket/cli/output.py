@@ -18,7 +18,17 @@ from becket.peer.stderr import harmless
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "is_terminal", "json_option", "print_json", "print_line", "print_table", "say"]
+__all__ = [
+    "console",
+    "count",
+    "is_terminal",
+    "json_option",
+    "print_json",
+    "print_line",
+    "print_table",
+    "say",
+    "without_id",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 GAP = "  "
@@ -55,6 +65,16 @@ def print_line(text: str = "") -> None:
 def say(text: str) -> None:
     """Writes words for people, on stderr."""
     click.echo("\n".join(harmless(line) for line in text.split("\n")), err=True)
+
+
+def count(number: int, noun: str) -> str:
+    """Returns a number and a noun that fits it."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def without_id(id: str, text: str) -> str:
+    """Returns what is said of an extension without its id, which is told already."""
+    return text.removeprefix(f"{id}: ")
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "") -> None:

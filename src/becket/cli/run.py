@@ -15,7 +15,7 @@ from becket.cli.exits import Exit
 from becket.cli.hosting import HostOptions, host_options, run_async
 from becket.cli.logs import show_logs
 from becket.cli.output import console, is_terminal, json_option, print_json, print_line, print_table, say
-from becket.cli.status import COLOURS, HEADERS, is_up, status_objects, status_rows
+from becket.cli.status import COLOURS, HEADERS, is_up, problem_objects, status_objects, status_rows
 from becket.errors import BecketError
 from becket.host.events import HostEvent
 from becket.host.host import Host
@@ -61,7 +61,7 @@ async def run_once(options: HostOptions, more: dict[str, Any], as_json: bool) ->
             statuses = host.status()
             problems = host.problems
     if as_json:
-        print_json({"extensions": status_objects(statuses), "problems": problems})
+        print_json({"extensions": status_objects(statuses), "problems": problem_objects(problems)})
     elif statuses:
         print_table(HEADERS, status_rows(statuses))
     for problem in () if as_json else problems:

@@ -7,10 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
+from becket.cli.output import without_id
+from becket.host.diagnostics import Diagnostic
 from becket.host.host import ExtensionStatus
 from becket.host.lifecycle import State
 
-__all__ = ["COLOURS", "HEADERS", "is_up", "status_objects", "status_rows"]
+__all__ = ["COLOURS", "HEADERS", "is_up", "problem_objects", "status_objects", "status_rows"]
 
 HEADERS: Final = (
     "extension",
@@ -53,7 +55,7 @@ def status_rows(statuses: Iterable[ExtensionStatus]) -> list[Sequence[str]]:
             show_seconds(status.figures.latency),
             show_seconds(status.figures.latency_95),
             str(status.restarts),
-            status.because.partition("\n")[0],
+            without_id(status.id, status.because.partition("\n")[0]),
         )
         for status in statuses
     ]
@@ -68,3 +70,8 @@ def show_seconds(seconds: float | None) -> str:
 def status_objects(statuses: Iterable[ExtensionStatus]) -> Any:
     """Returns the same as JSON."""
     return msgspec.to_builtins(list(statuses))
+
+
+def problem_objects(problems: Iterable[Diagnostic]) -> list[dict[str, Any]]:
+    """Returns what is wrong as JSON, each with all of its members."""
+    return [msgspec.structs.asdict(problem) for problem in problems]

@@ -16,7 +16,7 @@ SLICES: Final = 20  # parts in which calls are counted, so that memory does not 
 MOST_LATENCIES: Final = 256  # the newest in the window; enough for a 95th percentile
 
 
-class Figures(Struct, frozen=True, omit_defaults=True):
+class Figures(Struct, frozen=True):
     """How one extension answers. `latency` is the median of the window in seconds, `latency_95` what 95 of 100 calls
     stay below; both None where there was none."""
 

@@ -1,0 +1,187 @@
+"""`becket doctor`: all that is wrong with a host's files and its extensions, each with where, why and what to do."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+from msgspec.structs import replace
+
+from becket.cli.exits import Exit
+from becket.cli.hosting import HostOptions, host_options, run_async
+from becket.cli.output import console, count, is_terminal, json_option, print_json, print_line, say, without_id
+from becket.cli.run import wait_for_all
+from becket.cli.status import is_up, problem_objects
+from becket.errors import BadFile, StoreUnavailable
+from becket.host.audit_log import verify_audit
+from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.gate import Admitted, NeedsConsent, Skipped
+from becket.host.host import Survey
+from becket.host.kept import load_trust
+from becket.host.order import order_starts
+from becket.host.places import Places
+from becket.peer.stderr import harmless
+from becket.typed.small_files import show_path
+
+__all__ = ["doctor"]
+
+COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
+
+
+@click.command()
+@host_options(roots="argument")
+@click.option("--start", is_flag=True, help="Start also those that may, and look whether they are well.")
+@json_option
+def doctor(options: HostOptions, start: bool, as_json: bool) -> Exit:
+    """Say what is wrong with the extensions in ROOTS and with the files of the host, and what to do.
+
+    Each problem is told with its file, the reason and a hint. The exit code is 1 where there is an error: an extension
+    that does not start, a file that cannot be used.
+
+    \b
+    becket doctor extensions
+    becket doctor --config host.toml --start --json
+    """
+    found = Findings()
+    host = found.attempt(options.open)
+    survey = None
+    if host is not None:
+        if host.places is not None:
+            found.problems += find_problems_of_files(host.places)
+        survey = found.attempt(host.survey)
+        if survey is not None:
+            found.problems += find_problems_of_extensions(survey)
+            if start:
+                found.problems += run_async(find_problems_of_starts, options)
+    show(found.problems, survey, as_json)
+    return Exit.FAILED if any(problem.severity is Severity.ERROR for problem in found.problems) else Exit.DONE
+
+
+class Findings:
+    """What was found so far."""
+
+    def __init__(self) -> None:
+        self.problems: list[Diagnostic] = []
+
+    def attempt(self, action: Callable[[], Any]) -> Any:
+        """Returns what comes of it; where it fails on a file, that is a finding."""
+        try:
+            return action()
+        except (BadFile, StoreUnavailable) as error:
+            self.problems += explain(error)
+        return None
+
+
+def explain(error: BadFile | StoreUnavailable) -> Iterator[Diagnostic]:
+    if isinstance(error, StoreUnavailable):
+        yield Diagnostic(path=error.path, problem=error.because, hint=error.hint)
+        return
+    for pointer, message in error.problems:
+        yield Diagnostic(path=error.path, problem=f"{pointer}: {message}" if pointer else message, hint="mend it")
+
+
+# -- the files of the host
+
+
+def find_problems_of_files(places: Places) -> Iterator[Diagnostic]:
+    """Yields what is wrong with what a host keeps. A host that was never started keeps nothing, which is well."""
+    folder = places.folder
+    if not folder.is_dir():
+        return
+    if folder.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        hint = f"chmod 700 {folder}"
+        problem = "others on this machine may look into it"
+        yield Diagnostic(path=str(folder), problem=problem, hint=hint, severity=Severity.WARNING)
+    if not os.access(folder, os.W_OK):
+        yield Diagnostic(path=str(folder), problem="cannot be written", hint="give it to the user who runs the host")
+    trust = load_trust(places)
+    if trust.broken is not None:
+        yield Diagnostic(problem=trust.broken, hint="mend it; until then no provider is trusted")
+    if places.audit.exists():
+        for broken in verify_audit(places.audit):
+            hint = "the next start takes it off" if broken.is_torn_end else "find out who has changed it"
+            severity = Severity.WARNING if broken.is_torn_end else Severity.ERROR
+            where = f"{broken.path}:{broken.line}"
+            yield Diagnostic(path=where, problem=broken.problem, hint=hint, severity=severity)
+
+
+# -- extensions
+
+
+def find_problems_of_extensions(survey: Survey) -> Iterator[Diagnostic]:
+    """Yields what keeps extensions from starting, and what will surprise once they run."""
+    yield from survey.report.diagnostics
+    for candidate in survey.report.candidates:
+        path = show_path(candidate.manifest_path)
+        match survey.admissions[candidate.id]:
+            case Skipped(reasons=reasons):
+                yield from reasons
+            case NeedsConsent() as asked:
+                for reason in asked.refusal.reasons:
+                    yield Diagnostic(extension=candidate.id, path=path, problem=reason.problem, hint=reason.hint)
+            case Admitted(undecided=undecided) if undecided:
+                names = ", ".join(undecided)
+                hint = f"becket grant {candidate.id} {' '.join(undecided)}"
+                problem = f"asks for what was neither given nor denied: {names}"
+                yield Diagnostic(
+                    extension=candidate.id, path=path, problem=problem, hint=hint, severity=Severity.WARNING
+                )
+            case Admitted():
+                pass
+    yield from order_starts({one.id: one.manifest.after for one in survey.report.candidates}).diagnostics
+
+
+async def find_problems_of_starts(options: HostOptions) -> list[Diagnostic]:
+    """Starts all that may start, and returns what is wrong with them then."""
+    try:
+        async with options.open(ask=None) as host:
+            await wait_for_all(host)
+            up = {status.id for status in host.status() if is_up(status)}
+            commands = {one.id: shlex.join(one.manifest.command) for one in host.report.candidates}
+            return [
+                problem if problem.extension in up else replace(problem, hint=f"try: becket check -- {commands[id]}")
+                for problem in host.problems
+                if (id := problem.extension or "") in set(host)
+            ]
+    except (BadFile, StoreUnavailable) as error:
+        return [*explain(error)]
+
+
+# -- showing
+
+
+def show(problems: list[Diagnostic], survey: Survey | None, as_json: bool) -> None:
+    counts = Counter(problem.severity for problem in problems)
+    found = 0 if survey is None else len(survey.report.candidates)
+    starting = 0 if survey is None else sum(isinstance(one, Admitted) for one in survey.admissions.values())
+    if as_json:
+        ok = not counts[Severity.ERROR]
+        print_json({"ok": ok, "extensions": found, "would_start": starting, "problems": problem_objects(problems)})
+        return
+    for problem in problems:
+        print_problem(problem)
+    say(
+        f"{count(found, 'extension')}, {starting} would start; "
+        f"{', '.join(count(counts[severity], str(severity)) for severity in Severity)}"
+    )
+
+
+def print_problem(problem: Diagnostic) -> None:
+    where = ": ".join(harmless(part) for part in (problem.extension, problem.path) if part)
+    said = harmless(without_id(problem.extension or "", problem.problem))
+    said = f": {where}: {said}" if where else f": {said}"
+    hint = f"    {harmless(problem.hint)}" if problem.hint else ""
+    if is_terminal():
+        from rich.text import Text
+
+        line = Text(str(problem.severity), style=COLOURS[problem.severity]).append(said, style="default")
+        console().print(line, soft_wrap=True)
+    else:
+        print_line(f"{problem.severity}{said}")
+    if hint:
+        print_line(hint)

@@ -1,0 +1,75 @@
+"""`becket list`: which extensions there are, and whether each would start. Nothing is started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from becket.cli.hosting import HostOptions, host_options
+from becket.cli.output import json_option, print_json, print_table, say
+from becket.host.discovery import Candidate
+from becket.host.gate import Admission, Admitted, NeedsConsent, Skipped
+
+__all__ = ["list_extensions", "why_not"]
+
+HEADERS = ("extension", "version", "starts", "permissions", "folder")
+
+
+@click.command("list")
+@host_options(roots="argument")
+@json_option
+def list_extensions(options: HostOptions, as_json: bool) -> None:
+    """List the extensions in ROOTS, or in the current folder, and whether each would start.
+
+    Nothing is started and nobody is asked; `becket doctor` says what is wrong.
+
+    \b
+    becket list extensions
+    becket list --config host.toml --json
+    """
+    survey = options.open().survey()
+    found = [(candidate, survey.admissions[candidate.id]) for candidate in survey.report.candidates]
+    if as_json:
+        print_json([describe(candidate, admission) for candidate, admission in found])
+        return
+    if found:
+        print_table(HEADERS, [row_of(candidate, admission) for candidate, admission in found])
+    broken = survey.report.invalid
+    if broken or not found:
+        say(f"{len(found)} extensions, {broken} manifests that cannot be used (try: becket doctor)")
+
+
+def row_of(candidate: Candidate, admission: Admission) -> tuple[str, ...]:
+    manifest = candidate.manifest
+    starts = {Admitted: "yes", NeedsConsent: "ask", Skipped: "no"}[type(admission)]
+    return candidate.id, manifest.version, starts, ", ".join(manifest.permissions), candidate.folder
+
+
+def describe(candidate: Candidate, admission: Admission) -> dict[str, Any]:
+    manifest = candidate.manifest
+    return {
+        "id": candidate.id,
+        "version": manifest.version,
+        "name": manifest.name,
+        "description": manifest.description,
+        "folder": candidate.folder,
+        "manifest": candidate.manifest_path,
+        "dialect": manifest.dialect,
+        "command": manifest.command,
+        "permissions": manifest.permissions,
+        "granted": sorted(admission.grants.allow) if isinstance(admission, Admitted) else [],
+        "starts": isinstance(admission, Admitted),
+        "because": why_not(admission),
+    }
+
+
+def why_not(admission: Admission) -> str:
+    """Returns why an extension would not start, empty where it would."""
+    match admission:
+        case Admitted():
+            return ""
+        case NeedsConsent():
+            return admission.refusal.because
+        case Skipped():
+            return admission.because

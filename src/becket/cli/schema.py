@@ -1,0 +1,49 @@
+"""`becket schema`: the JSON Schemas of the contract and of the files that people write, and the OpenRPC document."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+from click.shell_completion import CompletionItem
+
+from becket.cli.exits import Exit
+from becket.cli.output import json_option, print_json, print_line, say
+from becket.typed.schema_files import schema_folder, schema_names
+
+__all__ = ["schema"]
+
+OPENRPC = "openrpc"
+
+
+def complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in all_names() if name.startswith(incomplete)]
+
+
+@click.command()
+@click.argument("name", required=False, shell_complete=complete_name)
+@json_option
+def schema(name: str | None, as_json: bool) -> Exit | None:
+    """List the schemas of the contract, or print the one of this NAME.
+
+    \b
+    becket schema
+    becket schema manifest > manifest.schema.json
+    """
+    names = all_names()
+    if name is None:
+        if as_json:
+            print_json(names)
+        for one in () if as_json else names:
+            print_line(one)
+        return None
+    if name not in names:  # a name from outside never becomes a path
+        say(f"error: there is no schema `{name}`, there are: {', '.join(names)}")
+        return Exit.NOT_FOUND
+    file = f"{name}.json" if name == OPENRPC else f"{name}.schema.json"
+    data = schema_folder().joinpath(file).read_bytes()
+    print_line((msgspec.json.format(data, indent=-1) if as_json else data).decode().rstrip("\n"))
+    return None
+
+
+def all_names() -> list[str]:
+    return sorted([*schema_names(), OPENRPC])
