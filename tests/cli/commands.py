@@ -1,0 +1,71 @@
+"""Runs `becket` as its users do: in a process of its own, or, where nothing is started, in this one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from becket.cli.main import cli
+
+EXTENSIONS = Path(__file__).parents[2] / "examples" / "extensions"
+BECKET = (sys.executable, "-m", "becket")
+HOSTED = ("--root", str(EXTENSIONS), "--no-data", "--yes")
+"""Options for a host of the examples that keeps nothing and agrees to everything."""
+PATIENCE = 15  # seconds
+
+Done = subprocess.CompletedProcess[str]
+
+
+def becket(
+    *words: str, input: str = "", folder: Path | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end, without a terminal."""
+    return subprocess.run(
+        [*BECKET, *words],
+        input=input,
+        cwd=folder,
+        env={**os.environ, **variables},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def printed(*words: str, input: str = "", folder: Path | None = None) -> str:
+    """Returns what a command that succeeds writes to stdout; it says nothing beside that."""
+    done = becket(*words, input=input, folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def printed_json(*words: str, input: str = "") -> Any:
+    """Returns the JSON document that a command writes."""
+    return json.loads(printed(*words, input=input))
+
+
+def json_lines(*words: str) -> list[Any]:
+    """Returns the JSON documents that a command writes, one a line."""
+    return [json.loads(line) for line in printed(*words).splitlines()]
+
+
+def here(*words: str, input: str | None = None) -> Result:
+    """Runs a command in this process, for what starts no other."""
+    return CliRunner().invoke(cli, words, input=input, prog_name="becket")
+
+
+def write_extension(folder: Path, id: str, program: str, **manifest: Any) -> Path:
+    """Writes an extension into a folder of its own, and returns the folder that it is found in."""
+    place = folder / id
+    place.mkdir(parents=True)
+    (place / f"{id}.py").write_text(program, encoding="utf-8")
+    members = {"id": id, "version": "1.0.0", "command": ["python3", f"{id}.py"], **manifest}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in members.items()]
+    (place / "becket.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder

@@ -1,0 +1,107 @@
+"""A pseudo-terminal with a program in it: a test types, and reads what would be seen."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+
+CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[()][A-Z0-9]|\x1b[=>78]|\r")
+PATIENCE = 15.0  # seconds
+CTRL_C = "\x03"
+CTRL_D = "\x04"
+# The terminal that a program runs in must be its controlling one for Ctrl-C to reach it.
+TAKE_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+
+class Terminal:
+    """Runs a program: `with Terminal(command) as terminal: terminal.expect(">")`. It is killed if it has not ended."""
+
+    def __init__(
+        self, command: Sequence[str], *, folder: Path | None = None, columns: int = 100, **variables: str
+    ) -> None:
+        self.raw = ""
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", TAKE_TERMINAL, *command],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=folder,
+            env={**environment, "TERM": "xterm-256color", **variables},
+            start_new_session=True,
+        )
+        os.close(slave)
+        self._seen = 0
+        self._has_ended = False
+
+    @property
+    def text(self) -> str:
+        """All that was written so far, without what moves the cursor and colours."""
+        return CONTROL.sub("", self.raw)
+
+    def type(self, keys: str) -> None:
+        """Presses keys."""
+        os.write(self._master, keys.encode())
+
+    def enter(self, line: str) -> None:
+        """Types a line."""
+        self.type(f"{line}\n")
+
+    def expect(self, text: str) -> None:
+        """Waits until this is written, later than what was expected before."""
+        deadline = monotonic() + PATIENCE
+        while True:
+            found = self.text.find(text, self._seen)
+            if found >= 0:
+                self._seen = found + len(text)
+                return
+            assert not self._has_ended, f"it has ended without writing {text!r}:\n{self.text}"
+            assert monotonic() < deadline, f"it has not written {text!r} in time:\n{self.text}"
+            self._read(deadline)
+
+    def end(self) -> int:
+        """Waits until the program has ended and returns its exit code."""
+        deadline = monotonic() + PATIENCE
+        while not self._has_ended and monotonic() < deadline:
+            self._read(deadline)
+        return self._process.wait(max(0.1, deadline - monotonic()))
+
+    def send_signal(self, number: int) -> None:
+        """Sends the program a signal."""
+        self._process.send_signal(number)
+
+    def _read(self, deadline: float) -> None:
+        if not select.select([self._master], [], [], max(0.0, deadline - monotonic()))[0]:
+            return
+        try:
+            data = os.read(self._master, 65_536)
+        except OSError:  # what Linux says when nobody has the other side open any more
+            data = b""
+        self._has_ended = not data
+        self.raw += data.decode(errors="replace")
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._master)

@@ -1,0 +1,238 @@
+"""`becket call`: JSON in, JSON out, and a line about what is wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import HOSTED, becket, here, printed_json, write_extension
+
+from becket.stores.sqlite import SqliteStore
+from becket.testing.conversations import read_steps
+from becket.testing.transcripts import load_transcript
+
+pytestmark = pytest.mark.process
+
+CALCULATOR = """
+import os
+import sys
+from becket import Registry, RpcError
+from becket.blocking import connect_stdio
+
+methods = Registry()
+
+@methods.handle("add")
+def add(params: list[int]) -> int:
+    print("adding", file=sys.stderr)
+    return sum(params)
+
+@methods.handle("fail")
+def fail() -> None:
+    raise RpcError(17, "no such luck")
+
+@methods.handle("die")
+def die() -> None:
+    os._exit(3)
+
+with connect_stdio(methods=methods) as peer:
+    peer.serve()
+"""
+
+
+@pytest.fixture
+def calculator(tmp_path: Path) -> list[str]:
+    path = tmp_path / "calculator.py"
+    path.write_text(CALCULATOR, encoding="utf-8")
+    return ["--", sys.executable, str(path)]
+
+
+# -- extensions
+
+
+def test_a_tool_is_called_with_json_and_its_result_is_json() -> None:
+    assert printed_json("call", *HOSTED, "notes", "keep", '{"text": "milk"}') == "kept: milk"
+
+
+def test_the_input_may_come_from_stdin_and_the_extension_may_be_no_python() -> None:
+    result = printed_json("call", *HOSTED, "dice", "roll", "-", input='{"dice": 3}')
+
+    assert len(result["thrown"]) == 3
+
+
+def test_what_is_no_tool_is_a_method() -> None:
+    assert printed_json("call", *HOSTED, "notes", "info.get")["build"]["version"] == "1.0.0"
+
+
+def test_what_a_tool_has_kept_is_there_at_the_next_call(tmp_path: Path) -> None:
+    kept = ("--data", str(tmp_path / "data"), *[word for word in HOSTED if word != "--no-data"])
+
+    assert printed_json("call", *kept, "notes", "keep", '{"text": "milk"}') == "kept: milk"
+    assert printed_json("call", *kept, "notes", "find", '{"text": "MILK"}') == "- milk"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        pytest.param(["notes", "keep", '{"txt": "a"}'], 2, "/text: is missing", id="wrong-input"),
+        pytest.param(["notes", "keep", "[]"], 2, "the input of a tool is an object", id="array"),
+        pytest.param(["notes", "burn"], 3, "notes has no tool or method 'burn', it has: count, find, keep", id="tool"),
+        pytest.param(["nobody", "keep"], 3, "no extension 'nobody', it has: census, dice", id="extension"),
+    ],
+)
+def test_what_cannot_be_called_is_told_in_a_line(words: list[str], code: int, said: str) -> None:
+    done = becket("call", *HOSTED, *words)
+
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) <= 2
+
+
+def test_an_extension_that_nobody_has_agreed_to_is_not_started() -> None:
+    done = becket("call", *HOSTED[:-1], "notes", "count")
+
+    assert done.returncode == 4
+    assert "grant" in done.stderr
+
+
+def test_with_it_is_started_what_it_needs_and_nothing_else(tmp_path: Path) -> None:
+    program = """
+from pathlib import Path
+from becket.extension import ExtensionServer, tool
+
+class Extension(ExtensionServer):
+    id = Path(__file__).stem
+    version = "1.0.0"
+
+    async def on_start(self):
+        Path(self.root, "was_here").touch()
+
+    @tool
+    def greet(self) -> str:
+        "Greets."
+        return f"{self.id} greets"
+
+Extension().run()
+"""
+    asks = {"permissions": ["tools.register"]}
+    for id, after in {"base": [], "middle": ["base"], "top": ["middle"], "stranger": []}.items():
+        write_extension(tmp_path, id, program, after=after, **asks)
+
+    assert printed_json("call", "--root", str(tmp_path), "--no-data", "--yes", "top", "greet") == "top greets"
+    assert sorted(path.parent.name for path in tmp_path.glob("*/was_here")) == ["base", "middle", "top"]
+
+
+def test_while_a_host_has_the_files_it_says_so_and_what_to_do(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "store.sqlite"):
+        done = becket("call", "--data", str(tmp_path), *HOSTED[:2], "--yes", "notes", "count")
+
+    assert done.returncode == 6
+    assert "--no-data" in done.stderr
+
+
+def test_what_is_said_can_be_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "notes.jsonl"
+    printed_json("call", *HOSTED, "--trace", str(path), "notes", "keep", '{"text": "milk"}')
+    printed_json("call", *HOSTED, "--trace", str(path), "notes", "count")
+
+    methods = [step.method for step in read_steps(load_transcript(path).entries) if step.kind == "call"]
+    assert methods == ["initialize", "info.get", "tool.call", "memory.query", "shutdown"]  # of the second call alone
+
+
+def test_a_config_file_may_name_an_extension_without_a_manifest(tmp_path: Path) -> None:
+    from tests.cli.commands import EXTENSIONS
+
+    config = tmp_path / "host.toml"
+    config.write_text(
+        f"""data = false
+[extensions.mine]
+command = ["{sys.executable}", "notes.py"]
+folder = "{EXTENSIONS / "notes"}"
+allow = ["memory.read", "tools.register"]
+""",
+        encoding="utf-8",
+    )
+
+    assert printed_json("call", "--config", str(config), "--yes", "mine", "count") == 0
+
+
+# -- programs
+
+
+def test_a_method_of_any_program_is_called_without_a_host(calculator: list[str]) -> None:
+    done = becket("call", "add", "[1, 2]", *calculator)
+
+    assert (done.returncode, json.loads(done.stdout)) == (0, 3)
+    assert done.stderr == "adding\n"
+
+
+def test_what_is_said_to_a_program_can_be_recorded_too(calculator: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "sums.jsonl"
+    becket("call", "--trace", str(path), "add", "[1, 2]", *calculator)
+
+    assert [step.method for step in read_steps(load_transcript(path).entries)][:2] == ["add", "add"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        pytest.param(["fail"], 1, "fail: no such luck (17)", id="error"),
+        pytest.param(["missing"], 1, "unknown method", id="unknown-method"),
+        pytest.param(["die"], 5, "exit code 3", id="crash"),
+        pytest.param(["--dialect", "klingon", "add"], 2, "none of native, plain", id="dialect"),
+    ],
+)
+def test_how_a_call_of_a_program_fails(calculator: list[str], words: list[str], code: int, said: str) -> None:
+    done = becket("call", *words, *calculator)
+
+    assert done.returncode == code
+    assert said in done.stderr
+
+
+def test_a_program_that_does_not_answer_is_not_waited_for_for_ever() -> None:
+    silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    done = becket("call", "--timeout", "0.2", "add", "--", *silent)
+
+    assert done.returncode == 5
+    assert "no answer within 0.2 s" in done.stderr
+
+
+def test_a_program_that_does_not_exist_is_named() -> None:
+    done = here("call", "add", "--", "no-such-program")
+
+    assert done.exit_code == 5
+    assert "no-such-program" in done.stderr
+
+
+# -- the command line
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param([], id="nothing"),
+        pytest.param(["notes"], id="no-name"),
+        pytest.param(["notes", "keep", "{}", "more"], id="too-much"),
+        pytest.param(["notes", "keep", "{"], id="no-json"),
+        pytest.param(["notes", "keep", '"text"'], id="no-object"),
+        pytest.param(["notes", "keep", "--timeout", "0"], id="no-time"),
+        pytest.param(["add", "--"], id="no-program"),
+        pytest.param(["add", "[1]", "more", "--", "cat"], id="too-much-for-a-program"),
+        pytest.param(["--", "cat"], id="no-method"),
+    ],
+)
+def test_a_command_line_that_cannot_be_meant_is_refused(words: list[str]) -> None:
+    done = here("call", *words)
+
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") <= 2
+
+
+def test_help_shows_both_forms() -> None:
+    done = here("call", "--help")
+
+    assert 'becket call notes keep \'{"text": "buy milk"}\'\n' in done.stdout
+    assert "-- python3 calculator.py" in done.stdout
