@@ -140,14 +140,26 @@ def test_who_asks_without_end_for_what_it_may_not_have_does_not_fill_the_disk() 
     assert last.because == "it is not granted (the last of 99900 more)"
 
 
+def test_a_hundred_denials_are_all_told_and_have_no_further_record() -> None:
+    written = Written()
+
+    for _ in range(100):
+        written.log(call(allowed=False))
+    written.log.flush()
+
+    assert [event for _, event in written.events] == [call(allowed=False)] * 100
+
+
 def test_names_without_end_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "MOST_KEYS", 10)
     written = Written()
 
-    for number in range(11):
+    for number in range(10):
         written.log(call(f"m{number}"))
+    assert written.events == []
+    written.log(call("denied", allowed=False))
 
-    assert len(written.events) == 11
+    assert [type(event) for _, event in written.events] == [CallDecided] + [CallsCounted] * 10
 
 
 def test_threads_may_record_at_once() -> None:
@@ -274,6 +286,19 @@ def test_a_file_that_is_full_is_put_aside_and_the_chain_goes_on(path: Path) -> N
     assert [event for event in events_in(path) if not isinstance(event, FileRotated)] == events
     assert [event.previous for event in events_in(path) if isinstance(event, FileRotated)] == names[:-1]
     assert verify_audit(path) == []
+
+
+@pytest.mark.parametrize(("more", "count"), [(0, 2), (1, 1)])
+def test_a_file_is_full_when_it_has_as_many_bytes_as_it_may(path: Path, more: int, count: int) -> None:
+    write(path, START)
+
+    write(path, GRANT, rotate_at=path.stat().st_size + more)
+
+    assert len(list(path.parent.iterdir())) == count
+
+
+def test_files_are_rotated_at_64_mebibytes() -> None:
+    assert audit_log.ROTATE_AT == 64 * 2**20
 
 
 def test_a_crash_between_two_files_loses_nothing(path: Path) -> None:
@@ -463,6 +488,7 @@ def test_a_file_that_is_gone_shows(path: Path) -> None:
 
     (found,) = verify_audit(path)
 
+    assert (found.path, found.line) == (str(files[2]), 1)
     assert files[1].name in found.problem
     assert events_in(path)[-1] == ASKED
 
@@ -473,6 +499,7 @@ def test_a_file_goes_on_only_from_one_beside_it(path: Path, previous: str) -> No
 
     (found,) = verify_audit(path)
 
+    assert (found.path, found.line) == (str(path), 1)
     assert previous in found.problem
 
 
