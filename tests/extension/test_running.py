@@ -131,9 +131,12 @@ def hear(process: subprocess.Popen[bytes]) -> Any:
 
 
 @contextmanager
-def started(command: list[str], *frames: bytes) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes], IO[bytes]]]:
+def started(
+    command: list[str], *frames: bytes, env: dict[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes], IO[bytes]]]:
     """Runs a program that has heard all this, and yields it with its stdin and its stderr."""
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=env) as process:
         assert process.stdin is not None
         assert process.stderr is not None
         process.stdin.write(b"".join(frames))

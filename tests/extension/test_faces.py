@@ -1,0 +1,131 @@
+"""What runs the functions of an extension, alone: what waits nowhere, last words, and an end that overtakes a start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from tests.extension.hosting import greeting, initialize
+
+from becket import ConnectionLost, DisconnectReason, ExtensionServer, Meaning, Peer, RemoteError
+from becket.contract.handshake import INITIALIZE
+from becket.contract.tasks import TASK_DONE, TaskEnded
+from becket.errors import LocalProtocolError
+from becket.extension.faces import PlainEvents, Routine, check_result, run_now
+from becket.extension.loop_face import Events
+from becket.testing import memory_transports
+
+
+async def answer(value: int) -> int:
+    return value
+
+
+async def wait() -> None:
+    await anyio.lowlevel.checkpoint()
+
+
+def test_a_coroutine_that_never_waits_is_run_at_once() -> None:
+    assert run_now(answer, 3) == 3
+
+
+def test_what_waits_without_a_loop_is_an_error() -> None:
+    class Waits:
+        def __await__(self) -> Any:
+            yield
+
+    with pytest.raises(LocalProtocolError):
+        run_now(Waits)
+
+
+class Awaitable:
+    def __await__(self) -> Any:
+        yield
+
+
+@pytest.mark.parametrize("make", [wait, Awaitable])
+def test_nothing_to_await_is_a_result(make: Any) -> None:
+    with pytest.raises(TypeError, match="make it `async def`"):
+        check_result(Routine(make, False), make())
+
+
+class Gone:
+    """The context of a call whose link has ended."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    @property
+    def peer(self) -> Gone:
+        return self
+
+    def notify(self, *told: Any) -> None:
+        self.told.append(told)
+        raise ConnectionLost(DisconnectReason.REMOTE_CLOSE)
+
+    notify_nowait = notify
+
+
+@pytest.mark.parametrize("kind", [Events, PlainEvents])
+def test_a_last_word_that_nobody_hears_harms_nobody(kind: Any) -> None:
+    gone = Gone()
+    kind(gone).tell_anyway(TASK_DONE, TaskEnded("1"))
+
+    assert gone.told == [(TASK_DONE, TaskEnded("1"))]
+
+
+@pytest.mark.loops
+async def test_a_start_that_the_end_overtakes_is_answered_not_ready() -> None:
+    class Slow(ExtensionServer):
+        id = "slow"
+
+        def __init__(self) -> None:
+            self.has_begun, self.may_end = anyio.Event(), anyio.Event()
+            self.is_stopped = False
+
+        async def on_start(self) -> None:
+            self.has_begun.set()
+            await self.may_end.wait()
+
+        async def on_stop(self) -> None:
+            self.is_stopped = True
+
+    slow = Slow()
+    ours, theirs = memory_transports()
+    serving = slow.over(theirs)
+    errors: list[RemoteError] = []
+
+    async def greet(host: Peer) -> None:
+        with pytest.raises(RemoteError) as refused:
+            await host.call(INITIALIZE, greeting())
+        errors.append(refused.value)
+
+    with anyio.fail_after(5):
+        async with Peer.over(ours, dialect="native") as host, serving, anyio.create_task_group() as group:
+            group.start_soon(greet, host)
+            await slow.has_begun.wait()
+            await serving.end()
+            slow.may_end.set()
+
+    assert [error.meaning for error in errors] == [Meaning.NOT_READY]
+
+
+@pytest.mark.loops
+async def test_a_start_that_fails_while_it_ends_stays_ended(internal_errors: list[Any]) -> None:
+    class Failing(ExtensionServer):
+        id = "failing"
+
+        async def on_start(self) -> None:
+            await serving.end()
+            raise LookupError("no file")
+
+    ours, theirs = memory_transports()
+    serving = Failing().over(theirs)
+    async with Peer.over(ours, dialect="native") as host, serving:
+        for _ in range(2):
+            with pytest.raises(RemoteError) as refused:
+                await initialize(host)
+
+    assert refused.value.meaning is Meaning.NOT_READY
+    internal_errors.clear()
