@@ -7,6 +7,7 @@ programs are loaded never is. Pure functions of the variables that there are.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -25,6 +26,7 @@ __all__ = [
     "find_secret_names",
     "is_dangerous_name",
     "is_secret_name",
+    "with_own_programs",
 ]
 
 FALLBACK_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
@@ -161,6 +163,14 @@ def build_own_variables(extension: str, data: str | None) -> dict[str, str]:
         # Byte code in the extension's own folder would be other files than those that were agreed to.
         return variables | {"PYTHONDONTWRITEBYTECODE": "1"}
     return variables | {"BECKET_DATA": data, "PYTHONPYCACHEPREFIX": os.path.join(data, "pycache")}
+
+
+def with_own_programs(variables: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables with a search path on which `python3` is the one that has what this program has."""
+    if sys.prefix == sys.base_prefix:
+        return dict(variables)
+    path = os.pathsep.join([os.path.dirname(sys.executable), variables.get("PATH", "")])
+    return {**variables, "PATH": path}
 
 
 def clean_path(path: str) -> str:

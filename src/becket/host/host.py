@@ -7,7 +7,6 @@ A façade: finding is `discovery`'s, deciding the `gate`'s, living the `supervis
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, Literal, TypeVar
@@ -24,7 +23,7 @@ from becket.errors import BecketError, ExtensionRefused, LocalProtocolError, Not
 from becket.host.audit_log import ROTATE_AT, AuditMode
 from becket.host.diagnostics import Diagnostic
 from becket.host.discovery import DEFAULT_SETTINGS, Candidate, DiscoveryReport, DiscoverySettings, discover_extensions
-from becket.host.environment import clean_path
+from becket.host.environment import clean_path, with_own_programs
 from becket.host.events import (
     Events,
     ExtensionChanged,
@@ -167,10 +166,7 @@ class Host:
         self._schemas = SchemaMode(schemas)
         self._audit_bytes = audit_bytes
         self._settled = dict(extensions or {})
-        self._variables = dict(os.environ if variables is None else variables)
-        if sys.prefix != sys.base_prefix:  # `python3` in a manifest means the one that has what this program has
-            path = self._variables.get("PATH", "")
-            self._variables["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), path])
+        self._variables = with_own_programs(os.environ if variables is None else variables)
         self.problems: list[Diagnostic] = []
         self._extensions: dict[str, Supervised] = {}
         self._refused: dict[str, ExtensionRefused] = {}

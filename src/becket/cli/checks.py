@@ -1,0 +1,282 @@
+"""What `becket check` looks at, one check after the other; each finding says what is right or wrong, and what to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from becket.cli.probe import Answer, Probe
+from becket.contract.handshake import (
+    FEATURES,
+    INITIALIZE,
+    PROTOCOL_VERSION,
+    SHUTDOWN,
+    Initialize,
+    Initialized,
+    find_handshake_problems,
+    find_shape_problems,
+    read_initialized,
+)
+from becket.contract.shapes import is_object
+from becket.dialects import NATIVE, PLAIN
+from becket.errors import NUMBERS, BadSchema, Meaning, quote
+from becket.host.connecting import HOST, SYNAPS_VERSION
+from becket.limits import DEFAULT_LIMITS
+from becket.methods.permissions import PERMISSIONS, Grants
+from becket.typed.schema import compile_schema
+from becket.wire import ContentLength, JsonLines, LengthPrefixed, sniff
+
+__all__ = ["CHECKS", "Finding", "Level", "Subject", "is_well", "speaks"]
+
+NO_SUCH_METHOD: Final = "becket.check/no_such_method"
+UNKNOWN_METHOD: Final = NUMBERS[Meaning.UNKNOWN_METHOD]
+FRAMINGS: Final = {ContentLength: "Content-Length headers", JsonLines: "JSON lines", LengthPrefixed: "length prefixes"}
+
+
+class Level(StrEnum):
+    """How much a finding matters."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Finding(Struct, frozen=True):
+    """What one check has found."""
+
+    check: str
+    level: Level
+    text: str
+    hint: str = ""
+
+
+class Subject(Struct, frozen=True, kw_only=True):
+    """What is checked: a command, the id that it is told, where and with what it runs, and how long it may take."""
+
+    command: tuple[str, ...]
+    id: str
+    env: Mapping[str, str]
+    cwd: str | None = None
+    timeout: float = 3.0
+
+
+def is_well(findings: Sequence[Finding]) -> bool:
+    """Returns whether nothing is wrong; warnings are no fault."""
+    return bool(findings) and all(finding.level is not Level.ERROR for finding in findings)
+
+
+def speaks(findings: Sequence[Finding]) -> bool:
+    """Returns whether the program has answered in this dialect at all."""
+    return any(finding.check == "answer" and finding.level is not Level.ERROR for finding in findings)
+
+
+# -- native: the contract
+
+
+def check_native(subject: Subject) -> Iterator[Finding]:
+    """Drives a program through the handshake of the contract and all that every extension must do."""
+    try:
+        with Probe(subject.command, NATIVE, env=subject.env, cwd=subject.cwd) as probe:
+            answer = probe.ask(INITIALIZE.name, introduce(subject), subject.timeout)
+            yield judge_answer(probe, answer, INITIALIZE.name, subject.timeout)
+            if answer is None:
+                yield from judge_wire(probe)
+                return
+            yield from judge_handshake(subject.id, answer)
+            yield from check_unknown_words(probe, subject.timeout)
+            yield check_end_of_stdin(probe)
+        yield from judge_wire(probe)
+        with Probe(subject.command, NATIVE, env=subject.env, cwd=subject.cwd) as probe:
+            probe.ask(INITIALIZE.name, introduce(subject), subject.timeout)
+            yield check_shutdown(probe)
+    except OSError as error:
+        yield cannot_start(subject, error)
+
+
+def introduce(subject: Subject) -> Initialize:
+    return Initialize(
+        synaps_version=SYNAPS_VERSION,
+        extension_protocol_version=PROTOCOL_VERSION,
+        plugin_id=subject.id,
+        plugin_root=subject.cwd or os.getcwd(),
+        config={},
+        host=HOST,
+        features=FEATURES,
+    )
+
+
+def judge_handshake(id: str, answer: Answer) -> Iterator[Finding]:
+    """Yields what is wrong with what the program declares, or what that is."""
+    if answer.result is None:
+        hint = f"answer `{INITIALIZE.name}` with a result"
+        yield Finding("handshake", Level.ERROR, f"it refused: {member_of(answer.error, 'message')}", hint)
+        return
+    problems = find_shape_problems(id, answer.result)
+    if not problems:
+        initialized = read_initialized(answer.result)
+        problems = find_handshake_problems(id, initialized, grants=Grants.of(PERMISSIONS), config={})
+        problems += find_schema_problems(initialized)
+        if not problems:
+            yield Finding("handshake", Level.OK, describe(initialized))
+    hint = "`becket schema initialize` and `becket schema capabilities` say what is expected"
+    for pointer, text in problems:
+        yield Finding("handshake", Level.ERROR, f"{pointer}: {text}" if pointer else text, hint)
+
+
+def find_schema_problems(initialized: Initialized) -> Iterator[tuple[str, str]]:
+    for index, tool in enumerate(initialized.capabilities.tools):
+        try:
+            compile_schema(tool.input_schema)
+        except BadSchema as error:
+            for pointer, text in error.problems:
+                yield f"/capabilities/tools/{index}/input_schema{pointer}", text
+
+
+def describe(initialized: Initialized) -> str:
+    declared = initialized.capabilities
+    parts = [f"version {initialized.protocol_version} of the contract"]
+    parts += [
+        f"{what} {', '.join(names)}"
+        for what, names in (
+            ("tools", [tool.name for tool in declared.tools]),
+            ("providers", [provider.id for provider in declared.providers]),
+            ("capabilities", [capability.name for capability in declared.capabilities]),
+            ("features", [*initialized.features]),
+        )
+        if names
+    ]
+    return "; ".join(parts)
+
+
+def check_shutdown(probe: Probe) -> Finding:
+    """Asks the program to end. Many end without an answer, which is as good."""
+    answer = probe.ask(SHUTDOWN.name, None, DEFAULT_LIMITS.stdin_grace)
+    probe.close_stdin()
+    code = probe.wait_exit(DEFAULT_LIMITS.stdin_grace)
+    if code is None:
+        hint = f"end the program when it is asked to `{SHUTDOWN.name}`, and when its stdin ends"
+        return Finding("shutdown", Level.ERROR, "it does not end when it is asked to", hint)
+    if answer is None and code:
+        return Finding("shutdown", Level.WARNING, f"it {how_it_ended(code)} instead of an answer", "exit with 0")
+    if answer is not None and answer.error is not None:
+        hint = f"answer `{SHUTDOWN.name}` with any result; until then it is ended by closing its stdin"
+        return Finding("shutdown", Level.WARNING, f"it does not know `{SHUTDOWN.name}`", hint)
+    return Finding("shutdown", Level.OK, "it ends when it is asked to")
+
+
+# -- plain: JSON-RPC without a handshake
+
+
+def check_plain(subject: Subject) -> Iterator[Finding]:
+    """Asks a program for a method that nobody has, and looks at how it answers and ends."""
+    try:
+        with Probe(subject.command, PLAIN, env=subject.env, cwd=subject.cwd) as probe:
+            answer = probe.ask(NO_SUCH_METHOD, {}, subject.timeout)
+            yield judge_answer(probe, answer, NO_SUCH_METHOD, subject.timeout)
+            if answer is not None:
+                yield from check_unknown_words(probe, subject.timeout)
+                yield check_end_of_stdin(probe)
+        yield from judge_wire(probe)
+    except OSError as error:
+        yield cannot_start(subject, error)
+
+
+CHECKS: Final[dict[str, Callable[[Subject], Iterator[Finding]]]] = {
+    NATIVE.name: check_native,
+    PLAIN.name: check_plain,
+}
+"""What is done for each dialect, in the order in which they are tried."""
+
+
+# -- what all have in common
+
+
+def cannot_start(subject: Subject, error: OSError) -> Finding:
+    text = f"`{subject.command[0]}` cannot be started: {error.strerror or error}"
+    return Finding("start", Level.ERROR, text, "look at its path, and whether it is executable")
+
+
+def judge_answer(probe: Probe, answer: Answer | None, method: str, timeout: float) -> Finding:
+    """Returns whether the first request was answered; where not, as much as can be said about why."""
+    if answer is not None:
+        return Finding("answer", Level.OK, f"`{method}` was answered in {answer.seconds * 1000:.0f} ms")
+    code = probe.wait_exit(0.0)
+    if code is not None:
+        said = f", its last words: {probe.last_words}" if probe.last_words else ""
+        return Finding("answer", Level.ERROR, f"it {how_it_ended(code)} before it answered `{method}`{said}")
+    if probe.stdout:
+        found = sniff(probe.stdout)
+        hint = "behind `Content-Length: N` and a blank line, a JSON-RPC message of N bytes"
+        if found is JsonLines:
+            hint = f"it seems to write {FRAMINGS[JsonLines]}; this dialect has {FRAMINGS[ContentLength]}"
+        text = f"`{method}` was not answered; it wrote: {quote(probe.stdout)}"
+        return Finding("answer", Level.ERROR, text, hint)
+    hint = "read stdin, answer on stdout, and flush after each message"
+    return Finding("answer", Level.ERROR, f"`{method}` was not answered within {timeout:g} s", hint)
+
+
+def check_unknown_words(probe: Probe, timeout: float) -> Iterator[Finding]:
+    """Says what no program knows: it must go on, and say that it does not know it."""
+    answer = probe.ask(NO_SUCH_METHOD, {}, timeout)
+    yield judge_unknown_method(answer, probe)
+    if answer is None:
+        return
+    probe.tell(NO_SUCH_METHOD, {})
+    if probe.ask(NO_SUCH_METHOD, {}, timeout) is None:
+        hint = "pass over notifications that are not known"
+        yield Finding("notifications", Level.ERROR, "it answers no more after an unknown notification", hint)
+    else:
+        yield Finding("notifications", Level.OK, "it passes over notifications that it does not know")
+
+
+def judge_unknown_method(answer: Answer | None, probe: Probe) -> Finding:
+    hint = f"answer with the error {UNKNOWN_METHOD}"
+    if answer is None:
+        code = probe.wait_exit(0.0)
+        how = f"and {how_it_ended(code)}" if code is not None else "and is silent"
+        return Finding("methods", Level.ERROR, f"it does not answer a method that it does not know, {how}", hint)
+    if answer.error is None:
+        return Finding("methods", Level.ERROR, "it answers a method that nobody has with a result", hint)
+    code = member_of(answer.error, "code")
+    if code != UNKNOWN_METHOD:
+        return Finding("methods", Level.WARNING, f"it answers a method that nobody has with the error {code}", hint)
+    return Finding("methods", Level.OK, "it says of a method that it does not know it")
+
+
+def check_end_of_stdin(probe: Probe) -> Finding:
+    """A host that dies leaves its children nothing but the end of their stdin: they must take it for their end."""
+    probe.close_stdin()
+    code = probe.wait_exit(DEFAULT_LIMITS.stdin_grace)
+    if code is None:
+        hint = "end the program when reading stdin gives nothing more: else it outlives a host that has died"
+        text = f"it goes on {DEFAULT_LIMITS.stdin_grace:g} s after its stdin has ended"
+        return Finding("stdin", Level.ERROR, text, hint)
+    if code:
+        text = f"it {how_it_ended(code)} when its stdin has ended"
+        return Finding("stdin", Level.WARNING, text, "exit with 0: it is a good end")
+    return Finding("stdin", Level.OK, "it ends when its stdin ends")
+
+
+def judge_wire(probe: Probe) -> Iterator[Finding]:
+    """Yields what was wrong with the bytes that the program wrote, over all that was said."""
+    if probe.frame_error is not None:
+        yield Finding("framing", Level.ERROR, probe.frame_error.problem, probe.frame_error.hint)
+    elif probe.stdout and not probe.strange and not probe.stray:
+        yield Finding("framing", Level.OK, "stdout has well-formed messages and nothing else")
+    if probe.stray:
+        hint = "stdout belongs to the protocol: print to stderr"
+        yield Finding("stdout", Level.ERROR, f"something wrote to stdout: {quote(probe.stray)}", hint)
+    for text in probe.strange:
+        yield Finding("messages", Level.ERROR, text, "`becket schema envelope` says what a message is")
+
+
+def member_of(error: Any, name: str) -> Any:
+    return error.get(name) if is_object(error) else error
+
+
+def how_it_ended(code: int) -> str:
+    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"

@@ -1,0 +1,247 @@
+"""A program under test: started, spoken to byte by byte, and looked at while it answers. What it did wrong is noted.
+
+Unlike a link this goes on after a mistake as long as it can, so that one run tells as much as possible. It plays the
+host: what the program asks for is answered as an empty store would.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from time import monotonic
+from types import TracebackType
+from typing import Any, Final, Self
+
+import msgspec
+from msgspec import Raw
+
+from becket.contract.config import CONFIG_GET, CONFIG_SET, CONFIG_SUBSCRIBE
+from becket.contract.memory import MEMORY_APPEND, MEMORY_QUERY
+from becket.contract.shapes import is_object
+from becket.dialects import Dialect
+from becket.errors import NUMBERS, BadFrame, Meaning, quote
+from becket.limits import DEFAULT_LIMITS
+from becket.wire import ContentLength, Framing, JsonLines, Skipped
+
+__all__ = ["Answer", "Probe"]
+
+CHUNK: Final = 64 * 1024
+SOON: Final = 0.2  # seconds in which a process ends that was killed, and what it wrote arrives
+MOST_NOTED: Final = 20  # of one kind; a program that does something wrong does it again and again
+UNKNOWN_METHOD: Final = NUMBERS[Meaning.UNKNOWN_METHOD]
+ANSWERS: Final[dict[str, Any]] = {
+    MEMORY_APPEND.name: {"ok": True, "timestamp_ms": 0},
+    MEMORY_QUERY.name: {"records": []},
+    CONFIG_GET.name: {"value": None},
+    CONFIG_SET.name: {"ok": True},
+    CONFIG_SUBSCRIBE.name: {"ok": True},
+}
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What came back for one request. `result` is as it was sent, None where there is none."""
+
+    result: Raw | None
+    error: Any
+    seconds: float
+
+
+class Probe:
+    """One process, from its start to its end: `with Probe(command, dialect) as probe`.
+
+    Raises:
+        OSError: the program cannot be started.
+    """
+
+    def __init__(
+        self, command: Sequence[str], dialect: Dialect, *, env: Mapping[str, str], cwd: str | None = None
+    ) -> None:
+        self.frame_error: BadFrame | None = None
+        self.strange: list[str] = []  # frames that are no messages, and answers that nobody asked for
+        self.asked: list[str] = []  # methods that the program called
+        self.stdout = b""  # the beginning of all that it wrote
+        self.stderr = b""  # the end of what it wrote there
+        self._framing = open_framing(dialect)
+        self._waiting: dict[int, float] = {}
+        self._answers: dict[int, Answer] = {}
+        self._last_id = 0
+        self._said: set[str] = set()
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(env),
+            cwd=cwd,
+            bufsize=0,
+            start_new_session=True,  # so that all that it starts can be ended with it
+        )
+        self.pid = self._process.pid
+        self._selector = selectors.DefaultSelector()
+        for stream, take in ((self._process.stdout, self._take_stdout), (self._process.stderr, self._take_stderr)):
+            assert stream is not None
+            self._selector.register(stream, selectors.EVENT_READ, take)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    # -- speaking
+
+    def ask(self, method: str, params: object, timeout: float) -> Answer | None:
+        """Returns what is answered to a request, None where nothing is within so many seconds, or never can be."""
+        self._last_id += 1
+        id = self._last_id
+        self._waiting[id] = monotonic()
+        self._said.add(method)
+        if self._send({"jsonrpc": "2.0", "id": id, "method": method, "params": params}):
+            self.pump(timeout, until=lambda: id in self._answers or self.frame_error is not None)
+        return self._answers.get(id)
+
+    def tell(self, method: str, params: object) -> None:
+        """Sends a notification."""
+        self._send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def _send(self, message: object) -> bool:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(self._framing.encode(msgspec.json.encode(message)))
+        except (BrokenPipeError, ValueError):  # it has gone, or its stdin was closed
+            return False
+        return True
+
+    def close_stdin(self) -> None:
+        """Tells the program that nothing more will come."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    # -- listening
+
+    def pump(self, timeout: float, *, until: Callable[[], bool]) -> None:
+        """Takes what the program writes, until something is so, the program is silent for good, or the time is over."""
+        end = monotonic() + timeout
+        while not until() and self._selector.get_map() and (left := end - monotonic()) > 0:
+            for key, _ in self._selector.select(left):
+                data = os.read(key.fd, CHUNK)
+                if data:
+                    key.data(data)
+                else:
+                    self._selector.unregister(key.fileobj)
+
+    def _take_stderr(self, data: bytes) -> None:
+        self.stderr = (self.stderr + data)[-DEFAULT_LIMITS.stderr_tail :]
+
+    def _take_stdout(self, data: bytes) -> None:
+        self.stdout = (self.stdout + data)[:CHUNK] if len(self.stdout) < CHUNK else self.stdout
+        for frame in self._framing.feed(data):
+            if not isinstance(frame, Skipped):
+                self._take_frame(bytes(frame))
+        self.frame_error = self.frame_error or self._framing.error
+
+    def _take_frame(self, frame: bytes) -> None:
+        try:
+            message = msgspec.json.decode(frame, type=dict[str, Raw])
+            method = msgspec.json.decode(message.get("method", Raw(b"null")))
+            id = msgspec.json.decode(message.get("id", Raw(b"null")))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self._note(f"a frame that is no message: {quote(frame)} ({error})")
+            return
+        if "jsonrpc" not in message or bytes(message["jsonrpc"]) != b'"2.0"':
+            self._note(f'a message without `"jsonrpc": "2.0"`: {quote(frame)}')
+        if isinstance(method, str):
+            self._take_request(method, message.get("id"))
+        elif "id" in message:
+            self._take_answer(id, message, frame)
+        else:
+            self._note(f"a message without a method and without an id: {quote(frame)}")
+
+    def _take_request(self, method: str, id: Raw | None) -> None:
+        self.asked.append(method)
+        if id is None:
+            return
+        if method in self._said:
+            self._note(f"it asks for `{method}`, as it was asked: does it send back what it reads?")
+        elif method in ANSWERS:
+            self._send({"jsonrpc": "2.0", "id": id, "result": ANSWERS[method]})
+        else:
+            error = {"code": UNKNOWN_METHOD, "message": f"unknown method: {method}"}
+            self._send({"jsonrpc": "2.0", "id": id, "error": error})
+
+    def _take_answer(self, id: Any, message: dict[str, Raw], frame: bytes) -> None:
+        if type(id) is not int or (id not in self._waiting and id not in self._answers):
+            self._note(f"an answer that nobody has asked for, with the id {cut(id)}")
+            return
+        if id in self._answers:
+            self._note(f"a second answer with the id {id}")
+            return
+        if ("result" in message) == ("error" in message):
+            self._note(f"an answer must have either a result or an error: {quote(frame)}")
+        error = msgspec.json.decode(message["error"]) if "error" in message else None
+        if error is not None and not is_error(error):
+            self._note(f"an error must have a whole `code` and a `message`: {quote(frame)}")
+        self._answers[id] = Answer(message.get("result"), error, monotonic() - self._waiting.pop(id))
+
+    def _note(self, text: str) -> None:
+        if len(self.strange) < MOST_NOTED:
+            self.strange.append(text)
+
+    @property
+    def stray(self) -> bytes:
+        """The first line on stdout that is no frame."""
+        framing = self._framing
+        return framing.stray if isinstance(framing, ContentLength | JsonLines) else b""
+
+    # -- the end
+
+    def wait_exit(self, timeout: float) -> int | None:
+        """Returns the exit code, negative for a signal; None where the process goes on after so many seconds."""
+        end = monotonic() + timeout
+        self.pump(timeout, until=lambda: self._process.poll() is not None)
+        try:
+            code = self._process.wait(max(0.0, end - monotonic()))
+        except subprocess.TimeoutExpired:
+            return None
+        self.pump(SOON, until=lambda: False)  # its last words
+        return code
+
+    def end(self) -> None:
+        """Ends the process and all that it has started."""
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._process.wait()
+        self._selector.close()
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            assert stream is not None
+            stream.close()
+        self.frame_error = self.frame_error or self._framing.end()
+
+    @property
+    def last_words(self) -> str:
+        """The last line of its stderr."""
+        return self.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+
+
+def open_framing(dialect: Dialect) -> Framing:
+    """Returns the framing of a dialect, one that passes over text where there is such."""
+    factory = dialect.framing
+    if factory in (ContentLength, JsonLines):
+        factory = partial(factory, skip_stray=True)
+    return factory(DEFAULT_LIMITS)
+
+
+def is_error(error: Any) -> bool:
+    return is_object(error) and type(error.get("code")) is int and isinstance(error.get("message"), str)
+
+
+def cut(value: object) -> str:
+    return repr(value)[:64]
