@@ -104,7 +104,7 @@ class InMemoryStore:
             check_memory_share(
                 entry.namespace, self._limits, records=len(memory.records), used=memory.bytes, more=entry.size
             )
-            answer = Appended(True, self._clock(), self._last_id + 1)
+            answer = Appended(True, max(0, self._clock()), self._last_id + 1)
             record = Record(entry.namespace, answer.timestamp_ms, entry.content, entry.tags, id=answer.id)
             memory.records.append(Kept(record, entry.content.casefold(), entry.meta, entry.idem, entry.size))
             memory.bytes += entry.size
@@ -122,7 +122,7 @@ class InMemoryStore:
     ) -> list[Record]:
         wanted = parse_search(namespace, text, self._limits)
         found = self._find(wanted, timeout) if wanted.words else []
-        best = rank([kept.folded for kept in found], wanted.words)[: min(limit, self._limits.memory_page)]
+        best = rank([kept.folded for kept in found], wanted.words)[: max(0, min(limit, self._limits.memory_page))]
         return [whole(found[place]) for place in best]
 
     def _find(self, wanted: Conditions, timeout: float | None) -> list[Kept]:

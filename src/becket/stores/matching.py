@@ -60,9 +60,9 @@ def parse_query(query: Query, limits: Limits) -> Conditions:
         query.namespace,
         (needle.casefold(),) if needle else (),
         query.tag_prefix,
-        query.since_ms or 0,
+        max(0, query.since_ms or 0),
         query.until_ms,
-        min(DEFAULT_QUERY_LIMIT if query.limit is None else query.limit, limits.memory_page),
+        max(0, min(DEFAULT_QUERY_LIMIT if query.limit is None else query.limit, limits.memory_page)),
     )
 
 

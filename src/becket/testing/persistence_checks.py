@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from random import Random
 
@@ -133,18 +133,23 @@ def check_one_owner(open_store: StoreOpener, path: Path) -> None:
 
 
 def check_killing(open_store: StoreOpener, path: Path, random: Random, kills: int, toll: Toll) -> None:
+    newest: dict[str, list[int | None]] = {}
     for number in range(kills):
         said = kill_one(appender(open_store, path, number, MANY), random.randint(1, EARLY))
         store = open_store(path, Limits(), now_ms)
         try:
             check_kept(store, number, said, toll)
-            for earlier in range(number):
-                newest = store.query(Query(namespace_of(earlier, 0), limit=1))
-                expect(
-                    bool(newest), f"killed {number + 1} times: all that was kept before the kill {earlier + 1} is lost"
-                )
+            for namespace, ids in newest.items():
+                equal(newest_ids(store, namespace), ids, f"{namespace}: its newest record, after {number + 1} kills")
+            for thread in range(THREADS):
+                namespace = namespace_of(number, thread)
+                newest[namespace] = newest_ids(store, namespace)
         finally:
             store.close()
+
+
+def newest_ids(store: Store, namespace: str) -> list[int | None]:
+    return [record.id for record in store.query(Query(namespace, limit=1))]
 
 
 def kill_one(command: list[str], answers: int) -> list[str]:
@@ -152,7 +157,7 @@ def kill_one(command: list[str], answers: int) -> list[str]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment()) as child:
         assert child.stdout is not None
         try:
-            said = [line.decode() for line, _ in zip(child.stdout, range(answers), strict=False)]
+            said = [line.decode() for line in islice(child.stdout, answers)]
         finally:
             child.send_signal(signal.SIGKILL)
         said += [line.decode() for line in child.stdout]

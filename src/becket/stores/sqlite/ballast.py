@@ -22,7 +22,7 @@ class Ballast:
         if self._size == 0 or (self._path.exists() and self._path.stat().st_size == self._size):
             return True
         try:
-            with open(self._path, "wb") as file:
+            with open(self._path, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
                 for start in range(0, self._size, len(CHUNK)):
                     file.write(CHUNK[: self._size - start])
         except OSError:

@@ -89,19 +89,20 @@ def key_of(number: int, id: int) -> int:
     return number << ID_BITS | id
 
 
-def is_ours(path: Path) -> bool:
+def is_ours(path: Path, *, for_reading: bool = False) -> bool:
     """Returns whether there is a store; False where there is nothing at all.
 
     Raises:
         StoreUnavailable: what is there is something else, or a store of a later version.
     """
     try:
-        with open(path, "rb") as file:
+        # SQLite would open a file for reading where it may not write, and say so only at the first change.
+        with open(path, "rb" if for_reading else "r+b") as file:
             header = file.read(HEADER)
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise StoreUnavailable(str(path), f"it cannot be read ({error.strerror})") from error
+        raise StoreUnavailable(str(path), f"it cannot be opened ({error.strerror})") from error
     if not header:
         return False
     application, version = (int.from_bytes(header[start : start + 4], "big") for start in (68, 60))
@@ -145,9 +146,13 @@ def open_connection(path: Path) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
     )
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA fullfsync = ON")  # macOS only: its plain fsync does not reach the disk
-    connection.execute("PRAGMA temp_store = MEMORY")
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA fullfsync = ON")  # macOS only: its plain fsync does not reach the disk
+        connection.execute("PRAGMA temp_store = MEMORY")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 

@@ -6,6 +6,7 @@ Used by one thread. What is known of each extension is held in memory beside the
 from __future__ import annotations
 
 import sqlite3
+from itertools import chain
 
 import msgspec
 from msgspec import Struct
@@ -62,7 +63,10 @@ INSERT INTO extensions ({COLUMNS}) VALUES ({", ".join("?" * len(Share.__struct_f
 ON CONFLICT (number) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in Share.__struct_fields__[2:])}
 """
 KNOWN = f"SELECT time_ms, key & {HIGHEST_ID} FROM memory WHERE key >> {ID_BITS} = ? AND idem = ?"
-INSERT = "INSERT INTO memory (key, time_ms, peak_ms, size, content, tags, meta, idem) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = "INSERT INTO memory (key, time_ms, peak_ms, size, content, tags, meta, idem) VALUES "
+ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
+# Rows in one statement: for each of these Python lets go of its lock, and may wait 5 ms to have it back.
+ROWS = 64
 
 
 class Ledger:
@@ -107,7 +111,9 @@ class Ledger:
 
     def _insert(self) -> None:
         rows, self._rows = self._rows, []
-        self._connection.executemany(INSERT, rows)
+        for start in range(0, len(rows), ROWS):
+            some = rows[start : start + ROWS]
+            self._connection.execute(INSERT + ", ".join([ROW] * len(some)), [*chain.from_iterable(some)])
         if self._index is not None:
             self.backlog += len(rows)
 
@@ -140,7 +146,7 @@ class Ledger:
         return self._add(share, entry)
 
     def _add(self, share: Share, entry: Entry) -> Appended:
-        now = self._clock()
+        now = max(0, self._clock())
         self._last_id += 1
         answer = Appended(True, now, self._last_id)
         is_peak = now >= share.peak_ms

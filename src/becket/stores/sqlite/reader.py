@@ -6,7 +6,7 @@ No cursor stays open when a query has been answered: an open one would keep the 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock, Semaphore
@@ -34,12 +34,16 @@ Row = tuple[int, int, str, str | None, str | None]
 
 COLUMNS = "memory.key, memory.time_ms, memory.content, memory.tags, memory.meta"
 FITTING = "memory.time_ms BETWEEN :since AND :until AND (:tag IS NULL OR instr(memory.tags, :tag))"
-ALL = f"SELECT {COLUMNS} FROM memory WHERE key BETWEEN :low AND :high AND {FITTING} ORDER BY key DESC"
+ALL = f"SELECT {COLUMNS} FROM memory WHERE key BETWEEN :low AND :high AND {FITTING}"
+NEWEST_OF_ALL = " ORDER BY key DESC"
 MATCHING = f"""
 SELECT {COLUMNS} FROM memory_text CROSS JOIN memory ON memory.key = memory_text.rowid
 WHERE memory_text MATCH :match AND memory_text.rowid BETWEEN :low AND :high AND {FITTING}
 ORDER BY memory_text.rowid DESC
 """
+# Folding changes only letters beyond ASCII in ways that LIKE does not know; so texts with these, and those in which a
+# NUL would end what LIKE sees, are all looked at in Python. SQLite counts characters up to a NUL, and bytes of a blob.
+IS_BEYOND_ASCII = "length(memory.content) < length(CAST(memory.content AS BLOB))"
 
 decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
 
@@ -166,19 +170,20 @@ class Readers:
     ) -> Generator[Row, None, None]:
         """Yields records that may be wanted, and all that are, the newest first."""
         low, high = find_bounds(connection, place, wanted)
-        parameters = {
+        parameters: dict[str, object] = {
             "since": min(wanted.since_ms, LATEST),
             "until": LATEST if wanted.until_ms is None else min(wanted.until_ms, LATEST),
             "tag": None if wanted.tag_prefix is None else quote_tag(wanted.tag_prefix),
             "low": low,
             "high": high,
         }
+        scan, patterns = scan_for(wanted.words)
         match = match_words(wanted.words) if self._has_index else None
         if match is None:
-            yield from read(connection, ALL, parameters)
+            yield from read(connection, scan, parameters | patterns)
             return
         indexed = key_of(place.number, place.indexed)
-        yield from read(connection, ALL, parameters | {"low": max(low, indexed + 1)})
+        yield from read(connection, scan, parameters | patterns | {"low": max(low, indexed + 1)})
         yield from read(connection, MATCHING, parameters | {"high": min(high, indexed), "match": match})
 
     # -- configuration
@@ -231,6 +236,25 @@ def read(
         yield from cursor
     finally:
         cursor.close()
+
+
+def scan_for(words: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """Returns a statement for all records that may have these folded words, and what it needs of them.
+
+    SQLite goes through them by itself: Python, which would do it too, would be held up meanwhile."""
+    conditions = ""
+    patterns: dict[str, str] = {}
+    for number, word in enumerate(words):
+        if word.isascii():
+            conditions += f" AND ({IS_BEYOND_ASCII} OR memory.content LIKE :word{number} ESCAPE '\\')"
+            patterns[f"word{number}"] = f"%{escape(word)}%"
+        else:
+            conditions += f" AND {IS_BEYOND_ASCII}"
+    return ALL + conditions + NEWEST_OF_ALL, patterns
+
+
+def escape(word: str) -> str:
+    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def read_revision(connection: sqlite3.Connection) -> int:

@@ -80,7 +80,7 @@ class SqliteStore:
         self._writer: Writer | None = None
         if not read_only:
             self._owner, self._writer = self._open()
-        elif not is_ours(self.path):
+        elif not is_ours(self.path, for_reading=True):
             raise StoreUnavailable(str(self.path), "there is no store")
         self._readers = Readers(self.path, has_index=self._has_index)
 
@@ -137,7 +137,7 @@ class SqliteStore:
         wanted = parse_search(namespace, text, self._limits)
         if not wanted.words:
             return []
-        limit = min(limit, self._limits.memory_page)
+        limit = max(0, min(limit, self._limits.memory_page))
         return self._read(self._readers.search, wanted, limit, seconds=self._seconds(timeout))
 
     def _seconds(self, timeout: float | None) -> float:
@@ -183,6 +183,11 @@ class SqliteStore:
         return self._watchers.add(wake)
 
     # -- all of it
+
+    @property
+    def unindexed(self) -> int:
+        """How many records the index of texts is behind; they are found all the same, more slowly."""
+        return self._write().unindexed
 
     def tidy(self) -> None:
         """Does now what the store does by itself when nobody uses it: fills its index, and empties SQLite's log.

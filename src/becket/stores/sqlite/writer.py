@@ -14,7 +14,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread, get_ident
 from time import monotonic
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import Struct
 
@@ -94,6 +94,11 @@ class Writer:
 
     # -- for all threads
 
+    @property
+    def unindexed(self) -> int:
+        """How many records are not in the index yet."""
+        return self._ledger.backlog
+
     def submit(self, change: Change, done: Callable[[Any], object]) -> None:
         """Takes a change; `done` is called in the writer's thread when it is safe, or with the error.
 
@@ -172,13 +177,13 @@ class Writer:
         if any(isinstance(job.change, Tidying) for job in batch):
             while self._index_some():
                 pass
-            self._empty_log("TRUNCATE")
+            self.empty_log()
         for job, outcome in zip(batch, outcomes, strict=True):
             settle(job.done, outcome)
         if self._ledger.backlog > BEHIND:
             self._index_some()
         if log_bytes(self._path) > LONG_LOG:
-            self._empty_log("RESTART")
+            self.empty_log(waits=True)
 
     def _commit(self, batch: Sequence[Job]) -> list[Any]:
         """Returns the answers to these changes, which are safe then."""
@@ -207,6 +212,8 @@ class Writer:
                     return self._ledger.forget(job.change)
                 case Tidying():
                     return None
+                case _:
+                    assert_never(job.change)
         except RpcError as refusal:
             return refusal
 
@@ -218,7 +225,7 @@ class Writer:
             return 0.0
         if waited < IDLE:
             return IDLE
-        self._empty_log("TRUNCATE")
+        self.empty_log()
         return None
 
     def _index_some(self) -> bool:
@@ -230,12 +237,11 @@ class Writer:
             self._recover((), error)
             return False
 
-    def _empty_log(self, mode: str) -> None:
-        """Brings all that is in the log of SQLite into the file. Only when it is too long are queries waited for."""
+    def empty_log(self, *, waits: bool = False) -> None:
+        """Brings all that is in the log of SQLite into the file, if no query reads it, or waits until none does."""
         try:
-            if mode == "TRUNCATE":
-                self._connection.execute("PRAGMA busy_timeout = 0")
-            self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+            self._connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000 if waits else 0:.0f}")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             self._connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}")
         except sqlite3.Error as error:
             note("its log could not be emptied", error)
@@ -262,7 +268,7 @@ class Writer:
         return code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and free_bytes(self._path) < NO_ROOM)
 
     def _make_room(self, batch: Sequence[Job]) -> list[Any]:
-        assert self._full is not None
+        """Tries once more with what makes room, in the place of the ballast."""
         try:
             return self._commit(batch)
         except Exception as error:

@@ -1,0 +1,17 @@
+"""Opens the store at a path, keeps a record, says so, and stays until stdin ends; with `dies` it is killed instead."""
+
+import os
+import signal
+import sys
+
+from becket.contract.memory import Append
+from becket.stores.sqlite import SqliteStore
+
+path, how = sys.argv[1:]
+store = SqliteStore(path, ballast=0)
+store.append(Append("notes", "of another program", idem="k"))
+if how == "dies":
+    os.kill(os.getpid(), signal.SIGKILL)  # the record is kept, and nobody was told
+print("kept", flush=True)
+sys.stdin.read()
+store.close()

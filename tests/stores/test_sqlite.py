@@ -1,0 +1,453 @@
+"""The store in a file keeps the contract of stores, groups commits, and answers only when the disk has it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import stat
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from tests.stores.opening import light, without_index
+
+from becket.contract.config import ConfigSet
+from becket.contract.memory import Append, Appended, Query
+from becket.errors import BecketError, Busy, LocalProtocolError, Meaning, QueryTimeout, StoreError, StoreUnavailable
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.stores.sqlite import SqliteStore, ledger, reader, store, writer
+from becket.stores.store import Clock, Store, StoreOpener, now_ms
+from becket.testing import check_persistent_store, check_store
+
+WAIT = 5.0
+
+
+@pytest.fixture
+def notes(folder: Path) -> Iterator[SqliteStore]:
+    """An open store."""
+    with light(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
+        yield notes
+
+
+def contents(notes: Store, needle: str | None = None) -> list[str]:
+    return [record.content for record in notes.query(Query("notes", needle))]
+
+
+# -- the contract
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("open_store", [light, without_index])
+def test_it_keeps_the_contract_of_stores(folder: Path, open_store: StoreOpener, seed: int) -> None:
+    paths = (folder / str(number) for number in count())
+
+    check_store(lambda limits, clock: open_store(next(paths), limits, clock), seed=seed)
+
+
+@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.timeout(120)
+def test_it_keeps_what_it_acknowledged_when_it_is_opened_again_or_killed(folder: Path) -> None:
+    toll = check_persistent_store(light, folder, kills=12)
+
+    assert (toll.ends, toll.lost) == (12, 0)
+    assert toll.acknowledged > 100
+
+
+# -- many at once
+
+
+class HeldClock:
+    """A clock that stops whoever reads it, until it is let go."""
+
+    def __init__(self) -> None:
+        self.is_read = Event()
+        self.may_go = Event()
+
+    def __call__(self) -> int:
+        self.is_read.set()
+        assert self.may_go.wait(WAIT)
+        return 1
+
+
+class Outcomes(list[object]):
+    """What `done` was told, and a way to wait for all of it."""
+
+    def __init__(self, expected: int) -> None:
+        self.expected = expected
+        self.is_complete = Event()
+
+    def __call__(self, outcome: object) -> None:
+        self.append(outcome)
+        if len(self) == self.expected:
+            self.is_complete.set()
+
+    def wait(self) -> list[object]:
+        assert self.is_complete.wait(WAIT)
+        return self
+
+
+@pytest.fixture
+def commits(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """Grows with each commit."""
+    made: list[None] = []
+    commit = ledger.Ledger.commit
+
+    def counted(self: ledger.Ledger) -> None:
+        commit(self)
+        made.append(None)
+
+    monkeypatch.setattr(ledger.Ledger, "commit", counted)
+    return made
+
+
+def test_what_waits_together_is_committed_together(folder: Path, commits: list[None]) -> None:
+    clock, outcomes = HeldClock(), Outcomes(100)
+    with without_index(folder / "store", DEFAULT_LIMITS, clock) as notes:
+        notes.append_nowait(Append("notes", "first"), outcomes)
+        assert clock.is_read.wait(WAIT)
+        for number in range(99):
+            notes.append_nowait(Append("notes", str(number)), outcomes)
+        clock.may_go.set()
+        answers = outcomes.wait()
+
+    assert len(commits) == 2
+    assert [answer.id for answer in answers if isinstance(answer, Appended)] == [*range(1, 101)]
+
+
+def test_nobody_is_answered_before_the_commit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    outcomes = Outcomes(1)
+    commit = ledger.Ledger.commit
+
+    def watched(self: ledger.Ledger) -> None:
+        seen.append(len(outcomes))
+        commit(self)
+        seen.append(len(outcomes))
+
+    with without_index(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
+        monkeypatch.setattr(ledger.Ledger, "commit", watched)
+        notes.append_nowait(Append("notes", "milk"), outcomes)
+        outcomes.wait()
+
+    assert seen == [0, 0]
+
+
+def test_whoever_is_answered_finds_the_record_at_once(notes: SqliteStore) -> None:
+    for number in range(50):
+        notes.append(Append("notes", f"milk {number}"))
+        assert contents(notes, f"milk {number}") == [f"milk {number}"]
+
+
+def test_what_comes_faster_than_it_can_be_kept_is_refused(folder: Path) -> None:
+    clock = HeldClock()
+    with light(folder / "store", Limits(store_queue=2), clock) as notes:
+        notes.append_nowait(Append("notes", "first"), lambda outcome: None)
+        assert clock.is_read.wait(WAIT)
+        for content in ("second", "third"):
+            notes.append_nowait(Append("notes", content), lambda outcome: None)
+        with pytest.raises(Busy) as caught:
+            notes.append(Append("notes", "fourth"))
+        clock.may_go.set()
+
+    assert caught.value.limit == 2
+    with light(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
+        assert contents(notes) == ["third", "second", "first"]
+
+
+async def test_a_loop_hands_over_records_without_waiting(notes: SqliteStore) -> None:
+    loop = asyncio.get_running_loop()
+
+    async def append(content: str) -> Appended:
+        answer: asyncio.Future[Appended | BecketError] = loop.create_future()
+        notes.append_nowait(
+            Append("notes", content), lambda outcome: loop.call_soon_threadsafe(answer.set_result, outcome)
+        )
+        outcome = await answer
+        assert isinstance(outcome, Appended)
+        return outcome
+
+    answers = await asyncio.gather(*(append(str(number)) for number in range(50)))
+
+    assert [answer.id for answer in answers] == [*range(1, 51)]
+    assert contents(notes) == [str(number) for number in reversed(range(50))]
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda notes: notes.append(Append("notes", "tea")),
+        lambda notes: notes.set_config("notes", ConfigSet("mode", "dark")),
+        lambda notes: notes.close(),
+    ],
+)
+def test_whoever_is_told_that_a_record_is_safe_cannot_wait_for_the_store(
+    notes: SqliteStore, wait: Callable[[SqliteStore], object]
+) -> None:
+    problems = Outcomes(1)
+
+    def done(outcome: object) -> None:
+        try:
+            wait(notes)
+        except LocalProtocolError as problem:
+            problems(problem)
+
+    notes.append_nowait(Append("notes", "milk"), done)
+
+    problems.wait()
+    assert contents(notes) == ["milk"]
+
+
+def test_whoever_is_told_that_a_record_is_safe_can_hand_over_more(notes: SqliteStore) -> None:
+    outcomes = Outcomes(1)
+
+    notes.append_nowait(Append("notes", "1"), lambda _: notes.append_nowait(Append("notes", "2"), outcomes))
+
+    outcomes.wait()
+    assert contents(notes) == ["2", "1"]
+
+
+def test_a_failure_that_is_not_the_disks_is_told_and_the_store_goes_on(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    times = iter([1, None, 3])
+    with light(folder / "store", DEFAULT_LIMITS, lambda: next(times) + 0) as notes:  # type: ignore[operator]
+        notes.append(Append("notes", "milk"))
+        with pytest.raises(StoreError) as caught, caplog.at_level(logging.ERROR, "becket.host"):
+            notes.append(Append("other", "coffee"))
+        answer = notes.append(Append("notes", "tea"))
+
+        assert answer.id == 2
+        assert contents(notes) == ["tea", "milk"]
+        assert notes.query(Query("other")) == []
+    assert caught.value.meaning is Meaning.INTERNAL
+    assert any(caught.value.incident in record.getMessage() for record in caplog.records)
+
+
+# -- in its time
+
+
+def test_a_query_that_only_sqlite_works_on_ends_in_its_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "STEPS", 100)
+    with light(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
+        for _ in range(2_000):
+            notes.append_nowait(Append("notes", "milk", ("food",)), lambda outcome: None)
+        notes.append(Append("notes", "milk"))
+        with pytest.raises(QueryTimeout) as caught:
+            notes.query(Query("notes", tag_prefix="drink"), timeout=0.0002)
+
+        assert caught.value.seconds == 0.0002
+        assert notes.query(Query("notes", tag_prefix="drink")) == []
+
+
+def test_a_query_that_looks_at_everything_ends_in_its_time(notes: SqliteStore) -> None:
+    for _ in range(2_000):
+        notes.append_nowait(Append("notes", "x" * 2_000), lambda outcome: None)
+    notes.append(Append("notes", "milk"))
+
+    with pytest.raises(QueryTimeout):
+        notes.query(Query("notes", "y"), timeout=0.001)
+    assert contents(notes, "y") == []
+
+
+def test_a_query_waits_for_a_connection_no_longer_than_its_time(folder: Path) -> None:
+    with light(folder / "store", DEFAULT_LIMITS, now_ms):
+        readers = reader.Readers(folder / "store", has_index=True)
+        lent = [readers.lend(WAIT) for _ in range(reader.CONNECTIONS)]
+        for one in lent:
+            one.__enter__()
+        with pytest.raises(QueryTimeout), readers.lend(0.01):
+            pass
+        for one in lent:
+            one.__exit__(None, None, None)
+        readers.close()
+        with pytest.raises(LocalProtocolError), readers.lend(WAIT):
+            pass
+
+
+def test_a_store_is_closed_when_its_queries_are_answered(notes: SqliteStore) -> None:
+    for number in range(500):
+        notes.append_nowait(Append("notes", f"{number}"), lambda outcome: None)
+    found: list[int] = []
+    refused: list[LocalProtocolError] = []
+
+    def ask() -> None:
+        try:
+            while True:
+                found.append(len(notes.query(Query("notes", "4"))))
+        except LocalProtocolError as error:
+            refused.append(error)
+
+    threads = [Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    notes.append(Append("notes", "last"))
+    notes.close()
+    for thread in threads:
+        thread.join()
+
+    assert len(refused) == 6
+    assert found[-1] > 0
+
+
+# -- what is where
+
+
+def test_only_its_owner_can_read_the_file(folder: Path) -> None:
+    with SqliteStore(folder / "store", ballast=100) as notes:
+        notes.append(Append("notes", "milk"))
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+
+    assert modes == dict.fromkeys(["store", "store-wal", "store-shm", "store.lock", "store.ballast"], 0o600)
+    assert {path.name for path in folder.iterdir()} == {"store", "store.lock", "store.ballast"}
+    assert (folder / "store.ballast").stat().st_size == 100
+
+
+def test_a_path_may_have_any_letters_and_be_relative(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    with SqliteStore("a ?#%20'é.sqlite", ballast=0) as notes:
+        notes.append(Append("notes", "milk"))
+
+    assert os.path.exists(folder / "a ?#%20'é.sqlite")
+    with SqliteStore(folder / "a ?#%20'é.sqlite", ballast=0) as notes:
+        assert contents(notes) == ["milk"]
+
+
+def test_tidying_leaves_no_log_and_a_full_index(notes: SqliteStore) -> None:
+    for number in range(600):
+        notes.append_nowait(Append("notes", f"milk {number}"), lambda outcome: None)
+    notes.tidy()
+
+    assert notes.unindexed == 0
+    assert writer.log_bytes(notes.path) == 0
+    assert contents(notes, "milk 599") == ["milk 599"]
+
+
+def test_an_idle_store_tidies_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    emptied = Event()
+    empty_log = writer.Writer.empty_log
+
+    def watched(self: writer.Writer) -> None:
+        empty_log(self)
+        emptied.set()
+
+    monkeypatch.setattr(writer.Writer, "empty_log", watched)
+    monkeypatch.setattr(writer, "IDLE", 0.05)
+    with light(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
+        assert emptied.wait(WAIT)
+        emptied.clear()
+        notes.append(Append("notes", "milk"))
+        assert emptied.wait(WAIT)
+
+        assert writer.log_bytes(notes.path) == 0
+        assert notes.unindexed == 0
+
+
+def test_the_index_is_never_far_behind_while_records_keep_coming(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "BEHIND", 20)
+    monkeypatch.setattr(writer, "QUIET", 60.0)
+    with light(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
+        for number in range(100):
+            notes.append(Append("notes", f"milk {number}"))
+            assert notes.unindexed <= 22
+
+
+# -- copies and onlookers
+
+
+def test_a_copy_is_a_store_of_the_moment_in_which_it_was_made(notes: SqliteStore, folder: Path) -> None:
+    notes.append(Append("notes", "milk", idem="k"))
+    notes.set_config("notes", ConfigSet("mode", "dark"))
+    notes.back_up(folder / "copy")
+    notes.append(Append("notes", "tea"))
+
+    with light(folder / "copy", DEFAULT_LIMITS, now_ms) as copy:
+        assert contents(copy) == ["milk"]
+        assert copy.append(Append("notes", "milk", idem="k")).id == 1
+        assert copy.get_config("notes", "mode").value == "dark"
+    assert stat.S_IMODE((folder / "copy").stat().st_mode) == 0o600
+
+
+def test_a_copy_overwrites_nothing(notes: SqliteStore, folder: Path) -> None:
+    (folder / "copy").write_text("precious", encoding="utf-8")
+
+    with pytest.raises(FileExistsError):
+        notes.back_up(folder / "copy")
+    assert (folder / "copy").read_text(encoding="utf-8") == "precious"
+
+
+def test_a_closed_store_makes_no_copy(notes: SqliteStore, folder: Path) -> None:
+    notes.close()
+
+    with pytest.raises(LocalProtocolError):
+        notes.back_up(folder / "copy")
+
+
+def test_an_onlooker_reads_what_the_owner_writes_and_writes_nothing(notes: SqliteStore) -> None:
+    notes.append(Append("notes", "milk"))
+
+    with SqliteStore(notes.path, read_only=True) as onlooker:
+        notes.append(Append("notes", "tea"))
+        assert contents(onlooker, "tea") == ["tea"]
+        assert onlooker.search("notes", "milk")[0].content == "milk"
+        for write in (
+            lambda: onlooker.append(Append("notes", "coffee")),
+            lambda: onlooker.append_nowait(Append("notes", "coffee"), print),
+            lambda: onlooker.set_config("notes", ConfigSet("mode", "dark")),
+            lambda: onlooker.remove_config("notes", "mode"),
+            lambda: onlooker.forget("notes"),
+            lambda: onlooker.tidy(),
+        ):
+            with pytest.raises(LocalProtocolError):
+                write()
+    assert contents(notes) == ["tea", "milk"]
+
+
+def test_an_onlooker_reads_a_store_that_nobody_has_open(folder: Path) -> None:
+    with light(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
+        notes.append(Append("notes", "milk"))
+
+    with SqliteStore(folder / "store", read_only=True) as onlooker:
+        assert contents(onlooker) == ["milk"]
+
+
+def test_an_onlooker_makes_no_store(folder: Path) -> None:
+    with pytest.raises(StoreUnavailable):
+        SqliteStore(folder / "store", read_only=True)
+    assert [*folder.iterdir()] == []
+
+
+# -- without an index
+
+
+def test_it_does_without_an_index_where_sqlite_has_none_and_fills_it_where_it_has(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "can_index", lambda: False)
+        with light(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
+            notes.append(Append("notes", "early milk"))
+            assert contents(notes, "milk") == ["early milk"]
+
+    with light(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
+        notes.append(Append("notes", "late milk"))
+        notes.tidy()
+        assert contents(notes, "milk") == ["late milk", "early milk"]
+
+    with without_index(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
+        notes.append(Append("notes", "latest milk"))
+        notes.forget("notes", up_to=1)
+        assert contents(notes, "milk") == ["latest milk", "late milk"]
+
+    with light(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
+        assert contents(notes, "milk") == ["latest milk", "late milk"]
+
+
+def test_it_reads_the_time_of_the_machine_where_it_is_given_no_clock(folder: Path) -> None:
+    clock: Clock = now_ms
+    before = clock()
+    with SqliteStore(folder / "store", ballast=0) as notes:
+        assert before <= notes.append(Append("notes", "milk")).timestamp_ms <= clock()

@@ -1,0 +1,252 @@
+"""The index finds all that has a text, whatever its letters, and what is not indexed yet is found all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from becket.contract.memory import Append, Query
+from becket.limits import Limits
+from becket.stores.matching import parse_query
+from becket.stores.shares import parse_append
+from becket.stores.sqlite import text_index
+from becket.stores.sqlite.file import connect, create
+from becket.stores.sqlite.ledger import Forgetting, Ledger
+from becket.stores.sqlite.reader import Place, Readers, find_bounds
+from becket.stores.sqlite.text_index import GRAMS, TextIndex, can_index, match_words
+
+LIMITS = Limits(memory_records=1_000_000)
+
+pytestmark = pytest.mark.skipif(not can_index(), reason="this SQLite has no FTS5 with trigrams")
+
+
+# -- expressions
+
+
+def test_a_word_becomes_its_trigrams() -> None:
+    assert match_words(["milk"]) == '"mil" AND "ilk"'
+
+
+def test_several_words_become_one_expression() -> None:
+    assert match_words(["tea", "x", "milk", "tea"]) == '"tea" AND "mil" AND "ilk"'
+
+
+@pytest.mark.parametrize("words", [[], [""], ["te"], ["te", "x"]])
+def test_short_words_become_none(words: list[str]) -> None:
+    assert match_words(words) is None
+
+
+def test_quotes_mean_nothing_but_themselves() -> None:
+    assert match_words(['a"b']) == '"a""b"'
+
+
+def test_a_long_word_becomes_a_choice_of_its_trigrams_from_all_over_it() -> None:
+    chosen = (match_words(["".join(map(chr, range(0x4E00, 0x4E00 + 5_000)))]) or "").split(" AND ")
+
+    assert len(chosen) <= GRAMS
+    assert chr(0x4E00 + 4_000) < chosen[-1][1]
+
+
+def test_an_sqlite_without_trigrams_is_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_index, "CREATE", "CREATE VIRTUAL TABLE t USING fts5(x, tokenize='no_such_one')")
+
+    assert not can_index()
+
+
+# -- in a file, without a thread
+
+
+class Shelf:
+    """A store's file with its ledger and its readers, in which the index goes forward when a test says so."""
+
+    def __init__(self, path: Path) -> None:
+        create(path)
+        self.connection = connect(path)
+        self.now = 1_000
+        self.ledger = Ledger(self.connection, LIMITS, lambda: self.now, TextIndex(self.connection))
+        self.ledger.prepare_index()
+        self.readers = Readers(path, has_index=True)
+
+    def keep(self, namespace: str, *contents: str) -> None:
+        self.ledger.begin()
+        for content in contents:
+            self.ledger.append(parse_append(Append(namespace, content), LIMITS))
+        self.ledger.commit()
+
+    def index(self) -> None:
+        while self.ledger.index_some():
+            pass
+
+    def query(self, namespace: str, needle: str | None = None, **conditions: int) -> list[str]:
+        wanted = parse_query(Query(namespace, needle, limit=1_000, **conditions), LIMITS)
+        return [record.content for record in self.readers.query(wanted, 5.0)]
+
+    def close(self) -> None:
+        self.readers.close()
+        self.connection.close()
+
+
+@pytest.fixture
+def shelf(folder: Path) -> Iterator[Shelf]:
+    with closing(Shelf(folder / "store")) as shelf:
+        yield shelf
+
+
+names = (f"n{number}" for number in count())
+# Letters whose folding is longer, shorter or elsewhere than they are; quotes, NULs and what UTF-8 has trouble with.
+letters = st.sampled_from('abAB ßẞİıŉǰΐſKﬁﬃçÇÅéE\u0301"\0%_*\ufffe\uffff😀Σςσ\n')  # noqa: RUF001
+texts = st.text(letters, max_size=12) | st.text(max_size=12)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(texts, max_size=6), st.integers(0, 6), texts, st.booleans())
+@example(["Straße"], 1, "STRASSE", True)
+@example(["a\0bcd", "bcd"], 2, "\0bc", True)
+@example(['a"bc'], 1, '"bc', True)
+def test_what_is_found_is_what_contains_the_text(
+    shelf: Shelf, contents: list[str], indexed: int, needle: str, is_part: bool
+) -> None:
+    name = next(names)
+    if is_part and contents and contents[0]:
+        needle = contents[0][len(contents[0]) // 3 :]
+    shelf.keep(name, *contents[:indexed])
+    shelf.index()
+    shelf.keep(name, *contents[indexed:])
+
+    expected = [content for content in reversed(contents) if needle.casefold() in content.casefold()]
+    assert shelf.query(name, needle) == expected
+    shelf.index()
+    assert shelf.query(name, needle) == expected
+
+
+def test_the_index_follows_in_pieces_and_nothing_is_ever_missing(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("becket.stores.sqlite.ledger.PIECE", 3)
+    for number in range(10):
+        shelf.keep("notes", f"milk {number}")
+        shelf.keep("other", f"milk {number} of somebody else")
+    expected = [f"milk {number}" for number in reversed(range(10))]
+    backlogs = [shelf.ledger.backlog]
+
+    while shelf.ledger.index_some():
+        assert shelf.query("notes", "milk") == expected
+        backlogs.append(shelf.ledger.backlog)
+
+    assert shelf.query("notes", "milk") == expected
+    assert [backlog for backlog in backlogs if backlog] == [20, 17, 14, 11, 8, 5, 2]
+
+
+def test_many_small_pieces_are_merged_into_few(shelf: Shelf) -> None:
+    for number in range(40):
+        shelf.keep("notes", f"milk {number}")
+        shelf.ledger.index_some()
+    shelf.index()
+
+    (segments,) = shelf.connection.execute("SELECT count(DISTINCT segid) FROM memory_text_idx").fetchone()
+    assert segments < 8
+    assert len(shelf.query("notes", "milk")) == 40
+
+
+def test_an_index_of_another_form_is_built_anew(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf.keep("notes", "milk")
+    shelf.index()
+    monkeypatch.setattr(text_index, "FORM", "another")
+
+    shelf.ledger.prepare_index()
+    assert shelf.ledger.backlog == 1
+    assert shelf.query("notes", "milk") == ["milk"]
+    shelf.index()
+    shelf.ledger.prepare_index()
+
+    assert shelf.ledger.backlog == 0
+    assert shelf.query("notes", "milk") == ["milk"]
+
+
+def test_forgotten_records_leave_the_index(shelf: Shelf) -> None:
+    shelf.keep("notes", "milk", "tea", "Milk")
+    shelf.index()
+    shelf.keep("notes", "late milk")
+    shelf.ledger.begin()
+    assert shelf.ledger.forget(Forgetting("notes", 2)) == 2
+    shelf.ledger.commit()
+
+    def found(gram: str) -> list[int]:
+        rows = shelf.connection.execute("SELECT rowid FROM memory_text WHERE memory_text MATCH ?", (gram,)).fetchall()
+        return [key & 0xFFFF for (key,) in rows]
+
+    assert (found("tea"), found("mil")) == ([], [3])
+    shelf.index()
+    assert shelf.query("notes", "milk") == ["late milk", "Milk"]
+    assert shelf.ledger.backlog == 0
+
+
+def test_records_are_forgotten_without_an_index_too(folder: Path) -> None:
+    path = folder / "store"
+    create(path)
+    with closing(connect(path)) as connection:
+        ledger = Ledger(connection, LIMITS, lambda: 1, None)
+        ledger.prepare_index()
+        ledger.begin()
+        ledger.append(parse_append(Append("notes", "milk"), LIMITS))
+        assert ledger.forget(Forgetting("notes", 1)) == 1
+        ledger.commit()
+
+        assert not ledger.index_some()
+        assert ledger.backlog == 0
+        assert connection.execute("SELECT count(*) FROM memory").fetchone() == (0,)
+
+
+# -- times
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.integers(0, 40), max_size=30),
+    st.none() | st.integers(0, 45),
+    st.none() | st.integers(0, 45),
+    st.integers(0, 10),
+)
+@example([20, 30, 10, 40], None, 10, 0)
+@example([5, 1, 9], 9, None, 1)
+def test_records_of_a_time_are_found_whatever_the_clock_did(
+    shelf: Shelf, times: list[int], since: int | None, until: int | None, forgotten: int
+) -> None:
+    name = next(names)
+    for number, shelf.now in enumerate(times):
+        shelf.keep(name, str(number))
+    shelf.connection.execute("DELETE FROM memory WHERE content < ?", (str(forgotten),))  # some holes among the keys
+    kept = [number for number in range(len(times)) if str(number) >= str(forgotten)]
+
+    bounds = {name: time for name, time in {"since_ms": since, "until_ms": until}.items() if time is not None}
+    expected = [
+        str(number)
+        for number in reversed(kept)
+        if (since is None or times[number] >= since) and (until is None or times[number] <= until)
+    ]
+    assert shelf.query(name, None, **bounds) == expected
+
+
+def test_records_of_a_time_are_found_without_looking_at_all_others(shelf: Shelf) -> None:
+    for shelf.now in range(1_000, 3_000):
+        shelf.ledger.begin()
+        shelf.ledger.append(parse_append(Append("notes", str(shelf.now)), LIMITS))
+        shelf.ledger.commit()
+
+    def steps_of(**bounds: int) -> int:
+        steps: list[None] = []
+        wanted = parse_query(Query("notes", limit=1, **bounds), LIMITS)
+        shelf.connection.set_progress_handler(lambda: steps.append(None), 1)
+        low, high = find_bounds(shelf.connection, Place(1, 2_000, 2_999, 0, 0), wanted)
+        shelf.connection.execute("SELECT count(*) FROM memory WHERE key BETWEEN ? AND ?", (low, high)).fetchone()
+        shelf.connection.set_progress_handler(None, 0)
+        return len(steps)
+
+    assert steps_of(until_ms=1_001) < 2_000
+    assert steps_of(since_ms=2_998) < 2_000
+    assert steps_of(since_ms=5_000) < 100
+    assert steps_of() > 4_000

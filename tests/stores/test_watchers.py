@@ -1,0 +1,81 @@
+"""Those who want to hear are told, and can neither break nor echo what they are told of."""
+
+from __future__ import annotations
+
+import logging
+from threading import Thread
+
+import pytest
+
+from becket.contract.memory import Appended
+from becket.errors import Busy
+from becket.stores.watchers import Watchers, settle
+
+
+def test_everybody_is_told_until_they_end_it() -> None:
+    watchers = Watchers(3)
+    one: list[str] = []
+    two: list[str] = []
+    end = watchers.add(one.append)
+    watchers.add(two.append)
+
+    watchers.tell("notes")
+    end()
+    end()
+    watchers.tell("other")
+    watchers.clear()
+    watchers.tell("nobody")
+
+    assert (one, two) == (["notes"], ["notes", "other"])
+
+
+def test_one_that_fails_is_logged_and_the_others_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    watchers = Watchers(3)
+    told: list[str] = []
+    watchers.add(lambda extension: 1 / 0)
+    watchers.add(told.append)
+
+    with caplog.at_level(logging.ERROR, "becket.host"):
+        watchers.tell("notes")
+
+    assert told == ["notes"]
+    assert [record.exc_info and record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
+
+
+def test_changes_within_changes_are_refused_beyond_the_depth_of_their_own_thread() -> None:
+    watchers = Watchers(2)
+    depths: list[int] = []
+    refusals: list[Busy] = []
+
+    def change(depth: int) -> None:
+        try:
+            watchers.check_depth()
+        except Busy as refusal:
+            refusals.append(refusal)
+            return
+        depths.append(depth)
+        end = watchers.add(lambda extension: change(depth + 1))
+        watchers.tell("notes")
+        end()
+
+    change(0)
+    elsewhere = Thread(target=change, args=(0,))
+    watchers.add(lambda extension: elsewhere.start() if elsewhere.ident is None else None)
+    watchers.tell("notes")
+    elsewhere.join()
+
+    assert depths[:2] == [0, 1]
+    assert depths.count(0) == 2
+    assert {refusal.limit for refusal in refusals} == {2}
+
+
+def test_whoever_fails_when_a_record_is_safe_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[object] = []
+    answer = Appended(True, 1, 1)
+
+    with caplog.at_level(logging.ERROR, "becket.host"):
+        settle(lambda outcome: 1 / 0, answer)
+        settle(told.append, answer)
+
+    assert told == [answer]
+    assert len(caplog.records) == 1
