@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["chat"]
 
 PROMPT = "> "
+LOOK = 0.25  # seconds between two looks for a signal
 HELP = "/clear forgets what was said, /quit or Ctrl-D ends, Ctrl-C stops an answer."
 
 
@@ -61,7 +62,7 @@ def chat(options: HostOptions, prompt: tuple[str, ...], **given: Any) -> None:
     result.
 
     \b
-    becket chat --root examples/extensions "I need a holiday"
+    becket chat --root extensions "I need a holiday"
     git diff | becket chat -m eliza -s "Explain this"
     becket chat -m eliza:eliza:doctor
     """
@@ -228,9 +229,16 @@ def ended_by_signals() -> Generator[None]:
     def end(number: int, frame: Any) -> None:
         raise Terminated(signal.Signals(number))
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    def look(number: int, frame: Any) -> None:
+        pass
+
+    handlers: dict[int, Any] = {signal.SIGTERM: end, signal.SIGHUP: end, signal.SIGALRM: look}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    # A signal that comes just before `input` begins to wait would be heeded at the next key; so it looks now and then.
+    signal.setitimer(signal.ITIMER_REAL, LOOK, LOOK)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from becket.cli.hosting import HostOptions
 from becket.cli.output import say
 from becket.errors import BecketError, NotDeclared, StoreInUse, StoreUnavailable
+from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.discovery import DEFAULT_SETTINGS, Candidate, discover_extensions
 from becket.host.host import Host
 from becket.host.host_config import ExtensionConfig, settle_candidates
 
 if TYPE_CHECKING:
-    from becket.host.diagnostics import Diagnostic
     from becket.host.supervised import Supervised
 
 __all__ = ["find_needed", "open_extension", "open_host", "wait_for_all"]
@@ -77,7 +77,8 @@ async def wait_for_all(host: Host) -> None:
         except BecketError:
             continue  # it stands among the problems
     for problem in host.problems:
-        say(str(problem))
+        if problem.severity is not Severity.NOTE:  # which is as somebody has asked for
+            say(str(problem))
 
 
 # -- what there is

@@ -1,0 +1,227 @@
+"""`becket chat`: one question and its answer, or a conversation at a terminal."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import BECKET, EXTENSIONS, HOSTED, becket, here, json_lines, printed, write_extension
+from tests.cli.terminals import CTRL_C, CTRL_D, Terminal
+
+from becket.cli.chat import choose_model
+from becket.errors import NotDeclared
+
+pytestmark = pytest.mark.process
+
+ONLY_ELIZA = (*HOSTED, "--only", "eliza")
+
+# Repeats what it has heard so far, asks for tools, never ends, or fails.
+PARROT = """
+import asyncio
+from becket import RpcError
+from becket.contract.providers import Model, ProviderResult
+from becket.extension import ExtensionServer, provider, tool
+
+class Parrot(ExtensionServer):
+    id = "parrot"
+    version = "1.0.0"
+
+    @tool
+    def secret(self) -> str:
+        "Tells a secret."
+        return "the cake is a lie"
+
+    @provider("cage", display_name="Cage", models=[Model("green", streaming=True, tool_use=True), Model("grey")])
+    async def answer(self, request, out):
+        "Repeats."
+        last = request.messages[-1].content
+        if last == "fly":
+            await out.text("I fly ")
+            await asyncio.Event().wait()
+        if last == "die":
+            raise RpcError(17, "it is an ex-parrot")
+        if request.tools and isinstance(last, str):
+            use = {"type": "tool_use", "id": "1", "name": request.tools[0]["name"], "input": {}}
+            return ProviderResult([use], "tool_use")
+        heard = [str(message.content) for message in request.messages if message.role == "user"]
+        reply = f"{request.system_prompt or 'heard'}: {' / '.join(heard)}"
+        await out.text(reply)
+        return ProviderResult.of_text(reply)
+
+Parrot().run()
+"""
+
+
+@pytest.fixture
+def parrot(tmp_path: Path) -> tuple[str, ...]:
+    """Returns the options for a host of the parrot."""
+    asks = ["providers.register", "tools.register"]
+    place = write_extension(tmp_path / "extensions", "parrot", PARROT, permissions=asks)
+    return ("--root", str(place), "--no-data", "--yes")
+
+
+# -- once
+
+
+def test_a_question_is_answered_on_stdout() -> None:
+    assert printed("chat", *ONLY_ELIZA, "I need", "a holiday") == "Why do you need a holiday?\n"
+
+
+def test_the_question_may_come_from_stdin_and_thoughts_may_be_seen() -> None:
+    out = printed("chat", *HOSTED, "-m", "eliza:eliza:doctor", "--thinking", input="I am tired\n")
+
+    assert out.splitlines() == ["The patient said: I am tired", "How long have you been tired?"]
+
+
+def test_for_programs_each_piece_is_a_line_of_json_and_the_last_has_the_answer() -> None:
+    events = json_lines("chat", "--json", *HOSTED, "-m", "eliza:eliza:doctor", "I need tea")
+
+    assert "".join(event["text"] for event in events if event["event"] == "text_delta") == "Why do you need tea?"
+    assert events[-1]["event"] == "result"
+    assert events[-1]["result"]["content"] == [{"type": "text", "text": "Why do you need tea?"}]
+
+
+def test_a_model_that_does_not_stream_is_asked_for_all_at_once(parrot: tuple[str, ...]) -> None:
+    assert printed("chat", *parrot, "-m", "grey", "-s", "it said", "hello") == "it said: hello\n"
+    events = json_lines("chat", "--json", *parrot, "-m", "grey", "hello")
+    assert events[0] == {"event": "text_delta", "text": "heard: hello"}
+
+
+def test_a_model_may_use_the_tools_of_all_extensions(parrot: tuple[str, ...]) -> None:
+    assert "the cake is a lie" in printed("chat", *parrot, "-m", "green", "--tools", "tell me")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        pytest.param(["-m", "blue", "hi"], 3, "no model 'blue', it has: parrot:cage:green", id="no-such-model"),
+        pytest.param(["-m", "parrot:cage:blue", "hi"], 3, "no model 'parrot:cage:blue'", id="no-such-id"),
+        pytest.param(["-m", "nobody:a:b", "hi"], 3, "no extension 'nobody'", id="no-such-extension"),
+        pytest.param(["hi"], 2, "--model can be: parrot:cage:green, parrot:cage:grey", id="two-models"),
+        pytest.param(["-m", "green", "die"], 1, "it is an ex-parrot", id="failed"),
+    ],
+)
+def test_what_goes_wrong_is_told_in_a_line(parrot: tuple[str, ...], words: list[str], code: int, said: str) -> None:
+    done = becket("chat", *parrot, *words)
+
+    assert done.returncode == code
+    assert said in done.stderr
+
+
+def test_without_a_question_there_is_nothing_to_do() -> None:
+    assert here("chat", input=" \n").exit_code == 2
+
+
+def test_help_has_an_example() -> None:
+    assert 'becket chat --root extensions "I need a holiday"' in here("chat", "--help").stdout
+
+
+# -- which model
+
+
+MODELS = ("eliza:eliza:doctor", "parrot:cage:green", "parrot:cage:grey", "parrot:cage2:grey")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "chosen"),
+    [
+        ("parrot:cage:grey", "parrot:cage:grey"),
+        ("eliza", "eliza:eliza:doctor"),
+        ("green", "parrot:cage:green"),
+        ("cage:grey", "parrot:cage:grey"),
+        ("cage2", "parrot:cage2:grey"),
+    ],
+)
+def test_a_part_names_a_model_that_alone_has_it(wanted: str, chosen: str) -> None:
+    assert choose_model(MODELS, wanted) == chosen
+
+
+def test_where_there_is_one_model_it_need_not_be_named() -> None:
+    assert choose_model(MODELS[:1], None) == MODELS[0]
+
+
+@pytest.mark.parametrize("wanted", ["cag", "", "x:y:z"])
+def test_what_no_model_has_is_not_found(wanted: str) -> None:
+    with pytest.raises(NotDeclared):
+        choose_model(MODELS, wanted)
+
+
+# -- a conversation
+
+
+def test_a_conversation_remembers_what_was_said_until_it_is_cleared(parrot: tuple[str, ...]) -> None:
+    with Terminal([*BECKET, "chat", *parrot, "-m", "green"]) as terminal:
+        terminal.expect("parrot:cage:green")
+        for line, heard in [("one", "one"), ("two", "one / two"), ("/clear", ""), ("three", "three")]:
+            terminal.expect("> ")
+            terminal.enter(line)
+            if heard:
+                terminal.expect(f"heard: {heard}\n")
+        terminal.expect("> ")
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0
+
+
+def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(parrot: tuple[str, ...]) -> None:
+    with Terminal([*BECKET, "chat", *parrot, "-m", "green"]) as terminal:
+        terminal.expect("> ")
+        terminal.enter("fly")
+        terminal.expect("I fly")
+        terminal.type(CTRL_C)
+        terminal.expect("> ")
+        terminal.enter("hello")
+        terminal.expect("heard: hello\n")  # and nothing of what was stopped
+        terminal.expect("> ")
+        terminal.enter("/quit")
+        assert terminal.end() == 0
+    assert "Traceback" not in terminal.text
+
+
+def test_an_answer_that_fails_is_told_and_the_conversation_goes_on(parrot: tuple[str, ...]) -> None:
+    with Terminal([*BECKET, "chat", *parrot, "-m", "green"]) as terminal:
+        terminal.expect("> ")
+        terminal.enter("die")
+        terminal.expect("it is an ex-parrot")
+        terminal.expect("> ")
+        terminal.type(CTRL_C)  # at the prompt it only begins a new line
+        terminal.expect("> ")
+        terminal.enter("/help")
+        terminal.expect("Ctrl-D ends")
+        terminal.expect("> ")
+        terminal.enter("hello")
+        terminal.expect("heard: hello\n")
+        terminal.enter("/quit")
+        assert terminal.end() == 0
+
+
+def test_lines_that_were_typed_can_be_had_again(parrot: tuple[str, ...]) -> None:
+    with Terminal([*BECKET, "chat", *parrot, "-m", "green"]) as terminal:
+        terminal.expect("> ")
+        terminal.enter("hello")
+        terminal.expect("heard: hello\n")
+        terminal.expect("> ")
+        terminal.type("\x1b[A\n")  # the arrow upwards
+        terminal.expect("heard: hello / hello\n")
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_conversation_in_good_order(parrot: tuple[str, ...], number: int) -> None:
+    with Terminal([*BECKET, "chat", *parrot, "-m", "green"]) as terminal:
+        terminal.expect("> ")
+        terminal.send_signal(number)
+        assert terminal.end() == 143
+
+
+def test_a_person_is_asked_before_an_extension_is_started(tmp_path: Path) -> None:
+    options = ["--root", str(EXTENSIONS), "--data", str(tmp_path), "-m", "eliza:eliza:doctor"]
+    with Terminal([*BECKET, "chat", *options]) as terminal:
+        terminal.expect("[y/N]")
+        terminal.enter("y")
+        terminal.expect("> ")
+        terminal.enter("I need tea")
+        terminal.expect("Why do you need tea?")
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0

@@ -1,0 +1,147 @@
+"""`becket invoke`: a command of an extension, drawn on a terminal, plain elsewhere, JSON for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import BECKET, HOSTED, becket, here, json_lines, printed, write_extension
+from tests.cli.terminals import CTRL_C, Terminal
+
+from becket.testing.transcripts import load_transcript
+
+pytestmark = pytest.mark.process
+
+TALKER = """
+import asyncio
+from becket.extension import CommandOutput, ExtensionServer, command
+
+class Talker(ExtensionServer):
+    id = "talker"
+    version = "1.0.0"
+
+    @command("repeat")
+    async def repeat(self, args: list[str], out: CommandOutput) -> list[str]:
+        await out.text("**bold** words")
+        return args
+
+    @command("wait")
+    async def wait(self, args: list[str], out: CommandOutput) -> None:
+        async with out.task("Waiting", total=10) as task:
+            await task.advance(3)
+            await asyncio.Event().wait()
+
+    @command("fail")
+    async def fail(self, args: list[str], out: CommandOutput) -> None:
+        await out.text("so far, so good")
+        raise ValueError("secret")
+
+Talker().run()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Returns a folder with two files of three lines."""
+    place = tmp_path / "counted"
+    place.mkdir()
+    (place / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
+    (place / "b.txt").write_text("one\n", encoding="utf-8")
+    return place
+
+
+@pytest.fixture
+def talker(tmp_path: Path) -> tuple[str, ...]:
+    """Returns the options for a host of the talker."""
+    return ("--root", str(write_extension(tmp_path / "extensions", "talker", TALKER)), "--no-data", "--yes")
+
+
+def test_without_a_terminal_the_output_is_plain_text(folder: Path) -> None:
+    lines = printed("invoke", *HOSTED, "census", "census", str(folder)).splitlines()
+
+    assert [line.split() for line in lines] == [
+        ["Counting", "lines:", "started"],
+        ["Counting", "lines:", "done"],
+        ["kind", "files", "lines"],
+        [".txt", "2", "3"],
+    ]
+
+
+def test_for_programs_each_event_is_a_line_of_json_and_the_last_has_the_result(folder: Path) -> None:
+    events = json_lines("invoke", "--json", *HOSTED, "census", "census", str(folder))
+
+    assert {"event": "table", "headers": ["kind", "files", "lines"], "rows": [[".txt", "2", "3"]]} in events
+    updates = [event for event in events if event["event"] == "task_updated"]
+    assert updates[-1]["current"] == 2
+    assert events[-1] == {"event": "result", "result": {"files": 2, "lines": 3}}
+
+
+def test_on_a_terminal_bars_and_tables_are_drawn(folder: Path) -> None:
+    with Terminal([*BECKET, "invoke", *HOSTED, "census", "census", str(folder)]) as terminal:
+        assert terminal.end() == 0
+
+    assert "Counting lines" in terminal.text
+    assert "━━━" in terminal.text
+    assert "2/2" in terminal.text
+    assert ".txt   2       3" in terminal.text
+    assert "\x1b[" in terminal.raw
+
+
+def test_without_colours_a_terminal_has_the_same_words(folder: Path) -> None:
+    with Terminal([*BECKET, "invoke", *HOSTED, "census", "census", str(folder)], NO_COLOR="1") as terminal:
+        assert terminal.end() == 0
+
+    assert "2/2" in terminal.text
+    assert "\x1b[3" not in terminal.raw  # no colour of the foreground
+
+
+def test_all_that_follows_the_command_is_its_own(talker: tuple[str, ...]) -> None:
+    words = ["--json", "-x", "--", "--help", "a b"]
+
+    events = json_lines("invoke", "--json", *talker, "talker", "repeat", *words)
+
+    assert events[-1]["result"] == words
+
+
+def test_markdown_is_drawn_on_a_terminal_and_left_alone_elsewhere(talker: tuple[str, ...]) -> None:
+    assert printed("invoke", *talker, "talker", "repeat") == "**bold** words\n"
+    with Terminal([*BECKET, "invoke", *talker, "talker", "repeat"]) as terminal:
+        assert terminal.end() == 0
+    assert "bold words" in terminal.text
+
+
+def test_ctrl_c_ends_a_command_and_its_extension(talker: tuple[str, ...]) -> None:
+    with Terminal([*BECKET, "invoke", *talker, "talker", "wait"]) as terminal:
+        terminal.expect("Waiting")
+        terminal.type(CTRL_C)
+        assert terminal.end() == 130
+
+    assert "Traceback" not in terminal.text
+
+
+@pytest.mark.parametrize(
+    ("command", "said"), [("fail", "internal error"), ("missing", "there is no command 'missing' here")]
+)
+def test_a_command_that_fails_is_told_of_behind_its_output(talker: tuple[str, ...], command: str, said: str) -> None:
+    done = becket("invoke", *talker, "talker", command)
+
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "secret" not in done.stdout
+    assert done.stdout == ("so far, so good\n" if command == "fail" else "")
+
+
+def test_a_run_can_be_recorded(talker: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    printed("invoke", "--trace", str(path), *talker, "talker", "repeat", "a")
+
+    assert any(b"command.output" in getattr(entry, "body", b"") for entry in load_transcript(path).entries)
+
+
+@pytest.mark.parametrize("words", [[], ["census"], ["--frobnicate", "census", "census"]])
+def test_a_command_line_that_cannot_be_meant_is_refused(words: list[str]) -> None:
+    assert here("invoke", *words).exit_code == 2
+
+
+def test_help_has_an_example() -> None:
+    assert "becket invoke --root extensions census census" in here("invoke", "--help").stdout
