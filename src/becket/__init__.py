@@ -7,11 +7,12 @@ an extension pays at start only for what it uses.
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from _thread import _count as count_threads  # pyright: ignore[reportPrivateUsage]
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from becket.dialects import DIALECTS
@@ -97,16 +98,23 @@ def load(module: str) -> ModuleType:
 
 
 def import_msgspec() -> None:
-    """Imports msgspec without `typing_extensions`, from which it takes what `typing` has too, where it finds that.
+    """Imports msgspec without what it hardly uses: that takes more time than all the rest of an extension's start.
 
-    It imports `inspect` and all that hangs on it: a third of what an extension needs to start. Done only where no other
-    thread can be about to import it."""
-    if "typing_extensions" not in sys.modules and "msgspec" not in sys.modules and not count_threads():
-        sys.modules["typing_extensions"] = None  # type: ignore[assignment]
-        try:
-            load("msgspec")
-        finally:
-            del sys.modules["typing_extensions"]
+    From `typing_extensions`, where it finds it, it takes what `typing` has too; it imports `inspect` and all that hangs
+    on it. From `platform`, which compiles a dozen regular expressions, its `uuid` wants the name of the system. Done
+    only where no other thread can be about to import them."""
+    if "msgspec" in sys.modules or count_threads():
+        return
+    absent: dict[str, Any] = {"typing_extensions": None}
+    if hasattr(os, "uname"):
+        absent["platform"] = SimpleNamespace(system=lambda: os.uname().sysname)
+    absent = {name: stand_in for name, stand_in in absent.items() if name not in sys.modules}
+    sys.modules.update(absent)
+    try:
+        load("msgspec")
+    finally:
+        for name in absent:
+            del sys.modules[name]
 
 
 import_msgspec()
