@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from becket.contract.config import ConfigChanged, ConfigSaved, ConfigSet, ConfigValue
 from becket.contract.memory import Append, Appended, Query, Record
-from becket.errors import InvalidParams, QuotaExceeded, RpcError
+from becket.errors import BecketError, InvalidParams, QuotaExceeded, RpcError
 from becket.limits import Limits
 from becket.stores.in_memory import InMemoryStore
-from becket.stores.store import Clock, Snapshot
+from becket.stores.store import Clock, Done, Snapshot
 
 
 class AnswersWithoutAnId(InMemoryStore):
@@ -371,3 +371,104 @@ class StoresTuples(InMemoryStore):
     def query(self, query: Query) -> list[Record]:
         found = super().query(query)
         return [replace(record, meta=record.meta and msgspec.json.encode(record.meta)) for record in found]
+
+
+class NeverSaysDone(InMemoryStore):
+    def append_nowait(self, append: Append, done: Done) -> None:
+        super().append_nowait(append, lambda outcome: None)
+
+
+class SaysDoneTwice(InMemoryStore):
+    def append_nowait(self, append: Append, done: Done) -> None:
+        super().append_nowait(append, lambda outcome: (done(outcome), done(outcome)))
+
+
+class RaisesWhatItShouldTell(InMemoryStore):
+    def append_nowait(self, append: Append, done: Done) -> None:
+        done(self.append(append))
+
+
+class DiesOfWhomItTells(InMemoryStore):
+    def append_nowait(self, append: Append, done: Done) -> None:
+        outcomes: list[Appended | BecketError] = []
+        super().append_nowait(append, outcomes.append)
+        done(outcomes[0])
+
+
+class FindsOnlyPhrases(InMemoryStore):
+    def search(self, namespace: str, text: str, **options: Any) -> list[Record]:
+        found = super().search(namespace, text, **options)
+        return [record for record in found if text.casefold() in record.content.casefold()]
+
+
+class FindsTheNewest(InMemoryStore):
+    def search(self, namespace: str, text: str, **options: Any) -> list[Record]:
+        return sorted(super().search(namespace, text, **options), key=lambda record: -(record.id or 0))
+
+
+class RanksEverything(InMemoryStore):
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        super().__init__(limits.but(search_records=1_000), clock)
+
+
+class TakesAnyNumberOfWords(InMemoryStore):
+    def search(self, namespace: str, text: str, **options: Any) -> list[Record]:
+        return super().search(namespace, " ".join(text.split()[:64]), **options)
+
+
+class OnlySaysThatItForgets(InMemoryStore):
+    def forget(self, namespace: str, *, up_to: int | None = None) -> int:
+        return len([record for record in self.query(Query(namespace)) if up_to is None or (record.id or 0) <= up_to])
+
+
+class UsesIdsAgain(InMemoryStore):
+    def forget(self, namespace: str, *, up_to: int | None = None) -> int:
+        count = super().forget(namespace, up_to=up_to)
+        left = [kept.record.id or 0 for memory in self._memories.values() for kept in memory.records]
+        self._last_id = max(left, default=0)
+        return count
+
+
+class GivesNoShareBack(InMemoryStore):
+    def forget(self, namespace: str, *, up_to: int | None = None) -> int:
+        used = self._memories[namespace].bytes if namespace in self._memories else 0
+        count = super().forget(namespace, up_to=up_to)
+        if namespace in self._memories:
+            self._memories[namespace].bytes = used
+        return count
+
+
+class RemembersForgottenKeys(InMemoryStore):
+    def forget(self, namespace: str, *, up_to: int | None = None) -> int:
+        answers = {**self._memories[namespace].answers} if namespace in self._memories else {}
+        count = super().forget(namespace, up_to=up_to)
+        if namespace in self._memories:
+            self._memories[namespace].answers.update(answers)
+        return count
+
+
+class HasAllTheTime(InMemoryStore):
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        super().__init__(limits.but(query_seconds=60.0), clock)
+
+    def query(self, query: Query, **options: Any) -> list[Record]:
+        return super().query(query)
+
+
+class EchoesForEver(InMemoryStore):
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        super().__init__(limits.but(call_depth=100), clock)
+
+
+class ClosesTooSoon(InMemoryStore):
+    """Forgets what was just handed over when it is closed."""
+
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        super().__init__(limits, clock)
+        self.last: tuple[Append, Done] | None = None
+
+    def append_nowait(self, append: Append, done: Done) -> None:
+        if append.content == "49":  # as a thread does that comes to it later
+            self.last = (append, done)
+        else:
+            super().append_nowait(append, done)

@@ -63,9 +63,27 @@ def test_the_store_in_memory_keeps_the_contract(seed: int) -> None:
         (broken.DiesOfThreads, "used by 4 threads at once"),
         (broken.IsNeverClosed, "append of a closed store was answered"),
         (broken.ForgetsARecord, "query"),
+        (broken.NeverSaysDone, "`done` was not called 5 times"),
+        (broken.SaysDoneTwice, "how often `done` was called"),
+        (broken.RaisesWhatItShouldTell, "handing over: the store raised QuotaExceeded"),
+        (broken.DiesOfWhomItTells, "handing over: the store raised RuntimeError"),
+        (broken.FindsOnlyPhrases, "search: 'tea milk'"),
+        (broken.FindsTheNewest, "search: 'MILK'"),
+        (broken.RanksEverything, "only the newest two are ranked"),
+        (broken.TakesAnyNumberOfWords, "search of one word too many was answered"),
+        (broken.OnlySaysThatItForgets, "forget: how many there were the second time"),
+        (broken.UsesIdsAgain, "an id was used again"),
+        (broken.GivesNoShareBack, "forgotten records: the store raised QuotaExceeded"),
+        (broken.RemembersForgottenKeys, "some of which were forgotten"),
+        (broken.HasAllTheTime, "a query without any time"),
+        (broken.EchoesForEver, "how far one counts"),
+        (broken.ClosesTooSoon, "close: what was handed over"),
     ],
 )
-def test_a_broken_store_is_told_what_is_wrong_with_it(factory: StoreFactory, complaint: str) -> None:
+def test_a_broken_store_is_told_what_is_wrong_with_it(
+    factory: StoreFactory, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("becket.testing.store_checks.PATIENCE", 0.5)
     with pytest.raises(AssertionError) as caught:
         check_store(factory)
     assert complaint in str(caught.value)

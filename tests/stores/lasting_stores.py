@@ -1,0 +1,150 @@
+"""Stores that keep everything in one small file: one that keeps its promises, and some that each break one."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+from becket.contract.config import ConfigSaved
+from becket.contract.memory import Appended
+from becket.limits import Limits
+from becket.stores.in_memory import InMemoryStore, Memory
+from becket.stores.shares import Entry
+from becket.stores.sqlite.owner import Ownership
+from becket.stores.store import Clock
+
+STATE = ("_memories", "_configs", "_last_id", "_revision")
+
+
+class PickleStore(InMemoryStore):
+    """Writes all that it has after each change, beside the file, and then puts it into its place."""
+
+    def __init__(self, path: Path, limits: Limits, clock: Clock) -> None:
+        super().__init__(limits, clock)
+        self._path = path
+        self._owner = self._own()
+        if path.exists():
+            for name, value in pickle.loads(path.read_bytes()).items():
+                setattr(self, name, value)
+
+    def _own(self) -> Ownership | None:
+        return Ownership(self._path)
+
+    def _keep(self, entry: Entry) -> Appended:
+        answer = super()._keep(entry)
+        self._write()
+        return answer
+
+    def _change(self, extension: str, key: str, value: str | None, if_revision: int | None) -> ConfigSaved:
+        saved = super()._change(extension, key, value, if_revision)
+        self._write()
+        return saved
+
+    def forget(self, namespace: str, *, up_to: int | None = None) -> int:
+        count = super().forget(namespace, up_to=up_to)
+        self._write()
+        return count
+
+    def _write(self) -> None:
+        with self._lock:
+            content = pickle.dumps(self.state())
+            new = self._path.with_suffix(".new")
+            with open(new, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.rename(new, self._path)
+
+    def state(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in STATE}
+
+    def close(self) -> None:
+        if self._owner is not None:
+            self._owner.release(in_order=True)
+            self._owner = None
+        super().close()
+
+
+class LetsEverybodyIn(PickleStore):
+    def _own(self) -> Ownership | None:
+        return None
+
+
+class CountsAnew(PickleStore):
+    """Begins with the ids of the records that it finds."""
+
+    def __init__(self, path: Path, limits: Limits, clock: Clock) -> None:
+        super().__init__(path, limits, clock)
+        ids = [kept.record.id or 0 for memory in self._memories.values() for kept in memory.records]
+        self._last_id = max(ids, default=0)
+
+
+class ForgetsKeysWhenItIsClosed(PickleStore):
+    def __init__(self, path: Path, limits: Limits, clock: Clock) -> None:
+        super().__init__(path, limits, clock)
+        for memory in self._memories.values():
+            memory.answers.clear()
+
+
+class ForgetsChangesWhenItIsClosed(PickleStore):
+    def __init__(self, path: Path, limits: Limits, clock: Clock) -> None:
+        super().__init__(path, limits, clock)
+        for config in self._configs.values():
+            config.log.clear()
+
+
+class ForgetsSharesWhenItIsClosed(PickleStore):
+    def __init__(self, path: Path, limits: Limits, clock: Clock) -> None:
+        super().__init__(path, limits.but(memory_records=10**6) if path.exists() else limits, clock)
+
+
+class LosesTheOldestWhenItIsClosed(PickleStore):
+    """Loses a record when it has many: only a long conversation shows it."""
+
+    def __init__(self, path: Path, limits: Limits, clock: Clock) -> None:
+        super().__init__(path, limits, clock)
+        for memory in self._memories.values():
+            if len(memory.records) > 7:
+                memory.records.pop(0)
+
+
+class WritesWhenItIsClosed(PickleStore):
+    """Answers at once, and writes every tenth time and in the end."""
+
+    changes = 0
+
+    def _write(self) -> None:
+        self.changes += 1
+        if self.changes % 10 == 0:
+            super()._write()
+
+    def close(self) -> None:
+        if self._owner is not None:
+            super()._write()
+        super().close()
+
+
+class KeepsTwice(PickleStore):
+    """Knows no key that was kept before the last tenth write, and so keeps its record again."""
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "_memories": {name: without_keys(one) for name, one in self._memories.items()}}
+
+    def __init__(self, path: Path, limits: Limits, clock: Clock) -> None:
+        was_left = path.with_name(f"{path.name}.lock").exists() and path.with_name(f"{path.name}.lock").stat().st_size
+        super().__init__(path, limits, clock)
+        if not was_left:
+            for memory in self._memories.values():
+                memory.answers = {kept.idem: as_answer(kept) for kept in memory.records if kept.idem is not None}
+
+
+def without_keys(memory: Memory) -> Memory:
+    copy = Memory()
+    copy.records, copy.bytes = memory.records, memory.bytes
+    return copy
+
+
+def as_answer(kept: Any) -> Appended:
+    return Appended(True, kept.record.timestamp_ms, kept.record.id)
