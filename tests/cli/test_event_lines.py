@@ -1,0 +1,128 @@
+"""Every event of a host is a line that says of whom, what and why, or is told by another one."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import msgspec
+import pytest
+
+from becket.cli.event_lines import describe_event, event_object
+from becket.cli.status import HEADERS, is_up, status_rows
+from becket.host import events
+from becket.host.diagnostics import Diagnostic
+from becket.host.events import (
+    ExtensionChanged,
+    ExtensionDegraded,
+    ExtensionDisabled,
+    ExtensionDiscovered,
+    ExtensionEnabled,
+    ExtensionExited,
+    ExtensionFailed,
+    ExtensionLogged,
+    ExtensionMoved,
+    ExtensionRecovered,
+    ExtensionRefused,
+    ExtensionReloaded,
+    ExtensionRestarted,
+    ExtensionRestarting,
+    ExtensionStarted,
+    ExtensionStarting,
+    ExtensionStopped,
+    GrantGiven,
+    GrantTaken,
+    HostEvent,
+    HostStalled,
+    ProblemFound,
+)
+from becket.host.host import ExtensionStatus
+from becket.host.lifecycle import Health, State
+from becket.host.meter import Figures
+
+TOLD = [
+    (ProblemFound(Diagnostic(problem="is bad", path="/x", hint="mend it")), "error: /x: is bad (mend it)"),
+    (HostStalled(2.5), "this host was too busy to listen for 2.5 s"),
+    (ExtensionDiscovered("n", "/x", "1.0.0"), "n: found 1.0.0 in /x"),
+    (ExtensionDiscovered("n", "/x"), "n: found without a version in /x"),
+    (ExtensionRefused("n", "no", "ask"), "n: refused: no (ask)"),
+    (ExtensionStarted("n", 7, 0.25), "n: started in 0.25 s, process 7"),
+    (ExtensionStarted("n", None, 0.25), "n: started in 0.25 s"),
+    (ExtensionFailed("n", "n: it died", "look"), "n: failed: it died (look)"),
+    (ExtensionExited("n", 3, stderr_tail="a\nboom\n"), "n: ended with exit code 3, its last words: boom"),
+    (ExtensionExited("n", None, "SIGKILL"), "n: killed by SIGKILL"),
+    (ExtensionExited("n", 0, expected=True), None),
+    (ExtensionRestarting("n", 2, 0.5, "it died"), "n: starting again in 0.50 s, attempt 2: it died"),
+    (ExtensionRestarted("n", 8, 2, 0.75), "n: runs again after 0.75 s, process 8, restarts: 2"),
+    (ExtensionDegraded("n", "slow"), "n: degraded: slow"),
+    (ExtensionRecovered("n"), "n: well again"),
+    (ExtensionStopped("n"), "n: stopped"),
+    (ExtensionStopped("n", abandoned=True), "n: stopped, and the system does not let go of its process"),
+    (ExtensionDisabled("n"), "n: disabled"),
+    (ExtensionDisabled("n", "by hand"), "n: disabled: by hand"),
+    (ExtensionEnabled("n"), "n: enabled"),
+    (ExtensionChanged("n", ("a.py", "b.py")), "n: changed on disk: a.py, b.py"),
+    (ExtensionReloaded("n", 0.5), "n: reloaded in 0.50 s"),
+    (ExtensionReloaded("n", 0.5, 2), "n: reloaded in 0.50 s, calls that were not answered: 2"),
+    (GrantGiven("n", "memory.read", "host"), "n: given memory.read by host"),
+    (GrantTaken("n", "memory.read", "host"), "n: memory.read taken away by host"),
+    (ExtensionMoved("n", State.READY, State.STOPPING), None),
+    (ExtensionStarting("n", ("x",)), None),
+    (ExtensionLogged("n", "info", "x"), None),
+    (HostEvent(), None),
+]
+
+
+@pytest.mark.parametrize(("event", "line"), TOLD, ids=lambda part: type(part).__name__)
+def test_an_event_is_told(event: HostEvent, line: str | None) -> None:
+    assert describe_event(event) == line
+
+
+def test_no_event_is_left_out() -> None:
+    kinds = {kind for _, kind in inspect.getmembers(events, inspect.isclass) if issubclass(kind, HostEvent)}
+
+    assert kinds - {type(event) for event, _ in TOLD} == {events.ExtensionEvent}
+
+
+@pytest.mark.parametrize("event", [event for event, _ in TOLD], ids=lambda event: type(event).__name__)
+def test_an_event_is_a_json_object_with_its_name_and_its_time(event: HostEvent) -> None:
+    told = json.loads(msgspec.json.encode(event_object(event, 5)))
+
+    assert (told["event"], told["time_ms"]) == (type(event).__name__, 5)
+    assert set(event.__struct_fields__) <= set(told)
+
+
+# -- how they do
+
+
+def test_a_row_says_how_an_extension_does() -> None:
+    figures = Figures(12, 1, 3.25, 0.0042, 1.5)
+    status = ExtensionStatus("n", State.READY, Health.RUNNING, "1.0.0", 7, 2, 0, 3, "n: why\nmore", figures)
+
+    (row,) = status_rows([status])
+
+    shown = dict(zip(HEADERS, row, strict=True))
+    assert shown == {
+        "extension": "n",
+        "version": "1.0.0",
+        "state": "ready",
+        "pid": "7",
+        "tools": "3",
+        "calls": "12",
+        "calls/s": "3.2",
+        "latency": "4.2 ms",
+        "95 %": "1.5 s",
+        "restarts": "2",
+        "note": "why",
+    }
+
+
+def test_what_does_not_run_has_no_figures() -> None:
+    status = ExtensionStatus("n", State.FAILED, Health.FAILED_VALIDATION)
+
+    (row,) = status_rows([status])
+
+    assert [cell for header, cell in zip(HEADERS, row, strict=True) if header in ("pid", "latency", "version")] == [
+        ""
+    ] * 3
+    assert not is_up(status)

@@ -1,0 +1,242 @@
+"""What the options of a host mean, alone and together with a configuration file; how a loop ends by a signal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from becket.cli.asking import agree
+from becket.cli.exits import Exit
+from becket.cli.hosting import (
+    HostOptions,
+    PlaceOptions,
+    Terminated,
+    host_options,
+    place_options,
+    run_async,
+)
+from becket.cli.main import cli
+from becket.errors import BecketError
+from becket.methods.permissions import Decision, Grants
+
+CONFIG = """
+name = "demo"
+roots = ["extensions"]
+disabled = ["old"]
+data = "state"
+[log]
+level = "debug"
+[extensions.notes]
+allow = ["memory.read"]
+deny = ["memory.write"]
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "host.toml"
+    path.write_text(CONFIG, encoding="utf-8")
+    return path
+
+
+def arguments(*words: str, roots: Any = "argument") -> dict[str, Any]:
+    """Returns what a host would be started with."""
+    found: list[HostOptions] = []
+
+    @click.command()
+    @host_options(roots=roots)
+    @click.option("--more", default=1)
+    def command(options: HostOptions, more: int) -> None:
+        assert more == 1
+        found.append(options)
+
+    command.main([*words], standalone_mode=False)
+    return found[0].arguments()
+
+
+# -- options
+
+
+def test_without_a_word_the_current_folder_is_looked_through_and_nobody_is_asked() -> None:
+    assert arguments() == {"roots": (Path(),), "disabled": set(), "grants": {}, "development": False, "ask": None}
+
+
+def test_every_option_becomes_an_argument_of_the_host(tmp_path: Path) -> None:
+    words = "a b --name demo --data d --only x --only y --disable z --development --yes"
+    given = arguments(*words.split(), "--grant", "x=memory.read", "--grant", "x=memory.write")
+
+    assert given == {
+        "roots": (Path("a"), Path("b")),
+        "name": "demo",
+        "data": Path("d"),
+        "only": ("x", "y"),
+        "disabled": {"z"},
+        "development": True,
+        "ask": agree,
+        "grants": {"x": Grants(frozenset({"memory.read", "memory.write"}))},
+    }
+
+
+def test_roots_can_be_an_option_where_a_command_has_other_arguments() -> None:
+    assert arguments("-r", "a", "--root", "b", roots="option")["roots"] == (Path("a"), Path("b"))
+
+
+def test_nothing_is_kept_without_data() -> None:
+    assert arguments("--no-data")["data"] is None
+
+
+def test_yes_agrees_to_everything() -> None:
+    assert agree("what?", Decision("notes", "start", None, None, "")) is True
+
+
+@pytest.mark.parametrize("value", ["notes", "=memory.read", "notes=memory.raed", "notes=tools.override"])
+def test_a_grant_that_means_nothing_is_a_usage_error(value: str) -> None:
+    done = invoke("run", "--grant", value)
+
+    assert done.exit_code == Exit.USAGE
+    assert "ID=PERMISSION" in done.stderr or "memory.read" in done.stderr
+
+
+def invoke(*words: str) -> Result:
+    return CliRunner().invoke(cli, words, prog_name="becket")
+
+
+# -- with a file
+
+
+def test_what_the_file_says_holds(config: Path) -> None:
+    given = arguments("--config", str(config))
+
+    assert given["roots"] == (str(config.parent / "extensions"),)
+    assert (given["name"], given["data"]) == ("demo", config.parent / "state")
+    assert given["disabled"] == {"old"}
+    assert given["grants"] == {"notes": Grants(frozenset({"memory.read"}), frozenset({"memory.write"}))}
+
+
+def test_what_is_said_on_the_command_line_stands_above_the_file(config: Path) -> None:
+    words = f"a --config {config} --name other --no-data --disable x --grant notes=tools.register --grant y=memory.read"
+    given = arguments(*words.split())
+
+    assert given["roots"] == (Path("a"),)
+    assert (given["name"], given["data"]) == ("other", None)
+    assert given["disabled"] == {"old", "x"}
+    assert given["grants"] == {
+        "notes": Grants(frozenset({"memory.read", "tools.register"}), frozenset({"memory.write"})),
+        "y": Grants(frozenset({"memory.read"})),
+    }
+
+
+def test_the_log_is_that_of_the_file(config: Path) -> None:
+    assert HostOptions(config_file=config).log_config().level == "debug"
+    assert HostOptions().log_config().level == "info"
+
+
+def test_a_file_that_cannot_be_used_tells_all_problems_and_nothing_is_started(tmp_path: Path) -> None:
+    path = tmp_path / "host.toml"
+    path.write_text("rots = []\nwatch = 1\n", encoding="utf-8")
+
+    done = invoke("run", "--config", str(path))
+
+    assert done.exit_code == Exit.FILES
+    assert {line.partition(": ")[2].partition(": ")[2][:6] for line in done.stderr.splitlines()} == {"/rots:", "/watch"}
+
+
+# -- places
+
+
+def test_the_files_of_a_host_are_where_options_file_or_name_say(config: Path, tmp_path: Path) -> None:
+    def folder(**options: Any) -> Path:
+        return PlaceOptions(**options).places().folder
+
+    assert folder(data=tmp_path / "x", config_file=config) == tmp_path / "x"
+    assert folder(config_file=config) == tmp_path / "state"
+    assert folder(name="other").parts[-2:] == ("becket", "other")
+    assert folder(name="other", config_file=config).parts[-2:] == ("becket", "other")
+    assert folder().parts[-2:] == ("becket", "becket")
+
+
+def test_a_host_that_keeps_nothing_has_no_files(tmp_path: Path) -> None:
+    path = tmp_path / "host.toml"
+    path.write_text("data = false", encoding="utf-8")
+
+    with pytest.raises(click.UsageError):
+        PlaceOptions(config_file=path).places()
+
+
+def test_place_options_are_handed_over_as_one() -> None:
+    found: list[PlaceOptions] = []
+
+    @click.command()
+    @place_options
+    def command(options: PlaceOptions) -> None:
+        found.append(options)
+
+    command.main(["--name", "demo"], standalone_mode=False)
+
+    assert found == [PlaceOptions(name="demo")]
+
+
+# -- the loop
+
+
+async def add(a: int, b: int) -> int:
+    await anyio.lowlevel.checkpoint()
+    return a + b
+
+
+async def fail() -> None:
+    raise BecketError("as it is")
+
+
+async def end_by(number: int) -> None:
+    os.kill(os.getpid(), number)
+    await anyio.sleep_forever()
+
+
+def test_what_a_function_returns_or_raises_comes_out_as_it_is() -> None:
+    assert run_async(add, 1, 2) == 3
+    with pytest.raises(BecketError) as raised:
+        run_async(fail)
+    assert str(raised.value) == "as it is"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_what_runs(number: signal.Signals) -> None:
+    with pytest.raises(Terminated) as raised:
+        run_async(end_by, number)
+
+    assert raised.value.signal is number
+
+
+def test_an_interrupt_ends_what_runs() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run_async(end_by, signal.SIGINT)
+
+
+@pytest.mark.process
+def test_a_program_that_is_terminated_cleans_up_first() -> None:
+    code = """
+import anyio
+from becket.cli.hosting import run_async
+async def main():
+    try:
+        print("runs", flush=True)
+        await anyio.sleep_forever()
+    finally:
+        print("cleaned up", flush=True)
+run_async(main)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"runs\n"
+        process.terminate()
+        assert process.stdout.readline() == b"cleaned up\n"

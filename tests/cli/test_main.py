@@ -1,0 +1,283 @@
+"""The command line as a whole: its help, its errors, its exit codes, its completion, and what it costs to start."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from tests.cli.commands import BECKET, becket, here
+from tests.test_import_cost import modules_after
+
+from becket import __version__
+from becket.cli.exits import MEANINGS, Exit, exit_of
+from becket.cli.hosting import Terminated
+from becket.cli.main import COMMANDS, Becket, cli
+from becket.errors import (
+    BadFile,
+    BadValue,
+    BecketError,
+    CallTimeout,
+    ConnectionLost,
+    DisconnectReason,
+    ExtensionRefused,
+    HandshakeFailed,
+    Meaning,
+    NotDeclared,
+    PermissionDenied,
+    ProviderDisabled,
+    RemoteError,
+    RpcError,
+    StartFailed,
+    StoreInUse,
+    UnknownPermission,
+)
+
+EVERY = pytest.mark.parametrize("name", COMMANDS)
+
+
+# -- help
+
+
+def test_the_help_lists_every_command() -> None:
+    shown = here("--help").stdout
+
+    for name, (_, summary) in COMMANDS.items():
+        assert f"\n  {name} " in shown
+        assert summary in " ".join(shown.split())
+
+
+@EVERY
+def test_every_command_has_a_help_text_with_an_example(name: str) -> None:
+    shown = here(name, "--help")
+
+    assert shown.exit_code == 0
+    assert f"becket {name}" in shown.stdout.partition("Usage:")[2].partition("\n")[2]
+
+
+def commands_of(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            inner = command.get_command(click.Context(command), name)
+            assert inner is not None
+            yield from commands_of(inner, f"{path} {name}")
+
+
+@EVERY
+def test_every_option_is_explained(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    unexplained = [
+        f"{path} {parameter.name}"
+        for path, one in commands_of(command, name)
+        for parameter in one.params
+        if isinstance(parameter, click.Option) and not parameter.help
+    ]
+
+    assert unexplained == []
+
+
+def test_the_version_is_told() -> None:
+    assert here("--version").stdout == f"becket {__version__}\n"
+
+
+@pytest.mark.process
+def test_it_is_a_program_and_a_module() -> None:
+    program = Path(sys.executable).with_name("becket")
+
+    for command in ([str(program)], [*BECKET]):
+        done = subprocess.run([*command, "--version"], capture_output=True, encoding="utf-8", check=True, timeout=15)
+        assert done.stdout == f"becket {__version__}\n"
+
+
+# -- what it costs
+
+
+@pytest.mark.process
+def test_the_help_is_written_without_what_commands_need() -> None:
+    statement = "import becket.cli.main as m; m.cli.main(['--help'], standalone_mode=False)"
+    loaded = modules_after(
+        f"import io, sys; out = sys.stdout; sys.stdout = io.StringIO(); {statement}; sys.stdout = out"
+    )
+
+    assert "becket.cli.main" in loaded
+    unwanted = {"anyio", "asyncio", "attr", "cattrs", "jsonschema", "rich", "sqlite3", "watchfiles"}
+    assert loaded & unwanted == set()
+    assert not any(name.startswith(("becket.host", "becket.extension", "becket.stores")) for name in loaded)
+
+
+# -- errors
+
+
+def test_an_unknown_command_names_one_that_was_meant() -> None:
+    done = here("rnu")
+
+    assert done.exit_code == Exit.USAGE
+    assert "`rnu`" in done.stderr
+    assert "`run`" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--nope"], ["run", "--nope"], ["schema", "a", "b"], ["grant"], ["new"], ["check"]])
+def test_what_cannot_be_parsed_is_told_in_two_lines(words: list[str]) -> None:
+    done = here(*words)
+
+    assert done.exit_code == Exit.USAGE
+    first, second = done.stderr.splitlines()
+    assert first.startswith("error: ")
+    assert second.startswith("try: becket ")
+    assert done.stdout == ""
+
+
+@pytest.fixture
+def failing() -> Becket:
+    """A command line in which `fail` fails with whatever stands in `FAILURES`."""
+
+    @click.command()
+    def fail() -> None:
+        raise FAILURES[0]
+
+    group = Becket(params=[click.Option(["--debug"], is_flag=True, expose_value=False)])
+    group.get_command = lambda ctx, cmd_name: fail  # type: ignore[method-assign]
+    return group
+
+
+FAILURES: list[BaseException] = []
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "lines"),
+    [
+        (BadFile("x.toml", [("/a", "is wrong"), ("", "too")]), Exit.FILES, ["x.toml: /a: is wrong", "x.toml: too"]),
+        (FileNotFoundError(2, "No such file", "x"), Exit.FILES, ["x: No such file"]),
+        (OSError("odd"), Exit.FILES, ["odd"]),
+        (UnknownPermission("a.b\nc"), Exit.USAGE, ["Unknown extension permission: a.b", "c"]),
+        (UnknownPermission("a\x1b[2J"), Exit.USAGE, ["Unknown extension permission: a\\x1b[2J"]),
+        (ExceptionGroup("g", [ExtensionRefused("n", "no"), BecketError("b")]), Exit.DENIED, ["n: refused: no", "b"]),
+        (Terminated.__new__(Terminated), Exit.TERMINATED, []),
+        (KeyboardInterrupt(), Exit.INTERRUPTED, []),
+    ],
+)
+def test_what_a_command_fails_with_is_told_without_a_traceback(
+    failing: Becket, error: BaseException, code: Exit, lines: list[str]
+) -> None:
+    FAILURES[:] = [error]
+    done = CliRunner().invoke(failing, ["run"])
+
+    assert done.exit_code == code
+    assert [line for line in done.stderr.splitlines() if line] == [f"error: {line}" for line in lines]
+
+
+def test_a_mistake_of_becket_itself_is_one_line_and_with_debug_a_traceback(failing: Becket) -> None:
+    FAILURES[:] = [ZeroDivisionError("oh")]
+    quiet, loud = (CliRunner().invoke(failing, words) for words in (["run"], ["--debug", "run"]))
+
+    assert quiet.exit_code == Exit.BUG
+    assert "ZeroDivisionError" in quiet.stderr
+    assert len(quiet.stderr.splitlines()) == 1
+    assert isinstance(loud.exception, ZeroDivisionError)
+
+
+def test_whoever_calls_it_as_a_function_gets_the_error_itself(failing: Becket) -> None:
+    FAILURES[:] = [BecketError("x")]
+
+    with pytest.raises(BecketError):
+        failing.main(["run"], standalone_mode=False)
+
+
+@pytest.mark.process
+def test_a_reader_that_goes_away_is_no_mistake() -> None:
+    with subprocess.Popen([*BECKET, "schema", "openrpc"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+
+    assert b"Traceback" not in said
+
+
+# -- exit codes
+
+
+def test_every_exit_code_has_a_meaning() -> None:
+    assert set(MEANINGS) == set(Exit)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (NotDeclared("becket", "extension", "x"), Exit.NOT_FOUND),
+        (PermissionDenied("memory.read"), Exit.DENIED),
+        (RemoteError(method="m", code=1, message="no", meaning=Meaning.PERMISSION_DENIED), Exit.DENIED),
+        (RemoteError(method="m", code=1, message="no"), Exit.FAILED),
+        (RpcError(7, "no"), Exit.FAILED),
+        (ExtensionRefused("x", "no"), Exit.DENIED),
+        (ProviderDisabled("x", "no"), Exit.DENIED),
+        (StartFailed("x", "no"), Exit.NOT_RUNNING),
+        (HandshakeFailed("x", "no"), Exit.NOT_RUNNING),
+        (CallTimeout("m", 1.0), Exit.NOT_RUNNING),
+        (ConnectionLost(DisconnectReason.PROCESS_EXIT), Exit.NOT_RUNNING),
+        (StoreInUse("x", 1), Exit.FILES),
+        (BadFile("x", []), Exit.FILES),
+        (PermissionError(13, "no"), Exit.FILES),
+        (BadValue("x", []), Exit.USAGE),
+        (BecketError("x"), Exit.FAILED),
+        (ValueError("x"), Exit.BUG),
+    ],
+    ids=repr,
+)
+def test_an_error_has_its_exit_code(error: BaseException, code: Exit) -> None:
+    assert exit_of(error) is code
+
+
+# -- completion
+
+
+def complete(words: str, at: int) -> list[str]:
+    done = becket(COMP_WORDS=words, COMP_CWORD=str(at), _BECKET_COMPLETE="bash_complete")
+    assert done.returncode == 0
+    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_there_is_a_script_that_turns_completion_on(shell: str) -> None:
+    if shell == "bash" and (bash_version() or (0, 0)) < (4, 4):
+        pytest.skip("completion needs a newer bash")
+    done = becket(_BECKET_COMPLETE=f"{shell}_source")
+
+    assert done.returncode == 0
+    assert "_BECKET_COMPLETE" in done.stdout
+
+
+def bash_version() -> tuple[int, ...] | None:
+    try:
+        done = subprocess.run(["bash", "--version"], capture_output=True, encoding="utf-8", check=True, timeout=15)
+    except FileNotFoundError:
+        return None
+    found = re.search(r"(\d+)\.(\d+)", done.stdout)
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+@pytest.mark.process
+def test_commands_options_and_values_are_completed() -> None:
+    assert complete("becket gr", 1) == ["grant"]
+    assert complete("becket --ver", 1) == ["--version"]
+    assert "--once" in complete("becket run --o", 2)
+    assert complete("becket schema host", 2) == ["host-config"]
+    assert complete("becket run --grant notes=memory.", 3) == ["notes=memory.read", "notes=memory.write"]
+    assert complete("becket run --grant no", 3) == []
+    assert complete("becket grant notes memory.w", 3) == ["memory.write"]
+    assert complete("becket check --dialect na", 3) == ["native"]
+
+
+@pytest.mark.process
+def test_names_of_commands_are_completed_without_loading_them() -> None:
+    statement = "from becket.cli.main import cli; import click; cli.shell_complete(click.Context(cli), 'r')"
+
+    assert not any(name.startswith(("anyio", "becket.host")) for name in modules_after(statement))

@@ -1,0 +1,116 @@
+"""What commands write: plain and stable for programs, drawn for people, harmless in any case."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+
+import click
+import pytest
+from msgspec import Struct
+from tests.cli.terminals import Terminal
+
+from becket.cli.logs import show_logs
+from becket.cli.output import count, print_json, print_table, say, without_id
+from becket.host.host_config import LogConfig
+
+DRAW = "from becket.cli.output import *; print_table(('a', 'b'), [('1', 'two\\x1b[2J')]); print_json({'k': [1]})"
+
+
+class Point(Struct):
+    x: int
+
+
+def test_json_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"points": [Point(1)]})
+
+    assert capsys.readouterr().out == '{"points":[{"x":1}]}\n'
+
+
+def test_a_table_has_columns_with_headers_in_capitals(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("id", "what it is"), [("a", "one"), ("long", ""), ("x", "bad\x1b[2J")])
+
+    assert capsys.readouterr().out.splitlines() == [
+        "ID    WHAT IT IS",
+        "a     one",
+        "long  -",
+        "x     bad\\x1b[2J",
+    ]
+
+
+def test_words_go_to_stderr_and_do_no_harm(capsys: pytest.CaptureFixture[str]) -> None:
+    say("one\ntwo\x07")
+
+    assert capsys.readouterr() == ("", "one\ntwo\\x07\n")
+
+
+@pytest.mark.process
+def test_on_a_terminal_tables_are_drawn_and_json_has_line_breaks() -> None:
+    with Terminal([sys.executable, "-c", DRAW]) as terminal:
+        assert terminal.end() == 0
+
+    assert "─" in terminal.text
+    assert "two\\x1b[2J" in terminal.text
+    assert json.loads(terminal.text[terminal.text.index("{") :]) == {"k": [1]}
+    assert '{\n  "k"' in terminal.text
+
+
+@pytest.mark.process
+def test_without_colour_none_is_written() -> None:
+    code = "from becket.cli.output import console; console().print('x', style='red')"
+    for variables in ({}, {"NO_COLOR": "1"}):
+        with Terminal([sys.executable, "-c", code], **variables) as terminal:
+            assert terminal.end() == 0
+        assert ("\x1b[31m" in terminal.raw) is not bool(variables)
+
+
+def test_numbers_have_the_noun_that_fits() -> None:
+    assert [count(number, "error") for number in (0, 1, 2)] == ["0 errors", "1 error", "2 errors"]
+
+
+def test_an_id_is_not_said_twice() -> None:
+    assert without_id("notes", "notes: ended") == "ended"
+    assert without_id("notes", "it ended") == "it ended"
+
+
+# -- logs
+
+
+def test_a_log_is_lines_with_the_level_and_whose_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with show_logs(LogConfig(level="warning")):
+        logging.getLogger("becket.ext.notes").info("unheard")
+        logging.getLogger("becket.ext.notes").warning("care: %s", 7)
+    logging.getLogger("becket.host").info("afterwards")
+
+    assert capsys.readouterr().err == "warning: notes: care: 7\n"
+
+
+def test_a_log_can_be_json(capsys: pytest.CaptureFixture[str]) -> None:
+    with show_logs(LogConfig(form="json")):
+        logging.getLogger("becket.host").error("no")
+
+    logged = json.loads(capsys.readouterr().err)
+    assert logged.pop("time_ms") > 0
+    assert logged == {"level": "error", "logger": "becket.host", "message": "no"}
+
+
+def test_a_log_can_be_written_elsewhere() -> None:
+    lines: list[str] = []
+
+    with show_logs(LogConfig(), lines.append):
+        logging.getLogger("becket.host").info("here")
+
+    assert lines == ["info: becket.host: here"]
+
+
+def test_a_log_that_cannot_be_written_disturbs_nobody(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+
+    def refuse(line: str) -> None:
+        raise click.ClickException(line)
+
+    with show_logs(LogConfig(), refuse):
+        logging.getLogger("becket.host").info("nowhere")
