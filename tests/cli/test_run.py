@@ -1,0 +1,263 @@
+"""`becket run`: once for scripts, with lines where nobody looks, with a live table on a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.commands import BECKET, EXTENSIONS, becket, write_extension
+from tests.cli.terminals import CTRL_C, Terminal
+
+from becket.cli.exits import Exit
+
+pytestmark = pytest.mark.process
+
+QUIET = """
+from becket import ExtensionServer
+
+class Quiet(ExtensionServer):
+    id, version = "quiet", "1.0.0"
+
+if __name__ == "__main__":
+    Quiet().run()
+"""
+# It needs a permission before anybody has called it.
+EAGER = """
+from becket import ExtensionServer
+
+class Eager(ExtensionServer):
+    id, version = "eager", "1.0.0"
+
+    async def on_start(self):
+        await self.host.memory.append("I am here")
+
+if __name__ == "__main__":
+    Eager().run()
+"""
+BROKEN = "import sys; sys.exit('not today')"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_extension(tmp_path / "root", "quiet", QUIET)
+
+
+# -- once
+
+
+def test_once_starts_all_and_prints_a_table() -> None:
+    done = becket("run", str(EXTENSIONS), "--no-data", "--yes", "--once", "--only", "notes", "--only", "census")
+
+    header, *rows = done.stdout.splitlines()
+    assert done.returncode == Exit.DONE
+    assert header.split()[:3] == ["EXTENSION", "VERSION", "STATE"]
+    assert [row.split()[:3] for row in rows] == [["census", "1.0.0", "ready"], ["notes", "1.0.0", "ready"]]
+
+
+def test_once_is_json_for_programs(root: Path) -> None:
+    write_extension(root, "broken", BROKEN)
+
+    done = becket("run", str(root), "--no-data", "--once", "--json")
+
+    told = json.loads(done.stdout)
+    assert done.returncode == Exit.NOT_RUNNING
+    assert {one["id"]: one["state"] for one in told["extensions"]} == {"quiet": "ready", "broken": "failed"}
+    (quiet,) = [one for one in told["extensions"] if one["id"] == "quiet"]
+    assert quiet["figures"]["calls"] == 0
+    (problem,) = told["problems"]
+    assert problem["extension"] == "broken"
+    assert "not today" in problem["problem"]
+
+
+def test_once_tells_what_is_wrong_on_stderr(root: Path) -> None:
+    write_extension(root, "greedy", QUIET, permissions=["memory.read"])
+    (root / "bad").mkdir()
+    (root / "bad" / "becket.toml").write_text("id =", encoding="utf-8")
+
+    done = becket("run", str(root), "--no-data", "--once")
+
+    assert done.returncode == Exit.NOT_RUNNING
+    assert "becket grant greedy" in done.stderr
+    assert str(root / "bad" / "becket.toml") in done.stderr
+
+
+@pytest.mark.parametrize("once", [["--once"], []])
+def test_where_there_is_nothing_to_start_it_says_so(tmp_path: Path, once: list[str]) -> None:
+    done = becket("run", str(tmp_path), "--no-data", *once)
+
+    assert done.returncode == Exit.NOT_FOUND
+    assert str(tmp_path) in done.stderr
+
+
+def test_a_second_host_of_the_same_files_is_refused(root: Path, tmp_path: Path) -> None:
+    with Lines("run", str(root), "--data", str(tmp_path / "data")) as lines:
+        lines.until("quiet: started")
+        done = becket("run", str(root), "--data", str(tmp_path / "data"), "--once")
+
+    assert done.returncode == Exit.FILES
+    assert str(tmp_path / "data") in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+# -- lines
+
+
+class Lines:
+    """A `becket` that goes on, without a terminal, and what it writes."""
+
+    def __init__(self, *words: str) -> None:
+        self._process = subprocess.Popen(
+            [*BECKET, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
+        )
+
+    def until(self, text: str) -> str:
+        """Returns the next line with this text."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if text in line:
+                return line
+        raise AssertionError(f"it has ended without writing {text!r}")
+
+    def end(self, number: int) -> int:
+        """Sends a signal and returns the exit code."""
+        self._process.send_signal(number)
+        return self._process.wait(15)
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)])
+def test_each_event_is_a_line_until_a_signal_ends_all_in_good_order(root: Path, number: int, code: Exit) -> None:
+    with Lines("run", str(root), "--no-data") as lines:
+        line = lines.until("quiet: started")
+        assert re.match(r"\d\d:\d\d:\d\d quiet: started in [\d.]+ s, process \d+\n", line)
+        os.kill(int(line.split()[-1]), signal.SIGKILL)
+        lines.until("quiet: killed by SIGKILL")
+        lines.until("quiet: runs again")
+        assert lines.end(number) == code
+        lines.until("quiet: stopped")
+
+
+def test_each_event_is_a_json_object(root: Path) -> None:
+    with Lines("run", str(root), "--no-data", "--json") as lines:
+        told: Any = json.loads(lines.until("ExtensionStarted"))
+        assert told["extension"] == "quiet"
+        assert told["pid"] > 0
+
+
+def test_changed_files_are_told_and_reloaded(root: Path) -> None:
+    with Lines("run", str(root), "--no-data", "--watch", "reload") as lines:
+        lines.until("quiet: started")
+        (root / "quiet" / "quiet.py").write_text(QUIET + "\n# more\n", encoding="utf-8")
+        assert "quiet.py" in lines.until("quiet: changed on disk")
+        lines.until("quiet: reloaded")
+
+
+def test_where_nothing_runs_it_ends(tmp_path: Path) -> None:
+    write_extension(tmp_path, "broken", BROKEN)
+
+    done = becket("run", str(tmp_path), "--no-data")
+
+    assert done.returncode == Exit.NOT_RUNNING
+    assert "broken: failed: ended before it was ready" in done.stdout
+
+
+def test_what_an_extension_says_goes_to_stderr(tmp_path: Path) -> None:
+    write_extension(tmp_path, "broken", BROKEN)
+    (tmp_path / "host.toml").write_text('roots = ["."]\ndata = false\n[log]\nform = "json"', encoding="utf-8")
+
+    done = becket("run", "--config", str(tmp_path / "host.toml"))
+
+    logged = json.loads(done.stderr.splitlines()[0])
+    assert (logged["logger"], logged["message"]) == ("broken", "not today")
+
+
+# -- on a terminal
+
+
+def test_a_table_shows_how_all_do_and_ctrl_c_ends_it(root: Path) -> None:
+    with Terminal([*BECKET, "run", str(root), "--no-data"], columns=140) as terminal:
+        terminal.expect("quiet: started")
+        terminal.expect("restarts")
+        terminal.expect("ready")
+        pid = re.findall(r"process (\d+)", terminal.text)[0]
+        os.kill(int(pid), signal.SIGKILL)
+        terminal.expect("quiet: killed by SIGKILL")
+        terminal.expect("quiet: runs again")
+        terminal.expect("ready")
+        terminal.type(CTRL_C)
+        assert terminal.end() == Exit.INTERRUPTED
+
+    rows = re.findall(r"quiet +1\.0\.0 +(\w+) .* (\d) *\n", terminal.text)
+    assert ("ready", "0") in rows
+    assert ("ready", "1") in rows
+    assert "Traceback" not in terminal.text
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", Exit.INTERRUPTED), ("n", Exit.NOT_RUNNING), ("", Exit.NOT_RUNNING)])
+def test_somebody_is_asked_before_an_extension_runs_for_the_first_time(tmp_path: Path, answer: str, code: Exit) -> None:
+    root = write_extension(tmp_path / "root", "quiet", QUIET, permissions=["memory.read"])
+    command = [*BECKET, "run", str(root), "--data", str(tmp_path / "data")]
+    with Terminal(command, columns=200) as terminal:
+        terminal.expect("quiet 1.0.0 wants to run")
+        terminal.expect("memory.read")
+        terminal.expect("agree? [y/N]")
+        terminal.enter(answer)
+        terminal.expect("quiet: started" if answer == "y" else "quiet: refused")
+        if answer == "y":
+            terminal.type(CTRL_C)
+        assert terminal.end() == code
+
+    assert (tmp_path / "data" / "grants.toml").exists() is (answer == "y")
+
+
+def test_a_question_can_be_left_with_ctrl_c(tmp_path: Path) -> None:
+    root = write_extension(tmp_path / "root", "quiet", QUIET, permissions=["memory.read"])
+    with Terminal([*BECKET, "run", str(root), "--no-data"]) as terminal:
+        terminal.expect("agree? [y/N]")
+        terminal.type(CTRL_C)
+        assert terminal.end() == Exit.INTERRUPTED
+
+    assert "Traceback" not in terminal.text
+
+
+def test_a_question_nobody_answers_is_a_no(tmp_path: Path) -> None:
+    root = write_extension(tmp_path / "root", "quiet", QUIET, permissions=["memory.read"])
+    (tmp_path / "host.toml").write_text(f'roots = ["{root}"]\ndata = false\nask = 0.1', encoding="utf-8")
+    with Terminal([*BECKET, "run", "--config", str(tmp_path / "host.toml")]) as terminal:
+        terminal.expect("agree? [y/N]")
+        terminal.expect("no answer: no")
+        assert terminal.end() == Exit.NOT_RUNNING
+
+
+def test_nobody_is_asked_where_the_configuration_says_so(tmp_path: Path) -> None:
+    root = write_extension(tmp_path / "root", "quiet", QUIET, permissions=["memory.read"])
+    (tmp_path / "host.toml").write_text(f'roots = ["{root}"]\ndata = false\nask = false', encoding="utf-8")
+    with Terminal([*BECKET, "run", "--config", str(tmp_path / "host.toml")]) as terminal:
+        assert terminal.end() == Exit.NOT_RUNNING
+
+    assert "agree?" not in terminal.text
+
+
+def test_a_question_in_the_midst_of_the_table_is_asked_below_it(tmp_path: Path) -> None:
+    root = write_extension(tmp_path / "root", "eager", EAGER, permissions=["memory.write", "tools.register"])
+    write_extension(root, "quiet", QUIET)
+    command = [*BECKET, "run", str(root), "--no-data", "--grant", "eager=tools.register"]
+    with Terminal(command, columns=140) as terminal:
+        terminal.expect("memory.write")
+        terminal.expect("[y/N]")
+        terminal.enter("y")
+        terminal.expect("eager: started")
+        terminal.type(CTRL_C)
+        assert terminal.end() == Exit.INTERRUPTED
