@@ -14,7 +14,7 @@ from becket.host.manifest import parse_manifest
 
 WRITTEN_BY_THE_BENCHMARKS = {ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmark.svg"}
 TESTED = {"python", "js", "toml", "console", "wire", "talk"}
-SHOWN_ONLY = {"text", "sh", "json"}
+SHOWN_ONLY = {"text", "sh", "json", "mermaid"}
 
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
