@@ -305,6 +305,14 @@ def test_what_every_host_would_refuse_is_refused_when_the_class_is_made(decorate
                 return ProviderResult.of_text("")
 
 
+@pytest.mark.parametrize("name", ["info", "config", "run", "host"])
+def test_a_function_cannot_take_the_name_of_what_every_extension_has(name: str) -> None:
+    def function(self: Any) -> None: ...
+
+    with pytest.raises(TypeError, match=f'would hide .* name="{name}"'):
+        type("Notes", (ExtensionServer,), {name: tool("Does.")(function)})
+
+
 def test_a_capability_without_a_name_is_refused_when_the_class_is_made() -> None:
     with pytest.raises(TypeError, match="'name' must be non-empty"):
 

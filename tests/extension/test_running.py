@@ -16,6 +16,7 @@ from typing import IO, Any
 import anyio
 import pytest
 from tests.extension.hosting import greeting, initialize, use_tool
+from tests.extension.notes import Notes
 from tests.peer.test_stdio import request_of
 
 from becket import Peer
@@ -327,6 +328,11 @@ def test_the_notes_extension_explains_all_that_it_offers() -> None:
         "Hooks:\n  before_tool_call of bash\n\n"
         "Methods:\n  notes/stats\n\n"
     )
+
+
+def test_a_loop_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown loop: curio"):
+        Notes().run(loop="curio")  # type: ignore[arg-type]
 
 
 # -- the log

@@ -103,7 +103,7 @@ class Host:
         return self._face.notify(method, params)
 
     def log(self, message: str, *, level: Level = "info", logger: str | None = None) -> None:
-        """Writes to the host's log, without waiting; to stderr, where the host has no word for it.
+        """Writes to the host's log: nothing is awaited. Where the host has no word for it, to stderr, in its form.
 
         Raises:
             ValueError: there is no such level.

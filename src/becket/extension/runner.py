@@ -39,10 +39,17 @@ EXIT_STUCK: Final = 4  # the end took too long
 
 STOP_GRACE: Final = 5.0  # seconds for the end; a host has killed us after four
 STDIN: Final = 0
+LOOPS: Final = ("asyncio", "trio", "uvloop")
 
 
 def run_extension(extension: ExtensionServer, loop: str | None) -> int:
-    """Serves the host over stdin and stdout until the end, and returns the exit code."""
+    """Serves the host over stdin and stdout until the end, and returns the exit code.
+
+    Raises:
+        ValueError: there is no such loop.
+    """
+    if loop not in (None, *LOOPS):
+        raise ValueError(f"unknown loop: {loop} (known: {', '.join(LOOPS)})")
     if sys.stdin is not None and os.isatty(STDIN):
         print(explain(extension))
         return EXIT_USAGE
@@ -208,12 +215,13 @@ class Arrival:
 
 def explain(extension: ExtensionServer) -> str:
     """Returns what a person who started the program in a terminal should know."""
+    from shlex import join
+
     name = f"{extension.id} {extension.version}".strip()
     lines = [f"{name} is an extension: a host program starts it, and speaks with it over stdin and stdout.", ""]
     for title, entries in offers(extension).items():
         lines += [f"{title}:", *(f"  {entry}" for entry in entries), ""]
-    command = " ".join([sys.executable, *sys.argv])
-    return "\n".join([*lines, "Give a host this command to start it:", f"  {command}"])
+    return "\n".join([*lines, "Give a host this command to start it:", f"  {join([sys.executable, *sys.argv])}"])
 
 
 def offers(extension: ExtensionServer) -> dict[str, list[str]]:

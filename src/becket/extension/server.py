@@ -69,6 +69,10 @@ class ExtensionServer:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         declared = collect_declared(cls)
+        for each in declared:
+            if hasattr(ExtensionServer, each.attribute):
+                advice = f'name the function otherwise, and give the name: `@tool(..., name="{each.attribute}")`'
+                raise TypeError(f"{cls.__name__}.{each.attribute} would hide what every extension has: {advice}")
         overridden = [name for name in OVERRIDABLE if getattr(cls, name) is not getattr(ExtensionServer, name)]
         has_coroutines = any(each.is_async for each in declared) or any(is_async(getattr(cls, it)) for it in overridden)
         if not all(is_surely_fit(each.what) for each in declared) or cls.capabilities:
