@@ -74,7 +74,11 @@ def memory() -> None:
 @place_options
 @click.argument("extension", required=False)
 def list_records(options: PlaceOptions, extension: str | None, limit: int, as_json: bool, **conditions: Any) -> None:
-    """List the newest records of EXTENSION; without it, who remembers how much."""
+    """List the newest records of EXTENSION; without it, who remembers how much.
+
+    \b
+    becket memory list notes --since 2h --tag shop
+    """
     if extension is None:
         list_shares(options, as_json)
         return

@@ -50,7 +50,8 @@ def relay(command: Sequence[str], file: BinaryIO) -> int:
     assert child.stdout is not None
     # Nobody can end a thread that reads; this one is left to the end of the process.
     Thread(target=pass_input, args=(child.stdin, recording), daemon=True).start()
-    pass_output(child.stdout.fileno(), child.pid, recording)
+    with child.stdout:  # closed when nobody reads it any more, which the child must feel
+        pass_output(child.stdout.fileno(), child.pid, recording)
     exit_code = child.wait()
     recording.end(exit_code)
     return exit_code

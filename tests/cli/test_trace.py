@@ -1,0 +1,481 @@
+"""`becket trace`: records as if it were not there, shows what was said, and says it again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from tests.cli.commands import BECKET, EXTENSIONS, becket, here, json_lines, printed
+from tests.cli.terminals import Terminal
+
+from becket.cli.trace import record_command
+from becket.host.connecting import connect_extension
+from becket.host.host import Host
+from becket.testing.conversations import read_steps
+from becket.testing.transcripts import (
+    Closed,
+    Ended,
+    Entry,
+    Frame,
+    Side,
+    Stray,
+    encode_entry,
+    encode_head,
+    load_transcript,
+)
+
+pytestmark = pytest.mark.process
+
+HOST, CHILD = Side.HOST, Side.CHILD
+
+# Answers each line of JSON with the same id, in the framing of lines.
+ECHO = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["method"] == "exit":
+        sys.exit(message["params"][0])
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": message.get("params")}), flush=True)
+print("goodbye", file=sys.stderr)
+"""
+
+
+def python(source: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-c", source, *arguments]
+
+
+def line(**members: Any) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", **members}).encode() + b"\n"
+
+
+class Recorded:
+    """A program behind a recorder, and this test as its host."""
+
+    def __init__(self, process: subprocess.Popen[bytes], path: Path) -> None:
+        self.process = process
+        self.path = path
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.stdin = process.stdin
+        self.stdout = process.stdout
+
+    def ask(self, **members: Any) -> Any:
+        self.stdin.write(line(**members))
+        return json.loads(self.stdout.readline())
+
+    def leave(self) -> tuple[int, str]:
+        """Closes stdin; returns the exit code and what was written to stderr."""
+        _, errors = self.process.communicate(timeout=10)
+        return self.process.returncode, errors.decode()
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return load_transcript(self.path).entries
+
+
+@contextmanager
+def recording(path: Path, command: list[str], *options: str) -> Iterator[Recorded]:
+    process = subprocess.Popen(
+        [*BECKET, "trace", "record", *options, str(path), "--", *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+    )
+    try:
+        yield Recorded(process, path)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            assert pipe is not None
+            pipe.close()
+        process.wait()
+
+
+# -- record
+
+
+def test_what_passes_is_recorded_and_passes_as_it_is(tmp_path: Path) -> None:
+    with recording(tmp_path / "talk.jsonl", python(ECHO)) as talk:
+        assert talk.ask(id=1, method="echo", params=["ä\n"])["result"] == ["ä\n"]
+        code, errors = talk.leave()
+
+    assert code == 0
+    assert errors.splitlines() == [f"records to {talk.path}", "goodbye"]
+    head = load_transcript(talk.path)
+    assert (head.framing, head.command) == ("json-lines", tuple(python(ECHO)))
+    said = [entry for entry in talk.entries if isinstance(entry, Frame)]
+    assert [(entry.to, entry.body + b"\n") for entry in said] == [
+        (CHILD, line(id=1, method="echo", params=["ä\n"])),
+        (HOST, line(id=1, result=["ä\n"])),
+    ]
+    assert [type(entry) for entry in talk.entries[2:]] == [Closed, Closed, Ended]
+    times = [entry.at for entry in talk.entries]
+    assert times == sorted(times)
+
+
+async def test_a_host_sees_no_difference_however_much_is_said_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "notes.jsonl"
+    command = record_command(path, [sys.executable, str(EXTENSIONS / "notes" / "notes.py")])
+    answers: dict[int, str] = {}
+    async with connect_extension(command, id="notes", grants=["memory.write", "tools.register"]) as notes:
+
+        async def keep(size: int) -> None:
+            answers[size] = await notes.call_tool("keep", {"text": "ä" * size})
+
+        async with anyio.create_task_group() as tasks:
+            for size in range(1, 8_000, 350):
+                tasks.start_soon(keep, size)
+
+    assert answers == {size: f"kept: {'ä' * size}" for size in answers}
+    calls = [step for step in read_steps(load_transcript(path).entries) if step.kind == "answer"]
+    assert sum(step.method == "memory.append" for step in calls) == len(answers)
+
+
+async def test_a_manifest_can_have_its_program_recorded(tmp_path: Path) -> None:
+    folder = tmp_path / "extensions" / "notes"
+    folder.mkdir(parents=True)
+    (folder / "notes.py").write_bytes((EXTENSIONS / "notes" / "notes.py").read_bytes())
+    trace = tmp_path / "notes.jsonl"
+    command = [*BECKET, "trace", "record", str(trace), "--", "python3", "notes.py"]
+    manifest = f'id = "notes"\nversion = "1.0.0"\ncommand = {json.dumps(command)}\npermissions = ["tools.register"]\n'
+    (folder / "becket.toml").write_text(manifest, encoding="utf-8")
+
+    for _ in range(2):
+        async with Host([folder.parent], data=None, grants={"notes": ["tools.register"]}) as host:
+            notes = await host.ready("notes")
+            await notes.info()
+
+    for path in (trace, tmp_path / "notes.2.jsonl"):
+        assert load_transcript(path).entries[-1] == Ended(load_transcript(path).entries[-1].at, 0)
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_it_ends_as_its_program_ends(tmp_path: Path, code: int) -> None:
+    with recording(tmp_path / "talk.jsonl", python(ECHO)) as talk:
+        talk.stdin.write(line(method="exit", params=[code]))
+        assert talk.process.wait(10) == code
+        assert talk.stdout.read() == b""
+
+    assert isinstance(talk.entries[-1], Ended)
+    assert talk.entries[-1].exit_code == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGUSR1])
+def test_it_dies_of_what_its_program_dies_of(tmp_path: Path, number: int) -> None:
+    with recording(tmp_path / "talk.jsonl", python(f"import os; os.kill(os.getpid(), {int(number)})")) as talk:
+        assert talk.process.wait(10) == -number
+
+    assert isinstance(talk.entries[-1], Ended)
+    assert talk.entries[-1].exit_code == -number
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_reaches_the_program_once(tmp_path: Path, number: int) -> None:
+    source = f"""
+import signal, sys
+heard = []
+def hear(number, frame):
+    print("heard", flush=True)
+signal.signal({int(number)}, hear)
+print("ready", flush=True)
+for line in sys.stdin:
+    pass
+"""
+    with recording(tmp_path / "talk.jsonl", python(source)) as talk:
+        assert talk.stdout.readline() == b"ready\n"
+        os.kill(talk.process.pid, number)
+        assert talk.stdout.readline() == b"heard\n"
+        talk.stdin.close()
+        assert talk.stdout.read() == b""
+        assert talk.process.wait(10) == 0
+
+
+def test_a_program_that_stops_reading_is_felt_by_the_host(tmp_path: Path) -> None:
+    source = "import os, signal; os.close(0); os.write(1, b'deaf\\n'); signal.pause()"
+    with recording(tmp_path / "talk.jsonl", python(source)) as talk:
+        assert talk.stdout.readline() == b"deaf\n"
+        with pytest.raises(BrokenPipeError):
+            talk.stdin.writelines([b"x" * 65_536] * 1_000)
+        talk.process.terminate()
+        assert talk.process.wait(10) == -signal.SIGTERM
+
+
+def test_a_host_that_stops_reading_is_felt_by_the_program(tmp_path: Path) -> None:
+    source = "import os, sys\ntry:\n  while True: os.write(1, b'{}\\n' * 1000)\nexcept BrokenPipeError: os._exit(9)"
+    with recording(tmp_path / "talk.jsonl", python(source)) as talk:
+        talk.stdout.readline()
+        talk.stdout.close()
+        assert talk.process.wait(10) == 9
+
+
+def test_a_grandchild_that_holds_stdout_does_not_keep_it_alive(tmp_path: Path) -> None:
+    source = "import subprocess as s; print(s.Popen(['sleep', '60'], stdin=s.DEVNULL).pid, flush=True)"
+    with recording(tmp_path / "talk.jsonl", python(source)) as talk:
+        grandchild = int(talk.stdout.readline())
+        try:
+            assert talk.process.wait(10) == 0
+        finally:
+            os.kill(grandchild, signal.SIGKILL)
+            os.waitpid(grandchild, 0)  # this program has adopted it
+
+
+def test_a_recording_never_takes_the_place_of_another_unless_told_to(tmp_path: Path) -> None:
+    path = tmp_path / "talk.jsonl"
+    for _ in range(3):
+        with recording(path, python("")) as talk:
+            talk.leave()
+    with recording(path, python("print(1)"), "--overwrite") as talk:
+        talk.leave()
+
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["talk.2.jsonl", "talk.3.jsonl", "talk.jsonl"]
+    assert any(isinstance(entry, Stray) for entry in load_transcript(path).entries)
+
+
+def test_a_recording_that_cannot_be_written_does_not_disturb_the_conversation() -> None:
+    with recording(Path("/dev/full"), python(ECHO), "--overwrite") as talk:
+        assert talk.ask(id=1, method="echo", params=[1])["result"] == [1]
+        assert talk.ask(id=2, method="echo", params=[2])["result"] == [2]
+        code, errors = talk.leave()
+
+    assert code == 0
+    assert errors.count("the recording ends here") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        pytest.param(["talk.jsonl", "--", "no-such-program"], 5, id="no-such-program"),
+        pytest.param(["no/such/folder/talk.jsonl", "--", "cat"], 6, id="no-such-folder"),
+        pytest.param(["talk.jsonl"], 2, id="no-program"),
+        pytest.param(["talk.jsonl", "--"], 2, id="nothing-behind-the-mark"),
+        pytest.param(["--", "cat"], 2, id="no-file"),
+    ],
+)
+def test_what_cannot_be_recorded_leaves_nothing_behind(
+    words: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = here("trace", "record", *words)
+
+    assert done.exit_code == code
+    assert "error: " in done.stderr
+    assert [*tmp_path.iterdir()] == []
+
+
+# -- show
+
+ADD = b'{"jsonrpc":"2.0","id":1,"method":"add","params":{"_meta":{"a":1},"x":[1,2]}}'
+SUM = b'{"jsonrpc":"2.0","id":1,"result":3}'
+TELL = b'{"jsonrpc":"2.0","method":"tell"}'
+TALK: list[Entry] = [
+    Frame(0.001, CHILD, ADD),
+    Frame(0.002, HOST, TELL),
+    Frame(0.003, HOST, SUM),
+    Stray(0.004, HOST, b"oops\n"),
+    Closed(0.005, CHILD),
+    Ended(0.006, 0),
+]
+
+
+def write(path: Path, *entries: Entry, framing: str = "content-length", end: bytes = b"") -> str:
+    path.write_bytes(encode_head(framing) + b"".join(map(encode_entry, entries)) + end)
+    return str(path)
+
+
+def test_a_conversation_is_shown_as_a_table(tmp_path: Path) -> None:
+    lines = printed("trace", "show", write(tmp_path / "talk.jsonl", *TALK)).splitlines()
+
+    assert lines[0].split() == ["NO", "AT", "TO", "KIND", "ID", "METHOD", "TOOK", "BYTES", "CONTENT"]
+    assert lines[1].split() == ["1", "1.0", "ms", "child", "call", "1", "add", "-", str(len(ADD)), '{"x":[1,2]}']
+    assert lines[3].split() == ["3", "3.0", "ms", "host", "answer", "1", "add", "2.0", "ms", str(len(SUM)), "3"]
+    assert lines[6].endswith("the child has ended: exit code 0")
+
+
+def test_params_are_cut_unless_all_is_wanted(tmp_path: Path) -> None:
+    body = ADD.replace(b"[1,2]", b'"' + b"y" * 100 + b'"')
+    path = write(tmp_path / "talk.jsonl", Frame(0.0, CHILD, body))
+
+    assert "..." in here("trace", "show", path).stdout
+    for words in (["--full"], ["--full", "--diagram"]):
+        assert "y" * 100 in here("trace", "show", *words, path).stdout
+        assert "_meta" in here("trace", "show", *words, path).stdout
+
+
+def test_a_conversation_is_drawn(tmp_path: Path) -> None:
+    lines = here("trace", "show", "-d", write(tmp_path / "talk.jsonl", *TALK)).stdout.splitlines()
+
+    assert lines[0].split() == ["host", "child"]
+    assert lines[1].startswith('  1.0 ms │── add #1 {"x":[1,2]} ───')
+    assert lines[1].endswith("───▶│")
+    assert lines[2].startswith("  2.0 ms │◀┄┄┄")
+    assert lines[3].endswith("── #1 add after 2.0 ms: 3 ──│")
+
+
+def test_without_unicode_a_conversation_is_drawn_with_what_there_is(tmp_path: Path) -> None:
+    done = becket("trace", "show", "-d", write(tmp_path / "talk.jsonl", *TALK), PYTHONIOENCODING="ascii")
+
+    assert done.returncode == 0
+    assert "|-- add #1" in done.stdout
+
+
+def test_on_a_terminal_a_diagram_is_as_wide_as_that_and_coloured(tmp_path: Path) -> None:
+    path = write(tmp_path / "talk.jsonl", *TALK)
+    with Terminal([*BECKET, "trace", "show", "--diagram", path], columns=70) as terminal:
+        assert terminal.end() == 0
+
+    lines = [line for line in terminal.text.splitlines() if "│" in line]
+    assert {len(line) for line in lines} == {70}
+    assert "\x1b[32m" in terminal.raw
+
+
+def test_for_programs_each_step_is_an_object(tmp_path: Path) -> None:
+    path = write(tmp_path / "talk.jsonl", *TALK)
+
+    steps = json_lines("trace", "show", "--json", path)
+    assert [step["kind"] for step in steps] == ["call", "notification", "answer", "stray", "closed", "exit"]
+    assert steps[0]["content"] == {"_meta": {"a": 1}, "x": [1, 2]}
+    assert (steps[2]["content"], steps[2]["seconds"]) == (3, 0.002)
+
+
+def test_only_some_methods_can_be_shown(tmp_path: Path) -> None:
+    done = here("trace", "show", "-m", "tell", "-m", "nothing", write(tmp_path / "talk.jsonl", *TALK))
+
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["NO", "2"]
+
+
+def test_a_recording_that_was_cut_off_is_shown_with_a_word_about_it(tmp_path: Path) -> None:
+    torn = here("trace", "show", write(tmp_path / "torn.jsonl", *TALK, end=b'{"at":'))
+    empty = here("trace", "show", write(tmp_path / "empty.jsonl"))
+
+    assert (torn.exit_code, empty.exit_code) == (0, 0)
+    assert "torn" in torn.stderr
+    assert "nothing was said" in empty.stderr
+
+
+@pytest.mark.parametrize(("text", "code"), [(None, 2), ("hello\n", 6)])
+def test_what_is_no_recording_is_refused(tmp_path: Path, text: str | None, code: int) -> None:
+    path = tmp_path / "talk.jsonl"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    for words in (["show", str(path)], ["replay", str(path), "--", "cat"]):
+        done = here("trace", *words)
+        assert done.exit_code == code
+        assert str(path) in done.stderr
+
+
+# -- replay
+
+
+def lines_talk(*asked: tuple[int, list[int]]) -> list[Entry]:
+    """Returns a conversation with the echo in which each question has its answer."""
+    found: list[Entry] = []
+    for id, params in asked:
+        found.append(Frame(0.0, CHILD, line(id=id, method="echo", params=params).strip()))
+        found.append(Frame(0.0, HOST, line(id=id, result=params).strip()))
+    return found
+
+
+def test_a_program_that_answers_as_before_passes(tmp_path: Path) -> None:
+    path = write(tmp_path / "talk.jsonl", *lines_talk((1, [1]), (2, [2])), framing="json-lines")
+    done = becket("trace", "replay", path, "--", *python(ECHO))
+
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.splitlines() == ["goodbye", "2 messages compared, 0 differences"]
+
+
+def test_a_real_conversation_is_replayed_without_a_host(tmp_path: Path) -> None:
+    trace = tmp_path / "dice.jsonl"
+    options = ["--root", str(EXTENSIONS), "--no-data", "--yes", "--trace", str(trace)]
+    becket("call", *options, "dice", "roll", '{"dice": 20, "sides": 100}')
+    program = ["--", "node", str(EXTENSIONS / "dice" / "dice.js")]
+
+    differs = becket("trace", "replay", "--json", str(trace), *program)
+    pointers = {one["pointer"] for one in json.loads(differs.stdout)["differences"]}
+    assert differs.returncode == 1
+    assert "/params/content" in pointers
+    assert all(pointer == "/params/content" or pointer.startswith("/result/") for pointer in pointers)
+
+    ignore = ["-i", "/params/content", "-i", "/result/content", "-i", "/result/thrown"]
+    same = becket("trace", "replay", "--json", *ignore, str(trace), *program)
+    assert same.returncode == 0
+    assert json.loads(same.stdout) == {"compared": 5, "differences": []}
+
+
+def test_what_differs_is_told_with_both_values(tmp_path: Path) -> None:
+    said = lines_talk((1, [1]))
+    said[1] = Frame(0.0, HOST, line(id=1, result=[1, 2]).strip())
+    done = becket("trace", "replay", write(tmp_path / "t.jsonl", *said, framing="json-lines"), "--", *python(ECHO))
+
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "entry 2: the answer to 1 at /result: it is another",
+        "  recorded: [1,2]",
+        "  came:     [1]",
+    ]
+
+
+def test_what_does_not_come_is_given_up_and_the_rest_is_compared(tmp_path: Path) -> None:
+    said = [Frame(0.0, HOST, line(method="hello").strip()), *lines_talk((1, [1]))]
+    path = write(tmp_path / "talk.jsonl", *said, framing="json-lines")
+    done = becket("trace", "replay", "--timeout", "0.2", path, "--", *python(ECHO))
+
+    assert done.returncode == 1
+    assert "the notification hello: it did not come within 0.2 s" in done.stdout
+    assert "1 message compared, 1 difference" in done.stderr
+
+
+def test_a_program_that_dies_is_told_of_once_for_each_answer_that_it_owes(tmp_path: Path) -> None:
+    path = write(tmp_path / "talk.jsonl", *lines_talk((1, [1]), (2, [2])), framing="json-lines")
+    done = becket("trace", "replay", "--json", path, "--", *python("import sys; sys.exit(3)"))
+
+    problems = [one["problem"] for one in json.loads(done.stdout)["differences"]]
+    assert len(problems) == 2
+    assert all("exit code 3" in problem for problem in problems)
+
+
+def test_a_program_that_says_more_or_nonsense_differs(tmp_path: Path) -> None:
+    more = f"print('{line(method='more').decode().strip()}', flush=True)\n{ECHO}"
+    path = write(tmp_path / "talk.jsonl", *lines_talk((1, [1])), framing="json-lines")
+    done = becket("trace", "replay", path, "--", *python(more))
+    assert "the notification more: it is not in the recording" in done.stdout
+
+    path = write(tmp_path / "other.jsonl", *lines_talk((1, [1])))
+    done = becket("trace", "replay", path, "--", *python("print('hello there', flush=True); input()"))
+    assert done.returncode == 1
+    assert "hello there" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--ignore", "result", "FILE", "--", "cat"], ["FILE"], ["FILE", "--"], ["--timeout", "x", "FILE", "--", "a"]],
+)
+def test_a_command_line_that_cannot_be_meant_is_refused(words: list[str], tmp_path: Path) -> None:
+    path = write(tmp_path / "talk.jsonl")
+
+    assert here("trace", "replay", *[path if word == "FILE" else word for word in words]).exit_code == 2
+
+
+def test_a_program_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    done = here("trace", "replay", write(tmp_path / "talk.jsonl"), "--", "no-such-program")
+
+    assert done.exit_code == 5
+    assert "no-such-program" in done.stderr
+
+
+@pytest.mark.parametrize("command", [[], ["record"], ["show"], ["replay"]])
+def test_help_has_an_example(command: list[str]) -> None:
+    done = here("trace", *command, "--help")
+
+    assert done.exit_code == 0
+    assert "notes.jsonl" in done.stdout
