@@ -1,0 +1,109 @@
+"""`becket audit`: the chain is verified, and what is asked for is shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.commands import here
+
+from becket.cli.exits import Exit
+from becket.contract.audit import (
+    AuditEvent,
+    CallDecided,
+    CallsCounted,
+    ExtensionStarted,
+    GrantChanged,
+)
+from becket.host.audit_log import AuditFile
+
+EVENTS: list[AuditEvent] = [
+    ExtensionStarted("notes", ("python3", "notes.py"), "native", (), "none"),
+    GrantChanged("notes", "memory.read", True, "operator"),
+    CallDecided("notes", "memory.append", "memory.write", False, "it was not granted"),
+    CallsCounted("guard", "config.get", None, 7, 1_000),
+]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    file = AuditFile(tmp_path / "audit.jsonl")
+    for number, event in enumerate(EVENTS):
+        file.write(event, 1_000 * number)
+    file.close()
+    return tmp_path
+
+
+def shown(data: Path, *words: str) -> Any:
+    return json.loads(here("audit", "--data", str(data), "--json", *words).stdout)
+
+
+def test_all_is_shown_as_a_table(data: Path) -> None:
+    done = here("audit", "--data", str(data))
+
+    header, *rows = done.stdout.splitlines()
+    assert done.exit_code == Exit.DONE
+    assert header.split() == ["SEQ", "TIME", "KIND", "EXTENSION", "WHAT"]
+    assert [row.split()[:4] for row in rows] == [
+        ["1", "1970-01-01T00:00:00Z", "start", "notes"],
+        ["2", "1970-01-01T00:00:01Z", "grant", "notes"],
+        ["3", "1970-01-01T00:00:02Z", "call", "notes"],
+        ["4", "1970-01-01T00:00:03Z", "calls", "guard"],
+    ]
+    assert "allowed no" in rows[2]
+    assert "permission none" in rows[3]
+    assert "whole" in done.stderr
+
+
+def test_it_is_json_for_programs(data: Path) -> None:
+    told = shown(data)
+
+    assert (told["ok"], told["problems"]) == (True, [])
+    assert [record["event"]["kind"] for record in told["records"]] == ["start", "grant", "call", "calls"]
+
+
+@pytest.mark.parametrize(
+    ("words", "numbers"),
+    [
+        (["--last", "2"], [3, 4]),
+        (["--last", "0"], [1, 2, 3, 4]),
+        (["--extension", "guard"], [4]),
+        (["--kind", "grant"], [2]),
+        (["--denied"], [3]),
+        (["--denied", "--extension", "guard"], []),
+    ],
+)
+def test_only_what_is_asked_for_is_shown(data: Path, words: list[str], numbers: list[int]) -> None:
+    assert [record["seq"] for record in shown(data, *words)["records"]] == numbers
+
+
+def test_a_line_that_was_changed_is_found(data: Path) -> None:
+    path = data / "audit.jsonl"
+    path.write_text(path.read_text(encoding="utf-8").replace("memory.read", "memory.kept"), encoding="utf-8")
+
+    done = here("audit", "--data", str(data))
+
+    assert done.exit_code == Exit.FAILED
+    assert f"{path}:3" in done.stderr
+    assert "broken" in done.stderr
+    assert shown(data)["ok"] is False
+
+
+def test_what_a_crash_left_of_a_line_is_told_and_no_fault(data: Path) -> None:
+    with (data / "audit.jsonl").open("ab") as file:
+        file.write(b'{"seq":5,')
+
+    done = here("audit", "--data", str(data))
+
+    assert done.exit_code == Exit.DONE
+    assert "warning" in done.stderr
+
+
+@pytest.mark.parametrize("folder", ["", "none"])
+def test_a_host_without_an_audit_is_told(tmp_path: Path, folder: str) -> None:
+    done = here("audit", "--data", str(tmp_path / folder))
+
+    assert (done.exit_code, done.stdout) == (Exit.NOT_FOUND, "")
+    assert str(tmp_path) in done.stderr

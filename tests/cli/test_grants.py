@@ -1,0 +1,168 @@
+"""`becket grant` and `becket revoke`: what is written down, for which files, with a record in the audit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.commands import BECKET, here, write_extension
+from tests.cli.terminals import Terminal
+
+from becket.cli.exits import Exit
+from becket.contract.audit import GrantChanged
+from becket.host.audit_log import read_audit, verify_audit
+from becket.host.gate import Admitted
+from becket.host.grants_file import GrantEntry, load_grants
+from becket.host.host import Host
+
+ASKED = ["memory.read", "tools.register"]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_extension(tmp_path / "root", "notes", "", permissions=ASKED)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def run(data: Path, *words: str) -> Any:
+    done = here(*words, "--data", str(data), "--json")
+    assert done.exit_code == Exit.DONE, done.output
+    return json.loads(done.stdout)
+
+
+def entry_of(data: Path, id: str = "notes") -> GrantEntry | None:
+    return load_grants(data / "grants.toml").get(id)
+
+
+def test_named_permissions_are_given(data: Path) -> None:
+    told = run(data, "grant", "notes", "memory.read", "memory.write")
+
+    assert (told["allow"], told["deny"]) == (["memory.read", "memory.write"], [])
+    assert entry_of(data) == GrantEntry(("memory.read", "memory.write"))
+
+
+def test_they_are_for_the_files_that_there_are_where_these_are_found(root: Path, data: Path) -> None:
+    run(data, "grant", "notes", "memory.read", "--root", str(root))
+
+    survey = Host([root], data=data).survey()
+    entry = entry_of(data)
+    assert entry is not None
+    assert entry.digest
+    assert isinstance(survey.admissions["notes"], Admitted)
+
+
+def test_without_names_all_is_given_that_the_manifest_asks_for(root: Path, data: Path) -> None:
+    run(data, "grant", "notes", "--yes", "--root", str(root))
+
+    entry = entry_of(data)
+    assert entry is not None
+    assert entry.allow == tuple(ASKED)
+
+
+def test_the_roots_may_be_those_of_a_configuration(root: Path, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "host.toml").write_text('roots = ["root"]', encoding="utf-8")
+
+    run(data, "grant", "notes", "--yes", "--config", str(tmp_path / "host.toml"))
+
+    assert entry_of(data) is not None
+
+
+def test_without_names_and_without_anybody_to_ask_nothing_is_given(root: Path, data: Path) -> None:
+    done = here("grant", "notes", "--root", str(root), "--data", str(data))
+
+    assert done.exit_code == Exit.DENIED
+    assert "memory.read" in done.stderr
+    assert not data.exists()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("answer", "code"), [("y", Exit.DONE), ("n", Exit.DENIED)])
+def test_somebody_at_the_terminal_is_asked(root: Path, data: Path, answer: str, code: Exit) -> None:
+    command = [*BECKET, "grant", "notes", "--root", str(root), "--data", str(data)]
+    with Terminal(command) as terminal:
+        terminal.expect("notes 1.0.0 wants to run: python3 notes.py")
+        terminal.expect("memory.read")
+        terminal.expect("[y/N]")
+        terminal.enter(answer)
+        assert terminal.end() == code
+
+    assert (data / "grants.toml").exists() is (answer == "y")
+
+
+def test_a_variable_that_looks_like_a_secret_is_part_of_the_question(tmp_path: Path, data: Path) -> None:
+    root = write_extension(tmp_path / "root", "notes", "")
+    with (root / "notes" / "becket.toml").open("a", encoding="utf-8") as file:
+        file.write('[environment]\npass = ["NOTES_TOKEN"]\n')
+
+    assert "NOTES_TOKEN" in here("grant", "notes", "--root", str(root), "--data", str(data)).stderr
+
+
+def test_an_extension_that_is_not_found_needs_names(tmp_path: Path, data: Path) -> None:
+    done = here("grant", "notes", "--root", str(tmp_path), "--data", str(data))
+
+    assert done.exit_code == Exit.NOT_FOUND
+    assert "--root" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["grant", "revoke"])
+def test_a_permission_that_does_not_exist_changes_nothing(data: Path, command: str) -> None:
+    done = here(command, "notes", "memory.raed", "--data", str(data))
+
+    assert done.exit_code == Exit.USAGE
+    assert "memory.raed" in done.stderr
+    assert not data.exists()
+
+
+def test_what_is_revoked_is_denied_from_then_on(data: Path) -> None:
+    run(data, "grant", "notes", "memory.read", "memory.write")
+
+    told = run(data, "revoke", "notes", "memory.write")
+
+    assert (told["allow"], told["deny"]) == (["memory.read"], ["memory.write"])
+    assert entry_of(data) == GrantEntry(("memory.read",), ("memory.write",))
+
+
+def test_without_names_all_that_was_agreed_to_is_forgotten(data: Path) -> None:
+    run(data, "grant", "notes", "memory.read")
+    run(data, "revoke", "notes")
+
+    assert entry_of(data) is None
+    done = here("revoke", "notes", "--data", str(data))
+    assert done.exit_code == Exit.NOT_FOUND
+    assert str(data) in done.stderr
+
+
+def test_every_change_is_in_the_audit(data: Path) -> None:
+    run(data, "grant", "notes", "memory.read", "memory.write")
+    run(data, "revoke", "notes", "memory.write")
+    run(data, "revoke", "notes")
+
+    assert [record.event for record in read_audit(data / "audit.jsonl")] == [
+        GrantChanged("notes", "memory.read", True, "operator"),
+        GrantChanged("notes", "memory.write", True, "operator"),
+        GrantChanged("notes", "memory.write", False, "operator"),
+        GrantChanged("notes", "memory.read", False, "operator"),
+    ]
+    assert verify_audit(data / "audit.jsonl") == []
+
+
+def test_for_people_it_is_one_line(data: Path) -> None:
+    done = here("grant", "notes", "memory.read", "--data", str(data))
+
+    assert done.stdout == "notes: allowed: memory.read; denied: nothing\n"
+
+
+def test_a_file_that_cannot_be_read_is_not_written_over(data: Path) -> None:
+    data.mkdir()
+    (data / "grants.toml").write_text("[notes", encoding="utf-8")
+
+    done = here("grant", "notes", "memory.read", "--data", str(data))
+
+    assert done.exit_code == Exit.FILES
+    assert (data / "grants.toml").read_text(encoding="utf-8") == "[notes"

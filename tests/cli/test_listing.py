@@ -1,0 +1,77 @@
+"""`becket list`: which extensions there are, and whether each would start."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import EXTENSIONS, here, write_extension
+
+from becket.cli.exits import Exit
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "root"
+    write_extension(root, "quiet", "")
+    write_extension(root, "greedy", "", permissions=["memory.read"])
+    write_extension(root, "lost", "", command=["no-such-program"])
+    return root
+
+
+def test_all_are_listed_with_whether_they_would_start(root: Path) -> None:
+    done = here("list", str(root), "--no-data")
+
+    header, *rows = done.stdout.splitlines()
+    assert done.exit_code == Exit.DONE
+    assert header.split() == ["EXTENSION", "VERSION", "STARTS", "PERMISSIONS", "FOLDER"]
+    assert [row.split() for row in rows] == [
+        ["greedy", "1.0.0", "ask", "memory.read", str(root / "greedy")],
+        ["lost", "1.0.0", "no", "-", str(root / "lost")],
+        ["quiet", "1.0.0", "yes", "-", str(root / "quiet")],
+    ]
+    assert done.stderr == ""
+
+
+def test_the_list_is_json_for_programs(root: Path) -> None:
+    done = here("list", str(root), "--no-data", "--json", "--grant", "greedy=memory.read")
+
+    found = {one["id"]: one for one in json.loads(done.stdout)}
+    assert {id: one["starts"] for id, one in found.items()} == {"greedy": True, "lost": False, "quiet": True}
+    assert found["greedy"]["granted"] == ["memory.read"]
+    assert found["greedy"]["because"] == ""
+    assert "no-such-program" in found["lost"]["because"]
+    assert found["quiet"]["manifest"] == str(root / "quiet" / "becket.toml")
+
+
+def test_why_one_would_be_asked_about_is_told(root: Path) -> None:
+    found = {one["id"]: one for one in json.loads(here("list", str(root), "--no-data", "--json").stdout)}
+
+    assert "becket grant greedy" in found["greedy"]["because"]
+
+
+def test_what_is_chosen_on_the_command_line_is_listed(root: Path) -> None:
+    listed = json.loads(here("list", str(root), "--no-data", "--json", "--only", "quiet").stdout)
+
+    assert [one["id"] for one in listed] == ["quiet"]
+
+
+def test_manifests_that_cannot_be_used_are_counted(root: Path) -> None:
+    (root / "bad").mkdir()
+    (root / "bad" / "becket.toml").write_text("id =", encoding="utf-8")
+
+    assert "becket doctor" in here("list", str(root), "--no-data").stderr
+
+
+def test_where_there_is_none_nothing_is_written_to_stdout(tmp_path: Path) -> None:
+    done = here("list", str(tmp_path), "--no-data")
+
+    assert (done.exit_code, done.stdout) == (Exit.DONE, "")
+    assert "0 extensions" in done.stderr
+
+
+def test_the_examples_are_listed() -> None:
+    listed = json.loads(here("list", str(EXTENSIONS), "--no-data", "--json").stdout)
+
+    assert [one["id"] for one in listed] == ["census", "dice", "eliza", "guard", "notes"]

@@ -1,0 +1,41 @@
+"""`becket schema`: the schemas are listed and printed as they are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.cli.commands import here
+
+from becket.cli.exits import Exit
+from becket.typed.schema_files import load_schema, schema_names
+
+
+def test_all_are_listed() -> None:
+    names = sorted([*schema_names(), "openrpc"])
+
+    assert here("schema").stdout.splitlines() == names
+    assert json.loads(here("schema", "--json").stdout) == names
+
+
+@pytest.mark.parametrize("name", schema_names())
+def test_one_is_printed(name: str) -> None:
+    done = here("schema", name)
+
+    assert done.exit_code == Exit.DONE
+    assert json.loads(done.stdout) == load_schema(name)
+
+
+def test_for_programs_it_is_one_line() -> None:
+    done = here("schema", "openrpc", "--json")
+
+    assert len(done.stdout.splitlines()) == 1
+    assert "methods" in json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", ["nope", "../pyproject", "manifest.schema.json"])
+def test_a_name_that_is_none_is_refused_with_all_that_are(name: str) -> None:
+    done = here("schema", name)
+
+    assert (done.exit_code, done.stdout) == (Exit.NOT_FOUND, "")
+    assert "manifest" in done.stderr
