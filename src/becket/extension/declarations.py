@@ -45,7 +45,6 @@ Json = Mapping[str, Any]
 
 RECORD = "__becket_declared__"
 TAKES_ANY_NAMES = 0x04 | 0x08  # CO_VARARGS, CO_VARKEYWORDS
-ASYNC_OUTPUTS = ("CommandOutput", "ProviderStream", "Context")
 PLAIN_PREFIX = "Blocking"
 
 

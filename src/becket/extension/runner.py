@@ -113,8 +113,14 @@ def serve_on(loop: str, extension: ExtensionServer, transport: FdTransport) -> C
 # -- when it ends
 
 
-def heed_the_end(end: Callable[[], object]) -> None:
+def heed_the_end(begin: Callable[[], object]) -> None:
     """Has a signal, or the death of the parent, call this function; a second signal ends the program at once."""
+
+    def end() -> None:
+        try:
+            begin()
+        except RuntimeError:
+            pass  # the event loop is gone: the program is about to be
 
     def take(number: int, frame: Any) -> None:
         set_handler(number, SIG_DFL)
