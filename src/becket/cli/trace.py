@@ -66,7 +66,8 @@ def record(file: Path, program: tuple[str, ...], overwrite: bool) -> int:
     from becket.errors import StartFailed
 
     path, opened = open_recording(file, overwrite=overwrite)
-    say(f"records to {path}")
+    if path != file:
+        say(f"records to {path}")
     with opened:
         try:
             exit_code = relay(program, opened)
