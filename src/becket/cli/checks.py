@@ -88,7 +88,8 @@ def check_native(subject: Subject) -> Iterator[Finding]:
                 return
             yield from judge_handshake(subject.id, answer)
             yield from check_unknown_words(probe, subject.timeout)
-            yield check_end_of_stdin(probe)
+            if not probe.has_ended():
+                yield check_end_of_stdin(probe)
         yield from judge_wire(probe)
         with Probe(subject.command, NATIVE, env=subject.env, cwd=subject.cwd) as probe:
             probe.ask(INITIALIZE.name, introduce(subject), subject.timeout)
@@ -179,7 +180,8 @@ def check_plain(subject: Subject) -> Iterator[Finding]:
             yield judge_answer(probe, answer, NO_SUCH_METHOD, subject.timeout)
             if answer is not None:
                 yield from check_unknown_words(probe, subject.timeout)
-                yield check_end_of_stdin(probe)
+                if not probe.has_ended():
+                    yield check_end_of_stdin(probe)
         yield from judge_wire(probe)
     except OSError as error:
         yield cannot_start(subject, error)
@@ -204,10 +206,9 @@ def judge_answer(probe: Probe, answer: Answer | None, method: str, timeout: floa
     """Returns whether the first request was answered; where not, as much as can be said about why."""
     if answer is not None:
         return Finding("answer", Level.OK, f"`{method}` was answered in {answer.seconds * 1000:.0f} ms")
-    code = probe.wait_exit(0.0)
-    if code is not None:
+    if probe.has_ended():
         said = f", its last words: {probe.last_words}" if probe.last_words else ""
-        return Finding("answer", Level.ERROR, f"it {how_it_ended(code)} before it answered `{method}`{said}")
+        return Finding("answer", Level.ERROR, f"it {how_it_ended(probe.exit_code)} before it answered `{method}`{said}")
     if probe.stdout:
         found = sniff(probe.stdout)
         hint = "behind `Content-Length: N` and a blank line, a JSON-RPC message of N bytes"
@@ -236,8 +237,7 @@ def check_unknown_words(probe: Probe, timeout: float) -> Iterator[Finding]:
 def judge_unknown_method(answer: Answer | None, probe: Probe) -> Finding:
     hint = f"answer with the error {UNKNOWN_METHOD}"
     if answer is None:
-        code = probe.wait_exit(0.0)
-        how = f"and {how_it_ended(code)}" if code is not None else "and is silent"
+        how = f"and {how_it_ended(probe.exit_code)}" if probe.has_ended() else "and is silent"
         return Finding("methods", Level.ERROR, f"it does not answer a method that it does not know, {how}", hint)
     if answer.error is None:
         return Finding("methods", Level.ERROR, "it answers a method that nobody has with a result", hint)
@@ -278,5 +278,6 @@ def member_of(error: Any, name: str) -> Any:
     return error.get(name) if is_object(error) else error
 
 
-def how_it_ended(code: int) -> str:
+def how_it_ended(code: int | None) -> str:
+    code = code or 0
     return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"

@@ -30,7 +30,9 @@ from becket.wire import ContentLength, Framing, JsonLines, Skipped
 __all__ = ["Answer", "Probe"]
 
 CHUNK: Final = 64 * 1024
-SOON: Final = 0.2  # seconds in which a process ends that was killed, and what it wrote arrives
+SOON: Final = 0.2  # seconds in which what a process wrote at its end arrives
+EXITING: Final = 2.0  # and in which one has ended that has closed all that it can write to
+TICK: Final = 0.05  # seconds between two looks whether a process has ended, of which its pipes need not tell
 MOST_NOTED: Final = 20  # of one kind; a program that does something wrong does it again and again
 UNKNOWN_METHOD: Final = NUMBERS[Meaning.UNKNOWN_METHOD]
 ANSWERS: Final[dict[str, Any]] = {
@@ -129,7 +131,7 @@ class Probe:
         """Takes what the program writes, until something is so, the program is silent for good, or the time is over."""
         end = monotonic() + timeout
         while not until() and self._selector.get_map() and (left := end - monotonic()) > 0:
-            for key, _ in self._selector.select(left):
+            for key, _ in self._selector.select(min(left, TICK)):
                 data = os.read(key.fd, CHUNK)
                 if data:
                     key.data(data)
@@ -200,6 +202,15 @@ class Probe:
         return framing.stray if isinstance(framing, ContentLength | JsonLines) else b""
 
     # -- the end
+
+    def has_ended(self) -> bool:
+        """Returns whether the process is no more, or is about to be."""
+        return self.wait_exit(0.0 if self._selector.get_map() else EXITING) is not None
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the process has ended, negative for a signal; None where it has not."""
+        return self._process.poll()
 
     def wait_exit(self, timeout: float) -> int | None:
         """Returns the exit code, negative for a signal; None where the process goes on after so many seconds."""

@@ -1,0 +1,329 @@
+"""`becket check`: good programs pass, and each thing that a program can do wrong is found and explained."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.commands import BECKET, EXTENSIONS, here
+from tests.cli.terminals import Terminal
+
+from becket.cli.exits import Exit
+
+pytestmark = pytest.mark.process
+
+# An extension in the standard library alone; each program below changes one thing of it.
+PROGRAM = """
+import json, os, signal, sys, time
+
+def read():
+    length = 0
+    while line := sys.stdin.buffer.readline().strip():
+        length = int(line.partition(b":")[2])
+    if not length:
+        at_end()
+    return json.loads(sys.stdin.buffer.read(length))
+
+def send(message):
+    body = json.dumps(message).encode()
+    sys.stdout.buffer.write(b"Content-Length: %d\\r\\n\\r\\n%b" % (len(body), body))
+    sys.stdout.buffer.flush()
+
+def answer(message, **more):
+    send({"jsonrpc": "2.0", "id": message["id"], **more})
+
+def at_end():
+    sys.exit(0)
+
+def initialize(message):
+    answer(message, result={"protocol_version": 1, "capabilities": {"tools": [TOOL]}})
+
+def shutdown(message):
+    answer(message, result=None)
+    sys.exit(0)
+
+def unknown(message):
+    if "id" in message:
+        answer(message, error={"code": -32601, "message": "unknown method"})
+
+TOOL = {"name": "echo", "description": "Says it again.", "input_schema": {"type": "object"}}
+"""
+SERVE = """
+while True:
+    message = read()
+    {"initialize": initialize, "shutdown": shutdown}.get(message["method"], unknown)(message)
+"""
+
+Findings = list[dict[str, str]]
+
+
+def check(tmp_path: Path, change: str, *words: str) -> tuple[int, Findings]:
+    """Returns the exit code and the findings for a program with a change."""
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM + change + SERVE, encoding="utf-8")
+    done = here("check", "--json", "--timeout", "2", *words, "--", sys.executable, str(path))
+    told = json.loads(done.stdout)
+    return done.exit_code, told["reports"][words[1] if words else "native"]["findings"]
+
+
+def wrong(tmp_path: Path, change: str, *words: str) -> list[tuple[str, str]]:
+    """Returns the checks that are not well, with how bad it is."""
+    code, findings = check(tmp_path, change, *words)
+    bad = [(one["check"], one["level"]) for one in findings if one["level"] != "ok"]
+    assert code == (Exit.FAILED if any(level == "error" for _, level in bad) else Exit.DONE)
+    return bad
+
+
+# -- good programs
+
+
+def test_a_good_program_passes_every_check(tmp_path: Path) -> None:
+    code, findings = check(tmp_path, "")
+
+    assert code == Exit.DONE
+    assert [(one["check"], one["level"]) for one in findings] == [
+        ("answer", "ok"),
+        ("handshake", "ok"),
+        ("methods", "ok"),
+        ("notifications", "ok"),
+        ("stdin", "ok"),
+        ("framing", "ok"),
+        ("shutdown", "ok"),
+    ]
+    assert "echo" in findings[1]["text"]
+
+
+@pytest.mark.parametrize("name", ["census", "dice", "eliza", "guard", "notes"])
+def test_the_examples_pass(name: str) -> None:
+    folder = EXTENSIONS / name
+    program = ["node", "dice.js"] if name == "dice" else ["python3", f"{name}.py"]
+
+    done = here("check", "--folder", str(folder), "--", *program)
+
+    assert done.exit_code == Exit.DONE, done.output
+    assert not [line for line in done.stdout.splitlines() if not line.startswith("ok ")]
+
+
+def test_a_program_may_ask_its_host_before_it_answers(tmp_path: Path) -> None:
+    change = """
+def initialize(message):
+    for number, method in enumerate(["memory.append", "memory.query", "config.get", "config.set", "config.subscribe"]):
+        send({"jsonrpc": "2.0", "id": number, "method": method, "params": {}})
+        assert "result" in read()
+    send({"jsonrpc": "2.0", "id": "x", "method": "no.such"})
+    assert read()["error"]["code"] == -32601
+    send({"jsonrpc": "2.0", "method": "log", "params": {}})
+    answer(message, result={"protocol_version": 1, "features": ["ping"]})
+"""
+    assert wrong(tmp_path, change) == []
+
+
+# -- what can be wrong
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        pytest.param("print('hello', flush=True)", [("stdout", "error")], id="a banner on stdout"),
+        pytest.param("sys.exit('no')", [("answer", "error")], id="it ends at once"),
+        pytest.param("os.kill(os.getpid(), 9)", [("answer", "error")], id="it is killed"),
+        pytest.param("def initialize(message): pass", [("answer", "error")], id="no answer"),
+        pytest.param(
+            "def send(message): print(json.dumps(message), flush=True)",
+            [("answer", "error"), ("stdout", "error")],
+            id="JSON lines instead of headers",
+        ),
+        pytest.param(
+            "def send(message): os.write(1, b'Content-Length: x\\r\\n\\r\\n{}')",
+            [("answer", "error"), ("framing", "error")],
+            id="a header that is none",
+        ),
+        pytest.param(
+            "def initialize(message): answer(message, error={'code': 1, 'message': 'not now'})",
+            [("handshake", "error")],
+            id="it refuses",
+        ),
+        pytest.param(
+            "def initialize(message): answer(message, result={'protocol_version': 2})",
+            [("handshake", "error")],
+            id="another version",
+        ),
+        pytest.param(
+            "def initialize(message): answer(message, result={})", [("handshake", "error")], id="no version at all"
+        ),
+        pytest.param("TOOL['name'] = 'a:b'\nTOOL['description'] = ''", [("handshake", "error")] * 2, id="a bad tool"),
+        pytest.param("TOOL['input_schema'] = {'type': 7}", [("handshake", "error")], id="a schema that is none"),
+        pytest.param("def unknown(message): pass", [("methods", "error")], id="silence about unknown methods"),
+        pytest.param("def unknown(message): sys.exit(3)", [("methods", "error")], id="an end by unknown methods"),
+        pytest.param(
+            "def unknown(message): 'id' in message and answer(message, result=None)",
+            [("methods", "error")],
+            id="a result for unknown methods",
+        ),
+        pytest.param(
+            "def unknown(message): 'id' in message and answer(message, error={'code': 5, 'message': 'eh'})",
+            [("methods", "warning")],
+            id="another number for unknown methods",
+        ),
+        pytest.param(
+            "def unknown(message): answer(message, error={'code': -32601, 'message': 'eh'})",
+            [("notifications", "error")],
+            id="it trips over an unknown notification",
+        ),
+        pytest.param(
+            "def unknown(message): send({'jsonrpc': '2.0', 'id': message.get('id'),"
+            " 'error': {'code': -32601, 'message': 'eh'}})",
+            [("messages", "error")],
+            id="it answers a notification",
+        ),
+        pytest.param(
+            "def initialize(message, old=initialize): [old(message) for _ in range(2)]",
+            [("messages", "error")],
+            id="two answers",
+        ),
+        pytest.param(
+            "def initialize(message, old=initialize): old(message | {'id': 99}); old(message)",
+            [("messages", "error")],
+            id="an answer that nobody asked for",
+        ),
+        pytest.param(
+            "def unknown(message): 'id' in message and answer(message, error='eh')",
+            [("methods", "warning"), *[("messages", "error")] * 2],
+            id="an error that is no object",
+        ),
+        pytest.param(
+            "def initialize(message, old=initialize): send([1]); send({'jsonrpc': '2.0'}); old(message)",
+            [("messages", "error")] * 2,
+            id="frames that are no messages",
+        ),
+        pytest.param(
+            "def answer(message, **more): send({'id': message['id'], **more})",
+            [("messages", "error")] * 3,
+            id="messages without their version",
+        ),
+        pytest.param(
+            "def unknown(message): 'id' in message and answer(message)",
+            [("methods", "error"), *[("messages", "error")] * 2],
+            id="an answer with nothing in it",
+        ),
+        pytest.param("def at_end(): time.sleep(60)", [("stdin", "error")], id="it outlives its stdin"),
+        pytest.param("def at_end(): sys.exit(4)", [("stdin", "warning")], id="a bad exit code at the end"),
+        pytest.param("shutdown = unknown", [("shutdown", "warning")], id="shutdown is unknown"),
+        pytest.param(
+            "def shutdown(message): sys.exit(5)", [("shutdown", "warning")], id="a bad exit code for shutdown"
+        ),
+        pytest.param("def shutdown(message): sys.exit(0)", [], id="an end without an answer is as good"),
+        pytest.param(
+            "def shutdown(message): signal.pause()", [("shutdown", "error")], id="it does not end when it is asked to"
+        ),
+        pytest.param(
+            "def at_end(): os.write(1, b'Content-Length: 5\\r\\n\\r\\n{'); sys.exit(0)",
+            [("framing", "error")],
+            id="half a frame at the end",
+        ),
+    ],
+)
+def test_what_is_wrong_is_found(tmp_path: Path, change: str, found: list[tuple[str, str]]) -> None:
+    assert wrong(tmp_path, change) == found
+
+
+def test_every_finding_that_is_bad_says_what_to_do_or_why(tmp_path: Path) -> None:
+    _, findings = check(tmp_path, "def send(message): print(json.dumps(message), flush=True)")
+
+    assert "JSON lines" in findings[0]["hint"]
+    assert "stderr" in findings[1]["hint"]
+
+
+def test_the_last_words_of_a_program_that_ends_are_told(tmp_path: Path) -> None:
+    _, findings = check(tmp_path, "sys.exit('the licence has expired')")
+
+    assert "the licence has expired" in findings[0]["text"]
+
+
+def test_a_program_that_sends_back_what_it_reads_is_no_extension() -> None:
+    told = json.loads(here("check", "--json", "--timeout", "1", "--", "cat").stdout)
+
+    assert not told["ok"]
+    assert "send back" in str(told["reports"])
+
+
+@pytest.mark.parametrize("program", ["no-such-program", __file__])
+def test_what_cannot_be_started_is_told(program: str) -> None:
+    done = here("check", "--", program)
+
+    assert done.exit_code == Exit.FAILED
+    assert program in done.stdout
+
+
+def test_what_a_program_starts_is_ended_with_it(tmp_path: Path) -> None:
+    change = "import subprocess; subprocess.Popen(['sleep', '60'], stdin=subprocess.DEVNULL)"
+
+    assert wrong(tmp_path, change) == []  # and the leak check of all tests finds nothing
+
+
+# -- dialects
+
+
+def test_auto_tries_every_dialect_and_takes_the_best(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM + "initialize = unknown" + SERVE, encoding="utf-8")
+
+    done = here("check", "--json", "--dialect", "auto", "--", sys.executable, str(path))
+
+    told: dict[str, Any] = json.loads(done.stdout)
+    assert done.exit_code == Exit.DONE
+    assert told["dialect"] == "plain"
+    assert {name: report["ok"] for name, report in told["reports"].items()} == {"native": False, "plain": True}
+
+
+def test_auto_tells_what_is_spoken(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM + SERVE, encoding="utf-8")
+
+    done = here("check", "--dialect", "auto", "--", sys.executable, str(path))
+
+    assert done.stdout.startswith("native: yes; plain: yes\n")
+
+
+def test_plain_is_checked_without_a_handshake(tmp_path: Path) -> None:
+    assert wrong(tmp_path, "", "--dialect", "plain") == []
+    assert wrong(tmp_path, "def unknown(message): pass", "--dialect", "plain") == [("answer", "error")]
+    done = here("check", "--dialect", "plain", "--", "no-such-program")
+    assert "no-such-program" in done.stdout
+
+
+def test_a_program_that_speaks_nothing_has_no_dialect() -> None:
+    told = json.loads(here("check", "--json", "--timeout", "0.2", "--dialect", "auto", "--", "sleep", "9").stdout)
+
+    assert told["dialect"] is None
+
+
+# -- the command line
+
+
+def test_an_id_that_cannot_be_is_refused() -> None:
+    done = here("check", "--id", "a:b", "--", "cat")
+
+    assert done.exit_code == Exit.USAGE
+    assert "a:b" in done.stderr
+
+
+def test_options_behind_the_dashes_are_the_programs_own(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM + "assert sys.argv[1:] == ['--json', '-x']" + SERVE, encoding="utf-8")
+
+    assert here("check", "--", sys.executable, str(path), "--json", "-x").exit_code == Exit.DONE
+
+
+def test_on_a_terminal_it_has_colours(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM + "shutdown = unknown" + SERVE, encoding="utf-8")
+    with Terminal([*BECKET, "check", "--", sys.executable, str(path)]) as terminal:
+        assert terminal.end() == Exit.DONE
+
+    assert "\x1b[32mok" in terminal.raw
+    assert "\x1b[33mwarning" in terminal.raw
+    assert "nothing is wrong" in terminal.text

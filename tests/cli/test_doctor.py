@@ -1,0 +1,191 @@
+"""`becket doctor`: everything that is wrong is told, with its file, the reason and what to do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.commands import BECKET, becket, here, write_extension
+from tests.cli.terminals import Terminal
+
+from becket.cli.exits import Exit
+from becket.contract.audit import GrantChanged
+from becket.host.audit_log import AuditFile
+from becket.stores.sqlite import SqliteStore
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_extension(tmp_path / "root", "quiet", "")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir(mode=0o700)
+    return tmp_path / "data"
+
+
+def examine(root: Path, *words: str) -> Any:
+    return json.loads(here("doctor", str(root), "--json", *words).stdout)
+
+
+def problems(root: Path, data: Path, *words: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = examine(root, "--data", str(data), *words)["problems"]
+    return found
+
+
+def test_where_nothing_is_wrong_it_says_so(root: Path, tmp_path: Path) -> None:
+    done = here("doctor", str(root), "--data", str(tmp_path / "data"))
+
+    assert (done.exit_code, done.stdout) == (Exit.DONE, "")
+    assert "1 extension, 1 would start; 0 errors" in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_each_problem_has_its_file_the_reason_and_a_hint(root: Path) -> None:
+    write_extension(root, "greedy", "", permissions=["memory.read"])
+    write_extension(root, "lost", "", command=["no-such-program"])
+    write_extension(root, "lonely", "", after=["nobody"])
+    bad = root / "bad" / "becket.toml"
+    bad.parent.mkdir()
+    bad.write_text('id = "bad"\nversion = "1.0.0"\ncommand = "x"\n', encoding="utf-8")
+
+    told = examine(root, "--no-data")
+
+    assert (told["ok"], told["extensions"], told["would_start"]) == (False, 4, 2)
+    found = {one["extension"] or one["path"]: one for one in told["problems"]}
+    assert found.keys() == {str(bad), "greedy", "lost", "lonely"}
+    assert found[str(bad)]["problem"].startswith("/command")
+    assert "becket grant greedy" in found["greedy"]["hint"]
+    assert "no-such-program" in found["lost"]["problem"]
+    assert found["lost"]["path"] == str(root / "lost" / "becket.toml")
+    assert "nobody" in found["lonely"]["problem"]
+    assert all(one["hint"] for one in told["problems"])
+
+
+def test_for_people_it_is_a_line_with_a_hint_below(root: Path) -> None:
+    write_extension(root, "greedy", "", permissions=["memory.read"])
+
+    done = here("doctor", str(root), "--no-data")
+
+    first, second = done.stdout.splitlines()
+    assert done.exit_code == Exit.FAILED
+    assert first.startswith(f"error: greedy: {root / 'greedy' / 'becket.toml'}: ")
+    assert second.startswith("    ")
+    assert "1 error" in done.stderr
+
+
+def test_what_was_left_undecided_is_a_warning(root: Path) -> None:
+    write_extension(root, "greedy", "", permissions=["memory.read", "memory.write"])
+
+    told = examine(root, "--no-data", "--grant", "greedy=memory.read")
+
+    assert told["ok"]
+    (problem,) = told["problems"]
+    assert (problem["severity"], problem["hint"]) == ("warning", "becket grant greedy memory.write")
+
+
+# -- the files of the host
+
+
+def test_a_configuration_that_cannot_be_used_is_a_problem(tmp_path: Path) -> None:
+    path = tmp_path / "host.toml"
+    path.write_text("rots = []", encoding="utf-8")
+
+    done = here("doctor", "--config", str(path), "--json")
+
+    told = json.loads(done.stdout)
+    assert done.exit_code == Exit.FAILED
+    assert [(one["path"], one["problem"]) for one in told["problems"]] == [(str(path), "/rots: is unknown")]
+
+
+def test_grants_that_cannot_be_read_are_a_problem(root: Path, data: Path) -> None:
+    (data / "grants.toml").write_text('[notes]\nallow = ["memory.raed"]', encoding="utf-8")
+
+    (problem,) = problems(root, data)
+
+    assert problem["path"] == str(data / "grants.toml")
+    assert "memory.raed" in problem["problem"]
+
+
+def test_a_folder_that_others_may_look_into_is_a_warning(root: Path, data: Path) -> None:
+    data.chmod(0o755)
+
+    (problem,) = problems(root, data)
+
+    assert (problem["severity"], problem["hint"]) == ("warning", f"chmod 700 {data}")
+
+
+def test_an_audit_that_was_changed_is_a_problem(root: Path, data: Path) -> None:
+    file = AuditFile(data / "audit.jsonl")
+    for name in ("memory.read", "memory.write"):
+        file.write(GrantChanged("notes", name, True, "operator"), 1)
+    file.close()
+    text = (data / "audit.jsonl").read_text(encoding="utf-8")
+    (data / "audit.jsonl").write_text(text.replace("memory.read", "memory.raed") + '{"seq"', encoding="utf-8")
+
+    found = problems(root, data)
+
+    assert [(one["path"], one["severity"]) for one in found] == [
+        (f"{data / 'audit.jsonl'}:2", "error"),
+        (f"{data / 'audit.jsonl'}:3", "warning"),
+    ]
+
+
+def test_a_list_of_trust_that_cannot_be_read_is_a_problem(root: Path, data: Path) -> None:
+    (data / "trust.json").write_text("{", encoding="utf-8")
+
+    (problem,) = problems(root, data)
+
+    assert "trust" in problem["hint"]
+
+
+def test_a_store_that_is_none_is_a_problem(root: Path, data: Path) -> None:
+    (data / "store.sqlite").write_text("not a store", encoding="utf-8")
+
+    (problem,) = problems(root, data)
+
+    assert problem["path"] == str(data / "store.sqlite")
+
+
+# -- with a start
+
+
+BROKEN = "import sys; sys.exit('not today')"
+
+
+@pytest.mark.process
+def test_with_a_start_it_tells_what_ends_before_it_is_ready(root: Path) -> None:
+    write_extension(root, "broken", BROKEN)
+
+    done = becket("doctor", str(root), "--no-data", "--start", "--json", "--only", "broken")
+
+    (problem,) = [one for one in json.loads(done.stdout)["problems"] if one["severity"] == "error"]
+    assert done.returncode == Exit.FAILED
+    assert "not today" in problem["problem"]
+    assert problem["hint"] == "try: becket check -- python3 broken.py"
+
+
+@pytest.mark.process
+def test_with_a_start_a_host_that_runs_is_told(root: Path, data: Path) -> None:
+    store = SqliteStore(data / "store.sqlite")
+    try:
+        done = becket("doctor", str(root), "--data", str(data), "--start", "--json")
+    finally:
+        store.close()
+
+    (problem,) = json.loads(done.stdout)["problems"]
+    assert problem["path"] == str(data / "store.sqlite")
+    assert problem["hint"]
+
+
+@pytest.mark.process
+def test_on_a_terminal_it_has_colours_and_the_same_words(root: Path) -> None:
+    write_extension(root, "greedy", "", permissions=["memory.read"])
+    with Terminal([*BECKET, "doctor", str(root), "--no-data"], columns=300) as terminal:
+        assert terminal.end() == Exit.FAILED
+
+    assert "\x1b[31merror" in terminal.raw
+    assert terminal.text.startswith(f"error: greedy: {root / 'greedy' / 'becket.toml'}: ")

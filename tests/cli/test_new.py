@@ -1,0 +1,117 @@
+"""`becket new`: what it writes is an extension that works, and its own test passes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import becket, here
+
+from becket.cli.exits import Exit
+from becket.cli.new import build_files
+from becket.host.manifest import load_manifest
+
+FILES = ["becket.toml", "greeter.py", "run", "test_greeter.py"]
+
+
+@pytest.fixture
+def greeter(tmp_path: Path) -> Path:
+    done = here("new", str(tmp_path / "greeter"))
+    assert done.exit_code == Exit.DONE, done.output
+    return tmp_path / "greeter"
+
+
+def test_it_writes_a_manifest_the_code_a_launcher_and_a_test(greeter: Path) -> None:
+    assert sorted(path.name for path in greeter.iterdir()) == sorted(FILES)
+    assert load_manifest(greeter / "becket.toml").id == "greeter"
+    assert (greeter / "run").stat().st_mode & 0o111
+
+
+def test_it_says_what_it_has_written_and_what_comes_next(tmp_path: Path) -> None:
+    folder = tmp_path / "my folder" / "greeter"
+    done = here("new", str(folder))
+
+    assert done.stdout.splitlines() == [str(folder / name) for name in FILES]
+    assert f"cd '{folder}'" in done.stderr
+
+
+def test_it_is_json_for_programs(tmp_path: Path) -> None:
+    done = here("new", str(tmp_path / "x"), "--id", "greeter", "--json")
+
+    assert json.loads(done.stdout) == {"id": "greeter", "folder": str(tmp_path / "x"), "files": FILES}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("runner", [["-m", "unittest"], ["-m", "pytest", "-q", "-p", "no:cacheprovider"]])
+def test_its_own_test_passes(greeter: Path, runner: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-B", *runner], cwd=greeter, capture_output=True, encoding="utf-8", timeout=20, check=False
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.process
+def test_it_passes_every_check(greeter: Path) -> None:
+    done = here("check", "--", str(greeter / "run"))
+
+    assert done.exit_code == Exit.DONE, done.output
+    assert "greet" in done.stdout
+
+
+@pytest.mark.process
+def test_a_host_runs_it_and_no_file_appears_beside_it(greeter: Path) -> None:
+    done = becket("run", str(greeter), "--no-data", "--yes", "--once", "--json")
+
+    (status,) = json.loads(done.stdout)["extensions"]
+    assert (done.returncode, status["state"], status["tools"]) == (Exit.DONE, "ready", 1)
+    assert sorted(path.name for path in greeter.iterdir()) == sorted(FILES)
+
+
+@pytest.mark.slow
+@pytest.mark.process
+def test_what_it_writes_is_typed_and_well_formed(greeter: Path) -> None:
+    pytest.importorskip("mypy")
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(greeter / "cache"), "greeter.py"]
+    done = subprocess.run(command, cwd=greeter, capture_output=True, encoding="utf-8", timeout=60, check=False)
+
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("id", "module", "name"),
+    [
+        ("acme.notes-2", "acme_notes_2", "AcmeNotes2"),
+        ("9lives", "extension_9lives", "Extension9lives"),
+        ("class", "extension_class", "Class"),
+        ("a__b", "a_b", "AB"),
+    ],
+)
+def test_any_id_gives_names_that_python_can_have(id: str, module: str, name: str) -> None:
+    files = build_files(id)
+
+    code = files[f"{module}.py"]
+    compile(code, "x", "exec")
+    compile(files[f"test_{module}.py"], "x", "exec")
+    assert f"class {name}(ExtensionServer):" in code
+    assert f"{module}.py" in files["run"]
+
+
+@pytest.mark.parametrize("id", ["a b", "", "..", "Upper", "x" * 65, 'a"\n'])
+def test_an_id_that_no_extension_can_have_is_refused(tmp_path: Path, id: str) -> None:
+    done = here("new", str(tmp_path / "x"), "--id", id)
+
+    assert done.exit_code == Exit.USAGE
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_folder_with_something_in_it_is_left_alone(greeter: Path) -> None:
+    (greeter / "greeter.py").write_text("mine", encoding="utf-8")
+
+    done = here("new", str(greeter))
+
+    assert done.exit_code == Exit.USAGE
+    assert (greeter / "greeter.py").read_text(encoding="utf-8") == "mine"
