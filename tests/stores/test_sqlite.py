@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sqlite3
 import stat
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -266,6 +267,20 @@ def test_a_query_waits_for_a_connection_no_longer_than_its_time(folder: Path) ->
         readers.close()
         with pytest.raises(LocalProtocolError), readers.lend(WAIT):
             pass
+
+
+def test_a_connection_comes_back_whatever_was_done_with_it(folder: Path) -> None:
+    with light(folder / "store", DEFAULT_LIMITS, now_ms):
+        readers = reader.Readers(folder / "store", has_index=True)
+        for statement in ("SELECT * FROM nowhere", "ROLLBACK", "DELETE FROM memory"):
+            try:
+                with readers.lend(WAIT) as (connection, _):
+                    connection.execute(statement)
+            except sqlite3.OperationalError as error:
+                assert statement != "ROLLBACK", error
+        with readers.lend(WAIT) as (connection, _):
+            assert connection.in_transaction
+        readers.close()
 
 
 def test_a_store_is_closed_when_its_queries_are_answered(notes: SqliteStore) -> None:

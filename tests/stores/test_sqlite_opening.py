@@ -298,6 +298,18 @@ def test_an_empty_file_becomes_a_store(path: Path) -> None:
         assert store.append(Append("notes", "milk")).id == 1
 
 
+def test_the_log_of_a_store_that_is_gone_does_not_get_into_a_new_one(path: Path, folder: Path) -> None:
+    with open_light(path) as store:
+        store.append(Append("notes", "milk"))
+        log = (folder / "store-wal").read_bytes()
+    path.unlink()
+    (folder / "store-wal").write_bytes(log)
+
+    with open_light(path) as store:
+        assert count_of(store) == 0
+    assert [file.read_bytes() for file in folder.glob("store.damaged-*-wal")] == [log]
+
+
 def test_a_store_that_was_never_finished_is_begun_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file, "SCHEMA", file.SCHEMA + "CREATE TABLE oops (")
     with pytest.raises(StoreUnavailable):

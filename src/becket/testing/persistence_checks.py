@@ -7,6 +7,7 @@ one program owns it at a time.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,6 +38,7 @@ STEPS = 100  # of each
 MANY = 1_000_000  # appends: more than a program lives to make
 EARLY = 120  # answers, after which at the latest a program is killed
 APPENDS = 100  # of each thread before the power is cut
+FIRST = 50  # steps of a program, in which a store is made: a quarter of all cuts falls into them
 ALL = Limits().memory_page
 
 
@@ -208,10 +210,12 @@ def check_power_cuts(open_store: StoreOpener, folder: Path, *, seed: int = 0, cu
     original.mkdir()
     recording = record(appender(open_store, original / "store", 0, APPENDS), original, env=environment())
     for number in range(cuts):
-        at = random.randint(0, len(recording.steps))
+        last = len(recording.steps)
+        at = random.randint(0, last if number % 4 else min(last, FIRST))
         target = folder / f"cut{number}"
         said = recording.cut(at, random, target)
         run(f"seed {seed}, cut {number}, after step {at}", check_cut, open_store, target / "store", said, toll)
+        shutil.rmtree(target)
     return toll
 
 

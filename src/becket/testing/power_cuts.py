@@ -231,7 +231,7 @@ class Trace:
         elif name == "rename":
             self._sizes[paths[1]] = self._sizes.pop(paths[0], 0)
             yield Renamed(*paths)
-        elif name.startswith("unlink"):
+        else:
             self._sizes.pop(paths[0], None)
             yield Removed(paths[0])
 
@@ -258,7 +258,7 @@ class Trace:
         elif name == "ftruncate":
             self._sizes[path] = int(arguments.rpartition(",")[2])
             yield Cut(path, self._sizes[path])
-        elif name in ("write", "pwrite64"):
+        else:
             start = self._positions.get(descriptor, 0) if name == "write" else int(arguments.rpartition(",")[2])
             yield Wrote(path, start, texts[0][:result])
             self._sizes[path] = max(self._sizes.get(path, 0), start + result)

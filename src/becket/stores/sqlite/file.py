@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -33,6 +34,7 @@ ID_BITS = 40  # room for a million million records, of four million extensions
 HIGHEST_ID = (1 << ID_BITS) - 1
 MAGIC = b"SQLite format 3\0"
 HEADER = 100
+PARTS = ("", "-wal", "-shm", "-journal")  # what a store may have beside its file, by the names that SQLite gives
 PATIENCE = 5.0  # seconds for another program that looks into the file
 
 # `peak_ms` is the latest time of all records up to this one, where that is not its own. It never falls, so that the
@@ -115,16 +117,20 @@ def is_ours(path: Path, *, for_reading: bool = False) -> bool:
 
 
 def create(path: Path) -> None:
-    """Makes an empty store, entirely or not at all."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # what SQLite puts beside it gets its mode
-    connection = open_connection(path)
-    try:
-        # Not yet in WAL mode: the header is in the file itself when this ends, and a program that dies before leaves
-        # an empty file.
+    """Makes an empty store, entirely or not at all. What another store left at this path is set aside."""
+    new = path.with_name(f"{path.name}.new")
+    for suffix in PARTS:
+        Path(f"{new}{suffix}").unlink(missing_ok=True)
+    os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # what SQLite puts beside it gets its mode
+    with closing(open_connection(new)) as connection:
         connection.executescript(f"BEGIN; {SCHEMA} COMMIT;")
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
-    finally:
-        connection.close()
+    if any(os.path.exists(f"{path}{suffix}") for suffix in PARTS[1:]):
+        set_aside(path)  # SQLite would take the log of another store for one of this
+    os.replace(new, path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+    os.fsync(folder)
+    os.close(folder)
 
 
 def connect(path: Path, *, for_reading: bool = False) -> sqlite3.Connection:
@@ -191,7 +197,7 @@ def set_aside(path: Path) -> Path:
     while aside.exists():
         number += 1
         aside = path.with_name(f"{path.name}.damaged-{stamp}-{number}")
-    for suffix in ("", "-wal", "-shm", "-journal"):
+    for suffix in PARTS:
         try:
             os.rename(f"{path}{suffix}", f"{aside}{suffix}")
         except FileNotFoundError:

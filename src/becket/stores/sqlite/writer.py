@@ -243,61 +243,55 @@ class Writer:
             self._connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000 if waits else 0:.0f}")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             self._connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}")
-        except sqlite3.Error as error:
+        except Exception as error:
             note("its log could not be emptied", error)
 
     # -- when the disk does not do what it should
 
     def _recover(self, batch: Sequence[Job], error: Exception) -> list[Any]:
-        """Returns the answers to changes of which nothing was kept; on a full disk those that make room are."""
+        """Returns the answers to changes of which nothing was kept; on a full disk those that make room are.
+
+        It always returns: whatever goes wrong here as well, nobody must wait for ever."""
         incident = note(f"{len(batch)} changes were not kept", error)
-        code = primary_code(error)
-        if self._is_full(code):
-            self._full = incident
-            self._ballast.drop()
-            if self._roll_back(incident):
-                return self._make_room(batch)
-            return [StoreError(Meaning.DISK_FULL, incident) for _ in batch]
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or not isinstance(error, sqlite3.Error):
-            self._roll_back(incident)
-        else:
-            self._mend(incident)
+        try:
+            if self._is_full(primary_code(error)):
+                return self._make_room(batch, incident)
+            self._repair(error, incident)
+        except Exception as worse:
+            self._give_up(incident, worse)
         return [StoreError(Meaning.INTERNAL, incident) for _ in batch]
 
     def _is_full(self, code: int) -> bool:
         return code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and free_bytes(self._path) < NO_ROOM)
 
-    def _make_room(self, batch: Sequence[Job]) -> list[Any]:
-        """Tries once more with what makes room, in the place of the ballast."""
+    def _make_room(self, batch: Sequence[Job], incident: str) -> list[Any]:
+        """Gives up the ballast, and tries once more with what makes room."""
+        self._full = incident
+        self._ballast.drop()
+        self._ledger.roll_back()
         try:
             return self._commit(batch)
         except Exception as error:
-            incident = note("nor was what would have made room", error)
-            self._roll_back(incident)
-            return [StoreError(Meaning.DISK_FULL, incident) for _ in batch]
-
-    def _roll_back(self, incident: str) -> bool:
-        try:
+            note(f"after incident {incident}: nor was what makes room", error)
             self._ledger.roll_back()
-        except sqlite3.Error:
-            self._mend(incident)
-            return self._broken is None
-        return True
+        return [StoreError(Meaning.DISK_FULL, incident) for _ in batch]
 
-    def _mend(self, incident: str) -> None:
-        """Goes on only with a disk that takes a transaction, and with a file that is sound."""
-        try:
-            self._ledger.roll_back()
-            self._ledger.mend()
-            self._connection.close()
-            self._open()
-            check_sound(self._connection)
-        except Exception as error:
-            note(f"after incident {incident}: nothing more is written, until the store is opened anew", error)
-            self._broken = incident
-            self.is_sound = False
-        else:
-            note(f"after incident {incident}: the file is sound, writing goes on", None)
+    def _repair(self, error: Exception, incident: str) -> None:
+        """Goes on after a failing disk only if it takes a transaction, and if the file is sound."""
+        self._ledger.roll_back()
+        is_others = primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+        if is_others or not isinstance(error, sqlite3.Error):
+            return
+        self._ledger.mend()
+        self._connection.close()
+        self._open()
+        check_sound(self._connection)
+        note(f"after incident {incident}: the file is sound, writing goes on", None)
+
+    def _give_up(self, incident: str, error: Exception) -> None:
+        note(f"after incident {incident}: nothing more is written, until the store is opened anew", error)
+        self._broken = incident
+        self.is_sound = False
 
 
 class Waiter:
