@@ -23,9 +23,8 @@ from tests.docs.pages import ROOT
 from becket.cli.event_lines import describe_event
 from becket.cli.run import build_table
 from becket.contract.providers import user
-from becket.host import Care, Host
+from becket.host import Care, Host, live
 from becket.host.events import ExtensionDiscovered, ExtensionEvent, ExtensionRestarted
-from becket.host.live import live
 
 __all__ = ["PICTURES", "words_of"]
 
