@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
+from threading import Event
 from typing import Any
 
 import pytest
@@ -284,7 +285,7 @@ def test_a_policy_that_is_interrupted_lets_nothing_pass() -> None:
     def policy(decision: Decision) -> bool:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(PermissionDenied):
         Gate("notes", Grants.of(ALL), policy=policy).check("memory.query", "memory.read")
 
 
@@ -294,6 +295,29 @@ def test_only_true_is_a_yes(verdict: object) -> None:
     gate = Gate("notes", Grants.of(ALL), policy=policy)
 
     assert gate.decide("memory.query", "memory.read").allowed is False
+
+
+def test_a_policy_that_hangs_means_no_and_is_not_waited_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("becket.methods.permissions.POLICY_PATIENCE", 0.01)
+    asked, released = Event(), Event()
+
+    def policy(decision: Decision) -> bool:
+        asked.set()
+        return released.wait(10)
+
+    gate = Gate("notes", Grants.of(ALL), policy=policy)
+    first = gate.decide("memory.append", "memory.write")
+    assert asked.is_set()
+    assert (first.allowed, first.because) == (False, "the policy does not answer")
+    asked.clear()
+    assert gate.decide("memory.append", "memory.write").allowed is False
+    assert not asked.is_set()
+    released.set()
+    stuck = gate._stuck
+    assert stuck is not None
+    stuck.join(10)
+    monkeypatch.undo()
+    assert gate.decide("memory.append", "memory.write").allowed is True
 
 
 def test_the_policy_of_those_further_up_is_heard_and_knows_whom_it_is_about() -> None:

@@ -191,7 +191,11 @@ class ManifestError(BadFile):
 
 
 def list_problems(problems: Sequence[Problem]) -> str:
-    return "; ".join(f"{pointer or '/'}: {message}" for pointer, message in problems)
+    shown = "; ".join(f"{pointer or '/'}: {message}" for pointer, message in problems[:MOST_SHOWN])
+    return shown if len(problems) <= MOST_SHOWN else f"{shown}; and {len(problems) - MOST_SHOWN} more"
+
+
+MOST_SHOWN = 20  # problems in a text; all of them are in the field
 
 
 # -- the protocol was broken

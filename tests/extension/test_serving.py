@@ -509,14 +509,20 @@ async def test_a_plain_function_that_returns_a_coroutine_is_told_so(internal_err
     internal_errors.clear()
 
 
-async def test_a_failing_task_of_a_command_ends_with_its_error(internal_errors: list[Any]) -> None:
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(ValueError("the password is x"), "failed"), (RpcError(5, "the disk is gone"), "the disk is gone")],
+)
+async def test_a_failing_task_of_a_command_tells_only_what_was_raised_to_be_told(
+    error: Exception, told: str, internal_errors: list[Any]
+) -> None:
     class Failing(ExtensionServer):
         id = "notes"
 
         @command("fail")
         async def fail(self, args: list[str], out: CommandOutput) -> None:
             async with out.task("Trying"):
-                raise ValueError("the disk is gone")
+                raise error
 
     events: list[Any] = []
 
@@ -529,5 +535,5 @@ async def test_a_failing_task_of_a_command_ends_with_its_error(internal_errors: 
         with pytest.raises(RemoteError):
             await take_all(host)
 
-    assert events == [TaskStarted("r/1", "Trying"), TaskEnded("r/1", "the disk is gone")]
+    assert events == [TaskStarted("r/1", "Trying"), TaskEnded("r/1", told)]
     internal_errors.clear()

@@ -41,6 +41,19 @@ def test_any_other_line_is_information(log: ExtensionLog, caplog: pytest.LogCapt
     ]
 
 
+def test_a_traceback_has_the_level_of_the_record_before_it(log: ExtensionLog, caplog: pytest.LogCaptureFixture) -> None:
+    lines = [
+        "ERROR:becket.peer:incident c0ffee",
+        "Traceback (most recent call last):",
+        '  File "notes.py", line 3, in keep',
+        "ValueError: no",
+        "and now for something else",
+    ]
+    for line in lines:
+        log.take_line(line)
+    assert [record.levelno for record in caplog.records] == [logging.ERROR] * 4 + [logging.INFO]
+
+
 def test_no_record_forges_another_or_moves_the_cursor(log: ExtensionLog, caplog: pytest.LogCaptureFixture) -> None:
     log.take_record(LogRecord(LogLevel.INFO, "a\nERROR b", "one\r\ntwo\x1b[2J\u202e"))
     assert [record.getMessage() for record in caplog.records] == [

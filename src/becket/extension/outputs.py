@@ -41,7 +41,7 @@ from becket.contract.tasks import (
     TaskStarted,
     TaskUpdated,
 )
-from becket.errors import BecketError
+from becket.errors import BecketError, RpcError
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -157,7 +157,9 @@ class Task:
             await self._events.notify(TASK_DONE, TaskEnded(self.id))
         elif isinstance(error, Exception):
             try:
-                await self._events.notify(TASK_DONE, TaskEnded(self.id, str(error) or type(error).__name__))
+                # As with an answer: only what was raised to be told is told.
+                told = str(error) if isinstance(error, RpcError) else "failed"
+                await self._events.notify(TASK_DONE, TaskEnded(self.id, told))
             except BecketError:
                 pass  # what the block raised is what its caller learns
         else:

@@ -178,7 +178,8 @@ def with_reason(function: Any, kind: Any, ask: Callable[[], Any]) -> Any:
     try:
         return ask()
     except (TypeError, NotImplementedError) as error:
-        reason = f"no input of a tool can be a `{name_of(kind)}`, as {describe(function)} asks for: {error}"
+        because = " ".join(str(error).split())  # in one line: the last one is what a host shows of a failed start
+        reason = f"no input of a tool can be a `{name_of(kind)}`, as {describe(function)} asks for: {because}"
         raise TypeError(reason) from error
 
 

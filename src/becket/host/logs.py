@@ -18,6 +18,7 @@ __all__ = ["ExtensionLog"]
 LEVELS: Final = {level: getattr(logging, level.name) for level in LogLevel}
 MOST_TEXT: Final = 8 * 1024  # characters of one message: a long traceback, and as much as of a line of stderr
 MOST_NAME: Final = 200
+TRACEBACK: Final = "Traceback (most recent call last):"
 
 
 class ExtensionLog:
@@ -25,6 +26,8 @@ class ExtensionLog:
 
     def __init__(self, extension: str) -> None:
         self._logger = logging.getLogger(f"becket.ext.{extension}")
+        self._level = logging.INFO  # of the last record: a traceback that follows belongs to it
+        self._is_traceback = False
 
     def register(self, methods: Registry) -> None:
         """Adds a handler for what comes as a notification."""
@@ -39,9 +42,14 @@ class ExtensionLog:
                 self._logger.log(level, "%s: %s", name, harmless(line))
 
     def take_line(self, line: str) -> None:
-        """Writes a line of stderr down: with its level, where it says one."""
+        """Writes a line of stderr down: with its level, where it says one, or goes on with a traceback."""
         record = read_log_line(line)
-        if record is None:
-            self._logger.info("%s", line)
-        else:
+        if record is not None:
+            self._level = LEVELS[record.level]
             self.take_record(record)
+            return
+        if line.startswith(TRACEBACK):
+            self._is_traceback = True
+        self._logger.log(self._level if self._is_traceback else logging.INFO, "%s", line)
+        if self._is_traceback and not line.startswith((TRACEBACK, " ")):  # the line that says what was raised
+            self._is_traceback = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from threading import Lock
+from threading import Lock, Thread
 from typing import Final
 
 import msgspec
@@ -52,6 +52,7 @@ PERMISSIONS: Final = frozenset(
 RESERVED: Final = frozenset({"tools.override"})
 """Names that the contract keeps for later: nobody can be granted them."""
 
+POLICY_PATIENCE: Final = 0.5  # seconds for a policy, while the whole host waits: it looks things up, and asks nobody
 MOST_QUESTIONS: Final = 16  # that one extension may cause in its life; an honest one needs fewer, and is told the rest
 LONGEST_PART: Final = 80  # characters of a name in a question: it stays one line that a person reads to its end
 
@@ -154,7 +155,8 @@ class Gate:
     """The one place where it is decided what one extension may call. Whose gate it is, its connection tells.
 
     A call passes if the extension, and each one on whose behalf it calls, holds the permission, and no policy objects.
-    `policy` gets a decision that is not a no and returns True to let it stand; anything else, an error included, is no.
+    `policy` gets a decision that is not a no, in a thread of its own, and returns True at once to let it stand; all else
+    is no, an error and silence too.
     `audit` gets every decision; where it fails, that is logged and the decision stands. With `asks`, what was neither
     given nor denied is to be asked for: see `begin_question`. `known` are the permissions that exist; no other is held.
 
@@ -171,6 +173,7 @@ class Gate:
         "_lock",
         "_open",
         "_policy",
+        "_stuck",
         "_subscribers",
         "extension",
     )
@@ -189,6 +192,7 @@ class Gate:
         self._known = frozenset(known) - RESERVED
         self._audit = audit
         self._policy = policy
+        self._stuck: Thread | None = None  # in which the policy was asked something and has not answered
         self._asks = asks
         self._lock = Lock()  # two changes at once must not undo one another
         self._open: set[str] = set()
@@ -248,14 +252,35 @@ class Gate:
         decision = Decision(self.extension, method, requires, allowed, because, behalf, not behalf)
         if self._policy is None or allowed is False:
             return decision
-        try:
-            if self._policy(decision) is True:  # a coroutine, say, is true as well and is no yes
-                return decision
-            because = "the policy says no"
-        except Exception as error:
-            log_failure("the policy for", self.extension, error)
-            because = f"the policy failed: {type(error).__name__}"
-        return replace(decision, allowed=False, because=because)
+        objection = self._ask_policy(self._policy, decision)
+        return decision if objection is None else replace(decision, allowed=False, because=objection)
+
+    def _ask_policy(self, policy: Callable[[Decision], bool], decision: Decision) -> str | None:
+        """Returns why the policy objects, None if it does not. It runs in a thread, which can be left if it hangs."""
+        if self._stuck is not None and self._stuck.is_alive():
+            return "the policy does not answer"
+        answers: list[object] = []
+
+        def ask() -> None:
+            try:
+                answers.append(policy(decision))
+            except BaseException as error:  # whatever it is: nobody else hears of it in this thread
+                log_failure("the policy for", self.extension, error)
+                answers.append(error)
+
+        thread = Thread(target=ask, name=f"policy of {self.extension}", daemon=True)
+        thread.start()
+        thread.join(POLICY_PATIENCE)
+        if thread.is_alive():
+            self._stuck = thread
+            return "the policy does not answer"
+        match answers:
+            case [True]:  # a coroutine, say, is true as well and is no yes
+                return None
+            case [BaseException() as error]:
+                return f"the policy failed: {type(error).__name__}"
+            case _:
+                return "the policy says no"
 
     def _miss(self, permission: str) -> tuple[bool | None, str]:
         """Returns what follows from not holding a permission."""
@@ -350,7 +375,7 @@ class Gate:
         return f"<Gate of {self.extension}: {', '.join(sorted(self._held)) or 'nothing'} granted>"
 
 
-def log_failure(what: str, extension: str, error: Exception) -> None:
+def log_failure(what: str, extension: str, error: BaseException) -> None:
     import logging  # at first need: it takes a child 10 ms to import
 
     logging.getLogger("becket.host").error("%s %r failed", what, extension, exc_info=error)

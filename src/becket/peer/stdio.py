@@ -52,6 +52,9 @@ def open_stdio() -> tuple[int, int]:
     os.close(null)
     try:
         sys.stdout.flush()  # not before: what was printed until now is not for the wire either
+        reconfigure = getattr(sys.stdout, "reconfigure", None)
+        if reconfigure is not None:  # what is printed from now on is for somebody who reads along
+            reconfigure(line_buffering=True)
     except (AttributeError, OSError, ValueError):
         pass  # there is none, or nobody reads stderr
     return read_fd, write_fd
