@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
 
-from tests.docs import contract_tables, host_tables, manifest_tables
+from tests.docs import cli_tables, contract_tables, host_tables, manifest_tables
 
 import becket
 from becket import errors
@@ -124,6 +124,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "codes": render_codes,
     "reasons": render_reasons,
     "children": render_children,
+    **cli_tables.PARTS,
     **contract_tables.PARTS,
     **host_tables.PARTS,
     **manifest_tables.PARTS,

@@ -1,0 +1,49 @@
+"""The tables of the page about operating, made from the code: commands, exit codes, keys of a host's configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from tests.docs.manifest_tables import default_of, kind_of, resolve
+
+from becket.cli.exits import MEANINGS
+from becket.cli.main import COMMANDS
+from becket.typed.schema_files import load_schema
+
+__all__ = ["PARTS", "render_commands", "render_config", "render_exits"]
+
+TABLES = {"host": "host keys", "discovery": "discovery keys", "log": "log keys", "extension": "extensions keys"}
+"""Which definition of the schema stands in which generated part."""
+
+
+def render_commands() -> str:
+    rows = [f"| `becket {name}` | {summary} |" for name, (_, summary) in COMMANDS.items()]
+    return "\n".join(["| command | what it does |", "|---|---|", *rows, ""])
+
+
+def render_exits() -> str:
+    rows = [f"| {code.value} | {meaning} |" for code, meaning in MEANINGS.items()]
+    return "\n".join(["| exit code | meaning |", "|---|---|", *rows, ""])
+
+
+def render_config(definition: str) -> str:
+    """Returns a row for each key of a table in the configuration of a host."""
+    schema = load_schema("host-config")
+    rows: list[str] = []
+    for name, part in schema["$defs"][definition]["properties"].items():
+        meaning = (resolve(part, schema) | part).get("description", "")
+        rows.append(f"| `{name}` | {describe(part, schema)} | {default_of(part)} | {meaning} |")
+    return "\n".join(["| key | kind | default | meaning |", "|---|---|---|---|", *rows, ""])
+
+
+def describe(part: dict[str, Any], schema: dict[str, Any]) -> str:
+    return " or ".join(kind_of(one, schema) for one in part.get("oneOf", [part]))
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "commands": render_commands,
+    "exit codes": render_exits,
+    **{part: partial(render_config, name) for name, part in TABLES.items()},
+}

@@ -1,0 +1,37 @@
+"""The page about operating leaves no command and no file out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.docs.pages import ROOT, read_page, read_table
+
+from becket.cli.main import COMMANDS
+from becket.host.host import Host
+from becket.host.places import Places
+
+PAGE = ROOT / "docs" / "operating.md"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_told_of(name: str) -> None:
+    assert f"`{name}" in read_page(PAGE) or f"becket {name}" in read_page(PAGE)
+
+
+def test_every_file_is_told_of() -> None:
+    places = Places("/x")
+    kept = {path.name for path in (places.store, places.audit, places.grants, places.trust)}
+    files = {row[0].strip("`") for row in read_table(PAGE, "Files on disk")}
+
+    assert kept < files
+    assert "data/ID/" in files
+
+
+async def test_what_a_host_leaves_on_disk_is_in_the_table(tmp_path: Path) -> None:
+    files = {row[0].strip("`") for row in read_table(PAGE, "Files on disk")}
+
+    async with Host(data=tmp_path / "data") as host:
+        await host.grant("notes", "memory.read")
+
+    assert {path.name for path in (tmp_path / "data").iterdir()} <= files
