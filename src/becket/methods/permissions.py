@@ -6,16 +6,19 @@ answer and ending what a revocation forbids are the host's; the gate says when t
 
 from __future__ import annotations
 
+from _thread import allocate_lock  # `threading` takes a child a millisecond to import
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from threading import Lock, Thread
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from becket.errors import BadGrants, PermissionDenied, Problem, ReservedPermission, UnknownPermission
+
+if TYPE_CHECKING:
+    from threading import Thread
 
 __all__ = [
     "LONGEST_PART",
@@ -155,8 +158,8 @@ class Gate:
     """The one place where it is decided what one extension may call. Whose gate it is, its connection tells.
 
     A call passes if the extension, and each one on whose behalf it calls, holds the permission, and no policy objects.
-    `policy` gets a decision that is not a no, in a thread of its own, and returns True at once to let it stand; all else
-    is no, an error and silence too.
+    `policy` gets a decision that is not a no, in a thread of its own, and returns True at once to let it stand. All
+    else is no, an error and silence too.
     `audit` gets every decision; where it fails, that is logged and the decision stands. With `asks`, what was neither
     given nor denied is to be asked for: see `begin_question`. `known` are the permissions that exist; no other is held.
 
@@ -194,7 +197,7 @@ class Gate:
         self._policy = policy
         self._stuck: Thread | None = None  # in which the policy was asked something and has not answered
         self._asks = asks
-        self._lock = Lock()  # two changes at once must not undo one another
+        self._lock = allocate_lock()  # two changes at once must not undo one another
         self._open: set[str] = set()
         self._asked = 0
         self._subscribers: dict[object, tuple[Callable[[str], object], Callable[[str], object] | None]] = {}
@@ -257,6 +260,8 @@ class Gate:
 
     def _ask_policy(self, policy: Callable[[Decision], bool], decision: Decision) -> str | None:
         """Returns why the policy objects, None if it does not. It runs in a thread, which can be left if it hangs."""
+        from threading import Thread
+
         if self._stuck is not None and self._stuck.is_alive():
             return "the policy does not answer"
         answers: list[object] = []
