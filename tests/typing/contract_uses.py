@@ -33,6 +33,7 @@ from becket.contract.providers import (
     read_provider_event,
 )
 from becket.contract.tasks import TaskEnded, TaskLogged, TaskStarted, TaskUpdated
+from becket.host import Run
 from becket.methods.descriptors import Method, Stream
 
 
@@ -81,3 +82,14 @@ model = Model("small", context_window=4096, streaming=True)
 assert_type(model.streaming, bool)
 assert_type(Initialized(1).capabilities, Capabilities)
 assert_type(Initialized(1).features, tuple[str, ...])
+
+
+async def listening(run: Run[CommandEvent, object]) -> None:
+    @run.on(Text)
+    def take_text(event: Text) -> None:
+        assert_type(event.content, str)
+
+    @run.on(TaskStarted, Text)
+    def take_either(event: TaskStarted | Text) -> None: ...
+
+    assert [take_text, take_either]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from copy import copy
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import anyio
 from msgspec import Raw
@@ -27,6 +27,7 @@ __all__ = ["Run", "Runs"]
 
 E = TypeVar("E")
 K = TypeVar("K")
+K2 = TypeVar("K2")
 R = TypeVar("R")
 
 TRAIL_GRACE = 0.02  # seconds for events that an old extension sends after its answer, unless it said `done`
@@ -239,12 +240,21 @@ class Run(Generic[E, R]):
             self._trail.clear()
         return ready
 
-    def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
+    @overload
+    def on(self, kind: type[K], /) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]: ...
+
+    @overload
+    def on(self, kind: type[K], other: type[K2], /) -> Callable[[Callable[[K | K2], Any]], Callable[[K | K2], Any]]: ...
+
+    @overload
+    def on(self, *kinds: type[Any]) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]: ...
+
+    def on(self, *kinds: type[Any]) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
         """Registers the decorated function, plain or `async def`, for events of these classes.
 
         `result` hands it the events, in order. The first function that was registered for an event gets it."""
 
-        def register(function: Callable[[K], Any]) -> Callable[[K], Any]:
+        def register(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
             self._takers.append((kinds, Listener(function)))
             return function
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from enum import Enum
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import msgspec
 from msgspec import Raw, Struct
@@ -34,6 +34,7 @@ __all__ = ["CallStream", "Claim", "Claims", "Gap", "Listener", "Overflow"]
 
 E = TypeVar("E")
 K = TypeVar("K")
+K2 = TypeVar("K2")
 R = TypeVar("R")
 
 CREDIT_WINDOW = 256  # events that the other side may send ahead of the consumer, where credit was agreed
@@ -467,12 +468,21 @@ class CallStream(Generic[E, R]):
             self._taken = 0
             link.send(link.connection.notification(link.dialect.credit, params))
 
-    def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
+    @overload
+    def on(self, kind: type[K], /) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]: ...
+
+    @overload
+    def on(self, kind: type[K], other: type[K2], /) -> Callable[[Callable[[K | K2], Any]], Callable[[K | K2], Any]]: ...
+
+    @overload
+    def on(self, *kinds: type[Any]) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]: ...
+
+    def on(self, *kinds: type[Any]) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
         """Registers the decorated function, plain or `async def`, for events of these classes.
 
         `result` hands it the events, in order. The first function that was registered for an event gets it."""
 
-        def register(function: Callable[[K], Any]) -> Callable[[K], Any]:
+        def register(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
             self._takers.append((kinds, Listener(function)))
             return function
 
