@@ -20,10 +20,14 @@ CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[()][A-Z0-
 PATIENCE = 15.0  # seconds
 CTRL_C = "\x03"
 CTRL_D = "\x04"
-# The terminal that a program runs in must be its controlling one for Ctrl-C to reach it.
-TAKE_TERMINAL = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-)
+# The terminal that a program runs in must be its controlling one for Ctrl-C to reach it; and whoever runs the tests in
+# the background has it ignored.
+TAKE_TERMINAL = """
+import fcntl, os, signal, sys, termios
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 class Terminal:

@@ -191,6 +191,7 @@ def test_an_answer_that_fails_is_told_and_the_conversation_goes_on(parrot: tuple
         terminal.expect("> ")
         terminal.enter("hello")
         terminal.expect("heard: hello\n")
+        terminal.expect("> ")
         terminal.enter("/quit")
         assert terminal.end() == 0
 
@@ -203,6 +204,7 @@ def test_lines_that_were_typed_can_be_had_again(parrot: tuple[str, ...]) -> None
         terminal.expect("> ")
         terminal.type("\x1b[A\n")  # the arrow upwards
         terminal.expect("heard: hello / hello\n")
+        terminal.expect("> ")
         terminal.type(CTRL_D)
         assert terminal.end() == 0
 
@@ -223,5 +225,6 @@ def test_a_person_is_asked_before_an_extension_is_started(tmp_path: Path) -> Non
         terminal.expect("> ")
         terminal.enter("I need tea")
         terminal.expect("Why do you need tea?")
+        terminal.expect("> ")
         terminal.type(CTRL_D)
         assert terminal.end() == 0
