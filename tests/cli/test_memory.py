@@ -71,7 +71,7 @@ def test_the_records_of_an_extension_are_listed_newest_first_a_line_each(data: P
     [
         (["--limit", "2"], ["3", "2"]),
         (["--contains", "MILK"], ["3", "1"]),
-        (["--tag", "fo"], ["1"]),
+        (["--tag", "foo"], ["1"]),
         (["--since", "2h"], ["3", "2"]),
         (["--until", "2h"], ["1"]),
         (["--since", "2d", "--until", "30m"], ["2", "1"]),
