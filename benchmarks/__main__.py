@@ -17,9 +17,10 @@ from benchmarks.places import RESULTS, ROOT, take_snapshot
 from benchmarks.report import Report, load_report, render, save_report
 from benchmarks.roster import ENTRANTS_BY_NAME
 from benchmarks.run import Plan, measure, say
+from benchmarks.store import measure_store
 from benchmarks.workloads import WORKLOADS
 
-SECTIONS = ("speed", "growth", "discovery", "faults", "imports")
+SECTIONS = ("speed", "growth", "discovery", "faults", "store", "imports")
 PICTURE = "benchmark.svg"
 LATEST = RESULTS / "latest.json"
 
@@ -53,6 +54,8 @@ def main() -> int:
             report.discovery = measure_discovery(plan)
         if "faults" in sections:
             report.faults = measure_faults()
+        if "store" in sections:
+            report.store = measure_store(plan, options.records)
         if "imports" in sections:
             report.imports = measure_imports(plan)
         save_report(report, LATEST)
@@ -79,6 +82,12 @@ def parse_arguments() -> argparse.Namespace:
     add("--retries", type=int, default=1, help="of a run that others disturbed; 1")
     add("--quick", action="store_true", help="fewer operations and children")
     add("--nice", type=int, default=0, help="priority of W1 to W6: -20 (as root) on a machine that others use too")
+    add(
+        "--records",
+        type=int,
+        metavar="N",
+        help="in the store, for what is measured beside many; 100000, or 20000 if quick",
+    )
     add("--out", type=Path, metavar="FILE", help=f"writes the report there as Markdown, and {PICTURE} beside it")
     add("--load", type=Path, metavar="JSON", help="renders the numbers of an earlier run instead of running")
     return parser.parse_args()

@@ -19,6 +19,7 @@ from benchmarks.imports import Imports, render_imports
 from benchmarks.places import NODE_MODULES, interpreter
 from benchmarks.roster import ENTRANTS_BY_NAME
 from benchmarks.run import Calm, Figure, Plan, Results, Run
+from benchmarks.store import StoreFigures, render_store
 from benchmarks.workloads import WORKLOADS
 
 __all__ = ["Report", "load_report", "render", "save_report"]
@@ -36,6 +37,7 @@ class Report:
     growth: Growth | str | None = None
     discovery: Discovery | str | None = None
     faults: Faults | None = None
+    store: StoreFigures | None = None
     imports: Imports | None = None
     machine: dict[str, str] = field(default_factory=lambda: machine_facts())
     day: str = field(default_factory=lambda: date.today().isoformat())
@@ -59,6 +61,7 @@ def load_report(path: Path) -> Report:
         growth=stored["growth"],
         discovery=stored.get("discovery"),
         faults=stored.get("faults"),  # there were none in earlier reports
+        store=stored.get("store"),
         imports=stored["imports"],
         machine=stored["machine"],
         day=stored["day"],
@@ -110,6 +113,8 @@ def render(report: Report, *, picture: str | None = None) -> str:
         parts.append(render_discovery(report.discovery))
     if report.faults is not None:
         parts.append(render_faults(report.faults))
+    if report.store is not None:
+        parts.append(render_store(report.store))
     if report.imports is not None:
         parts.append(render_imports(report.imports))
     parts.append(machine_list(report))

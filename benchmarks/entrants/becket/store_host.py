@@ -1,0 +1,239 @@
+"""What becket's store in a file keeps when it is killed or cut off, and how fast it is: one experiment a run."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import pydoc_data.topics
+import random
+import resource
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
+from typing import Any
+
+from becket.contract.memory import Append, Appended, Query
+from becket.errors import BecketError, NotSupported, QueryTimeout
+from becket.limits import Limits
+from becket.stores.sqlite import SqliteStore
+from becket.testing.persistence_checks import Toll, check_killing, check_power_cuts
+from benchmarks.hosting.measuring import busy_seconds, load_settings, print_figures, waited_seconds
+
+Values = dict[str, list[float]]
+"""Each quantity that an experiment measures: its samples."""
+
+LIMITS = Limits(memory_records=10**8, memory_bytes=10**12, store_queue=10**7)
+RECORD = 200  # characters
+PIECES = (3, 8)  # words in a row that a record takes from a page
+
+settings = load_settings()
+chance = random.Random(1)
+words = " ".join(pydoc_data.topics.topics.values()).split()  # half a megabyte of English that every Python has
+
+
+def some_text() -> str:
+    parts: list[str] = []
+    while sum(map(len, parts)) < RECORD:
+        start = chance.randrange(len(words) - PIECES[1])
+        parts += words[start : start + chance.randint(*PIECES)]
+    return " ".join(parts)[:RECORD]
+
+
+@contextmanager
+def opened() -> Iterator[SqliteStore]:
+    with TemporaryDirectory() as folder, SqliteStore(Path(folder, "store"), LIMITS) as store:
+        yield store
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return (time.perf_counter() - began) * 1e3
+
+
+# -- what is lost
+
+
+def kills() -> Values:
+    """Programs that are killed while they append, and what they had acknowledged."""
+    toll = Toll()
+    with TemporaryDirectory() as folder:
+        check_killing(SqliteStore, Path(folder, "store"), chance, settings["kills"], toll)
+    return {"kills_lost": [float(toll.lost)] * toll.ends, "kills_kept": [float(toll.acknowledged)]}
+
+
+def cuts() -> Values:
+    """Simulated power cuts, at any moment of one program that appends."""
+    with TemporaryDirectory() as folder:
+        toll = check_power_cuts(SqliteStore, Path(folder), cuts=settings["cuts"])
+    return {"cuts_lost": [float(toll.lost)] * toll.ends, "cuts_kept": [float(toll.acknowledged)]}
+
+
+# -- how fast it keeps
+
+
+def syncs() -> Values:
+    """What the disk needs to have a page for certain: no store is faster with one record at a time."""
+    with TemporaryDirectory() as folder:
+        file = os.open(Path(folder, "file"), os.O_RDWR | os.O_CREAT)
+        os.pwrite(file, bytes(1 << 20), 0)
+        os.fsync(file)
+
+        def sync() -> None:
+            os.pwrite(file, os.urandom(4096), chance.randrange(200) * 4096)
+            os.fdatasync(file)
+
+        took = [milliseconds(sync) for _ in range(100)]
+        os.close(file)
+    return {"sync": took}
+
+
+def appends() -> Values:
+    """Callers on an event loop, each with one record after the other."""
+    values: Values = {}
+    for callers, count in ((1, 300), (64, 64 * 100), (256, 256 * 60)):
+        texts = [some_text() for _ in range(count)]
+        rates: list[float] = []
+        took: list[float] = []
+        for _ in range(settings["repeats"]):
+            with opened() as store:
+                began = time.perf_counter()
+                took += asyncio.run(append_all(store, iter(texts), callers))
+                rates.append(count / (time.perf_counter() - began))
+        values[f"appends_{callers}"] = rates
+        values[f"append_{callers}"] = took
+    return values
+
+
+class Answers:
+    """Brings answers from the store's thread to the loop: all that come together with one call."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._come: deque[tuple[asyncio.Future[Appended], Appended | BecketError]] = deque()
+
+    def expect(self) -> tuple[asyncio.Future[Appended], Callable[[Appended | BecketError], None]]:
+        future: asyncio.Future[Appended] = self._loop.create_future()
+
+        def done(outcome: Appended | BecketError) -> None:
+            self._come.append((future, outcome))
+            if len(self._come) == 1:
+                self._loop.call_soon_threadsafe(self._deliver)
+
+        return future, done
+
+    def _deliver(self) -> None:
+        while self._come:
+            future, outcome = self._come.popleft()
+            if isinstance(outcome, BecketError):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+
+async def append_all(store: SqliteStore, texts: Iterator[str], callers: int) -> list[float]:
+    answers = Answers()
+    took: list[float] = []
+
+    async def call() -> None:
+        for text in texts:
+            began = time.perf_counter()
+            kept, done = answers.expect()
+            store.append_nowait(Append("notes", text), done)
+            await kept
+            took.append((time.perf_counter() - began) * 1e3)
+
+    await asyncio.gather(*(call() for _ in range(callers)))
+    return took
+
+
+# -- with many records
+
+
+def large() -> Values:
+    with opened() as store:
+        fill(store, settings["records"])
+        values = queries(store)
+        # One after the other, while the index follows behind.
+        values["append_large"] = [
+            milliseconds(lambda text=text: store.append(Append("notes", text)))
+            for text in [some_text() for _ in range(settings["appends"])]
+        ]
+    return values
+
+
+def fill(store: SqliteStore, count: int) -> None:
+    """Appends so many records, half of them to one extension."""
+    are_kept = Event()
+    for number in range(count):
+        name = "notes" if number % 2 else f"other{number % 10}"
+        store.append_nowait(Append(name, some_text()), lambda outcome: None)
+        if number % 10_000 == 0:
+            store.append(Append("notes", some_text()))  # not faster than they are kept
+    store.append_nowait(Append("notes", "last"), lambda outcome: are_kept.set())
+    are_kept.wait()
+    store.tidy()
+
+
+def queries(store: SqliteStore) -> Values:
+    known = [word for word in dict.fromkeys(word.lower() for word in words) if word.isalpha() and len(word) > 3]
+    some = chance.sample(known[:2_000], settings["queries"])
+    pairs = [f"{one} {other}" for one, other in zip(some, islice(some, 1, None), strict=False)]
+    return {
+        "recent": [milliseconds(lambda: store.query(Query("notes"))) for _ in some],
+        "newest": [milliseconds(lambda word=word: store.query(Query("notes", word))) for word in some],
+        "ranked": [milliseconds(lambda text=text: store.search("notes", text)) for text in [*some, *pairs]],
+        "overrun": [overrun(store, 0.005) for _ in range(20)],
+    }
+
+
+def overrun(store: SqliteStore, timeout: float) -> float:
+    """Returns by how much a query of everything is later than it may be."""
+
+    def ask() -> None:
+        try:
+            store.query(Query("notes", "#@"), timeout=timeout)
+        except QueryTimeout:
+            pass
+
+    return max(0.0, milliseconds(ask) - timeout * 1e3)
+
+
+EXPERIMENTS: dict[str, Callable[[], Values]] = {
+    "kills": kills,
+    "cuts": cuts,
+    "syncs": syncs,
+    "appends": appends,
+    "large": large,
+}
+
+
+def used_seconds() -> float:
+    """Returns the processor time of this program and of its children that have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def main() -> None:
+    logging.disable()
+    busy, waited, used, began = busy_seconds(), waited_seconds("self"), used_seconds(), time.perf_counter()
+    try:
+        values = EXPERIMENTS[settings["experiment"]]()
+    except NotSupported as error:
+        raise SystemExit(f"Error: {error}") from None
+    seconds = time.perf_counter() - began
+    figures: dict[str, Any] = {
+        "values": values,
+        "foreign": max(0.0, busy_seconds() - busy - (used_seconds() - used)) / seconds,
+        "waited": (waited_seconds("self") - waited) / seconds,
+    }
+    print_figures(figures)
+
+
+main()
