@@ -34,11 +34,10 @@ Row = tuple[int, int, str, str | None, str | None]
 
 COLUMNS = "memory.key, memory.time_ms, memory.content, memory.tags, memory.meta"
 FITTING = "memory.time_ms BETWEEN :since AND :until AND (:tag IS NULL OR instr(memory.tags, :tag))"
-ALL = f"SELECT {COLUMNS} FROM memory WHERE key BETWEEN :low AND :high AND {FITTING}"
-NEWEST_OF_ALL = " ORDER BY key DESC"
+ALL = f"SELECT {COLUMNS} FROM memory WHERE key BETWEEN :low AND :high AND {FITTING}{{}} ORDER BY key DESC"
 MATCHING = f"""
 SELECT {COLUMNS} FROM memory_text CROSS JOIN memory ON memory.key = memory_text.rowid
-WHERE memory_text MATCH :match AND memory_text.rowid BETWEEN :low AND :high AND {FITTING}
+WHERE memory_text MATCH :match AND memory_text.rowid BETWEEN :low AND :high AND {FITTING}{{}}
 ORDER BY memory_text.rowid DESC
 """
 # Folding changes only letters beyond ASCII in ways that LIKE does not know; so texts with these, and those in which a
@@ -177,14 +176,16 @@ class Readers:
             "low": low,
             "high": high,
         }
-        scan, patterns = scan_for(wanted.words)
+        conditions, patterns = sieve(wanted.words)
+        parameters |= patterns
         match = match_words(wanted.words) if self._has_index else None
         if match is None:
-            yield from read(connection, scan, parameters | patterns)
+            yield from read(connection, ALL.format(conditions), parameters)
             return
         indexed = key_of(place.number, place.indexed)
-        yield from read(connection, scan, parameters | patterns | {"low": max(low, indexed + 1)})
-        yield from read(connection, MATCHING, parameters | {"high": min(high, indexed), "match": match})
+        yield from read(connection, ALL.format(conditions), parameters | {"low": max(low, indexed + 1)})
+        parameters |= {"high": min(high, indexed), "match": match}
+        yield from read(connection, MATCHING.format(conditions), parameters)
 
     # -- configuration
 
@@ -238,10 +239,10 @@ def read(
         cursor.close()
 
 
-def scan_for(words: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """Returns a statement for all records that may have these folded words, and what it needs of them.
+def sieve(words: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """Returns conditions that all records hold which have these folded words, and what they need of the words.
 
-    SQLite goes through them by itself: Python, which would do it too, would be held up meanwhile."""
+    SQLite sorts out most others by them. Python would do it too, and be held up meanwhile."""
     conditions = ""
     patterns: dict[str, str] = {}
     for number, word in enumerate(words):
@@ -250,7 +251,7 @@ def scan_for(words: Sequence[str]) -> tuple[str, dict[str, str]]:
             patterns[f"word{number}"] = f"%{escape(word)}%"
         else:
             conditions += f" AND {IS_BEYOND_ASCII}"
-    return ALL + conditions + NEWEST_OF_ALL, patterns
+    return conditions, patterns
 
 
 def escape(word: str) -> str:
