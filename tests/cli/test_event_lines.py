@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from becket.cli.event_lines import describe_event, event_object
+from becket.cli.output import snake_case
 from becket.cli.status import HEADERS, is_up, status_rows
 from becket.host import events
 from becket.host.diagnostics import Diagnostic
@@ -88,7 +89,7 @@ def test_no_event_is_left_out() -> None:
 def test_an_event_is_a_json_object_with_its_name_and_its_time(event: HostEvent) -> None:
     told = json.loads(msgspec.json.encode(event_object(event, 5)))
 
-    assert (told["event"], told["time_ms"]) == (type(event).__name__, 5)
+    assert (told["event"], told["time_ms"]) == (snake_case(type(event).__name__), 5)
     assert set(event.__struct_fields__) <= set(told)
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tests.cli.terminals import Terminal
 
 from becket.cli.logs import show_logs
-from becket.cli.output import count, print_json, print_table, say, without_id
+from becket.cli.output import count, print_json, print_json_line, print_table, say, without_id
 from becket.host.host_config import LogConfig
 
 DRAW = "from becket.cli.output import *; print_table(('a', 'b'), [('1', 'two\\x1b[2J')]); print_json({'k': [1]})"
@@ -26,6 +26,12 @@ def test_json_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     print_json({"points": [Point(1)]})
 
     assert capsys.readouterr().out == '{"points":[{"x":1}]}\n'
+
+
+def test_one_of_many_json_documents_is_a_line_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json_line({"point": Point(1)})
+
+    assert capsys.readouterr().out == '{"point":{"x":1}}\n'
 
 
 def test_a_table_has_columns_with_headers_in_capitals(capsys: pytest.CaptureFixture[str]) -> None:

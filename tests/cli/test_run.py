@@ -151,7 +151,7 @@ def test_each_event_is_a_line_until_a_signal_ends_all_in_good_order(root: Path, 
 
 def test_each_event_is_a_json_object(root: Path) -> None:
     with Lines("run", str(root), "--no-data", "--json") as lines:
-        told: Any = json.loads(lines.until("ExtensionStarted"))
+        told: Any = json.loads(lines.until("extension_started"))
         assert told["extension"] == "quiet"
         assert told["pid"] > 0
 

@@ -141,7 +141,13 @@ class HostOptions(PlaceOptions, frozen=True, kw_only=True):
         return Host(**{**self.arguments(pausing=pausing), **more})
 
 
-class GrantOption(click.ParamType[tuple[str, str]]):
+if TYPE_CHECKING:
+    GrantType = click.ParamType[tuple[str, str]]
+else:
+    GrantType = click.ParamType  # older ones take no parameter
+
+
+class GrantOption(GrantType):
     """`ID=PERMISSION` on the command line."""
 
     name = "ID=PERMISSION"

@@ -24,9 +24,11 @@ __all__ = [
     "is_terminal",
     "json_option",
     "print_json",
+    "print_json_line",
     "print_line",
     "print_table",
     "say",
+    "snake_case",
     "without_id",
 ]
 
@@ -55,6 +57,16 @@ def print_json(value: object) -> None:
     """Writes one JSON document as one line; on a terminal, with line breaks. Structs become objects."""
     data = msgspec.json.encode(value)
     print_line((msgspec.json.format(data, indent=2) if is_terminal() else data).decode())
+
+
+def print_json_line(value: object) -> None:
+    """Writes one JSON document as one line of many, also on a terminal."""
+    print_line(msgspec.json.encode(value).decode())
+
+
+def snake_case(name: str) -> str:
+    """Returns the name of a class as a name of a value: `TextDelta` is `text_delta`."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
 
 
 def print_line(text: str = "") -> None:

@@ -14,7 +14,16 @@ from becket.cli.event_lines import describe_event, event_object
 from becket.cli.exits import Exit
 from becket.cli.hosting import HostOptions, host_options, run_async
 from becket.cli.logs import show_logs
-from becket.cli.output import console, is_terminal, json_option, print_json, print_line, print_table, say
+from becket.cli.output import (
+    console,
+    is_terminal,
+    json_option,
+    print_json,
+    print_json_line,
+    print_line,
+    print_table,
+    say,
+)
 from becket.cli.status import COLOURS, HEADERS, is_up, problem_objects, status_objects, status_rows
 from becket.errors import BecketError
 from becket.host.events import HostEvent
@@ -118,7 +127,7 @@ class Lines:
     def tell(self, event: HostEvent) -> None:
         """Writes an event down."""
         if self._as_json:
-            print_json(event_object(event, now_ms()))
+            print_json_line(event_object(event, now_ms()))
         elif (text := describe_event(event)) is not None:
             print_line(f"{strftime('%H:%M:%S')} {harmless(text)}")
 

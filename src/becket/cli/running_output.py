@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import msgspec
 from msgspec.structs import asdict
 
-from becket.cli.output import console, print_line
+from becket.cli.output import console, print_json_line, snake_case
 from becket.host.live import LiveView
 from becket.host.runs import Run
 
@@ -37,14 +36,9 @@ async def show_run(run: Run[Any, R], *, as_json: bool, leave_out: tuple[type, ..
 
 def print_event(event: Any) -> None:
     """Writes an event as a line of JSON: its class under `event`, and its members."""
-    print_line(msgspec.json.encode({"event": snake_case(type(event).__name__), **asdict(event)}).decode())
+    print_json_line({"event": snake_case(type(event).__name__), **asdict(event)})
 
 
 def print_result(result: object) -> None:
     """Writes what a run has ended with as the last such line."""
-    print_line(msgspec.json.encode({"event": "result", "result": result}).decode())
-
-
-def snake_case(name: str) -> str:
-    """Returns the name of a class as a name of a value: `TextDelta` is `text_delta`."""
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+    print_json_line({"event": "result", "result": result})

@@ -13,7 +13,16 @@ import msgspec
 
 from becket.cli.exits import Exit
 from becket.cli.other_programs import TakesProgram
-from becket.cli.output import console, is_terminal, json_option, print_json, print_line, print_table, say
+from becket.cli.output import (
+    console,
+    is_terminal,
+    json_option,
+    print_json,
+    print_json_line,
+    print_line,
+    print_table,
+    say,
+)
 
 if TYPE_CHECKING:
     from becket.testing.conversations import Kind, Step
@@ -103,7 +112,7 @@ def show(file: Path, diagram: bool, full: bool, method: tuple[str, ...], as_json
     steps = [step for step in read_steps(transcript.entries) if not method or step.method in method]
     if as_json:
         for step in steps:
-            print_json(as_object(step))
+            print_json_line(as_object(step))
         return
     if not full:
         steps = [without_meta(step) for step in steps]
