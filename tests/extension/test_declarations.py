@@ -10,6 +10,7 @@ import pytest
 
 from becket import Context, ExtensionServer
 from becket.blocking import BlockingContext
+from becket.contract.catalogue import METHODS
 from becket.contract.handshake import DeclaredCapability
 from becket.contract.hooks import Continue, HookEvent, HookKind
 from becket.contract.providers import Model, ProviderRequest, ProviderResult
@@ -25,7 +26,7 @@ from becket.extension import (
     tool,
 )
 from becket.extension.declarations import DeclaredCommand, DeclaredHook, DeclaredTool
-from becket.methods.descriptors import Method, Notification
+from becket.methods.descriptors import Direction, Method, Notification
 
 SMALL = Model("small")
 
@@ -61,6 +62,11 @@ def plain_with_awaited_context(self: Any, params: Any, ctx: Context) -> None: ..
 async def waits_with_plain_context(self: Any, params: Any, ctx: BlockingContext) -> None: ...
 
 
+@functools.wraps(waits)
+def calls_and_does_not_wait(self: Any) -> Any:
+    return waits(self)
+
+
 WRONG: list[tuple[Callable[[Any], Any], Any, str]] = [
     (tool("Does."), takes_a_plain_name, "each input of a tool has a name"),
     (tool("Does."), takes_any_name, "each input of a tool has a name"),
@@ -71,6 +77,8 @@ WRONG: list[tuple[Callable[[Any], Any], Any, str]] = [
     (tool("Does."), 5, "stands right on a `def`"),
     (tool("Does."), staticmethod(takes_nothing), "stands right on a `def`"),
     (tool("Does.", inline=True), waits, "only a plain `def` can be inline"),
+    (tool("Does."), calls_and_does_not_wait, "where nothing awaits it"),
+    (hook("on_session_end"), calls_and_does_not_wait, "where nothing awaits it"),
     (tool("  "), takes_nothing, "needs a description"),
     (tool, takes_nothing, "needs a description"),
     (tool(), takes_nothing, "needs a description"),
@@ -107,6 +115,36 @@ def test_a_function_that_does_not_fit_is_refused_in_one_sentence(
 def test_what_needs_a_name_says_so(decorator: Any, name: Any) -> None:
     with pytest.raises(TypeError, match="needs a name"):
         decorator(name)
+
+
+@pytest.mark.parametrize(
+    ("declare", "reason"),
+    [
+        (lambda: tool("Does.", name=""), "the `name` of a tool is a text"),
+        (lambda: tool("Does.", name=5), "the `name` of a tool is a text"),  # type: ignore[call-overload]
+        (lambda: tool("Does.", input_schema=[1]), "`input_schema` is a JSON Schema"),  # type: ignore[call-overload]
+        (lambda: provider("p", models=["small"]), "each a `Model`, and not 'small'"),  # type: ignore[list-item]
+        (lambda: provider("p", models=SMALL), "a list of `Model`"),  # type: ignore[arg-type]
+        (lambda: provider("p", models=[SMALL], config_schema=[1]), "`config_schema` is a"),  # type: ignore[arg-type]
+        (lambda: hook(takes_nothing), "@hook needs the kind of event"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_given_to_a_decorator_and_is_of_another_type_is_named(declare: Any, reason: str) -> None:
+    with pytest.raises(TypeError, match=reason) as refused:
+        declare()
+
+    assert "\n" not in str(refused.value)
+
+
+SERVED_BY_ITSELF = sorted({each.name for each in METHODS if each.direction is Direction.TO_EXTENSION})
+
+
+@pytest.mark.parametrize("name", [*SERVED_BY_ITSELF, "config.changed", "$/ping", "$/mine"])
+def test_what_every_extension_serves_by_itself_cannot_be_handled(name: str) -> None:
+    for method in (name, Method(name, None, None), Notification(name, None)):
+        with pytest.raises(TypeError, match="for methods of your own") as refused:
+            handles(method)
+        assert repr(name) in str(refused.value)
 
 
 def test_a_method_of_json_rpc_itself_cannot_be_handled() -> None:
@@ -271,6 +309,15 @@ def test_a_name_is_declared_once(decorate: Any, what: str) -> None:
             def second(self) -> None: ...
 
 
+def test_a_name_is_declared_once_on_one_function() -> None:
+    with pytest.raises(TypeError, match="the tool 'a' twice: both on `count`"):
+
+        class Notes(ExtensionServer):
+            @tool("Counts.", name="a")
+            @tool("Counts again.", name="a")
+            def count(self) -> None: ...
+
+
 def test_a_provider_is_declared_once() -> None:
     with pytest.raises(TypeError, match="the provider 'p' twice"):
 
@@ -318,6 +365,44 @@ def test_a_capability_without_a_name_is_refused_when_the_class_is_made() -> None
 
         class Notes(ExtensionServer):
             capabilities = (DeclaredCapability("ocr", " "),)
+
+
+@pytest.mark.parametrize("capabilities", [[{"kind": "ocr", "name": "pages"}], ["ocr"], "ocr", 5])
+def test_capabilities_of_another_type_are_refused_when_the_class_is_made(capabilities: Any) -> None:
+    with pytest.raises(TypeError, match=r"Notes\.capabilities .* `DeclaredCapability`s?, and not"):
+        type("Notes", (ExtensionServer,), {"capabilities": capabilities})
+
+
+async def wants_a_keyword(self: Any, *, why: str) -> None: ...
+async def wants_one(self: Any, foo: Any) -> None: ...
+async def wants_two(self: Any, foo: Any, bar: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "reason"),
+    [
+        ("on_start", wants_one, "wants_one must take `\\(self\\)`"),
+        ("on_start", wants_a_keyword, "must take `\\(self\\)`"),
+        ("on_stop", takes_no_self, "must take `\\(self\\)`"),
+        ("info", wants_one, "must take `\\(self\\)`"),
+        ("on_editor_open", waits, "must take `\\(self, opened\\)`"),
+        ("on_editor_key", wants_two, "must take `\\(self, pressed\\)`"),
+        ("on_editor_commit", wants_two, "must take `\\(self, taken\\)`"),
+        ("on_start", yields_and_waits, "yields"),
+        ("on_start", calls_and_does_not_wait, "where nothing awaits it"),
+        ("on_start", 5, "Notes.on_start is a function, and not 5"),
+    ],
+)
+def test_what_authors_may_write_themselves_is_called_as_it_says(name: str, written: Any, reason: str) -> None:
+    with pytest.raises(TypeError, match=reason):
+        type("Notes", (ExtensionServer,), {name: written})
+
+
+@pytest.mark.parametrize("written", [wants_one, staticmethod(waits), lambda self, opened, more=1: None])
+def test_whatever_can_be_called_as_it_says_may_be_written(written: Any) -> None:
+    made = type("Notes", (ExtensionServer,), {"on_editor_open": written})
+
+    assert made.__becket__.overridden == {"on_editor_open"}
 
 
 # -- plain or not

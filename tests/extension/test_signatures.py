@@ -265,6 +265,14 @@ def test_a_schema_that_was_given_replaces_ours() -> None:
     assert described.read({"text": "a", "more": 1}) == {"text": "a"}
 
 
+def test_a_schema_that_allows_everything_is_given_as_well() -> None:
+    def function(self: Any, text: str) -> None: ...
+    def whole(self: Any, point: Point) -> None: ...
+
+    assert read_tool_input(function, {}).schema == {}
+    assert read_tool_input(whole, {}).schema == {}
+
+
 # -- parameters that are no input
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "DeclaredMethod",
     "DeclaredProvider",
     "DeclaredTool",
+    "check_overridden",
     "collect_declared",
     "command",
     "handles",
@@ -44,8 +45,25 @@ F = TypeVar("F", bound=Callable[..., Any])
 Json = Mapping[str, Any]
 
 RECORD = "__becket_declared__"
-TAKES_ANY_NAMES = 0x04 | 0x08  # CO_VARARGS, CO_VARKEYWORDS
+TAKES_ANY_NUMBER = 0x04  # CO_VARARGS
+TAKES_ANY_NAMES = TAKES_ANY_NUMBER | 0x08  # and CO_VARKEYWORDS
 PLAIN_PREFIX = "Blocking"
+OWN_PREFIX = "$/"
+SERVED = {
+    "initialize": "write `on_start`",
+    "shutdown": "write `on_stop`",
+    "tool.call": "use `@tool`",
+    "provider.complete": "use `@provider`",
+    "provider.stream": "use `@provider`",
+    "command.invoke": "use `@command`",
+    "hook.handle": "use `@hook`",
+    "info.get": "write `info`",
+    "sidecar.spawn_args": "write `sidecar_args`",
+    "settings.editor.open": "write `on_editor_open`",
+    "settings.editor.key": "write `on_editor_key`",
+    "settings.editor.commit": "write `on_editor_commit`",
+    "config.changed": "use `self.host.config.on_change`",
+}  # what every extension answers by itself, and what its author does instead
 
 
 # -- what is written down
@@ -131,8 +149,11 @@ def tool(
     thereby promises to return within 50 ms.
 
     Raises:
-        TypeError: it has no description, or parameters that have no name.
+        TypeError: it has no description, or parameters that have no name, or what is given is of another type.
     """
+    if name is not None:
+        check_tool_name(name)
+    given = copy_of_schema(input_schema, "input_schema")
 
     def declare(function: F) -> F:
         check_function(function, "tool", inline=inline)
@@ -140,7 +161,6 @@ def tool(
         said = text if text is not None else summary_of(function)
         if not said.strip():
             raise TypeError(f'{describe(function)} needs a description: `@tool("What it does.")`, or a docstring')
-        given = None if input_schema is None else dict(input_schema)
         return record(
             function,
             DeclaredTool(name=name or function.__name__, description=said, input_schema=given),
@@ -190,9 +210,11 @@ def provider(
     plain `def`, which runs in a worker.
 
     Raises:
-        TypeError: the signature is another one.
+        TypeError: the signature is another one, or what is given is of another type.
     """
     check_named(id, "provider")
+    offered = check_models(id, models)
+    settings = copy_of_schema(config_schema, "config_schema")
 
     def declare(function: Any) -> Any:
         check_function(function, "provider")
@@ -204,10 +226,10 @@ def provider(
             function,
             DeclaredProvider(
                 id=id,
-                models=tuple(models),
+                models=offered,
                 display_name=shown,
                 description=description or summary_of(function) or f"Models of {shown}.",
-                config_schema=None if config_schema is None else dict(config_schema),
+                config_schema=settings,
                 arity=arity,
             ),
         )
@@ -234,6 +256,8 @@ def hook(
     """
     from becket.contract.hooks import HookKind, HookMatch, find_hook_problem
 
+    if not isinstance(kind, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError('@hook needs the kind of event: `@hook("before_tool_call")`')
     match = HookMatch(tool, input_contains, input_equals)
     problem = find_hook_problem(kind, match)
     if problem is not None:
@@ -261,12 +285,13 @@ def handles(method: Any, /, *, inline: bool = False) -> Any:
     `def`, which runs in a worker, unless it is `inline`.
 
     Raises:
-        TypeError: the signature is another one.
+        TypeError: the signature is another one, or every extension serves this method by itself.
         ValueError: the name is reserved.
     """
     if not isinstance(method, Method | Notification):
         check_named(method, "handles")
         check_method_name(method)
+    check_own(method if isinstance(method, str) else method.name)
 
     def declare(function: F) -> F:
         check_function(function, "handles", inline=inline)
@@ -283,6 +308,36 @@ def handles(method: Any, /, *, inline: bool = False) -> Any:
 def check_named(name: object, decorator: str) -> None:
     if not isinstance(name, str) or not name.strip():
         raise TypeError(f'@{decorator} needs a name: `@{decorator}("a name")`')
+
+
+def check_tool_name(name: object) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise TypeError(f"the `name` of a tool is a text that is not empty, and not {name!r}")
+
+
+def check_own(method: str) -> None:
+    if method in SERVED:
+        raise TypeError(f"@handles is for methods of your own, and {method!r} is the contract's: {SERVED[method]}")
+    if method.startswith(OWN_PREFIX):
+        raise TypeError(f"@handles is for methods of your own, and {method!r} is none: `{OWN_PREFIX}*` is the link's")
+
+
+def check_models(provider: str, models: Any) -> tuple[Any, ...]:
+    from becket.contract.providers import Model
+
+    if not hasattr(models, "__iter__"):
+        raise TypeError(f"the `models` of the provider {provider!r} are a list of `Model`, and not {models!r}")
+    offered = tuple(models)
+    for model in offered:
+        if not isinstance(model, Model):
+            raise TypeError(f"the `models` of the provider {provider!r} are each a `Model`, and not {model!r}")
+    return offered
+
+
+def copy_of_schema(given: Any, what: str) -> dict[str, Any] | None:
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"`{what}` is a JSON Schema, a mapping, and not {given!r}")
+    return None if given is None else {**given}
 
 
 def is_async(function: Any) -> bool:
@@ -304,8 +359,30 @@ def check_function(function: Any, decorator: str, *, inline: bool = False) -> No
         raise TypeError(f"@{decorator} stands right on a `def` of the class, and {describe(function)} is none")
     if code.co_flags & YIELDS:
         raise TypeError(f"{describe(function)} yields: it returns one result, and puts out the rest with its `out`")
+    check_is_awaited(function)
     if inline and is_async(function):
         raise TypeError(f"{describe(function)} is `async def`: only a plain `def` can be inline")
+
+
+def check_is_awaited(function: Any) -> None:
+    if is_async(unwrapped(function)) and not is_async(function):
+        raise TypeError(
+            f"{describe(function)} is `async def` inside a plain `def`, where nothing awaits it: "
+            "write the function that its decorator returns as `async def`"
+        )
+
+
+def check_overridden(function: Any, names: tuple[str, ...]) -> None:
+    """Raises TypeError for a function of the author's that cannot be called with these arguments."""
+    code = function.__code__
+    required = code.co_argcount - len(function.__defaults__ or ())
+    has_required_keywords = code.co_kwonlyargcount > len(function.__kwdefaults__ or {})
+    takes_all = code.co_argcount >= len(names) or code.co_flags & TAKES_ANY_NUMBER
+    if required > len(names) or has_required_keywords or not takes_all:
+        raise TypeError(f"{describe(function)} must take `({', '.join(names)})`")
+    if code.co_flags & YIELDS:
+        raise TypeError(f"{describe(function)} yields: it is called once, and returns")
+    check_is_awaited(function)
 
 
 def check_parameters_have_names(function: Any) -> None:
@@ -380,12 +457,11 @@ def check_names_are_unique(owner: type, declared: Sequence[Declared]) -> None:
     seen: dict[tuple[str, str], str] = {}
     for each in declared:
         for name in names_of(each.what):
-            other = seen.setdefault(name, each.attribute)
-            if other != each.attribute:
-                what, text = name
-                raise TypeError(
-                    f"{owner.__name__} declares the {what} {text!r} twice: `{other}` and `{each.attribute}`"
-                )
+            if name in seen:
+                (what, text), other = name, seen[name]
+                where = f"`{other}` and `{each.attribute}`" if other != each.attribute else f"both on `{other}`"
+                raise TypeError(f"{owner.__name__} declares the {what} {text!r} twice: {where}")
+            seen[name] = each.attribute
 
 
 def names_of(what: What) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ The class checks what it declares when it is made. One object serves one host at
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeGuard
 
 from becket.dialects.native import NATIVE
@@ -15,6 +16,7 @@ from becket.extension.declarations import (
     Declared,
     DeclaredProvider,
     DeclaredTool,
+    check_overridden,
     collect_declared,
     is_async,
 )
@@ -36,16 +38,15 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockingServing", "ExtensionServer", "Serving"]
 
-OVERRIDABLE = (
-    "info",
-    "on_editor_commit",
-    "on_editor_key",
-    "on_editor_open",
-    "on_start",
-    "on_stop",
-    "sidecar_args",
-)
-
+OVERRIDABLE = {
+    "info": ("self",),
+    "on_editor_commit": ("self", "taken"),
+    "on_editor_key": ("self", "pressed"),
+    "on_editor_open": ("self", "opened"),
+    "on_start": ("self",),
+    "on_stop": ("self",),
+    "sidecar_args": ("self",),
+}
 
 MOST_LETTERS = 64  # of a tool's name, as far as no rule needs to be looked up
 
@@ -74,6 +75,8 @@ class ExtensionServer:
                 advice = f'name the function otherwise, and give the name: `@tool(..., name="{each.attribute}")`'
                 raise TypeError(f"{cls.__name__}.{each.attribute} would hide what every extension has: {advice}")
         overridden = [name for name in OVERRIDABLE if getattr(cls, name) is not getattr(ExtensionServer, name)]
+        for name in overridden:
+            check_written(cls, name)
         has_coroutines = any(each.is_async for each in declared) or any(is_async(getattr(cls, it)) for it in overridden)
         if not all(is_surely_fit(each.what) for each in declared) or cls.capabilities:
             check_capabilities(cls, declared)
@@ -339,6 +342,15 @@ def check_id(extension: ExtensionServer) -> None:
         raise TypeError(f"{type(extension).__name__} has no `id`: give it one, by which hosts will know it")
 
 
+def check_written(cls: type[ExtensionServer], name: str) -> None:
+    """Raises TypeError for what stands in the place of a function that authors may write, and cannot be called so."""
+    written = next(vars(kind)[name] for kind in cls.__mro__ if name in vars(kind))
+    if not callable(getattr(cls, name)):
+        raise TypeError(f"{cls.__name__}.{name} is a function, and not {written!r}")
+    if isinstance(written, FunctionType):  # what else can be called knows by itself what it takes
+        check_overridden(written, OVERRIDABLE[name])
+
+
 def is_surely_fit(what: object) -> bool:
     """Returns whether no rule of the contract can forbid it: a tool with a name of Python, and what has no rules."""
     if isinstance(what, DeclaredTool):
@@ -352,6 +364,7 @@ def check_capabilities(cls: type[ExtensionServer], declared: tuple[Declared, ...
     from becket.contract.providers import Provider
     from becket.contract.tools import Tool
 
+    check_are_capabilities(cls)
     search = Search(cls.id or cls.__name__)
     tools = [each.what for each in declared if isinstance(each.what, DeclaredTool)]
     providers = [each.what for each in declared if isinstance(each.what, DeclaredProvider)]
@@ -365,3 +378,13 @@ def check_capabilities(cls: type[ExtensionServer], declared: tuple[Declared, ...
     search.visit_capabilities(cls.capabilities, lambda _: True, lambda _: True)
     if search.problems:
         raise TypeError(search.problems[0][1])
+
+
+def check_are_capabilities(cls: type[ExtensionServer]) -> None:
+    from becket.contract.handshake import DeclaredCapability
+
+    if not hasattr(cls.capabilities, "__iter__"):
+        raise TypeError(f"{cls.__name__}.capabilities is a list of `DeclaredCapability`, and not {cls.capabilities!r}")
+    for each in cls.capabilities:
+        if not isinstance(each, DeclaredCapability):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"{cls.__name__}.capabilities holds `DeclaredCapability`s, and not {each!r}")

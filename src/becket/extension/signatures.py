@@ -123,12 +123,12 @@ def read_tool_input(function: Any, given_schema: Any = None) -> ToolInput:
         name = required[0]
         schema = schemas.of_whole(types[name])
         whole = Parameter(name, types[name], reader_of(types[name], schemas), True)
-        return ToolInput(given_schema or schema, (), whole=whole, context=context)
+        return ToolInput(schema if given_schema is None else given_schema, (), whole=whole, context=context)
     schema = schemas.of_parameters(types, defaults_of(target), describe_parameters(target.__doc__ or ""))
     parameters = tuple(
         Parameter(name, kind, reader_of(kind, schemas), name in required) for name, kind in types.items()
     )
-    return ToolInput(given_schema or schema, parameters, whole=None, context=context)
+    return ToolInput(schema if given_schema is None else given_schema, parameters, whole=None, context=context)
 
 
 def parameter_names(target: Any) -> tuple[str, ...]:
