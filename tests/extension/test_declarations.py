@@ -373,6 +373,11 @@ def test_capabilities_of_another_type_are_refused_when_the_class_is_made(capabil
         type("Notes", (ExtensionServer,), {"capabilities": capabilities})
 
 
+def test_how_schemas_are_applied_is_a_mode() -> None:
+    with pytest.raises(TypeError, match=r"Notes\.schemas is a `SchemaMode`, and not 'enforce'"):
+        type("Notes", (ExtensionServer,), {"schemas": "enforce"})
+
+
 async def wants_a_keyword(self: Any, *, why: str) -> None: ...
 async def wants_one(self: Any, foo: Any) -> None: ...
 async def wants_two(self: Any, foo: Any, bar: Any) -> None: ...

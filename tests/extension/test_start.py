@@ -54,6 +54,7 @@ UNUSED = {
     "becket.contract.settings",
     "becket.contract.tasks",
     "becket.extension.host_services",
+    "becket.extension.input_schemas",
     "becket.extension.logs",
     "becket.extension.loop_face",
     "becket.extension.outputs",

@@ -27,12 +27,14 @@ from becket.extension.faces import Routine, run_now
 from becket.extension.signatures import ToolInput, read_tool_input
 from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import Registry, read_signature
+from becket.typed.schema import SchemaMode
 
 if TYPE_CHECKING:
     from becket.contract.commands import Invoke
     from becket.contract.hooks import HookEvent, HookResult
     from becket.contract.providers import Provider, ProviderRequest, ProviderResult
     from becket.extension.faces import Face
+    from becket.extension.input_schemas import InputSchemas
 
 __all__ = ["Handlers"]
 
@@ -67,6 +69,7 @@ class Handlers:
         self._commands: dict[str, tuple[DeclaredCommand, Routine]] = {}
         self._providers: dict[str, tuple[DeclaredProvider, Routine]] = {}
         self._hooks: list[tuple[DeclaredHook, Routine]] = []
+        self._schemas = schemas_of(extension)
         for each in declared:
             self._take(each)
         self._register_contract()
@@ -188,6 +191,8 @@ class Handlers:
         tool = self._tools.get(call.name)
         if tool is None:
             raise unknown("name", "tool", call.name)
+        if self._schemas is not None:
+            self._schemas.check(call.name, tool.input.schema, call.input)
         arguments = tool.input.read(call.input)
         if tool.input.context is not None:
             arguments[tool.input.context] = self._face.context_for(tool.routine, ctx)
@@ -249,6 +254,14 @@ class Handlers:
                 answer: HookResult = result
                 return answer
         return Inject("\n\n".join(injected)) if injected else Continue()
+
+
+def schemas_of(extension: Any) -> InputSchemas | None:
+    if extension.schemas is SchemaMode.OFF:
+        return None
+    from becket.extension.input_schemas import InputSchemas
+
+    return InputSchemas(extension.id, extension.schemas)
 
 
 def describe_provider(provider: DeclaredProvider) -> Provider:

@@ -22,6 +22,7 @@ from becket.extension.declarations import (
 )
 from becket.extension.session import Outline, Session
 from becket.limits import DEFAULT_LIMITS, Limits
+from becket.typed.schema import SchemaMode
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -63,6 +64,9 @@ class ExtensionServer:
     version: str = ""
     capabilities: Sequence[DeclaredCapability] = ()
     """What else the extension can do, in words of its own."""
+    schemas: SchemaMode = SchemaMode.OFF
+    """Whether the inputs of tools are held against their JSON Schemas here too, before the types of the signature are.
+    Hosts of becket do that by themselves; it is for a schema of your own that says more than the signature."""
 
     __becket__: ClassVar[Outline] = Outline((), frozenset(), True)
     _session: Session | None = None
@@ -74,6 +78,8 @@ class ExtensionServer:
             if hasattr(ExtensionServer, each.attribute):
                 advice = f'name the function otherwise, and give the name: `@tool(..., name="{each.attribute}")`'
                 raise TypeError(f"{cls.__name__}.{each.attribute} would hide what every extension has: {advice}")
+        if not isinstance(cls.schemas, SchemaMode):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"{cls.__name__}.schemas is a `SchemaMode`, and not {cls.schemas!r}")
         overridden = [name for name in OVERRIDABLE if getattr(cls, name) is not getattr(ExtensionServer, name)]
         for name in overridden:
             check_written(cls, name)

@@ -1,0 +1,111 @@
+"""An extension that wants it holds the inputs of its tools against their schemas itself, before they run."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from tests.extension.hosting import FACES, hosted, use_tool
+
+from becket import ExtensionServer, Meaning, RemoteError
+from becket.extension import input_schemas, tool
+from becket.typed.schema import SchemaMode, compile_schema
+
+pytestmark = pytest.mark.loops
+both_faces = pytest.mark.parametrize("face", FACES)
+
+EVEN = {
+    "type": "object",
+    "properties": {"numbers": {"type": "array", "items": {"multipleOf": 2}, "minItems": 2}},
+    "required": ["numbers"],
+}
+
+
+class Even(ExtensionServer):
+    id, version = "even", "1"
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    @tool("Counts.", input_schema=EVEN)
+    def count(self, numbers: list[int]) -> int:
+        self.runs += 1
+        return len(numbers)
+
+    @tool("Has a schema that is none.", input_schema={"type": "no such type"})
+    def broken(self) -> str:
+        return "ran"
+
+
+class Enforcing(Even):
+    schemas = SchemaMode.ENFORCE
+
+
+class Warning(Even):
+    schemas = SchemaMode.WARN
+
+
+async def refused(host: Any, name: str, **input: Any) -> RemoteError:
+    with pytest.raises(RemoteError) as error:
+        await use_tool(host, name, **input)
+    return error.value
+
+
+@both_faces
+async def test_an_input_that_does_not_fit_is_refused_with_all_pointers_and_the_tool_does_not_run(face: str) -> None:
+    extension = Enforcing()
+    async with hosted(extension, face) as host:
+        error = await refused(host, "count", numbers=[1, 2, 3])
+
+        assert (error.meaning, error.code) == (Meaning.INVALID_PARAMS, -32602)
+        assert [it["pointer"] for it in error.data["problems"]] == ["/input/numbers/0", "/input/numbers/2"]
+        assert extension.runs == 0
+        assert await use_tool(host, "count", numbers=[2, 4]) == 2
+
+
+@both_faces
+async def test_an_input_that_does_not_fit_is_told_of_and_taken_where_that_is_wanted(
+    face: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with hosted(Warning(), face) as host:
+        assert await use_tool(host, "count", numbers=[1]) == 1
+
+    (told,) = [record for record in caplog.records if record.name == "becket.ext.even"]
+    assert told.levelno == logging.WARNING
+    assert "'count'" in told.getMessage()
+    assert "/input/numbers/0" in told.getMessage()
+
+
+async def test_schemas_are_not_looked_at_unless_that_is_wanted(caplog: pytest.LogCaptureFixture) -> None:
+    async with hosted(Even()) as host:
+        assert await use_tool(host, "count", numbers=[1]) == 1
+        assert await use_tool(host, "broken") == "ran"
+
+    assert [record for record in caplog.records if record.name == "becket.ext.even"] == []
+
+
+async def test_a_schema_that_is_none_fails_the_call_or_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    async with hosted(Enforcing()) as host:
+        assert (await refused(host, "broken")).meaning is Meaning.INTERNAL
+    caplog.clear()
+    async with hosted(Warning()) as host:
+        assert await use_tool(host, "broken") == "ran"
+
+    assert "inputs of the tool 'broken' cannot be checked" in caplog.text
+
+
+async def test_a_schema_is_compiled_once_when_its_tool_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[Any] = []
+
+    def compile_and_note(schema: Any, **options: Any) -> Any:
+        compiled.append(schema)
+        return compile_schema(schema, **options)
+
+    monkeypatch.setattr(input_schemas, "compile_schema", compile_and_note)
+    async with hosted(Enforcing()) as host:
+        assert compiled == []
+        await use_tool(host, "count", numbers=[2, 4])
+        await use_tool(host, "count", numbers=[2, 4, 6])
+
+    assert compiled == [EVEN]
