@@ -48,8 +48,8 @@ class ChatOptions(Struct, frozen=True, kw_only=True):
 @click.option("--system", "-s", metavar="TEXT", help="What the model is told before all else.")
 @click.option("--tools", "use_tools", is_flag=True, help="Let it use the tools of all extensions; it is not streamed.")
 @click.option("--thinking", is_flag=True, help="Show what it thinks, too.")
-@click.option("--temperature", type=click.FloatRange(min=0), metavar="NUMBER")
-@click.option("--max-tokens", type=click.IntRange(min=1), metavar="NUMBER")
+@click.option("--temperature", type=click.FloatRange(min=0), metavar="NUMBER", help="How much is left to chance.")
+@click.option("--max-tokens", type=click.IntRange(min=1), metavar="NUMBER", help="The longest answer.")
 @json_option
 @host_options()
 @click.argument("prompt", nargs=-1)

@@ -16,13 +16,17 @@ from becket.cli.output import json_option, print_json, print_line, print_table, 
 if TYPE_CHECKING:
     from becket.contract.memory import Record
 
+    MomentType = click.ParamType[int]
+else:
+    MomentType = click.ParamType  # older ones take no parameter
+
 __all__ = ["memory", "time_text"]
 
 SHORT = 70  # characters of a record that a table shows
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-class Moment(click.ParamType[int]):
+class Moment(MomentType):
     """A time on the command line, in milliseconds since 1970: a date, a date and a time, or how long ago."""
 
     name = "TIME"
