@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from becket.contract.catalogue import METHODS, NOTIFICATIONS
 from becket.contract.handshake import PROTOCOL_VERSION
+from becket.contract.hooks import HOOKS
 from becket.errors import NUMBERS, Meaning
 from becket.methods.descriptors import Direction, Method, Notification, Stream
 from becket.typed.schema_files import load_schema
@@ -66,6 +67,14 @@ OWN_ERRORS = {
     "memory.append": (Meaning.QUOTA, Meaning.DISK_FULL),
     "config.set": (Meaning.QUOTA, Meaning.DISK_FULL),
 }
+OFFERED = {
+    "tool.call": "tools.register",
+    "provider.complete": "providers.register",
+    "provider.stream": "providers.register",
+    "hook.handle": {kind.value: rule.permission for kind, rule in HOOKS.items()},
+}
+"""What an extension must hold to be asked at all; its host looks at that, so it is no error of the method."""
+ALWAYS_READY = ("shutdown",)
 DIRECTIONS = {Direction.TO_EXTENSION: "to-extension", Direction.TO_HOST: "to-host"}
 
 
@@ -80,9 +89,10 @@ def build_document() -> Json:
                 "What a host and its extensions say to each other as JSON-RPC 2.0 over stdin and stdout. `methods` are "
                 "requests, and `x-notifications` are told without an answer: one name is used in both, so they stand "
                 "apart. `x-direction` says who serves a method or is told, `x-permission` what the extension must "
-                "hold, `x-timeout` how many seconds its caller waits for the whole, `x-idle-timeout` for the next "
-                "event (null: as the link does), `x-events` which notifications belong to it while it runs, and "
-                "`x-params` describes all params as one object. Numbers of errors are those of the `native` dialect."
+                "hold to ask or to be asked (for hooks by their kind), `x-timeout` how many seconds its caller waits "
+                "for the whole, `x-idle-timeout` for the next event (null: as the link does), `x-events` which "
+                "notifications belong to it while it runs, and `x-params` describes all params as one object. "
+                "Numbers of errors are those of the `native` dialect."
             ),
         },
         "methods": [build_method(method) for method in METHODS],
@@ -125,7 +135,7 @@ def build_asked(descriptor: Method[Any, Any] | Notification[Any], shape: Shape) 
         "paramStructure": "by-name",
         "params": build_params(shape),
         "x-direction": DIRECTIONS[descriptor.direction],
-        "x-permission": descriptor.requires,
+        "x-permission": OFFERED.get(descriptor.name, descriptor.requires),
     }
     if shape.params:
         made["x-params"] = reference_to(shape.schema, shape.params)
@@ -179,6 +189,8 @@ def meanings_of(method: Method[Any, Any]) -> list[Meaning]:
     meanings = [] if method.params is None else [Meaning.INVALID_PARAMS]
     if method.requires is not None:
         meanings.append(Meaning.PERMISSION_DENIED)
+    if method.direction is Direction.TO_EXTENSION and method.name not in ALWAYS_READY:
+        meanings.append(Meaning.NOT_READY)
     return [*meanings, *OWN_ERRORS.get(method.name, ()), *USUAL_ERRORS]
 
 

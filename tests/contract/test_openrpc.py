@@ -15,8 +15,9 @@ from tests.contract.agreement import AGREEMENTS, registry
 from tests.contract.openrpc import FILE, OWN_ERRORS, REQUESTS, TOLD, build_document, render
 
 from becket.contract.catalogue import METHODS, NOTIFICATIONS
+from becket.contract.hooks import HOOKS
 from becket.errors import NUMBERS, Meaning
-from becket.methods.descriptors import Stream
+from becket.methods.descriptors import Direction, Stream
 from becket.methods.permissions import PERMISSIONS
 
 BASE = "https://becket.dev/schemas/openrpc.json"
@@ -44,9 +45,32 @@ def test_each_says_what_its_descriptor_says() -> None:
     for entry, descriptor in zip(ENTRIES, [*METHODS, *NOTIFICATIONS], strict=True):
         assert entry["summary"] == descriptor.summary != ""
         assert entry["x-direction"] == descriptor.direction.value.replace("to the ", "to-")
-        assert entry["x-permission"] == descriptor.requires
-        assert entry["x-permission"] is None or entry["x-permission"] in PERMISSIONS
+        if descriptor.requires is not None:
+            assert entry["x-permission"] == descriptor.requires
+        assert permissions_of(entry) <= PERMISSIONS
         assert bool(entry.get("x-params")) == (descriptor.params is not None)
+
+
+def permissions_of(entry: Any) -> set[str]:
+    needed = entry["x-permission"]
+    return set(needed.values()) if isinstance(needed, dict) else {needed} - {None}
+
+
+def test_what_an_extension_must_hold_to_be_asked_is_said() -> None:
+    needed = {entry["name"]: entry["x-permission"] for entry in ASKED if entry["x-direction"] == "to-extension"}
+
+    assert needed["tool.call"] == "tools.register"
+    assert needed["provider.complete"] == needed["provider.stream"] == "providers.register"
+    assert needed["hook.handle"] == {kind.value: rule.permission for kind, rule in HOOKS.items()}
+    assert needed["initialize"] is None
+
+
+def test_an_extension_may_not_be_ready_for_anything_but_its_end() -> None:
+    unready = {entry["name"] for entry in ASKED if {"$ref": "#/components/errors/not-ready"} in entry["errors"]}
+    served = {method.name for method in METHODS if method.direction is Direction.TO_EXTENSION}
+
+    assert unready == served - {"shutdown"}
+    assert DOCUMENT["components"]["errors"]["not-ready"]["code"] == 1005
 
 
 def test_a_stream_names_its_events_and_how_long_it_waits_for_one() -> None:
