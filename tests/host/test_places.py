@@ -33,3 +33,8 @@ def test_everything_lies_in_the_folder_and_that_is_its_owners_alone(tmp_path: Pa
 def test_an_id_never_becomes_a_way_out(id: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError):
         Places(tmp_path).data_of(id)
+
+
+def test_a_folder_is_absolute_however_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Places("data").folder == tmp_path / "data"

@@ -475,6 +475,22 @@ async def test_a_call_waits_for_a_copy_that_is_about_to_run() -> None:
             stage.copies[1].answered.set()
 
 
+async def test_a_call_right_after_a_crash_waits_for_the_next_copy() -> None:
+    async with staged() as stage:
+        await stage.supervisor.start()
+        stage.copies[0].peer.end(CRASH)
+        results: list[str] = []
+        async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                results.append(await stage.supervisor.use(work))
+
+            tasks.start_soon(call)
+            await stage.until(lambda: len(stage.copies) == 2)
+            stage.copies[1].answered.set()
+        assert results == ["done"]
+
+
 async def test_calls_that_fail_open_the_circuit_and_the_extension_is_degraded_until_they_succeed() -> None:
     breaker = BreakerPolicy(failures=2, open_for=0.01, successes=1)
     async with staged(Care(breaker=breaker, heartbeat=None)) as stage:

@@ -132,7 +132,7 @@ async def answer(host: Host, model: str, how: ChatOptions, messages: Sequence[Me
     """Asks a model, writes its answer as it comes, and returns it."""
     from becket.cli.running_output import print_event, print_result, show_run
     from becket.contract.providers import TextDelta, ThinkingDelta
-    from becket.host.live import LiveView
+    from becket.host.live_view import LiveView
 
     options = {"system_prompt": how.system, "temperature": how.temperature, "max_tokens": how.max_tokens}
     if how.use_tools or not host.providers.route(model).model.streaming:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from msgspec.structs import asdict
 
 from becket.cli.output import console, print_json_line, snake_case
-from becket.host.live import LiveView
+from becket.host.live_view import LiveView
 from becket.host.runs import Run
 
 __all__ = ["print_event", "print_result", "show_run"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from becket.host.diagnostics import Diagnostic
     from becket.host.extension import Extension
     from becket.host.host import ExtensionStatus, Host
-    from becket.host.live import LiveView, live
+    from becket.host.live_view import LiveView, live
     from becket.host.restart import RestartPolicy, RestartStrategy
     from becket.host.runs import Run
     from becket.host.supervised import Supervised
@@ -44,7 +44,7 @@ HOMES = {
     "Extension": "becket.host.extension",
     "ExtensionStatus": "becket.host.host",
     "Host": "becket.host.host",
-    "LiveView": "becket.host.live",
+    "LiveView": "becket.host.live_view",
     "RestartPolicy": "becket.host.restart",
     "RestartStrategy": "becket.host.restart",
     "Run": "becket.host.runs",
@@ -52,7 +52,7 @@ HOMES = {
     "Timeouts": "becket.host.timeouts",
     "connect_extension": "becket.host.connecting",
     "connect_extension_over": "becket.host.connecting",
-    "live": "becket.host.live",
+    "live": "becket.host.live_view",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, globals(), HOMES)

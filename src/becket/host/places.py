@@ -22,7 +22,7 @@ class Places:
     """The files in a host's folder. Nothing is made before it is asked for."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+        self.folder = Path(os.path.abspath(folder))  # extensions are told of it, and run elsewhere
 
     @property
     def store(self) -> Path:

@@ -235,13 +235,18 @@ class Supervisor:
             StartFailed, HandshakeFailed, PeerCrashed, ...: why it does not run.
         """
         with anyio.move_on_after(patience):
-            await self._wait_while(lambda: self.state in (*ON_ITS_WAY, State.STOPPING) and not self._is_over)
+            await self._wait_while(lambda: self._is_passing() and not self._is_over)
             if self._extension is not None and self.state in ALIVE:
                 return self._extension
             if self.failure is not None:
                 raise copy(self.failure)
             raise NotRunning(self.id, self.state, "start it first")
         raise CallTimeout(f"the start of {self.id}", patience or 0.0)
+
+    def _is_passing(self) -> bool:
+        """Whether things will be otherwise in a moment: it starts, ends, or is dead and its owner does not know yet."""
+        is_dead = self._extension is not None and self._extension.peer.close_reason is not None
+        return self.state in (*ON_ITS_WAY, State.STOPPING) or (is_dead and self.state in ALIVE)
 
     async def wait_started(self) -> Extension:
         """Waits until the extension runs, also where somebody is only about to start it. Raises what `ready` raises."""

@@ -22,7 +22,7 @@ from becket.contract.providers import (
     user,
 )
 from becket.contract.tasks import TaskEnded, TaskLogged, TaskStarted, TaskUpdated
-from becket.host.live import LiveView, live
+from becket.host.live_view import LiveView, live
 from becket.peer.streams import Gap
 
 pytestmark = pytest.mark.loops
