@@ -265,6 +265,85 @@ def test_a_schema_that_was_given_replaces_ours() -> None:
     assert described.read({"text": "a", "more": 1}) == {"text": "a"}
 
 
+class Leaf(Struct, tag="leaf"):
+    size: int
+
+
+class Branch(Struct, tag="branch"):
+    below: list[Leaf | Branch]
+
+
+class Pair(Struct, array_like=True):
+    left: Point
+    right: Point
+
+
+@attrs.define
+class Holder:
+    """Is built by cattrs, and holds what is not."""
+
+    at: Point = attrs.field(validator=attrs.validators.instance_of(Point))
+
+
+POINT = {"x": 1, "why": 2}
+SHAPED = {"secret": "s", "why": 2}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "pointer"),
+    [
+        (Point, POINT, "/why"),
+        (Page, {"number": 1, "why": 2}, "/why"),
+        (Note, {"text": "", "why": 2}, "/why"),
+        (Options, {"deep": True, "why": 2}, "/why"),
+        (Shaped, SHAPED, "/why"),
+        (Holder, {"at": POINT}, "/at/why"),
+        (Point | None, POINT, "/why"),
+        (Annotated[Point, Meta(description="D")], POINT, "/why"),
+        (list[Point], [{"x": 1}, POINT], "/1/why"),
+        (list[Shaped], [SHAPED], "/0/why"),
+        (dict[str, list[Point]], {"a/b": [POINT]}, "/a~1b/0/why"),
+        (tuple[int, Point], [1, POINT], "/1/why"),
+        (Pair, [{"x": 1}, POINT], "/1/why"),
+        (list[Point] | Point | int, [POINT], "/0/why"),
+        (list[Point] | Point | int, POINT, "/why"),
+        (Leaf | Branch | None, {"type": "branch", "below": [{"type": "leaf", "size": 1, "why": 2}]}, "/below/0/why"),
+        (Tree, {"name": "a", "below": [{"name": "b", "why": 2}]}, "/below/0/why"),
+    ],
+)
+def test_a_member_that_no_class_knows_is_refused_at_any_depth_and_by_the_schema_too(
+    kind: Any, value: Any, pointer: str
+) -> None:
+    def function(self: Any, it: Any, also: int = 1) -> None: ...
+
+    function.__annotations__["it"] = kind
+
+    assert problems_of(function, {"it": value}) == {f"/input/it{pointer}": "is unknown"}
+    assert not jsonschema.Draft202012Validator(input_of(function).schema).is_valid({"it": value})
+
+
+@pytest.mark.parametrize("kind", [Any, dict[str, Any], dict[str, Any] | list[Any], Colour | dict[str, Any]])
+def test_what_no_class_describes_may_have_any_members(kind: Any) -> None:
+    def function(self: Any, it: Any, at: Point) -> None: ...
+
+    function.__annotations__["it"] = kind
+
+    assert input_of(function).read({"it": {"why": {"x": 1}}, "at": {"x": 1}})["it"] == {"why": {"x": 1}}
+
+
+def test_what_is_wrong_and_what_is_unknown_is_told_at_once() -> None:
+    def function(self: Any, it: list[Point], leaf: Leaf | Branch) -> None: ...
+
+    given = {"it": [{"x": "a", "why": 2}], "leaf": {"type": "no such", "why": 2}, "more": 1}
+    assert set(problems_of(function, given)) == {"/input/it/0/x", "/input/it/0/why", "/input/leaf/type", "/input/more"}
+
+
+def test_no_more_unknown_members_are_told_than_anybody_reads() -> None:
+    def function(self: Any, it: list[Point]) -> None: ...
+
+    assert len(problems_of(function, {"it": [POINT] * 1000})) == MOST_PROBLEMS
+
+
 def test_a_schema_that_allows_everything_is_given_as_well() -> None:
     def function(self: Any, text: str) -> None: ...
     def whole(self: Any, point: Point) -> None: ...

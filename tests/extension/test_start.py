@@ -58,6 +58,7 @@ UNUSED = {
     "becket.extension.logs",
     "becket.extension.loop_face",
     "becket.extension.outputs",
+    "becket.extension.unknown_members",
     "becket.peer.peer",
     "becket.peer.process",
     "becket.typed.convert",
@@ -111,7 +112,13 @@ def test_a_coroutine_brings_the_loop_that_it_runs_on_and_no_other() -> None:
 def test_the_parts_of_the_kit_are_listed_without_loading_them() -> None:
     code = "import becket.extension as it, sys; dir(it); print(*sys.modules)"
     loaded = subprocess.run(
-        [sys.executable, "-I", "-c", code], capture_output=True, text=True, encoding="utf-8", timeout=15, check=True, env=unmeasured()
+        [sys.executable, "-I", "-c", code],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=15,
+        check=True,
+        env=unmeasured(),
     )
 
     assert [name for name in loaded.stdout.split() if name.startswith("becket.extension.")] == []

@@ -2,7 +2,8 @@
 
 Types, defaults and `Annotated[..., Meta(...)]` say what is allowed, the section `Args:` of the docstring says what it
 means. A function with a single parameter that is a class of the author's takes that class as its whole input. Values
-are read strictly, and all that is wrong with them is told at once; the signature is the check at run time.
+are read strictly, and all that is wrong with them is told at once; the signature is the check at run time. Members that
+a class does not know are wrong, at any depth and whatever kind of class it is.
 """
 
 from __future__ import annotations
@@ -52,14 +53,22 @@ class ToolInput:
     """What a tool takes: `schema` tells others, `read` turns an input into the arguments of its function."""
 
     def __init__(
-        self, schema: dict[str, Any], parameters: tuple[Parameter, ...], *, whole: Parameter | None, context: str | None
+        self,
+        derived: dict[str, Any],
+        given: dict[str, Any] | None,
+        parameters: tuple[Parameter, ...],
+        *,
+        whole: Parameter | None,
+        context: str | None,
     ) -> None:
-        self.schema = schema
+        self.schema = schema = derived if given is None else given
         self.context = context  # the parameter that gets the context of the call, None if the function takes none
         self._parameters = parameters
         self._whole = whole
         self._names = frozenset(schema.get("properties", ()))
         self._is_closed = schema.get("additionalProperties") is False
+        # What a schema that is given allows beside the signature is its own affair.
+        self._holds_classes = given is None and any("properties" in it for it in derived.get("$defs", {}).values())
 
     def read(self, given: dict[str, Any]) -> dict[str, Any]:
         """Returns the arguments of the function.
@@ -77,12 +86,18 @@ class ToolInput:
                 take(parameter, given[parameter.name], at, arguments, problems)
             elif parameter.is_required:
                 problems.append((at, "is missing"))
-        if self._is_closed and not given.keys() <= self._names:
-            unknown = [(pointer_to(name), "is unknown") for name in given if name not in self._names]
-            problems += [problem for problem in unknown if problem not in problems]
+        if self._holds_classes or (self._is_closed and not given.keys() <= self._names):
+            problems += [problem for problem in self._find_unknown(given) if problem not in problems]
         if problems:
             raise InvalidParams(problems)
         return arguments
+
+    def _find_unknown(self, given: dict[str, Any]) -> list[Problem]:
+        if self._holds_classes:
+            from becket.extension.unknown_members import find_unknown_members
+
+            return find_unknown_members(given, self.schema, AT)
+        return [(pointer_to(name), "is unknown") for name in given if name not in self._names]
 
 
 def pointer_to(name: str) -> str:
@@ -123,12 +138,12 @@ def read_tool_input(function: Any, given_schema: Any = None) -> ToolInput:
         name = required[0]
         schema = schemas.of_whole(types[name])
         whole = Parameter(name, types[name], reader_of(types[name], schemas), True)
-        return ToolInput(schema if given_schema is None else given_schema, (), whole=whole, context=context)
+        return ToolInput(schema, given_schema, (), whole=whole, context=context)
     schema = schemas.of_parameters(types, defaults_of(target), describe_parameters(target.__doc__ or ""))
     parameters = tuple(
         Parameter(name, kind, reader_of(kind, schemas), name in required) for name, kind in types.items()
     )
-    return ToolInput(schema if given_schema is None else given_schema, parameters, whole=None, context=context)
+    return ToolInput(schema, given_schema, parameters, whole=None, context=context)
 
 
 def parameter_names(target: Any) -> tuple[str, ...]:
@@ -255,7 +270,7 @@ class Schemas:
             self.function, kind, lambda: msgspec.json.schema_components((kind,), ref_template=REFERENCE + "{name}")
         )
         for name, definition in definitions.items():
-            self._define(name, definition)
+            self._define(name, {**definition, "additionalProperties": False} if is_open(definition) else definition)
         return dict(schema)
 
     def _of_class(self, kind: Any) -> dict[str, Any]:
@@ -289,6 +304,10 @@ class Schemas:
     def _define(self, name: str, definition: Any) -> None:
         if self._definitions.setdefault(name, definition) != definition:
             raise TypeError(f"two classes in the input of {describe(self.function)} are named `{name}`")
+
+
+def is_open(definition: dict[str, Any]) -> bool:
+    return "properties" in definition and "additionalProperties" not in definition
 
 
 def mentions(schema: Any, reference: str) -> bool:
