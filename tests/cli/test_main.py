@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 from tests.cli.commands import BECKET, becket, here
 from tests.test_import_cost import modules_after
@@ -238,10 +239,10 @@ def test_an_error_has_its_exit_code(error: BaseException, code: Exit) -> None:
 # -- completion
 
 
-def complete(words: str, at: int) -> list[str]:
-    done = becket(COMP_WORDS=words, COMP_CWORD=str(at), _BECKET_COMPLETE="bash_complete")
-    assert done.returncode == 0
-    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
+def complete(*words: str) -> list[str]:
+    """Returns what the last of these words, which has only begun, can become."""
+    completion = ShellComplete(cli, {}, "becket", "_BECKET_COMPLETE")
+    return [item.value for item in completion.get_completions([*words[:-1]], words[-1])]
 
 
 @pytest.mark.process
@@ -265,15 +266,21 @@ def bash_version() -> tuple[int, ...] | None:
 
 
 @pytest.mark.process
+def test_a_shell_is_told_what_can_follow() -> None:
+    done = becket(COMP_WORDS="becket gr", COMP_CWORD="1", _BECKET_COMPLETE="bash_complete")
+
+    assert (done.returncode, done.stdout) == (0, "plain,grant\n")
+
+
 def test_commands_options_and_values_are_completed() -> None:
-    assert complete("becket gr", 1) == ["grant"]
-    assert complete("becket --ver", 1) == ["--version"]
-    assert "--once" in complete("becket run --o", 2)
-    assert complete("becket schema host", 2) == ["host-config"]
-    assert complete("becket run --grant notes=memory.", 3) == ["notes=memory.read", "notes=memory.write"]
-    assert complete("becket run --grant no", 3) == []
-    assert complete("becket grant notes memory.w", 3) == ["memory.write"]
-    assert complete("becket check --dialect na", 3) == ["native"]
+    assert complete("gr") == ["grant"]
+    assert complete("--ver") == ["--version"]
+    assert sorted(complete("run", "--on")) == ["--once", "--only"]
+    assert complete("schema", "host") == ["host-config"]
+    assert complete("run", "--grant", "notes=memory.") == ["notes=memory.read", "notes=memory.write"]
+    assert complete("run", "--grant", "no") == []
+    assert complete("grant", "notes", "memory.w") == ["memory.write"]
+    assert complete("check", "--dialect", "na") == ["native"]
 
 
 @pytest.mark.process

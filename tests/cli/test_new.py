@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -48,7 +49,13 @@ def test_it_is_json_for_programs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("runner", [["-m", "unittest"], ["-m", "pytest", "-q", "-p", "no:cacheprovider"]])
 def test_its_own_test_passes(greeter: Path, runner: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-B", *runner], cwd=greeter, capture_output=True, encoding="utf-8", timeout=20, check=False
+        [sys.executable, "-B", *runner],
+        cwd=greeter,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=20,
+        check=False,
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
