@@ -113,12 +113,25 @@ def initialize(message):
     for number, method in enumerate(["memory.append", "memory.query", "config.get", "config.set", "config.subscribe"]):
         send({"jsonrpc": "2.0", "id": number, "method": method, "params": {}})
         assert "result" in read()
-    send({"jsonrpc": "2.0", "id": "x", "method": "no.such"})
-    assert read()["error"]["code"] == -32601
     send({"jsonrpc": "2.0", "method": "log", "params": {}})
     answer(message, result={"protocol_version": 1, "features": ["ping"]})
 """
     assert wrong(tmp_path, change) == []
+
+
+def test_asking_for_what_no_host_has_is_a_warning(tmp_path: Path) -> None:
+    change = """
+def initialize(message, old=initialize):
+    for _ in range(2):
+        send({"jsonrpc": "2.0", "id": "x", "method": "window.open"})
+        assert read()["error"]["code"] == -32601
+    old(message)
+"""
+    _, findings = check(tmp_path, change)
+
+    (bad,) = [one for one in findings if one["level"] != "ok"]
+    assert (bad["check"], bad["level"]) == ("calls", "warning")
+    assert bad["text"].count("window.open") == 1
 
 
 # -- what can be wrong
@@ -208,6 +221,16 @@ def initialize(message):
             "def unknown(message): 'id' in message and answer(message)",
             [("methods", "error"), *[("messages", "error")] * 2],
             id="an answer with nothing in it",
+        ),
+        pytest.param(
+            "while True: send({'jsonrpc': '2.0', 'id': 1, 'method': 'config.get'})",
+            [("answer", "error")],
+            id="a flood of questions",
+        ),
+        pytest.param(
+            "while True: os.write(1, b'x' * 65536)",
+            [("answer", "error"), ("framing", "error"), ("stdout", "error")],
+            id="a flood of text",
         ),
         pytest.param("def at_end(): time.sleep(60)", [("stdin", "error")], id="it outlives its stdin"),
         pytest.param("def at_end(): sys.exit(4)", [("stdin", "warning")], id="a bad exit code at the end"),

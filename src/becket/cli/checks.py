@@ -91,6 +91,9 @@ def check_native(subject: Subject) -> Iterator[Finding]:
             if not probe.has_ended():
                 yield check_end_of_stdin(probe)
         yield from judge_wire(probe)
+        if probe.unknown:
+            text = f"it asks its host for what the contract does not have: {', '.join(probe.unknown)}"
+            yield Finding("calls", Level.WARNING, text, "only a host with methods of its own will answer")
         with Probe(subject.command, NATIVE, env=subject.env, cwd=subject.cwd) as probe:
             probe.ask(INITIALIZE.name, introduce(subject), subject.timeout)
             yield check_shutdown(probe)

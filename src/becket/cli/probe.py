@@ -35,6 +35,7 @@ EXITING: Final = 2.0  # and in which one has ended that has closed all that it c
 TICK: Final = 0.05  # seconds between two looks whether a process has ended, of which its pipes need not tell
 MOST_NOTED: Final = 20  # of one kind; a program that does something wrong does it again and again
 UNKNOWN_METHOD: Final = NUMBERS[Meaning.UNKNOWN_METHOD]
+MOST_OUTGOING: Final = 1 << 20  # bytes that a program may leave unread
 ANSWERS: Final[dict[str, Any]] = {
     MEMORY_APPEND.name: {"ok": True, "timestamp_ms": 0},
     MEMORY_QUERY.name: {"records": []},
@@ -64,7 +65,7 @@ class Probe:
     ) -> None:
         self.frame_error: BadFrame | None = None
         self.strange: list[str] = []  # frames that are no messages, and answers that nobody asked for
-        self.asked: list[str] = []  # methods that the program called
+        self.unknown: list[str] = []  # methods that the program called and that no host has
         self.stdout = b""  # the beginning of all that it wrote
         self.stderr = b""  # the end of what it wrote there
         self._framing = open_framing(dialect)
@@ -72,6 +73,7 @@ class Probe:
         self._answers: dict[int, Answer] = {}
         self._last_id = 0
         self._said: set[str] = set()
+        self._outgoing = bytearray()  # what the program has not read yet
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -87,6 +89,9 @@ class Probe:
         for stream, take in ((self._process.stdout, self._take_stdout), (self._process.stderr, self._take_stderr)):
             assert stream is not None
             self._selector.register(stream, selectors.EVENT_READ, take)
+        assert self._process.stdin is not None
+        self._stdin = self._process.stdin.fileno()
+        os.set_blocking(self._stdin, False)
 
     def __enter__(self) -> Self:
         return self
@@ -104,25 +109,33 @@ class Probe:
         id = self._last_id
         self._waiting[id] = monotonic()
         self._said.add(method)
-        if self._send({"jsonrpc": "2.0", "id": id, "method": method, "params": params}):
-            self.pump(timeout, until=lambda: id in self._answers or self.frame_error is not None)
+        self._send({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+        self.pump(timeout, until=lambda: id in self._answers or self.frame_error is not None)
         return self._answers.get(id)
 
     def tell(self, method: str, params: object) -> None:
         """Sends a notification."""
         self._send({"jsonrpc": "2.0", "method": method, "params": params})
 
-    def _send(self, message: object) -> bool:
-        assert self._process.stdin is not None
+    def _send(self, message: object) -> None:
+        """Sends a message as soon as the program reads; one that asks much and reads nothing is not answered."""
+        if len(self._outgoing) < MOST_OUTGOING:
+            self._outgoing += self._framing.encode(msgspec.json.encode(message))
+            self._write()
+
+    def _write(self) -> None:
         try:
-            self._process.stdin.write(self._framing.encode(msgspec.json.encode(message)))
-        except (BrokenPipeError, ValueError):  # it has gone, or its stdin was closed
-            return False
-        return True
+            del self._outgoing[: os.write(self._stdin, self._outgoing)]
+        except BlockingIOError:
+            pass
+        except OSError:  # it has gone, or its stdin was closed
+            self._outgoing.clear()
 
     def close_stdin(self) -> None:
         """Tells the program that nothing more will come."""
         assert self._process.stdin is not None
+        self._outgoing.clear()
+        self._stdin = -1
         self._process.stdin.close()
 
     # -- listening
@@ -137,6 +150,8 @@ class Probe:
                     key.data(data)
                 else:
                     self._selector.unregister(key.fileobj)
+            if self._outgoing:
+                self._write()
 
     def _take_stderr(self, data: bytes) -> None:
         self.stderr = (self.stderr + data)[-DEFAULT_LIMITS.stderr_tail :]
@@ -166,7 +181,6 @@ class Probe:
             self._note(f"a message without a method and without an id: {quote(frame)}")
 
     def _take_request(self, method: str, id: Raw | None) -> None:
-        self.asked.append(method)
         if id is None:
             return
         if method in self._said:
@@ -174,6 +188,8 @@ class Probe:
         elif method in ANSWERS:
             self._send({"jsonrpc": "2.0", "id": id, "result": ANSWERS[method]})
         else:
+            if method not in self.unknown and len(self.unknown) < MOST_NOTED:
+                self.unknown.append(method)
             error = {"code": UNKNOWN_METHOD, "message": f"unknown method: {method}"}
             self._send({"jsonrpc": "2.0", "id": id, "error": error})
 
