@@ -15,6 +15,8 @@ from tests.cli.commands import BECKET, EXTENSIONS, becket, write_extension
 from tests.cli.terminals import CTRL_C, Terminal
 
 from becket.cli.exits import Exit
+from becket.cli.run import fit_rows
+from becket.cli.status import HEADERS
 
 pytestmark = pytest.mark.process
 
@@ -261,3 +263,24 @@ def test_a_question_in_the_midst_of_the_table_is_asked_below_it(tmp_path: Path) 
         terminal.expect("eager: started")
         terminal.type(CTRL_C)
         assert terminal.end() == Exit.INTERRUPTED
+
+
+# -- the table
+
+
+ROWS = [
+    HEADERS,
+    ("notes", "1.0.0", "ready", "17", "3", "20", "2.0", "1.5 ms", "2.0 ms", "0", "it was slow for a while"),
+]
+
+
+@pytest.mark.parametrize("width", [60, 80, 109, 110, 140])
+def test_every_row_fits_into_the_terminal_and_only_the_note_is_cut(width: int) -> None:
+    headers, row = fit_rows(ROWS, width)
+
+    shown = dict(zip(headers, row, strict=True))
+    note = shown.pop(headers[-1])
+    assert {"extension", "state", "calls/s", "latency", "restarts"} <= shown.keys()
+    assert shown.items() <= dict(zip(*ROWS, strict=True)).items()
+    assert note == "it was slow for a while" or note.endswith("…")
+    assert sum(max(map(len, column)) + 3 for column in zip(headers, row, strict=True)) <= max(width, 70)

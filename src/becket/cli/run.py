@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from time import strftime
 from typing import TYPE_CHECKING, Any, Final
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
+WIDE: Final = 110  # columns of a terminal that has room for all headers
+NARROW: Final = frozenset({"extension", "state", "calls/s", "latency", "restarts", "note"})  # what one with less shows
+GAP: Final = 3  # columns between two cells
+NUMBERS: Final = frozenset({"pid", "tools", "calls", "calls/s", "latency", "95 %", "restarts"})
 PICTURES: Final = 0.25  # seconds between two pictures of the table: more cannot be read
 
 
@@ -163,19 +167,19 @@ class Screen:
         from rich.live import Live
 
         # Drawn from the loop: a thread of its own would draw in the midst of a question.
-        with Live(build_table(host), console=self._console, auto_refresh=False) as self._live:
+        with Live(build_table(host, self._console.width), console=self._console, auto_refresh=False) as self._live:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._keep_drawing, host, self._live)
                 try:
                     yield
                 finally:
-                    self._live.update(build_table(host), refresh=True)
+                    self._live.update(build_table(host, self._console.width), refresh=True)
                     tasks.cancel_scope.cancel()
 
     async def _keep_drawing(self, host: Host, live: Live) -> None:
         while True:
             if live.is_started:
-                live.update(build_table(host), refresh=True)
+                live.update(build_table(host, self._console.width), refresh=True)
             await anyio.sleep(PICTURES)
 
     @contextmanager
@@ -192,19 +196,32 @@ class Screen:
             live.start()
 
 
-def build_table(host: Host) -> Table:
-    """Returns the picture of how the extensions do now."""
+def build_table(host: Host, width: int = WIDE) -> Table:
+    """Returns the picture of how the extensions do now, for a terminal of so many columns: one line for each."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE)
-    numbers = {"pid", "tools", "calls", "calls/s", "latency", "95 %", "restarts"}
-    for header in HEADERS:
-        table.add_column(header, justify="right" if header in numbers else "left", no_wrap=header != "note")
     statuses = host.status()
-    for status, row in zip(statuses, status_rows(statuses), strict=True):
-        cells = [Text(harmless(cell)) for cell in row]
-        cells[HEADERS.index("state")].stylize(COLOURS.get(status.state, ""))
+    rows = fit_rows([HEADERS, *([harmless(cell) for cell in row] for row in status_rows(statuses))], width)
+    table = Table(box=box.SIMPLE, padding=(0, 1), pad_edge=False)
+    for header in rows[0]:
+        table.add_column(header, justify="right" if header in NUMBERS else "left", no_wrap=True)
+    for status, row in zip(statuses, rows[1:], strict=True):
+        cells = [Text(cell) for cell in row]
+        cells[rows[0].index("state")].stylize(COLOURS.get(status.state, ""))
         table.add_row(*cells)
     return table
+
+
+def fit_rows(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """Returns the rows with the columns that a terminal has room for, headers first; the note gives way to the rest."""
+    shown = [number for number, header in enumerate(HEADERS) if width >= WIDE or header in NARROW]
+    note = shown.pop()
+    taken = sum(max(len(row[number]) for row in rows) + GAP for number in shown)
+    room = max(len(HEADERS[note]), width - taken - GAP)
+    return [[*(row[number] for number in shown), shorten(row[note], room)] for row in rows]
+
+
+def shorten(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1]}…"
