@@ -55,6 +55,7 @@ GOALS = (
     Goal("large", "append_large", "append beside {records} records, worst", worst, 25, "ms"),
     Goal("large", "recent", "newest 50 of half of {records} records, p99", late, 1, "ms"),
     Goal("large", "newest", "newest 50 of them with a word, p99", late, 5, "ms"),
+    Goal("large", "behind", "the same when the index is 10,000 records behind, p99", late, None, "ms"),
     Goal("large", "ranked", "best 50 of them with one or two words, p99", late, 50, "ms"),
     Goal("large", "overrun", "a query of everything beyond its time, worst", worst, 10, "ms"),
 )

@@ -22,6 +22,7 @@ from becket.contract.memory import Append, Appended, Query
 from becket.errors import BecketError, NotSupported, QueryTimeout
 from becket.limits import Limits
 from becket.stores.sqlite import SqliteStore
+from becket.stores.sqlite.writer import BEHIND
 from becket.testing.persistence_checks import Toll, check_killing, check_power_cuts
 from benchmarks.hosting.measuring import busy_seconds, load_settings, print_figures, waited_seconds
 
@@ -160,6 +161,8 @@ def large() -> Values:
     with opened() as store:
         fill(store, settings["records"])
         values = queries(store)
+        fall_behind(store)
+        values["behind"] = values_of_newest(store)
         # One after the other, while the index follows behind.
         values["append_large"] = [
             milliseconds(lambda text=text: store.append(Append("notes", text)))
@@ -181,13 +184,28 @@ def fill(store: SqliteStore, count: int) -> None:
     store.tidy()
 
 
-def queries(store: SqliteStore) -> Values:
+def fall_behind(store: SqliteStore) -> None:
+    """Appends so much at once that the index must follow from now on, however fast more comes."""
+    for _ in range(BEHIND):
+        store.append_nowait(Append("notes", some_text()), lambda outcome: None)
+    store.append(Append("notes", some_text()))
+
+
+def some_words() -> list[str]:
     known = [word for word in dict.fromkeys(word.lower() for word in words) if word.isalpha() and len(word) > 3]
-    some = chance.sample(known[:2_000], settings["queries"])
+    return chance.sample(known[:2_000], settings["queries"])
+
+
+def values_of_newest(store: SqliteStore) -> list[float]:
+    return [milliseconds(lambda word=word: store.query(Query("notes", word))) for word in some_words()]
+
+
+def queries(store: SqliteStore) -> Values:
+    some = some_words()
     pairs = [f"{one} {other}" for one, other in zip(some, islice(some, 1, None), strict=False)]
     return {
         "recent": [milliseconds(lambda: store.query(Query("notes"))) for _ in some],
-        "newest": [milliseconds(lambda word=word: store.query(Query("notes", word))) for word in some],
+        "newest": values_of_newest(store),
         "ranked": [milliseconds(lambda text=text: store.search("notes", text)) for text in [*some, *pairs]],
         "overrun": [overrun(store, 0.005) for _ in range(20)],
     }

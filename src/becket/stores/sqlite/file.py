@@ -38,7 +38,8 @@ PARTS = ("", "-wal", "-shm", "-journal")  # what a store may have beside its fil
 PATIENCE = 5.0  # seconds for another program that looks into the file
 
 # `peak_ms` is the latest time of all records up to this one, where that is not its own. It never falls, so that the
-# records of a time can be found by halving; `disorder_ms` is how far a time was ever behind the peak.
+# records of a time can be found by halving; `disorder_ms` is how far a time was ever behind the peak. `odd` is 1 where
+# `text_index.is_odd` holds for the content.
 SCHEMA = f"""
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {VERSION};
@@ -61,6 +62,7 @@ CREATE TABLE memory (
     time_ms INTEGER NOT NULL,
     peak_ms INTEGER,
     size INTEGER NOT NULL,
+    odd INTEGER,
     content TEXT NOT NULL,
     tags TEXT,
     meta TEXT,

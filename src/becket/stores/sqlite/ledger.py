@@ -16,7 +16,7 @@ from becket.contract.memory import Appended
 from becket.limits import Limits
 from becket.stores.shares import Entry, check_config_share, check_memory_share, size_of_value
 from becket.stores.sqlite.file import HIGHEST_ID, ID_BITS, key_of
-from becket.stores.sqlite.text_index import PIECE, TextIndex
+from becket.stores.sqlite.text_index import PIECE, TextIndex, is_odd
 from becket.stores.store import Clock
 
 __all__ = ["ConfigChange", "Forgetting", "Ledger"]
@@ -55,7 +55,7 @@ class Share(Struct):
     forgotten: int = 0
 
 
-Row = tuple[int, int, int | None, int, str, str | None, str | None, str | None]
+Row = tuple[int, int, int | None, int, int | None, str, str | None, str | None, str | None]
 
 COLUMNS = ", ".join(Share.__struct_fields__)
 SAVE = f"""
@@ -63,8 +63,8 @@ INSERT INTO extensions ({COLUMNS}) VALUES ({", ".join("?" * len(Share.__struct_f
 ON CONFLICT (number) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in Share.__struct_fields__[2:])}
 """
 KNOWN = f"SELECT time_ms, key & {HIGHEST_ID} FROM memory WHERE key >> {ID_BITS} = ? AND idem = ?"
-INSERT = "INSERT INTO memory (key, time_ms, peak_ms, size, content, tags, meta, idem) VALUES "
-ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT = "INSERT INTO memory (key, time_ms, peak_ms, size, odd, content, tags, meta, idem) VALUES "
+ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
 # Rows in one statement: for each of these Python lets go of its lock, and may wait 5 ms to have it back.
 ROWS = 64
 
@@ -163,6 +163,7 @@ class Ledger:
                 now,
                 None if is_peak else share.peak_ms,
                 entry.size,
+                1 if is_odd(entry.content) else None,
                 entry.content,
                 msgspec.json.encode(entry.tags).decode() if entry.tags else None,
                 None if entry.meta is None else entry.meta.decode(),

@@ -33,7 +33,7 @@ class Ownership:
             owner = read_owner(self._file)
             os.close(self._file)
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                raise StoreInUse(str(store), owner) from error
+                raise StoreInUse(str(store), owner if is_alive(owner) else None) from error
             raise StoreUnavailable(str(store), f"it cannot be locked ({error.strerror})") from error
         self.was_left = read_owner(self._file) is not None
         os.ftruncate(self._file, 0)
@@ -50,3 +50,16 @@ def read_owner(file: int) -> int | None:
     """Returns the process that a lock file names."""
     text = os.pread(file, 32, 0).strip()
     return int(text) if text.isdigit() else None
+
+
+def is_alive(pid: int | None) -> bool:
+    """Returns whether there is such a process. Who forks leaves the lock to its children, and may end before them."""
+    if pid is None:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is there, and somebody else's
+    return True

@@ -40,9 +40,7 @@ SELECT {COLUMNS} FROM memory_text CROSS JOIN memory ON memory.key = memory_text.
 WHERE memory_text MATCH :match AND memory_text.rowid BETWEEN :low AND :high AND {FITTING}{{}}
 ORDER BY memory_text.rowid DESC
 """
-# Folding changes only letters beyond ASCII in ways that LIKE does not know; so texts with these, and those in which a
-# NUL would end what LIKE sees, are all looked at in Python. SQLite counts characters up to a NUL, and bytes of a blob.
-IS_BEYOND_ASCII = "length(memory.content) < length(CAST(memory.content AS BLOB))"
+HAS_MORE_THAN_ASCII = "length(memory.content) < length(CAST(memory.content AS BLOB))"
 
 decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
 
@@ -246,12 +244,18 @@ def sieve(words: Sequence[str]) -> tuple[str, dict[str, str]]:
     conditions = ""
     patterns: dict[str, str] = {}
     for number, word in enumerate(words):
-        if word.isascii():
-            conditions += f" AND ({IS_BEYOND_ASCII} OR memory.content LIKE :word{number} ESCAPE '\\')"
-            patterns[f"word{number}"] = f"%{escape(word)}%"
+        ascii_part = longest_ascii(word)
+        if ascii_part:
+            conditions += f" AND (memory.odd OR memory.content LIKE :word{number} ESCAPE '\\')"
+            patterns[f"word{number}"] = f"%{escape(ascii_part)}%"
         else:
-            conditions += f" AND {IS_BEYOND_ASCII}"
+            conditions += f" AND {HAS_MORE_THAN_ASCII}"
     return conditions, patterns
+
+
+def longest_ascii(word: str) -> str:
+    """Returns a part of a word that `LIKE` compares as folding does, unless a text is odd."""
+    return max("".join(letter if letter.isascii() else "\n" for letter in word).split("\n"), key=len)
 
 
 def escape(word: str) -> str:

@@ -11,12 +11,19 @@ import sqlite3
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-__all__ = ["TextIndex", "can_index", "match_words"]
+__all__ = ["TextIndex", "can_index", "is_odd", "match_words"]
 
 WIDTH = 3
-GRAMS = 12  # of one query: more narrow no further, and cost
+GRAMS_OF_WORD = 4  # that a query looks for, the rarest: more sort out hardly more, and each costs
+GRAMS = 12  # of all words together
+COMMON = " etaoinshrdlcumfpgwybvkxjqz"  # letters, the most frequent in English first; all others count as rare
+RARITY = {letter: place for place, letter in enumerate(COMMON)}
 PIECE = 250  # records: 5 ms
 MERGED = 32  # pages: 5 ms
+# Letters beyond ASCII that are folded to some of it, and NUL, at which SQLite takes a text for ended.
+ODD = frozenset(
+    "\0\u00df\u0130\u0149\u017f\u01f0\u1e96\u1e97\u1e98\u1e99\u1e9a\u1e9e\u212a\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
+)
 # What stands in an index depends on how text is folded. Another form is built anew.
 FORM = f"1 {unicodedata.unidata_version}"
 CREATE = """
@@ -44,6 +51,11 @@ def fold(content: str) -> str:
     return content.casefold().replace("\0", "\ufffd")
 
 
+def is_odd(content: str) -> bool:
+    """Returns whether `LIKE` may miss ASCII in this text that is there when it is folded."""
+    return not ODD.isdisjoint(content)
+
+
 def match_words(words: Iterable[str]) -> str | None:
     """Returns an expression of FTS5 that fits whatever has all these folded words, and little else.
 
@@ -51,9 +63,13 @@ def match_words(words: Iterable[str]) -> str | None:
     grams: dict[str, None] = {}
     for word in words:
         text = word.replace("\0", "\ufffd")
-        grams.update(dict.fromkeys(text[start : start + WIDTH] for start in range(len(text) - WIDTH + 1)))
-    chosen = [*grams][:: -(-len(grams) // GRAMS) or 1]
-    return " AND ".join('"' + gram.replace('"', '""') + '"' for gram in chosen) or None
+        own = {text[start : start + WIDTH] for start in range(len(text) - WIDTH + 1)}
+        grams.update(dict.fromkeys(sorted(own, key=commonness)[:GRAMS_OF_WORD]))
+    return " AND ".join('"' + gram.replace('"', '""') + '"' for gram in [*grams][:GRAMS]) or None
+
+
+def commonness(gram: str) -> tuple[int, str]:
+    return -sum(RARITY.get(letter, len(COMMON)) for letter in gram), gram
 
 
 class TextIndex:

@@ -32,7 +32,7 @@ __all__ = ["Change", "Tidying", "Writer", "log_bytes", "note"]
 
 BATCH = 512  # changes in one transaction: some milliseconds of work
 GATHER = 0.25  # of the time that a sync takes: so long those are waited for who just got an answer and may have more
-QUIET = 0.02  # seconds without a change, after which what can wait is done
+QUIET = 0.2  # seconds without a change, after which what can wait is done
 IDLE = 1.0  # and after which the log of SQLite is emptied into the file
 BEHIND = 10_000  # records that the index may be behind while changes come without a pause; to look through: 20 ms
 LONG_LOG = 32 << 20  # bytes: queries that overlap can keep it from being emptied; then they are waited for
