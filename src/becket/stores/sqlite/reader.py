@@ -255,7 +255,7 @@ def sieve(words: Sequence[str]) -> tuple[str, dict[str, str]]:
 
 def longest_ascii(word: str) -> str:
     """Returns a part of a word that `LIKE` compares as folding does, unless a text is odd."""
-    return max("".join(letter if letter.isascii() else "\n" for letter in word).split("\n"), key=len)
+    return max("".join(letter if letter.isascii() else "\x80" for letter in word).split("\x80"), key=len)
 
 
 def escape(word: str) -> str:
