@@ -15,11 +15,11 @@ from becket.contract.memory import Append, Query
 from becket.limits import Limits
 from becket.stores.matching import parse_query
 from becket.stores.shares import parse_append
-from becket.stores.sqlite import text_index
+from becket.stores.sqlite import reader, text_index
 from becket.stores.sqlite.file import connect, create
 from becket.stores.sqlite.ledger import Forgetting, Ledger
 from becket.stores.sqlite.reader import Place, Readers, find_bounds
-from becket.stores.sqlite.text_index import GRAMS, ODD, TextIndex, can_index, is_odd, match_words
+from becket.stores.sqlite.text_index import FEW_GRAMS, GRAMS, MANY_GRAMS, ODD, TextIndex, can_index, is_odd, match_words
 
 LIMITS = Limits(memory_records=1_000_000)
 
@@ -54,6 +54,8 @@ def test_quotes_mean_nothing_but_themselves() -> None:
 def test_many_and_long_words_become_a_short_expression() -> None:
     words = ["".join(map(chr, range(start, start + 5_000))) for start in range(0x4E00, 0x4E40)]
 
+    assert (match_words(words[:1]) or "").count(" AND ") == FEW_GRAMS - 1
+    assert (match_words(words[:1], MANY_GRAMS) or "").count(" AND ") == MANY_GRAMS - 1
     assert (match_words(words) or "").count(" AND ") == GRAMS - 1
 
 
@@ -100,8 +102,8 @@ class Shelf:
         while self.ledger.index_some():
             pass
 
-    def query(self, namespace: str, needle: str | None = None, **conditions: int) -> list[str]:
-        wanted = parse_query(Query(namespace, needle, limit=1_000, **conditions), LIMITS)
+    def query(self, namespace: str, needle: str | None = None, limit: int = 1_000, **conditions: int) -> list[str]:
+        wanted = parse_query(Query(namespace, needle, limit=limit, **conditions), LIMITS)
         return [record.content for record in self.readers.query(wanted, 5.0)]
 
     def close(self) -> None:
@@ -143,6 +145,7 @@ def test_what_is_found_is_what_contains_the_text(
     assert shelf.query(name, needle) == expected
     shelf.index()
     assert shelf.query(name, needle) == expected
+    assert shelf.query(name, needle, limit=2) == expected[:2]
 
 
 def test_the_index_follows_in_pieces_and_nothing_is_ever_missing(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +200,7 @@ def test_forgotten_records_leave_the_index(shelf: Shelf) -> None:
 
     def found(gram: str) -> list[int]:
         rows = shelf.connection.execute("SELECT rowid FROM memory_text WHERE memory_text MATCH ?", (gram,)).fetchall()
-        return [key & 0xFFFF for (key,) in rows]
+        return [-key & 0xFFFF for (key,) in rows]
 
     assert (found("tea"), found("mil")) == ([], [3])
     shelf.index()
@@ -270,3 +273,12 @@ def test_records_of_a_time_are_found_without_looking_at_all_others(shelf: Shelf)
     assert steps_of(since_ms=2_998) < 2_000
     assert steps_of(since_ms=5_000) < 100
     assert steps_of() > 4_000
+
+
+@pytest.mark.parametrize("statement", [reader.ALL, reader.MATCHING])
+def test_records_come_in_order_without_being_sorted(shelf: Shelf, statement: str) -> None:
+    conditions, patterns = reader.sieve(["milk"])
+    parameters = {"match": '"mil"', "low": 1, "high": 2, "since": 0, "until": 9, "tag": None, **patterns}
+    plan = shelf.connection.execute(f"EXPLAIN QUERY PLAN {statement.format(conditions)}", parameters).fetchall()
+
+    assert [step for *_, step in plan if "TEMP" in step] == []

@@ -20,7 +20,7 @@ from becket.contract.memory import Record
 from becket.errors import LocalProtocolError, QueryTimeout
 from becket.stores.matching import Conditions, rank
 from becket.stores.sqlite.file import HIGHEST_ID, connect, key_of
-from becket.stores.sqlite.text_index import match_words
+from becket.stores.sqlite.text_index import FEW_GRAMS, MANY_GRAMS, match_words
 from becket.stores.store import Snapshot
 
 __all__ = ["Readers"]
@@ -28,6 +28,7 @@ __all__ = ["Readers"]
 CONNECTIONS = 4
 STEPS = 10_000  # of SQLite between two looks at the time: a millisecond
 LOOK = 256  # records between two looks at the time
+FEW = 100  # records: to find these, the index need not be gone through far
 LATEST = 2**63 - 1
 
 Row = tuple[int, int, str, str | None, str | None]
@@ -36,9 +37,9 @@ COLUMNS = "memory.key, memory.time_ms, memory.content, memory.tags, memory.meta"
 FITTING = "memory.time_ms BETWEEN :since AND :until AND (:tag IS NULL OR instr(memory.tags, :tag))"
 ALL = f"SELECT {COLUMNS} FROM memory WHERE key BETWEEN :low AND :high AND {FITTING}{{}} ORDER BY key DESC"
 MATCHING = f"""
-SELECT {COLUMNS} FROM memory_text CROSS JOIN memory ON memory.key = memory_text.rowid
-WHERE memory_text MATCH :match AND memory_text.rowid BETWEEN :low AND :high AND {FITTING}{{}}
-ORDER BY memory_text.rowid DESC
+SELECT {COLUMNS} FROM memory_text CROSS JOIN memory ON memory.key = -memory_text.rowid
+WHERE memory_text MATCH :match AND memory_text.rowid BETWEEN -:high AND -:low AND {FITTING}{{}}
+ORDER BY memory_text.rowid
 """
 HAS_MORE_THAN_ASCII = "length(memory.content) < length(CAST(memory.content AS BLOB))"
 
@@ -176,7 +177,8 @@ class Readers:
         }
         conditions, patterns = sieve(wanted.words)
         parameters |= patterns
-        match = match_words(wanted.words) if self._has_index else None
+        grams = FEW_GRAMS if wanted.room <= FEW else MANY_GRAMS
+        match = match_words(wanted.words, grams) if self._has_index else None
         if match is None:
             yield from read(connection, ALL.format(conditions), parameters)
             return
