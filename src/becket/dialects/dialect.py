@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from becket.dialects.habits import DEFAULT_HABITS, Habits
 from becket.errors import NUMBERS, Meaning
 from becket.limits import Limits
 from becket.rpc.codec import Codec, JsonCodec
@@ -16,6 +17,9 @@ from becket.rpc.json_values import decode_json, encode_json
 from becket.rpc.records import Cancelling
 from becket.wire.content_length import ContentLength
 from becket.wire.framing import FramingFactory
+
+if TYPE_CHECKING:
+    from becket.dialects.speech import Speech
 
 __all__ = ["CallMeta", "Dialect", "ProgressForm"]
 
@@ -53,7 +57,10 @@ decode_meta = msgspec.json.Decoder(ParamsWithMeta).decode
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
-    """The habits of one protocol. `Peer` reads them; nothing else knows a protocol's words."""
+    """The habits of one protocol. `Peer` reads them; nothing else knows a protocol's words.
+
+    The first members are about the link. `contract` tells how the extension contract is spoken on it: None where it
+    is spoken in its own words."""
 
     name: str
     framing: FramingFactory = ContentLength
@@ -65,6 +72,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     credit: str | None = None
     features: frozenset[str] = frozenset()
     bad_json_is_fatal: bool = False
+    contract: Callable[[], Speech] | None = None
+    habits: Habits = DEFAULT_HABITS
 
     def connection(self, limits: Limits, framing: FramingFactory | None = None) -> Connection:
         """Returns the state of a new link in this dialect."""
