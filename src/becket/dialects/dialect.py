@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec.structs import replace
 
 from becket.dialects.habits import DEFAULT_HABITS, Habits
 from becket.errors import NUMBERS, Meaning
@@ -20,6 +21,7 @@ from becket.wire.framing import FramingFactory
 
 if TYPE_CHECKING:
     from becket.dialects.speech import Speech
+    from becket.rpc.spelling import Spelling
 
 __all__ = ["CallMeta", "Dialect", "ProgressForm"]
 
@@ -59,12 +61,17 @@ decode_meta = msgspec.json.Decoder(ParamsWithMeta).decode
 class Dialect(Struct, frozen=True, kw_only=True):
     """The habits of one protocol. `Peer` reads them; nothing else knows a protocol's words.
 
-    The first members are about the link. `contract` tells how the extension contract is spoken on it: None where it
-    is spoken in its own words."""
+    The first members are about the link. Where JSON-RPC is written and read with other habits than those of the
+    specification, `spelling` has them: those of a host, and of an extension too unless `extension_spelling` has its
+    own. What is no message is answered with an error, or only counted where `answers_garbage` is False. `contract`
+    tells how the extension contract is spoken on the link: None where it is spoken in its own words."""
 
     name: str
     framing: FramingFactory = ContentLength
     codec: Callable[[Limits], Codec] = JsonCodec
+    spelling: Spelling | None = None
+    extension_spelling: Spelling | None = None
+    answers_garbage: bool = True
     numbers: Mapping[Meaning, int] = NUMBERS
     cancelling: Cancelling | None = None
     progress: ProgressForm | None = None
@@ -79,13 +86,26 @@ class Dialect(Struct, frozen=True, kw_only=True):
         """Returns the state of a new link in this dialect."""
         return Connection(
             (framing or self.framing)(limits),
-            self.codec(limits),
+            self._make_codec(limits),
             limits=limits,
             cancelling=self.cancelling,
             ping=self.ping,
             numbers=self.numbers,
             bad_json_is_fatal=self.bad_json_is_fatal,
+            answers_garbage=self.answers_garbage,
+            spelling=self.spelling,
         )
+
+    def of_extension(self) -> Dialect:
+        """Returns this dialect as an extension writes it."""
+        return self if self.extension_spelling is None else replace(self, spelling=self.extension_spelling)
+
+    def _make_codec(self, limits: Limits) -> Codec:
+        if self.spelling is None:
+            return self.codec(limits)
+        from becket.rpc.spelling import SpelledCodec  # no program in our own dialects needs it
+
+        return SpelledCodec(limits, self.spelling)
 
     def read_meta(self, params: Raw | None) -> CallMeta | None:
         """Returns what travels with a request, None if nothing does. What is malformed counts as absent."""

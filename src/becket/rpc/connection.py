@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from math import inf
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import msgspec
 from msgspec import Raw
@@ -41,6 +41,9 @@ from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Mes
 from becket.rpc.records import BatchReply, Call, Cancelling, Event, EventList, InboundRequest, Taker
 from becket.wire.framing import Frame, Framing, Skipped
 
+if TYPE_CHECKING:
+    from becket.rpc.spelling import Spelling
+
 __all__ = ["Connection", "reason_of"]
 
 LARGEST_ID = 2**31 - 1  # larger ones are never answered by some programs
@@ -51,16 +54,20 @@ class Connection:
     """One link, driven by whoever owns its bytes and its clock."""
 
     __slots__ = (
+        "_answers_garbage",
         "_bad_json_is_fatal",
         "_batches",
         "_collected",
         "_forgotten",
         "_frames",
+        "_id_form",
         "_largest_id",
         "_last_id",
+        "_mean",
         "_meanings",
         "_nulls",
         "_ping",
+        "_say_error",
         "_stray_window",
         "_window",
         "calls",
@@ -68,6 +75,7 @@ class Connection:
         "claimed",
         "codec",
         "framing",
+        "garbage",
         "is_closing",
         "is_late",
         "limits",
@@ -93,6 +101,8 @@ class Connection:
         ping: str | None = None,
         numbers: Mapping[Meaning, int] = NUMBERS,
         bad_json_is_fatal: bool = False,
+        answers_garbage: bool = True,
+        spelling: Spelling | None = None,
     ) -> None:
         self.framing = framing
         self.codec = codec
@@ -113,16 +123,31 @@ class Connection:
         self.violation: RemoteProtocolError | None = None
         self.is_closing = False
         self.strays = 0
-        self._meanings = {number: meaning for meaning, number in self.numbers.items()}
+        self.garbage = 0  # what was no message and is not answered in this dialect
+        self._meanings = meanings_of(self.numbers)
         self._ping = ping
         self._window = limits.inbound_requests
         self._bad_json_is_fatal = bad_json_is_fatal
+        self._answers_garbage = answers_garbage
         self._last_id = 0
         self._largest_id = LARGEST_ID  # 0 once the numbers have begun anew, and some may still be in use
+        self._id_form = b"%d"
+        self._say_error: Callable[[RpcError], RpcError] | None = None
+        self._mean: Callable[[int, str], Meaning | None] | None = None
+        if spelling is not None:
+            self._spell(spelling)
         self._nulls = 0
         self._forgotten: dict[bytes, None] = {}
         self._batches: list[set[bytes]] = []
         self._stray_window = (-inf, 0)
+
+    def _spell(self, spelling: Spelling) -> None:
+        self._last_id = spelling.first_id - 1
+        self._say_error = spelling.say_error
+        self._mean = spelling.mean
+        if spelling.id_prefix:
+            self._id_form = encode_json(spelling.id_prefix)[:-1].replace(b"%", b"%%") + b'%d"'
+            self._largest_id = -1  # no id is a bare number
 
     # -- calls of ours
 
@@ -136,7 +161,7 @@ class Connection:
         if self.lost is not None:
             raise copy(self.lost)
         number = self._last_id = self._last_id + 1
-        id = b"%d" % number if number <= self._largest_id else self._next_id()
+        id = b"%d" % number if number <= self._largest_id else self._next_id(number)
         frame = self.framing.encode(self.codec.encode_request(id, call.method, params))
         call.id = id
         self.calls[id] = call
@@ -153,7 +178,7 @@ class Connection:
         bodies: list[bytes] = []
         filed: dict[bytes, Call] = {}
         for call, params in calls:
-            id = self._next_id()
+            id = self._next_id(self._last_id + 1)
             filed[id] = call
             bodies.append(self.codec.encode_request(id, call.method, params))
         bodies.extend(self.codec.encode_notification(method, params) for method, params in notes)
@@ -272,6 +297,8 @@ class Connection:
         return RpcError(Meaning.TOO_LARGE, f"the answer has {size} bytes, the limit is {self.limits.frame}")
 
     def _error_body(self, id: bytes, error: RpcError) -> bytes:
+        if self._say_error is not None:
+            error = self._say_error(error)
         code = self.numbers[error.meaning] if error.meaning is not None else error.code
         assert code is not None  # RpcError has a meaning or a number
         try:
@@ -377,12 +404,12 @@ class Connection:
                 elif is_answer:
                     self._stray(id)
                 else:
-                    self._reject(id, Meaning.INVALID_REQUEST, problem, batch)
+                    self._take_garbage(id, Meaning.INVALID_REQUEST, problem, batch)
             case Invalid(id, meaning, problem):
                 if meaning is Meaning.PARSE_ERROR and self._bad_json_is_fatal:
                     self.violation = self.violation or BadMessage(problem)
                 else:
-                    self._reject(id, meaning, problem, batch)
+                    self._take_garbage(id, meaning, problem, batch)
             case Batch(members):
                 together = BatchReply()
                 together.missing = 1  # held until all members were looked at
@@ -400,7 +427,8 @@ class Connection:
             return
         requests = self.requests
         key = id if id.isdigit() else key_of(id)
-        if key == NULL_ID:  # null names nothing, so two of them are no duplicate
+        # Null names nothing, so two of them are no duplicate; and who may not be told of a duplicate gets two answers.
+        if key == NULL_ID or (not self._answers_garbage and key in requests):
             self._nulls += 1
             key = b"null %d" % self._nulls
         if key in requests:
@@ -463,12 +491,13 @@ class Connection:
         self.settle(call)
 
     def _remote_error(self, call: Call, failure: Failure) -> RemoteError:
+        code, message = failure.code, failure.message
         return RemoteError(
             method=call.method,
-            code=failure.code,
-            message=failure.message,
+            code=code,
+            message=message,
             data=failure.data,
-            meaning=self._meanings.get(failure.code),
+            meaning=self._meanings.get(code) if self._mean is None else self._mean(code, message),
         )
 
     def _stray(self, id: bytes) -> None:
@@ -476,6 +505,8 @@ class Connection:
             del self._forgotten[id]
             return
         self.strays += 1
+        if not self._answers_garbage:
+            return
         start, count = self._stray_window
         start, count = (start, count + 1) if self.now - start < MINUTE else (self.now, 1)
         self._stray_window = (start, count)
@@ -485,9 +516,18 @@ class Connection:
             )
 
     def _skip(self, skipped: Skipped) -> None:
-        if isinstance(skipped.error, FrameTooLarge):  # whoever sent it waits; stray text has nobody to answer
+        # Whoever sent a frame that is too large waits; stray text has nobody to answer.
+        if isinstance(skipped.error, FrameTooLarge) and self._answers_garbage:
             self._reject(NULL_ID, Meaning.TOO_LARGE, str(skipped.error), None)
         self.taker.take_oddity(skipped)
+
+    def _take_garbage(self, id: bytes, meaning: Meaning, problem: str, batch: BatchReply | None) -> None:
+        if self._answers_garbage:
+            self._reject(id, meaning, problem, batch)
+            return
+        self.garbage += 1
+        if self.garbage & (self.garbage - 1) == 0:  # the first, the second, the fourth: a flood must not fill a log
+            self.taker.take_oddity(Skipped(BadFrame(f"{problem} ({self.garbage} so far)")))
 
     def _reject(self, id: bytes, meaning: Meaning, problem: str, batch: BatchReply | None) -> None:
         if key_of(id) in self.requests:  # under its own id this would answer the one that is open
@@ -500,15 +540,22 @@ class Connection:
         else:
             self.taker.say(self._frame_answer(id, body))
 
-    def _next_id(self) -> bytes:
+    def _next_id(self, number: int) -> bytes:
         while True:
-            self._last_id += 1
-            if self._last_id > LARGEST_ID:
-                self._last_id = 1
+            if number > LARGEST_ID:
+                number = 1
                 self._largest_id = 0
-            id = b"%d" % self._last_id
+            self._last_id = number
+            id = self._id_form % number
             if self._largest_id or (id not in self.calls and id not in self._forgotten):
                 return id
+            number += 1
+
+
+def meanings_of(numbers: Mapping[Meaning, int]) -> dict[int, Meaning]:
+    """Returns what a number means that came: of several meanings the first, and that of JSON-RPC where it has none."""
+    standard = {number: meaning for meaning, number in NUMBERS.items() if number < 0}
+    return standard | {number: meaning for meaning, number in reversed(list(numbers.items()))}
 
 
 def reason_of(violation: RemoteProtocolError) -> ConnectionLost:

@@ -1,0 +1,176 @@
+"""JSON-RPC as other systems write and read it: the order of members, their errors, the ids that they hear.
+
+`JsonCodec` is JSON-RPC 2.0 and exact. The systems that becket has dialects for are not: they take a message without a
+version, an answer without a result, an error of any shape. `Spelling` says in what they differ, `SpelledCodec` reads
+and writes so. What comes as most messages do still takes the short way of `JsonCodec`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+
+import msgspec
+from msgspec import Raw, Struct
+
+from becket.errors import LocalProtocolError, Meaning, RpcError, quote
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.rpc.codec import UNDECODABLE, JsonCodec, readable_id, readable_string, without_null
+from becket.rpc.json_values import decode_json, encode_json
+from becket.rpc.messages import NULL_ID, Failure, Invalid, Malformed, Message, Notification, Request, Success
+from becket.wire.framing import Frame
+
+__all__ = ["Answers", "SpelledCodec", "Spelling", "nobody", "unsigned"]
+
+
+class Answers(Enum):
+    """Whether an answer is a result or an error. One with neither is a result, null."""
+
+    ERROR_FIRST = "an error where there is a member `error`, even null, and even beside a result"
+    RESULT_FIRST = "a result where there is one, and an error only where that is not null"
+
+
+def unsigned(id: bytes) -> bool:
+    """Whether this is the text of a whole number from 0 on."""
+    return id.isdigit()
+
+
+def nobody(id: bytes) -> bool:
+    """Hears no request at all: the other side has none to send."""
+    return False
+
+
+class Spelling(Struct, frozen=True, kw_only=True):
+    """How one side of a protocol writes its messages, and what it makes of those of the other.
+
+    The version is written where `has_version`, and never asked for. `hears` says by the text of its id whether a
+    request is one; what it does not hear is no message, and a request under the null id is a notification. An error is
+    read by its message alone: `unknown_error` stands for one that has none, 0 for a number that is missing. Where
+    `error_is_text` the error is its message, and nothing else.
+
+    `say_error` chooses the words and the number of an error that is sent; `mean` says what one that came means, from
+    its number and its message."""
+
+    has_version: bool = True
+    id_is_last: bool = False  # behind the params, as structs in other languages have it
+    writes_null_params: bool = False  # where there are none
+    first_id: int = 1
+    id_prefix: str = ""  # of our own requests, whose ids are strings then
+    hears: Callable[[bytes], bool] = unsigned
+    answers: Answers = Answers.ERROR_FIRST
+    unknown_error: str = "unknown error"
+    error_is_text: bool = False
+    say_error: Callable[[RpcError], RpcError] | None = None
+    mean: Callable[[int, str], Meaning | None] | None = None
+
+
+class SpelledCodec(JsonCodec):
+    """JSON-RPC as a `Spelling` has it. There are no batches."""
+
+    __slots__ = ("_start", "spelling")
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS, spelling: Spelling = Spelling()) -> None:  # noqa: B008 (frozen)
+        super().__init__(limits)
+        self.spelling = spelling
+        self._start = b'{"jsonrpc":"2.0",' if spelling.has_version else b"{"
+        if not spelling.hears(b"1"):
+            self._short = -1  # no request takes the short way, which knows nothing of who is heard
+
+    # -- in
+
+    def _classify(self, members: dict[str, Raw]) -> Request | Notification | Success | Failure | Malformed | Invalid:
+        method = readable_string(members["method"], self.limits.method_bytes) if "method" in members else None
+        if not method:
+            return self._classify_answer(members)
+        params = without_null(members.get("params"))
+        if without_null(members.get("id")) is None:
+            return Notification(method, params)
+        id = readable_id(members["id"], self.limits)
+        if id is None or not self.spelling.hears(id):
+            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, f"a request under an id that is not heard: {method}")
+        return Request(id, method, params)
+
+    def _classify_answer(self, members: dict[str, Raw]) -> Success | Failure | Malformed | Invalid:
+        if without_null(members.get("id")) is None:
+            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "no request, no answer")
+        id = readable_id(members["id"], self.limits)
+        if id is None:
+            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "an answer without an id that can be read")
+        error = members.get("error")
+        if self.spelling.answers is Answers.RESULT_FIRST and (without_null(error) is None or "result" in members):
+            error = None
+        return Success(id, members.get("result", NULL)) if error is None else self._failure(id, error)
+
+    def _failure(self, id: bytes, raw: Raw) -> Failure:
+        """Returns the error, whatever it looks like: what cannot be read of it is left out."""
+        message, code, data = None, 0, None
+        if self.spelling.error_is_text:
+            message = readable_string(raw, self.limits.error_data)
+        elif (members := read_members(raw)) is not None:
+            message = readable_string(members.get("message", NULL), self.limits.error_data)
+            number = read_value(members.get("code"))
+            code = number if isinstance(number, int) and not isinstance(number, bool) else 0
+            extra = members.get("data")
+            data = self._shorten(extra) if extra and len(extra) > self.limits.error_data else read_value(extra)
+        return Failure(id, code, self.spelling.unknown_error if message is None else message, data)
+
+    def _decode_batch(self, frame: Frame) -> Message:
+        try:
+            msgspec.json.decode(frame, type=Raw)  # to the last byte
+        except UNDECODABLE as error:
+            return Invalid(NULL_ID, Meaning.PARSE_ERROR, f"not JSON: {error}")
+        return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "no object")
+
+    # -- out
+
+    def encode_request(self, id: bytes, method: str, params: bytes | None) -> bytes:
+        if params is None and self.spelling.writes_null_params:
+            params = NULL_ID
+        else:
+            check_params(method, params)
+        name = encode_json(method) if params is None else b'%b,"params":%b' % (encode_json(method), params)
+        if self.spelling.id_is_last:
+            return b'%b"method":%b,"id":%b}' % (self._start, name, id)
+        return b'%b"id":%b,"method":%b}' % (self._start, id, name)
+
+    def encode_notification(self, method: str, params: bytes | None) -> bytes:
+        check_params(method, params)
+        name = encode_json(method) if params is None else b'%b,"params":%b' % (encode_json(method), params)
+        return b'%b"method":%b}' % (self._start, name)
+
+    def encode_success(self, id: bytes, result: bytes) -> bytes:
+        return b'%b"id":%b,"result":%b}' % (self._start, id, result)
+
+    def encode_failure(self, id: bytes, code: int, message: str, data: object) -> bytes:
+        error: object = message
+        if not self.spelling.error_is_text:
+            error = {"code": code, "message": message} | ({} if data is None else {"data": data})
+        return b'%b"id":%b,"error":%b}' % (self._start, id, encode_json(error))
+
+    def encode_batch(self, bodies: Iterable[bytes]) -> bytes:
+        raise LocalProtocolError("the other side reads no batches")
+
+
+NULL = Raw(NULL_ID)
+decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def read_members(raw: Raw) -> dict[str, Raw] | None:
+    """Returns the members of an object, None for any other value."""
+    try:
+        return decode_members(raw)
+    except UNDECODABLE:
+        return None
+
+
+def read_value(raw: Raw | None) -> object:
+    """Returns a value, None for one that Python has no room for."""
+    try:
+        return None if raw is None else decode_json(raw)
+    except UNDECODABLE:
+        return None
+
+
+def check_params(method: str, params: bytes | None) -> None:
+    if params is not None and params[:1] not in (b"{", b"["):
+        raise LocalProtocolError(f"the params of {method} are neither an object nor an array: {quote(params)}")
