@@ -127,4 +127,4 @@ def failing(error: RemoteError, crash: PeerCrashed, late: CallTimeout, meaning: 
 
 def choosing() -> None:
     assert_type(Limits(frame=5).but(depth=3), Limits)
-    assert_type(DIALECTS, dict[str, Dialect])
+    assert_type(DIALECTS["plain"], Dialect)

@@ -1,14 +1,57 @@
-"""The wire habits of each protocol, as data. `DIALECTS` maps their names to the records."""
+"""The wire habits of each protocol, as data. `DIALECTS` maps their names to the records.
+
+The records of other systems are imported when somebody asks for them by name: most programs speak one dialect.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from becket.dialects.dialect import CallMeta, Dialect, ProgressForm
 from becket.dialects.native import NATIVE
 from becket.dialects.plain import PLAIN
 
-__all__ = ["DIALECTS", "NATIVE", "PLAIN", "CallMeta", "Dialect", "ProgressForm", "find_dialect"]
+__all__ = ["DIALECTS", "NATIVE", "PLAIN", "CallMeta", "Dialect", "Dialects", "ProgressForm", "find_dialect"]
 
-DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (PLAIN, NATIVE)}
+
+class Dialects(Mapping[str, Dialect]):
+    """Dialects by name. `add` makes one of your own known, so that manifests can name it."""
+
+    def __init__(self, dialects: tuple[Dialect, ...], elsewhere: Mapping[str, str]) -> None:
+        self._known = {dialect.name: dialect for dialect in dialects}
+        self._elsewhere = elsewhere
+
+    def add(self, dialect: Dialect) -> None:
+        """Makes a dialect known under its name.
+
+        Raises:
+            ValueError: the name belongs to another.
+        """
+        if dialect.name in self and self._known.get(dialect.name) is not dialect:
+            raise ValueError(f"there is a dialect {dialect.name!r} already")
+        self._known[dialect.name] = dialect
+
+    def __getitem__(self, name: str) -> Dialect:
+        if name not in self._known:
+            from importlib import import_module
+
+            module = import_module(self._elsewhere[name])
+            self._known[name] = getattr(module, name.upper())
+        return self._known[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known or name in self._elsewhere
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self._known, *self._elsewhere]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+OTHERS: Final[tuple[str, ...]] = ()
+DIALECTS: Final = Dialects((PLAIN, NATIVE), {name: f"becket.dialects.{name}" for name in OTHERS})
 
 
 def find_dialect(dialect: Dialect | str) -> Dialect:

@@ -61,7 +61,8 @@ class Phrase(Struct, frozen=True, kw_only=True, eq=False):
     dialect has no word for.
 
     Where a request is acknowledged at once and ends with an event, `acknowledge` makes the acknowledgement and `end`
-    the last event, of the contract's result or of the error; `answer` is not asked then."""
+    the last event, of the contract's result or of the error; `answer` is not asked then. `cancelled_as` is the request
+    that ends it before, and `key_of` what the params of both have in common."""
 
     say: Callable[[Any, Scene], Saying]
     read: Callable[[Any, Saying, Scene], Any] = as_it_is
@@ -71,3 +72,5 @@ class Phrase(Struct, frozen=True, kw_only=True, eq=False):
     tell: Callable[[Any, Saying, Scene], Tale | None] | None = None
     acknowledge: Callable[[Saying, Scene], Any] | None = None
     end: Callable[[Any, RpcError | None, Saying, Scene], Tale] | None = None
+    cancelled_as: Method[Any, Any] | None = None
+    key_of: Callable[[Any], object] = as_it_is

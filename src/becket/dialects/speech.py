@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -10,22 +11,32 @@ from becket.dialects.handshakes import Greeting, Introduction, Welcome
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.errors import NotSupported
 
-__all__ = ["Speech"]
+__all__ = ["Speech", "TalePhrase"]
+
+
+class TalePhrase(Struct, frozen=True, kw_only=True, eq=False):
+    """How one notification of the contract is told: to the other side, and by it under the name `heard_as`.
+
+    `tell` makes the notification of the contract's params; `hear` makes those of the params that came."""
+
+    heard_as: str
+    tell: Callable[[Any, Scene], Tale]
+    hear: Callable[[Any, Scene], Any]
 
 
 class Speech(Struct, frozen=True, kw_only=True, eq=False):
     """The words of one dialect for the contract. It is made when a link needs it: most programs speak one dialect.
 
-    `phrases` are by the name of the contract's method, those in which the extension asks (`memory.append`) too. What is
-    told rather than asked stands in `tales`, by the contract's name of the notification: `tell` of it goes out, and
-    `heard` makes of a notification of theirs the contract's params. `goodbye` ends a program, where there is a word."""
+    `phrases` are by the name of the contract's method, those in which the extension asks (`memory.append`) too; `tales`
+    by that of its notification. What stands in neither cannot be said. `goodbye` ends a program, where there is a word
+    for that; otherwise the end of its input tells it."""
 
     dialect: str
     greet: Callable[[Introduction], Greeting]
     welcome: Welcome
     phrases: Mapping[str, Phrase] = {}
-    goodbye: Callable[[Scene], Saying] | None = None
     tales: Mapping[str, TalePhrase] = {}
+    goodbye: Callable[[Scene], Saying] | None = None
 
     def phrase_for(self, method: str) -> Phrase:
         """Returns how this method of the contract is said.
@@ -38,10 +49,7 @@ class Speech(Struct, frozen=True, kw_only=True, eq=False):
             raise NotSupported(f"`{method}`", f"the dialect `{self.dialect}` has no word for it")
         return phrase
 
-
-class TalePhrase(Struct, frozen=True, kw_only=True, eq=False):
-    """How one notification of the contract is told: to the other side, and by it under the name `heard_as`."""
-
-    heard_as: str
-    tell: Callable[[object, Scene], Tale]
-    hear: Callable[[object, Scene], object]
+    def tell(self, notification: str, params: object, scene: Scene) -> Tale | None:
+        """Returns a notification of the contract in the words of this dialect; None where it has none."""
+        tale = self.tales.get(notification)
+        return None if tale is None else tale.tell(params, scene)

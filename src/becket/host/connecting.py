@@ -11,15 +11,19 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, Final, TypedDict, Unpack
 
+from msgspec.structs import replace
+
 from becket import __version__
 from becket.contract.audit import ExtensionStarted
 from becket.contract.handshake import FEATURES, PROTOCOL_VERSION, HostInfo, Initialize
 from becket.contract.memory import find_namespace_problem
 from becket.contract.names import find_id_problem
 from becket.dialects import Dialect, find_dialect
+from becket.dialects.handshakes import Greeted, Introduction
+from becket.dialects.phrases import Scene
 from becket.errors import BadCapabilities
 from becket.host.extension import Extension, Parts
-from becket.host.handshake import probe_info, say_goodbye, shake_hands
+from becket.host.handshake import greet, probe_info, shake_hands
 from becket.host.logs import ExtensionLog
 from becket.host.recording import Audit, RecordingGate, record
 from becket.host.running import Running
@@ -28,6 +32,7 @@ from becket.host.services import Services
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.host.told import Told
 from becket.host.tool_inputs import ToolInputs
+from becket.host.voice import Voice
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import PERMISSIONS, Gate, Grants
 from becket.methods.registry import Registry
@@ -55,7 +60,9 @@ class ExtensionOptions(TypedDict, total=False):
     `grants` are the permissions that it holds; or give a `gate` of your own, which has its own audit. `ask` asks a
     person for what is neither granted nor denied. `methods` are methods of your own that it may call. `schemas` says
     what to do with inputs that do not fit a tool: refuse them, unless told otherwise. `known` are the permissions that
-    exist, where you have some of your own."""
+    exist, where you have some of your own. `particulars` is what the extension's own kind of manifest says beyond ours.
+
+    `limits` and `timeouts` are those that the dialect is used to, unless given."""
 
     config: Mapping[str, Any]
     root: str | os.PathLike[str] | None
@@ -71,6 +78,7 @@ class ExtensionOptions(TypedDict, total=False):
     timeouts: Timeouts
     host: HostInfo
     known: AbstractSet[str]
+    particulars: Any
 
 
 def connect_extension(
@@ -107,7 +115,7 @@ def connect_extension(
             **peer_options,
         )
 
-    return ConnectingExtension(Start(id, connect, log, tuple(words), options).run)
+    return ConnectingExtension(Start(id, connect, log, tuple(words), options, env).run)
 
 
 def connect_extension_over(
@@ -157,11 +165,13 @@ class Start:
         log: ExtensionLog,
         command: tuple[str, ...],
         options: ExtensionOptions,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._id = id
         self._connect = connect
         self._log = log
         self._command = command
+        self._environment = environment or {}
         unknown = sorted(options.keys() - ExtensionOptions.__annotations__.keys())
         if unknown:  # a type checker would say so; a misspelt `grants` must not pass for none without one either
             raise TypeError(f"no option of an extension: {', '.join(unknown)}")
@@ -169,10 +179,12 @@ class Start:
         self._audit = options.get("audit")
         self._known = options.get("known", PERMISSIONS)
         self._gate = self._build_gate()
-        self._limits = options.get("limits", DEFAULT_LIMITS)
-        self._timeouts = options.get("timeouts", DEFAULT_TIMEOUTS)
         self._schemas = SchemaMode(options.get("schemas", SchemaMode.ENFORCE))
         self._dialect = find_dialect(options.get("dialect", "native"))
+        habits = self._dialect.habits
+        self._limits = options.get("limits") or replace(DEFAULT_LIMITS, **habits.limits)
+        self._timeouts = options.get("timeouts") or replace(DEFAULT_TIMEOUTS, **habits.timeouts)
+        self._speech = None if self._dialect.contract is None else self._dialect.contract()
 
     def _build_gate(self) -> Gate:
         options = self._options
@@ -209,43 +221,40 @@ class Start:
         told = Told(runs)
         services = Services(self._choose_store(ends), self._gate, loop, self._limits)
         ends.insert(0, services.close)
-        methods = Registry()
-        services.register(methods)
-        told.register(methods)
-        self._log.register(methods)
+        scene = Scene(self._id, particulars=self._options.get("particulars"))
         peer = await self._connect(
             {
                 "dialect": self._dialect,
-                "methods": methods.including(self._options.get("methods") or Registry()),
+                "methods": self._offer(services, told, scene),
                 "limits": self._limits,
                 "gate": self._gate,
                 "ask": self._options.get("ask"),
             }
         )
         record(self._audit, self._describe_start())
+        voice = Voice(peer, self._speech, scene)
         try:
-            words = self._introduce()
-            answer = await shake_hands(peer, words, self._gate, timeout=self._limits.handshake, known=self._known)
-            declared = answer.capabilities
-            inputs = ToolInputs(self._id, declared.tools, self._schemas)
-            about = await probe_info(peer, self._id, declared, self._timeouts.info)
+            greeted = await self._greet(voice)
+            inputs = ToolInputs(self._id, greeted.declared.tools, self._schemas)
+            if greeted.about is None:
+                about = await probe_info(voice, self._id, greeted.declared, self._timeouts.info)
+                greeted = replace(greeted, about=about)
         except BaseException as error:
             try:
                 if isinstance(error, BadCapabilities):  # it is well and waits for the first call
-                    await say_goodbye(peer, self._timeouts.shutdown)
+                    await voice.say_goodbye(self._timeouts.shutdown)
             finally:
                 await peer.aclose()
             raise
         return Extension(
             Parts(
-                peer=peer,
+                voice=voice,
                 gate=self._gate,
                 loop=loop,
                 running=running,
                 runs=runs,
                 told=told,
-                declared=declared,
-                about=about,
+                greeted=greeted,
                 inputs=inputs,
                 timeouts=self._timeouts,
                 limits=self._limits,
@@ -253,6 +262,31 @@ class Start:
                 ends=tuple(ends),
             )
         )
+
+    def _offer(self, services: Services, told: Told, scene: Scene) -> Registry:
+        """Returns all that the extension may call, under the names of its dialect."""
+        methods = Registry()
+        services.register(methods)
+        told.register(methods)
+        self._log.register(methods)
+        if self._speech is not None:
+            from becket.peer.spoken import translate_methods
+
+            methods = translate_methods(methods, self._speech, scene)
+        return methods.including(self._options.get("methods") or Registry())
+
+    async def _greet(self, voice: Voice) -> Greeted:
+        timeout = self._limits.handshake
+        if self._speech is None:
+            words = self._introduce()
+            answer = await shake_hands(voice.peer, words, self._gate, timeout=timeout, known=self._known)
+            greeted = Greeted(declared=answer.capabilities)
+        else:
+            greeted = await greet(voice, self._introduction(), timeout=timeout)
+        voice.scene.declared = greeted.declared
+        if greeted.particulars is not None:
+            voice.scene.particulars = greeted.particulars
+        return greeted
 
     def _choose_store(self, ends: list[Callable[[], object]]) -> Store:
         given = self._options.get("store")
@@ -266,13 +300,29 @@ class Start:
         held = sorted(name for name in self._known if self._gate.allows(name))
         return ExtensionStarted(self._id, self._command, self._dialect.name, tuple(held), NOT_CONTAINED)
 
-    def _introduce(self) -> Initialize:
+    def _introduction(self) -> Introduction:
+        options = self._options
+        return Introduction(
+            extension=self._id,
+            host=options.get("host", HOST),
+            root=self._root,
+            config=dict(options.get("config", {})),
+            grants=frozenset(name for name in self._known if self._gate.allows(name)),
+            environment=self._environment,
+            particulars=options.get("particulars"),
+        )
+
+    @property
+    def _root(self) -> str | None:
         root = self._options.get("root")
+        return None if root is None else str(Path(root).absolute())
+
+    def _introduce(self) -> Initialize:
         return Initialize(
             synaps_version=SYNAPS_VERSION,
             extension_protocol_version=PROTOCOL_VERSION,
             plugin_id=self._id,
-            plugin_root=None if root is None else str(Path(root).absolute()),
+            plugin_root=self._root,
             config=dict(self._options.get("config", {})),
             host=self._options.get("host", HOST),
             features=FEATURES if self._dialect.features else (),

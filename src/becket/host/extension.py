@@ -14,8 +14,8 @@ from msgspec import Raw, Struct
 
 from becket.contract.audit import ProviderCalled, ProviderOutcome
 from becket.contract.commands import COMMAND_INVOKE, CommandEvent, Invoke
-from becket.contract.handshake import Capabilities, DeclaredCapability
-from becket.contract.hooks import HOOK_HANDLE, HOOKS, Continue, HookEvent, HookResult, read_hook_result
+from becket.contract.handshake import DeclaredCapability
+from becket.contract.hooks import HOOK_HANDLE, HOOKS, Continue, HookEvent, HookKind, HookResult, read_hook_result
 from becket.contract.info import INFO_GET, SIDECAR_SPAWN_ARGS, ExtensionInfo, SidecarArgs
 from becket.contract.names import model_runtime_id, trim
 from becket.contract.providers import (
@@ -37,22 +37,24 @@ from becket.contract.settings import (
     EditorOpen,
 )
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall, tool_text
+from becket.dialects.handshakes import Greeted
 from becket.errors import BecketError, NotDeclared, PermissionDenied
-from becket.host.handshake import say_goodbye
 from becket.host.recording import Audit, error_class, record
 from becket.host.running import Running
 from becket.host.runs import Run, Runs
 from becket.host.timeouts import Timeouts
 from becket.host.told import Told
 from becket.host.tool_inputs import ToolInputs
+from becket.host.voice import Voice
 from becket.limits import Limits
 from becket.methods.permissions import Gate
 from becket.peer.loops import Loop
 from becket.peer.outbound import DEFAULT, Unset
-from becket.peer.peer import Peer
+from becket.rpc.json_values import encode_json
 
 if TYPE_CHECKING:
     from becket.peer.options import StreamOptions
+    from becket.peer.peer import Peer
 
 __all__ = ["Extension", "Parts"]
 
@@ -65,14 +67,13 @@ TRANSFORM = "tools.transform_output"
 class Parts(Struct, frozen=True, kw_only=True):
     """What an extension's handle is made of."""
 
-    peer: Peer
+    voice: Voice
     gate: Gate
     loop: Loop
     running: Running
     runs: Runs
     told: Told
-    declared: Capabilities
-    about: ExtensionInfo | None
+    greeted: Greeted
     inputs: ToolInputs
     timeouts: Timeouts
     limits: Limits
@@ -84,17 +85,20 @@ class Extension:
     """A running extension: its tools, providers, commands and hooks, to be called.
 
     `peer` is the link itself, for methods of your own; `gate` holds what the extension may do, and can grant and revoke
-    it; `about` is what the extension told of itself at its start."""
+    it; `about` is what the extension told of itself at its start, and `hooks` what it wants to be asked at, where its
+    dialect says that at the start. What its dialect has no word for raises `NotSupported`, and nothing is sent."""
 
     def __init__(self, parts: Parts) -> None:
         self.id = parts.gate.extension
-        self.peer = parts.peer
+        self.peer: Peer = parts.voice.peer
         self.gate = parts.gate
-        self.about = parts.about
+        self.about: ExtensionInfo | None = parts.greeted.about
+        self.hooks: tuple[HookKind, ...] = parts.greeted.hooks
         self._parts = parts
+        self._voice = parts.voice
         self._running = parts.running
         self._timeouts = parts.timeouts
-        self._tools = {trim(tool.name): tool for tool in parts.declared.tools}
+        self._tools = {trim(tool.name): tool for tool in parts.greeted.declared.tools}
         self._numbers = count(1)
 
     # -- what it has declared
@@ -102,17 +106,17 @@ class Extension:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools that it offers."""
-        return self._parts.declared.tools
+        return self._parts.greeted.declared.tools
 
     @property
     def providers(self) -> tuple[Provider, ...]:
         """The providers of models that it offers."""
-        return self._parts.declared.providers
+        return self._parts.greeted.declared.providers
 
     @property
     def capabilities(self) -> tuple[DeclaredCapability, ...]:
         """What else it can do, in words of its own."""
-        return self._parts.declared.capabilities
+        return self._parts.greeted.declared.capabilities
 
     @property
     def features(self) -> frozenset[str]:
@@ -128,6 +132,7 @@ class Extension:
 
         Raises:
             NotDeclared: the extension has no such tool.
+            NotSupported: its dialect has no word for tools.
             BadValue: the input does not fit the tool's schema. Nothing was sent.
             PermissionDenied: it does not hold `tools.register`, or lost it before the tool had ended.
             RemoteError, CallTimeout, ConnectionLost, Busy, BadReply: as for any call.
@@ -138,6 +143,7 @@ class Extension:
         self, name: str, input: Mapping[str, Any] | None = None, *, timeout: float | Unset | None = DEFAULT
     ) -> Any:
         """Runs a tool and returns its result as it came; otherwise like `call_tool`."""
+        self._voice.check(TOOL_CALL)
         tool = self._tools.get(trim(name))
         if tool is None:
             raise NotDeclared(self.id, "tool", name, [*self._tools])
@@ -146,7 +152,7 @@ class Extension:
         seconds = self._timeouts.tool if isinstance(timeout, Unset) else timeout
         params = ToolCall(tool.name, given)
         return await self._running.call(
-            TOOL_CALL.name, TOOLS, lambda: self.peer.call(TOOL_CALL, params, timeout=seconds)
+            TOOL_CALL.name, TOOLS, lambda: self._voice.call(TOOL_CALL, params, timeout=seconds)
         )
 
     # -- providers
@@ -177,7 +183,7 @@ class Extension:
         seconds = self._timeouts.complete if isinstance(timeout, Unset) else timeout
         try:
             result = await self._running.call(
-                PROVIDER_COMPLETE.name, PROVIDERS, lambda: self.peer.call(PROVIDER_COMPLETE, request, timeout=seconds)
+                PROVIDER_COMPLETE.name, PROVIDERS, lambda: self._voice.call(PROVIDER_COMPLETE, request, timeout=seconds)
             )
             check_completed(self.id, result)
         except BecketError as error:
@@ -211,13 +217,12 @@ class Extension:
         request = self._request(
             provider, model, messages, system_prompt, tools, temperature, max_tokens, thinking_budget
         )
-        is_old = not self.features
         self._add_timeouts(options)
+        spoken = self._voice.stream(PROVIDER_STREAM, request, **options)
+        is_old = not self.features and spoken.method.gather is None
         return Run(
             self._parts.runs,
-            self.peer.stream(PROVIDER_STREAM, request, **options),
-            PROVIDER_STREAM,
-            request,
+            spoken,
             permission=PROVIDERS,
             takes_turns=is_old,
             patience=self._timeouts.idle,
@@ -237,6 +242,7 @@ class Extension:
         max_tokens: int | None,
         thinking_budget: int,
     ) -> ProviderRequest:
+        self._voice.check(PROVIDER_COMPLETE)
         found = {trim(one.id): one for one in self.providers}
         if provider not in found:
             raise NotDeclared(self.id, "provider", provider, [*found])
@@ -288,13 +294,9 @@ class Extension:
         `done` says that no more output will come; the run ends with the answer."""
         params = Invoke(name, tuple(args), f"run-{next(self._numbers)}")
         self._add_timeouts(options)
-        return Run(
-            self._parts.runs,
-            self.peer.stream(COMMAND_INVOKE, params, **options),
-            COMMAND_INVOKE,
-            params,
-            is_old=not self.features,
-        )
+        spoken = self._voice.stream(COMMAND_INVOKE, params, **options)
+        is_old = not self.features and spoken.method.gather is None
+        return Run(self._parts.runs, spoken, may_trail=spoken.method.gather is None, is_old=is_old)
 
     def _add_timeouts(self, options: StreamOptions) -> None:
         options.setdefault("timeout", self._timeouts.total)
@@ -310,19 +312,22 @@ class Extension:
 
         Raises:
             PermissionDenied: the extension does not hold what this kind of hook needs. Nothing was sent.
+            NotSupported: its dialect has no word for hooks.
         """
+        self._voice.check(HOOK_HANDLE)
         permission = HOOKS[event.kind].permission
         try:
-            raw = await self._running.call(
+            answer: Any = await self._running.call(
                 HOOK_HANDLE.name,
                 permission,
-                lambda: self.peer.call(HOOK_HANDLE.name, event, returns=Raw, timeout=self._timeouts.hook),
+                lambda: self._voice.call(HOOK_HANDLE, event, returns=Raw, timeout=self._timeouts.hook),
             )
         except PermissionDenied:
             raise
         except BecketError as error:
             self._warn("hook %s: %s: it goes on", event.kind, error)
             return Continue()
+        raw = answer if isinstance(answer, Raw) else Raw(encode_json(answer))
         may_transform = self.gate.allows(TRANSFORM)
         reading = read_hook_result(raw, event.kind, may_transform=may_transform, limits=self._parts.limits)
         if reading.problem is not None:
@@ -338,25 +343,25 @@ class Extension:
 
     async def info(self) -> ExtensionInfo:
         """Asks the extension about its build, its capabilities and its models."""
-        return await self.peer.call(INFO_GET, timeout=self._timeouts.info)
+        return await self._voice.call(INFO_GET, None, timeout=self._timeouts.info)
 
     async def sidecar_args(self) -> SidecarArgs:
         """Asks how the extension's sidecar is to be started."""
-        return await self.peer.call(SIDECAR_SPAWN_ARGS, timeout=self._timeouts.info)
+        return await self._voice.call(SIDECAR_SPAWN_ARGS, None, timeout=self._timeouts.info)
 
     async def open_editor(self, category: str, field: str) -> Any:
         """Opens the extension's own editor of a field; `on` tells what it shows later."""
-        return await self.peer.call(SETTINGS_EDITOR_OPEN, EditorOpen(category, field), timeout=self._timeouts.editor)
+        return await self._voice.call(SETTINGS_EDITOR_OPEN, EditorOpen(category, field), timeout=self._timeouts.editor)
 
     async def press_editor_key(self, category: str, field: str, key: str) -> Any:
         """Passes on a key that was pressed in an open editor."""
         pressed = EditorKey(category, field, key)
-        return await self.peer.call(SETTINGS_EDITOR_KEY, pressed, timeout=self._timeouts.editor)
+        return await self._voice.call(SETTINGS_EDITOR_KEY, pressed, timeout=self._timeouts.editor)
 
     async def commit_editor(self, category: str, field: str, value: Any) -> Any:
         """Gives the extension the value that was taken in an open editor."""
         taken = EditorCommit(category, field, value)
-        return await self.peer.call(SETTINGS_EDITOR_COMMIT, taken, timeout=self._timeouts.editor)
+        return await self._voice.call(SETTINGS_EDITOR_COMMIT, taken, timeout=self._timeouts.editor)
 
     def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
         """Registers the decorated plain function for what the extension tells outside of the calls that run.
@@ -374,7 +379,7 @@ class Extension:
     async def shutdown(self) -> None:
         """Asks the extension to end, gives it a moment, and ends its process. From any task, and twice."""
         try:
-            await say_goodbye(self.peer, self._timeouts.shutdown)
+            await self._voice.say_goodbye(self._timeouts.shutdown)
         finally:
             await self.aclose()
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
+import anyio
 import msgspec
 from msgspec import Raw, Struct
 
 from becket.contract.handshake import (
     INITIALIZE,
     PROTOCOL_VERSION,
-    SHUTDOWN,
     Capabilities,
     Initialize,
     Initialized,
@@ -24,6 +24,8 @@ from becket.contract.handshake import (
     read_initialized,
 )
 from becket.contract.info import INFO_GET, ExtensionInfo
+from becket.dialects.handshakes import Greeted, Introduction
+from becket.dialects.phrases import Saying, Tale
 from becket.errors import (
     BadCapabilities,
     BadReply,
@@ -37,11 +39,13 @@ from becket.errors import (
     StartFailed,
     VersionMismatch,
 )
+from becket.host.voice import Voice
 from becket.methods.permissions import Gate
 from becket.peer.peer import Peer
 
-__all__ = ["probe_info", "say_goodbye", "shake_hands"]
+__all__ = ["greet", "probe_info", "shake_hands"]
 
+FAILURES: Final = (BadReply, Busy, CallTimeout, ConnectionLost, RemoteError)
 HINT: Final = "does it read its stdin and answer on its stdout, in JSON-RPC behind `Content-Length` headers?"
 
 
@@ -66,7 +70,7 @@ async def shake_hands(
 async def ask(peer: Peer, words: Initialize, timeout: float) -> Raw:
     try:
         return await peer.call(INITIALIZE.name, words, returns=Raw, timeout=timeout)
-    except (BadReply, Busy, CallTimeout, ConnectionLost, RemoteError) as error:
+    except FAILURES as error:
         raise explain_failure(peer, words.plugin_id, error) from error
 
 
@@ -119,18 +123,20 @@ def check_version(extension: str, raw: Raw) -> None:
         raise VersionMismatch(extension, because, given=given, supported=PROTOCOL_VERSION)
 
 
-async def probe_info(peer: Peer, extension: str, declared: Capabilities, timeout: float | None) -> ExtensionInfo | None:
+async def probe_info(
+    voice: Voice, extension: str, declared: Capabilities, timeout: float | None
+) -> ExtensionInfo | None:
     """Asks an extension that has declared something about its build; what goes wrong with that is only logged.
 
     Raises:
         StartFailed, HandshakeFailed: the extension has ended over it.
     """
-    if not (declared.tools or declared.providers or declared.capabilities):
+    if not (declared.tools or declared.providers or declared.capabilities) or not voice.says(INFO_GET):
         return None
     try:
-        return await peer.call(INFO_GET, timeout=timeout)
+        return await voice.call(INFO_GET, None, timeout=timeout)
     except ConnectionLost as error:
-        raise explain_failure(peer, extension, error) from error
+        raise explain_failure(voice.peer, extension, error) from error
     except BecketError as error:
         import logging
 
@@ -140,11 +146,32 @@ async def probe_info(peer: Peer, extension: str, declared: Capabilities, timeout
         return None
 
 
-async def say_goodbye(peer: Peer, timeout: float | None) -> None:
-    """Asks the extension to end, and waits a moment for its answer; many end without one."""
-    if peer.is_closed:
-        return
+async def greet(voice: Voice, introduction: Introduction, *, timeout: float) -> Greeted:
+    """Shakes hands in a dialect with words of its own, and returns what the extension declares.
+
+    Raises:
+        StartFailed: its process ended before it was ready.
+        HandshakeFailed: it did not answer in time, refused, or what it answered breaks the rules of its dialect.
+    """
+    assert voice.speech is not None
+    steps = voice.speech.greet(introduction)
+    deadline = anyio.current_time() + timeout
+    answer: Any = None  # what a generator is begun with
+    while True:
+        try:
+            step = steps.send(answer)
+        except StopIteration as stop:
+            greeted: Greeted = stop.value
+            return greeted
+        answer = await take_step(voice.peer, introduction.extension, step, deadline)
+
+
+async def take_step(peer: Peer, extension: str, step: Saying | Tale, deadline: float) -> Raw | None:
     try:
-        await peer.call(SHUTDOWN, timeout=timeout)
-    except BecketError:
-        pass
+        if isinstance(step, Tale):
+            await peer.notify(step.method, step.params)
+            return None
+        left = max(0.0, deadline - anyio.current_time())
+        return await peer.call(step.method.name, step.params, returns=Raw, timeout=left)
+    except FAILURES as error:
+        raise explain_failure(peer, extension, error) from error

@@ -18,9 +18,9 @@ from becket.contract.commands import CommandDone
 from becket.contract.providers import ProviderDone
 from becket.errors import BecketError, LocalProtocolError, NotSent
 from becket.host.running import Running
-from becket.methods.descriptors import Stream
+from becket.host.voice import SpokenStream
 from becket.peer.loops import Loop
-from becket.peer.streams import CallStream, Gap, Listener
+from becket.peer.streams import Gap, Listener
 from becket.typed.decoding import UNDECODABLE
 
 __all__ = ["Run", "Runs"]
@@ -73,9 +73,7 @@ class Run(Generic[E, R]):
     def __init__(
         self,
         runs: Runs,
-        stream: CallStream[E, R],
-        method: Stream[Any, R, E],
-        params: object,
+        spoken: SpokenStream[E, R],
         *,
         permission: str | None = None,
         takes_turns: bool = False,
@@ -85,9 +83,10 @@ class Run(Generic[E, R]):
         ended: Callable[[R | None, BecketError | None], None] | None = None,
     ) -> None:
         self._runs = runs
-        self._stream = stream
-        self._method = method
-        self._params = params
+        self._stream = spoken.stream
+        self._method = spoken.method
+        self._params = spoken.params
+        self._read = spoken.read
         self._permission = permission
         self._takes_turns = takes_turns
         self._patience = patience
@@ -195,7 +194,7 @@ class Run(Generic[E, R]):
             ended(None, self._error or LocalProtocolError("left before its answer came"))
             return
         try:
-            result = await self._stream.result()
+            result = self._read(await self._stream.result())
         except BecketError as error:
             ended(None, error)
         else:
@@ -273,7 +272,7 @@ class Run(Generic[E, R]):
         if self._error is not None:
             raise copy(self._error)
         try:
-            return await self._stream.result()
+            return self._read(await self._stream.result())
         except BecketError:
             if self._error is not None:
                 raise copy(self._error) from None

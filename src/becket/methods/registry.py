@@ -6,7 +6,7 @@ registered under a name, or under a descriptor, which says besides what its para
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -146,6 +146,12 @@ class Registry:
         both._handlers.update(self._handlers)
         both._handlers.update(other._handlers)
         return both
+
+    def without(self, names: Collection[str]) -> Registry:
+        """Returns a new registry with all handlers but those of these names."""
+        rest = Registry()
+        rest._handlers.update({name: each for name, each in self._handlers.items() if name not in names})
+        return rest
 
     def handlers(self) -> list[Handler]:
         """Returns all handlers, in the order of their registration."""

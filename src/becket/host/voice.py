@@ -1,0 +1,121 @@
+"""What a host says to one extension: the contract, in the words of the extension's dialect.
+
+What a dialect has no word for is refused before anything is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
+
+from msgspec import Struct
+
+from becket.dialects.phrases import Saying, Scene, as_it_is
+from becket.dialects.speech import Speech
+from becket.errors import BecketError
+from becket.methods.descriptors import Method, Stream
+from becket.peer.outbound import DEFAULT, Unset
+from becket.peer.peer import Peer
+from becket.peer.streams import CallStream
+
+if TYPE_CHECKING:
+    from becket.peer.options import StreamOptions
+
+__all__ = ["SpokenStream", "Voice"]
+
+E = TypeVar("E")
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class SpokenStream(Struct, Generic[E, R], frozen=True, eq=False):
+    """A stream that is to be opened, its method and params as they travel, and how its result is read."""
+
+    stream: CallStream[E, Any]
+    method: Stream[Any, Any, E]
+    params: Any
+    read: Callable[[Any], R]
+
+
+class Voice:
+    """The link to one extension, spoken to in the contract's methods. `speech` is None where those are its own."""
+
+    def __init__(self, peer: Peer, speech: Speech | None, scene: Scene) -> None:
+        self.peer = peer
+        self.speech = speech
+        self.scene = scene
+
+    def says(self, method: Method[Any, Any]) -> bool:
+        """Returns whether the extension's dialect has a word for it."""
+        return self.speech is None or method.name in self.speech.phrases
+
+    def check(self, method: Method[Any, Any]) -> None:
+        """Raises NotSupported for what cannot be said."""
+        if self.speech is not None:
+            self.speech.phrase_for(method.name)
+
+    async def call(
+        self, method: Method[P, R], params: P, *, returns: Any = None, timeout: float | Unset | None = DEFAULT
+    ) -> R:
+        """Makes a call and returns its result; `returns` is the type of the contract's own, where it is another.
+
+        Raises:
+            NotSupported: it cannot be said. Nothing was sent.
+            RemoteError, CallTimeout, ConnectionLost, Busy, BadReply: as for any call.
+        """
+        if self.speech is None:
+            wanted = method.result if returns is None else returns
+            result: R = await self.peer.call(method.name, params, returns=wanted, timeout=timeout)
+            return result
+        phrase = self.speech.phrase_for(method.name)
+        saying = phrase.say(params, self.scene)
+        answer = await self.ask(saying, timeout)
+        read: R = phrase.read(answer, saying, self.scene)
+        return read
+
+    async def ask(self, saying: Saying, timeout: float | Unset | None = DEFAULT) -> Any:
+        """Asks in the dialect's own words; of a stream, only what it comes to is of interest."""
+        method: Any = saying.method
+        if not isinstance(method, Stream):
+            return await self.peer.call(method, saying.params, timeout=timeout)
+        options: StreamOptions = {} if isinstance(timeout, Unset) else {"timeout": timeout}
+        opened: CallStream[Any, Any] = self.peer.stream(method, saying.params, **options)
+        async with opened as stream:
+            return await stream.result()
+
+    def stream(self, method: Stream[P, R, E], params: P, **options: Unpack[StreamOptions]) -> SpokenStream[E, R]:
+        """Returns a call with events, to be opened.
+
+        Raises:
+            NotSupported: it cannot be said.
+        """
+        if self.speech is None:
+            return SpokenStream(self.peer.stream(method, params, **options), method, params, as_it_is)
+        phrase = self.speech.phrase_for(method.name)
+        saying = phrase.say(params, self.scene)
+        own: Any = saying.method
+        return SpokenStream(
+            self.peer.stream(own, saying.params, **options),
+            own,
+            saying.params,
+            lambda answer: phrase.read(answer, saying, self.scene),
+        )
+
+    async def say_goodbye(self, timeout: float | None) -> None:
+        """Asks the extension to end, and waits a moment for its answer; many end without one."""
+        if self.peer.is_closed:
+            return
+        saying = self._goodbye()
+        if saying is None:
+            return
+        try:
+            await self.peer.call(saying.method.name, saying.params, timeout=timeout)
+        except BecketError:
+            pass
+
+    def _goodbye(self) -> Saying | None:
+        if self.speech is None:
+            from becket.contract.handshake import SHUTDOWN
+
+            return Saying(SHUTDOWN)
+        return None if self.speech.goodbye is None else self.speech.goodbye(self.scene)

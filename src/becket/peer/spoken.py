@@ -1,0 +1,249 @@
+"""Handlers of the contract under the words of another dialect.
+
+Whoever serves the contract registers its methods and sends its events; here they are put under the names by which the
+other side asks, and what goes and comes is translated by the dialect's phrases. Native links never come here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any
+
+import anyio
+from msgspec import Struct
+
+from becket.contract.catalogue import METHODS, NOTIFICATIONS
+from becket.contract.commands import OutputFrame
+from becket.contract.providers import Usage
+from becket.contract.shapes import is_object
+from becket.dialects.phrases import Phrase, Saying, Scene, Tale
+from becket.dialects.speech import Speech, TalePhrase
+from becket.errors import RequestCancelled, RpcError
+from becket.methods.descriptors import Method, Notification
+from becket.methods.dispatch import answer_to
+from becket.methods.registry import Handler, Registry
+
+__all__ = ["SpokenContext", "translate_methods"]
+
+TOLD = frozenset(notification.name for notification in NOTIFICATIONS)
+OURS = TOLD | {method.name for method in METHODS}
+
+
+def translate_methods(methods: Registry, speech: Speech, scene: Scene) -> Registry:
+    """Returns handlers under a dialect's names for those of the contract; what is not of the contract stays as it is.
+
+    Handlers of what the dialect has no word for are left out: nobody can ask for them."""
+    spoken = Registry()
+    runs = AcknowledgedRuns()
+    for handler in methods.handlers():
+        if handler.is_for_notifications:
+            tale = speech.tales.get(handler.name)
+            if tale is not None:
+                listen(spoken, handler, tale, scene)
+        elif handler.name in speech.phrases and handler.name in OURS:
+            phrase = speech.phrases[handler.name]
+            for own in phrase.heard_as(scene):
+                serve(spoken, handler, Translation(phrase, own, scene), runs)
+    return methods.without(OURS).including(spoken)
+
+
+def listen(spoken: Registry, handler: Handler, tale: TalePhrase, scene: Scene) -> None:
+    def take(params: Any, ctx: Any) -> Any:
+        return handler.function(*(tale.hear(params, scene), ctx)[: handler.arity])
+
+    async def take_on_loop(params: Any, ctx: Any) -> None:
+        await take(params, ctx)
+
+    told: Notification[Any] = Notification(tale.heard_as, Any, requires=handler.requires)
+    spoken.on(told, thread=handler.in_thread)(take_on_loop if handler.is_async else take)
+
+
+class Translation(Struct, frozen=True, eq=False):
+    """One method of the contract under one name of a dialect, on one link."""
+
+    phrase: Phrase
+    own: Method[Any, Any]
+    scene: Scene
+
+    def hear(self, params: Any) -> tuple[Saying, Any]:
+        """Returns the request as it came, and as the contract has it."""
+        saying = Saying(self.own, params)
+        return saying, self.phrase.hear(saying, self.scene)
+
+    def answer(self, result: Any, saying: Saying) -> Any:
+        return self.phrase.answer(result, saying, self.scene)
+
+    def context(self, context: Any, saying: Saying) -> SpokenContext:
+        return SpokenContext(context, self, saying)
+
+    def tell(self, notification: str, params: Any, saying: Saying) -> Tale | None:
+        """Returns what goes out for a notification that belongs to the request; None for what cannot be said."""
+        if notification not in TOLD:
+            return Tale(notification, params)
+        return None if self.phrase.tell is None else self.phrase.tell(event_of(params), saying, self.scene)
+
+    def end(self, result: Any, error: RpcError | None, saying: Saying) -> Tale:
+        assert self.phrase.end is not None  # what is acknowledged has an end
+        return self.phrase.end(result, error, saying, self.scene)
+
+
+def event_of(params: Any) -> Any:
+    """Returns the event that the params of a notification of the contract hold."""
+    if isinstance(params, OutputFrame):
+        return params.event
+    if is_object(params):  # usage has members of any name, and travels flat
+        return Usage({name: value for name, value in params.items() if name != "type"})
+    return params
+
+
+def serve(spoken: Registry, handler: Handler, words: Translation, runs: AcknowledgedRuns) -> None:
+    """Registers the handler under the dialect's name of its method."""
+    phrase, own = words.phrase, words.own
+    is_acknowledged = phrase.acknowledge is not None
+
+    def call(params: Any, ctx: Any) -> Any:
+        return handler.function(*(params, ctx)[: handler.arity])
+
+    def answer(params: Any, ctx: Any) -> Any:
+        saying, heard = words.hear(params)
+        return words.answer(call(heard, words.context(ctx, saying)), saying)
+
+    async def answer_on_loop(params: Any, ctx: Any) -> Any:
+        saying, heard = words.hear(params)
+        return words.answer(await call(heard, words.context(ctx, saying)), saying)
+
+    def acknowledge(params: Any, ctx: Any) -> None:
+        saying, heard = words.hear(params)
+        ctx.answer(phrase.acknowledge(saying, words.scene))  # type: ignore[misc]
+        result, error = None, None
+        try:
+            result = call(heard, words.context(ctx, saying))
+        except Exception as failure:
+            error = answer_to(failure, own.name)
+        tale = words.end(result, error, saying)
+        ctx.peer.notify(tale.method, tale.params)
+
+    async def acknowledge_on_loop(params: Any, ctx: Any) -> None:
+        saying, heard = words.hear(params)
+        ctx.answer(phrase.acknowledge(saying, words.scene))  # type: ignore[misc]
+        result, error = None, None
+        with runs.open(phrase, params) as scope:
+            try:
+                result = await call(heard, words.context(ctx, saying))
+            except Exception as failure:
+                error = answer_to(failure, own.name)
+        if scope.cancelled_caught:
+            error = RequestCancelled()
+        tale = words.end(result, error, saying)
+        await ctx.peer.notify(tale.method, tale.params)
+
+    plain, on_loop = (acknowledge, acknowledge_on_loop) if is_acknowledged else (answer, answer_on_loop)
+    asked: Method[Any, Any] = Method(own.name, own.params, Any, requires=handler.requires)
+    spoken.handle(asked, thread=handler.in_thread)(on_loop if handler.is_async else plain)
+    if phrase.cancelled_as is not None and phrase.cancelled_as.name not in spoken:
+        spoken.handle(phrase.cancelled_as)(runs.canceller(phrase))
+
+
+class AcknowledgedRuns:
+    """What goes on after its acknowledgement, and can be ended by a request of its own."""
+
+    def __init__(self) -> None:
+        self._scopes: dict[tuple[int, object], anyio.CancelScope] = {}
+
+    def open(self, phrase: Phrase, params: Any) -> OpenRun:
+        return OpenRun(self._scopes, (id(phrase), phrase.key_of(params)))
+
+    def canceller(self, phrase: Phrase) -> Callable[[Any], Any]:
+        def cancel(params: Any) -> dict[str, Any]:
+            scope = self._scopes.get((id(phrase), phrase.key_of(params)))
+            if scope is not None:
+                scope.cancel()
+            return {}
+
+        return cancel
+
+
+class OpenRun:
+    """One of them, for as long as the block lasts."""
+
+    def __init__(self, scopes: dict[tuple[int, object], anyio.CancelScope], key: tuple[int, object]) -> None:
+        self._scopes = scopes
+        self._key = key
+        self._scope = anyio.CancelScope()
+
+    def __enter__(self) -> anyio.CancelScope:
+        self._scopes[self._key] = self._scope
+        return self._scope.__enter__()
+
+    def __exit__(self, *problem: Any) -> bool:
+        if self._scopes.get(self._key) is self._scope:
+            del self._scopes[self._key]
+        return bool(self._scope.__exit__(*problem))
+
+
+# -- events
+
+
+class SpokenContext:
+    """The context of a request whose events go out in the words of its dialect; all else is the context's own."""
+
+    __slots__ = ("_context", "_saying", "_words")
+
+    def __init__(self, context: Any, words: Translation, saying: Saying) -> None:
+        self._context = context
+        self._words = words
+        self._saying = saying
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    @property
+    def peer(self) -> SpokenPeer:
+        """The peer that the request came from."""
+        return SpokenPeer(self._context.peer, self.translate)
+
+    def notify(self, method: str | Notification[Any], params: Any = None) -> Awaitable[None]:
+        """Sends what belongs to the request, if there is a word for it."""
+        tale = self.translate(method, params)
+        if tale is None:
+            return NOTHING
+        tellers = self._context.peer if self._words.phrase.acknowledge is not None else self._context
+        told: Awaitable[None] = tellers.notify(tale.method, tale.params)
+        return told
+
+    def translate(self, method: str | Notification[Any], params: Any) -> Tale | None:
+        name = method if isinstance(method, str) else method.name
+        return self._words.tell(name, params, self._saying)
+
+
+class SpokenPeer:
+    """A peer as a handler of the contract sees it: what it is told goes out in the words of its dialect."""
+
+    __slots__ = ("_peer", "_translate")
+
+    def __init__(self, peer: Any, translate: Callable[[str | Notification[Any], Any], Tale | None]) -> None:
+        self._peer = peer
+        self._translate = translate
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._peer, name)
+
+    def notify(self, method: str | Notification[Any], params: Any = None) -> Any:
+        tale = self._translate(method, params)
+        return NOTHING if tale is None else self._peer.notify(tale.method, tale.params)
+
+    def notify_nowait(self, method: str | Notification[Any], params: Any = None) -> None:
+        tale = self._translate(method, params)
+        if tale is not None:
+            self._peer.notify_nowait(tale.method, tale.params)
+
+
+class Nothing:
+    """Is awaited at once, or passed over."""
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return
+        yield
+
+
+NOTHING = Nothing()
