@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.host.folders import as_nobody, open_folder, write_extension
 
-from becket.errors import Problem
+from becket.errors import ManifestError, Problem
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.discovery import DiscoveryReport, DiscoverySettings, discover_extensions, prune_nested
-from becket.host.manifest import BecketToml, Manifest
+from becket.host.manifest import BecketToml, Found, Listing, LookIn, Manifest, ManifestReader, Nearby, nearest_id
 from becket.limits import Limits
 from becket.typed.toml_files import parse_toml
 
@@ -485,17 +485,16 @@ def test_a_search_ends_at_its_limit_and_says_so(tmp_path: Path) -> None:
 
 
 class Meddler(BecketToml):
-    """A reader that changes the folders while they are walked through."""
+    """A reader that removes a folder while others are walked through."""
 
-    def __init__(self, path: Path, *, when_named: bool = False) -> None:
+    list_names = ("first",)
+
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self.when_named = when_named
 
-    @property
-    def file_names(self) -> tuple[str, ...]:
-        if self.when_named:
-            shutil.rmtree(self.path, ignore_errors=True)
-        return super().file_names
+    def read_list(self, data: bytes, path: str, nearby: Nearby) -> Listing:
+        shutil.rmtree(self.path)
+        return Listing()
 
     def read(self, data: bytes, path: str) -> Manifest:
         shutil.rmtree(self.path, ignore_errors=True)
@@ -505,6 +504,7 @@ class Meddler(BecketToml):
 def test_a_folder_that_goes_away_before_it_is_looked_into_is_nobodys_problem(tmp_path: Path) -> None:
     write_extension(tmp_path / "a", "a")
     write_extension(tmp_path / "b", "b")
+    (tmp_path / "first").touch()
 
     report = discover_extensions([tmp_path], readers=[Meddler(tmp_path / "b")])
 
@@ -513,17 +513,19 @@ def test_a_folder_that_goes_away_before_it_is_looked_into_is_nobodys_problem(tmp
 
 
 def test_a_manifest_that_goes_away_before_it_is_read_is_nobodys_problem(tmp_path: Path) -> None:
-    write_extension(tmp_path, "a")
+    write_extension(tmp_path / "a", "a")
+    write_extension(tmp_path / "b", "b")
 
-    report = discover_extensions([tmp_path], readers=[Meddler(tmp_path, when_named=True)])
+    report = discover_extensions([tmp_path], readers=[Meddler(tmp_path / "b")])
 
-    assert report == DiscoveryReport()
+    assert ids_of(report) == ["a"]
+    assert report.diagnostics == ()
 
 
 # -- other formats
 
 
-class PluginJson:
+class PluginJson(ManifestReader):
     """A reader of another format: in a folder of its own, by the name of the folder, and not for every plugin."""
 
     file_names = (".plugin/plugin.toml", "plugin.toml")
@@ -544,6 +546,7 @@ def test_several_formats_are_read_side_by_side_and_the_first_reader_comes_first(
         ("c", ".plugin/plugin.toml", 'run = "y"'),
         ("d", "plugin.toml", ""),
         ("e", "plugin.toml", "["),
+        ("f", ".plugin/readme", ""),
     ]:
         (tmp_path / name / file).parent.mkdir(parents=True)
         (tmp_path / name / file).write_text(text, encoding="utf-8")
@@ -557,6 +560,250 @@ def test_several_formats_are_read_side_by_side_and_the_first_reader_comes_first(
     ]
     assert report.invalid == 1
     assert only_note(report).hint == "ask its author"
+
+
+@pytest.mark.parametrize("id", ["", "A", "../x", "a/b", "x" * 65])
+def test_an_extension_whose_name_could_not_name_a_folder_is_refused_whoever_reads_it(tmp_path: Path, id: str) -> None:
+    class Careless(ManifestReader):
+        file_names = ("any",)
+
+        def read(self, data: bytes, path: str) -> Manifest:
+            return Manifest(id=id, version="0.0.0", command=("x",))
+
+    (tmp_path / "any").touch()
+
+    report = discover_extensions([tmp_path], readers=[Careless()])
+
+    assert (report.candidates, report.invalid) == ((), 1)
+    assert only_note(report).problem.startswith("its id is")
+
+
+# -- files that list several extensions
+
+
+class Toolbox(ManifestReader):
+    """A reader of a system whose extensions stand in one file, or are programs called `tool-...`."""
+
+    dialect = "toolbox"
+    file_names = ("tool.toml",)
+    list_names = ("toolbox.toml", "config/box.toml")
+    prefixes = ("tool-",)
+
+    def read(self, data: bytes, path: str) -> Found:
+        table = parse_toml(data, path)
+        if "command" not in table:
+            raise ManifestError(path, [("/command", "is missing")])
+        return Found(manifest=self.build(table["id"], table["command"]), particulars=table)
+
+    def read_list(self, data: bytes, path: str, nearby: Nearby) -> Listing:
+        table = parse_toml(data, path)
+        found: list[Found] = []
+        problems: list[Problem] = []
+        for number, tool in enumerate(table.get("tools", [])):
+            try:
+                manifest_path, folder = None, None
+                if "manifest" in tool:
+                    tool = parse_toml(nearby.read(tool["manifest"]), path) | tool
+                    manifest_path = nearby.find(tool["manifest"])
+                    folder = os.path.dirname(manifest_path)
+                manifest = self.build(tool["id"], tool["command"])
+                found.append(Found(manifest=manifest, particulars=tool, path=manifest_path, folder=folder))
+            except ManifestError as error:
+                problems.append((f"/tools/{number}/manifest", error.problems[0][1]))
+        return Listing(
+            extensions=tuple(found),
+            problems=tuple(problems),
+            look_in=tuple(LookIn(folder=one, depth=2, ignore=("old",)) for one in table.get("look_in", ())),
+            disabled=tuple(table.get("off", ())),
+            only=tuple(table["only"]) if "only" in table else None,
+        )
+
+    def read_program(self, path: str) -> Manifest | None:
+        name = os.path.basename(path)
+        if name == "tool-odd":
+            raise ManifestError(path, [("", "is odd")])
+        return None if name == "tool-none" else self.build(name, [f"./{name}"])
+
+    def build(self, id: str, command: list[str]) -> Manifest:
+        return Manifest(id=nearest_id(id), version="0.0.0", command=tuple(command), dialect=self.dialect)
+
+
+def write(path: Path, text: str = "", *, mode: int = 0o644) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
+    return path
+
+
+TOOLBOX = [BecketToml(), Toolbox()]
+
+
+def test_a_list_tells_of_several_extensions_and_other_formats_lie_beside_and_below_it(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "toolbox.toml",
+        """
+        [[tools]]
+        id = "One"
+        command = ["python3", "./one.py", "missing.py", "../outside.py"]
+        [[tools]]
+        id = "two"
+        command = ["./two"]
+        """,
+    )
+    write(tmp_path / "one.py")
+    write(tmp_path.parent / "outside.py")
+    write(tmp_path / "tool-three", mode=0o755)
+    write_extension(tmp_path / "notes", "notes")
+
+    report = discover_extensions([tmp_path], readers=TOOLBOX)
+
+    assert ids_of(report) == ["notes", "one", "tool-three", "two"]
+    notes, one, three, two = report.candidates
+    assert (notes.files, notes.is_listed, notes.particulars, notes.manifest.dialect) == (None, False, None, "native")
+    assert (one.folder, one.manifest_path, one.files) == (str(tmp_path), str(path), (str(tmp_path / "one.py"),))
+    assert one.particulars["id"] == "One"
+    assert (two.files, two.is_listed, two.manifest.dialect) == ((), True, "toolbox")
+    assert (three.folder, three.files) == (str(tmp_path), (str(tmp_path / "tool-three"),))
+    assert three.manifest_path == str(tmp_path / "tool-three")
+    assert report.diagnostics == ()
+
+
+def test_a_list_in_a_folder_that_two_roots_share_gives_each_extension_once(tmp_path: Path) -> None:
+    write(tmp_path / "a" / "toolbox.toml", '[[tools]]\nid = "a"\ncommand = ["x"]\n[[tools]]\nid = "b"\ncommand = ["x"]')
+
+    report = discover_extensions([tmp_path, tmp_path / "a"], readers=TOOLBOX)
+
+    assert ids_of(report) == ["a", "b"]
+    assert report.diagnostics == ()
+
+
+@pytest.mark.parametrize("list_path", ["toolbox.toml", "zz/toolbox.toml"])
+def test_a_list_speaks_for_the_manifests_that_it_names(tmp_path: Path, list_path: str) -> None:
+    manifest = write(tmp_path / "mine" / "tool.toml", 'id = "mine"')
+    way = os.path.relpath(manifest, (tmp_path / list_path).parent)
+    write(tmp_path / list_path, f'[[tools]]\nmanifest = "{way}"\ncommand = ["x"]')
+
+    report = discover_extensions([tmp_path], readers=TOOLBOX)
+
+    [candidate] = report.candidates
+    assert (candidate.id, candidate.folder) == ("mine", str(tmp_path / "mine"))
+    assert (candidate.manifest_path, candidate.files, candidate.is_listed) == (str(manifest), None, True)
+    assert report.diagnostics == ()
+
+
+def test_an_entry_that_cannot_be_used_is_a_problem_and_the_others_are_there(tmp_path: Path) -> None:
+    write(tmp_path / "outside.toml", 'id = "outside"\ncommand = ["x"]')
+    write(
+        tmp_path / "root" / "toolbox.toml",
+        """
+        tools = [
+            { manifest = "../outside.toml" },
+            { manifest = "missing.toml" },
+            { manifest = "a\\u0000b" },
+            { manifest = "." },
+            { id = "good", command = ["x"] },
+        ]
+        """,
+    )
+
+    report = discover_extensions([tmp_path / "root"], readers=TOOLBOX)
+
+    assert ids_of(report) == ["good"]
+    assert report.invalid == 1
+    zero, one, two, three = [note.problem for note in report.diagnostics]
+    assert zero == "/tools/0/manifest: leads out of the root of its list"
+    assert one == "/tools/1/manifest: cannot be read: No such file or directory"
+    assert two.startswith("/tools/2/manifest: cannot be read: ")  # the rest differs between versions of Python
+    assert three == "/tools/3/manifest: is no regular file"
+
+
+def test_a_list_that_cannot_be_read_is_told_and_what_lies_below_is_found(tmp_path: Path) -> None:
+    write(tmp_path / "toolbox.toml", "[")
+    write_extension(tmp_path / "notes", "notes")
+
+    report = discover_extensions([tmp_path], readers=TOOLBOX)
+
+    assert ids_of(report) == ["notes"]
+    assert report.invalid == 1
+    assert only_note(report).path == str(tmp_path / "toolbox.toml")
+
+
+def test_a_list_may_lead_to_further_folders_with_a_depth_of_their_own(tmp_path: Path) -> None:
+    write(tmp_path / "config" / "box.toml", 'look_in = ["../shelf", "../none", "../../out"]')
+    write_extension(tmp_path / "shelf" / "x" / "deep", "deep")
+    write_extension(tmp_path / "shelf" / "old" / "past", "past")
+    write_extension(tmp_path / "other" / "x" / "deep", "too-deep")
+
+    report = discover_extensions([tmp_path], readers=TOOLBOX)
+
+    assert ids_of(report) == ["deep"]
+    assert [(note.path, note.problem) for note in report.diagnostics] == [
+        (f"{tmp_path}/config/../../out", "leads out of the root of its list"),
+        (f"{tmp_path}/none", "no such folder"),
+    ]
+
+
+def test_a_list_turns_off_those_of_its_own_dialect_alone(tmp_path: Path) -> None:
+    tools = "".join(f'[[tools]]\nid = "{id}"\ncommand = ["x"]\n' for id in "abc")
+    write(tmp_path / "toolbox.toml", 'off = ["a", "n"]\nonly = ["a", "b"]\n' + tools)
+    write_extension(tmp_path / "n", "n")
+
+    report = discover_extensions([tmp_path], readers=TOOLBOX)
+
+    assert ids_of(report) == ["b", "n"]
+    assert report.disabled == 2
+    assert {(note.extension, note.severity) for note in report.diagnostics} == {
+        ("a", Severity.NOTE),
+        ("c", Severity.NOTE),
+    }
+
+
+# -- programs that are known by their names
+
+
+def test_only_what_can_be_run_is_a_program(tmp_path: Path) -> None:
+    write(tmp_path / "tool-good", mode=0o755)
+    write(tmp_path / "tool-notes.md")
+    (tmp_path / "tool-folder").mkdir()
+    (tmp_path / "tool-circle").symlink_to("tool-circle")
+    write(tmp_path / "tool-none", mode=0o755)
+    with open(os.path.join(os.fsencode(tmp_path), b"tool-\xff"), "wb") as file:
+        os.fchmod(file.fileno(), 0o755)
+
+    report = discover_extensions([tmp_path], readers=TOOLBOX)
+
+    assert ids_of(report) == ["tool-good"]
+    assert report.diagnostics == ()
+
+
+def test_a_program_that_its_reader_refuses_is_told(tmp_path: Path) -> None:
+    write(tmp_path / "tool-odd", mode=0o755)
+
+    assert only_note(discover_extensions([tmp_path], readers=TOOLBOX)).problem == "is odd"
+
+
+def test_a_program_that_is_a_link_counts_only_where_links_are_followed_and_stay_in_the_root(tmp_path: Path) -> None:
+    write(tmp_path / "outside", mode=0o755)
+    write(tmp_path / "root" / "bin" / "real", mode=0o755)
+    (tmp_path / "root" / "tool-in").symlink_to("bin/real")
+    (tmp_path / "root" / "tool-out").symlink_to("../outside")
+
+    report = discover_extensions([tmp_path / "root"], readers=TOOLBOX)
+    assert [note.problem for note in report.diagnostics] == ["is a link: not followed"] * 2
+
+    report = discover_extensions([tmp_path / "root"], readers=TOOLBOX, settings=DiscoverySettings(follow_links=True))
+    assert ids_of(report) == ["tool-in"]
+    assert only_note(report).problem == "is a link that leads out of its root"
+
+
+def test_programs_and_lists_in_the_folder_of_an_extension_are_its_own_business(tmp_path: Path) -> None:
+    write_extension(tmp_path / "notes", "notes", files={"toolbox.toml": "["})
+    write(tmp_path / "notes" / "tool-x", mode=0o755)
+
+    report = discover_extensions([tmp_path], readers=TOOLBOX)
+
+    assert ids_of(report) == ["notes"]
+    assert report.diagnostics == ()
 
 
 # -- servers beside the manifest

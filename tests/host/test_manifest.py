@@ -26,12 +26,16 @@ from becket.host.manifest import (
     Environment,
     HookEntry,
     Manifest,
+    ManifestReader,
+    Nearby,
     Requirements,
     SettingsCategory,
     SettingsField,
     Sidecar,
     hint_for,
+    is_id,
     load_manifest,
+    nearest_id,
     parse_manifest,
 )
 from becket.host.restart import RestartPolicy, RestartStrategy
@@ -427,3 +431,34 @@ def test_whatever_a_table_holds_it_is_read_or_refused(table: dict[str, Any]) -> 
         parse_manifest(table, "x")
     except ManifestError:
         pass
+
+
+# -- ids made of names
+
+
+@pytest.mark.parametrize(
+    ("name", "id"),
+    [
+        ("notes", "notes"),
+        ("My Plugin", "my-plugin"),
+        ("../..secret", "secret"),
+        ("a...b", "a.b"),
+        ("_x", "x"),
+        ("ÄÖ!", ""),
+        ("x" * 80, "x" * 64),
+    ],
+)
+def test_a_name_becomes_the_nearest_id(name: str, id: str) -> None:
+    assert nearest_id(name) == id
+    assert is_id(id) is bool(id)
+
+
+def test_a_reader_that_has_no_word_for_something_is_not_asked_for_it() -> None:
+    reader = ManifestReader()
+    assert (reader.file_names, reader.list_names, reader.prefixes, reader.hint_for(("", "x"))) == ((), (), (), "")
+    with pytest.raises(NotImplementedError):
+        reader.read(b"", "/x")
+    with pytest.raises(NotImplementedError):
+        reader.read_list(b"", "/x", Nearby("/", "/"))
+    with pytest.raises(NotImplementedError):
+        reader.read_program("/x")

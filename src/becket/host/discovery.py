@@ -1,5 +1,8 @@
 """Finds extensions: walks through folders, reads the manifests in them, and reports candidates and all that is wrong.
 
+One walk finds the extensions of all formats: folders with a manifest, files that list several, and programs known by
+the beginning of their name.
+
 Nothing that is on disk makes it raise, wait, or walk for ever: a folder that cannot be read, a link in a circle, a pipe
 in the place of a manifest or a name that is no text is a diagnostic, and the search goes on. Nothing that it finds is
 run. Whether a candidate may start is decided by the gate.
@@ -17,14 +20,16 @@ from msgspec.structs import replace
 
 from becket.errors import BadFile, ManifestError
 from becket.host.diagnostics import Diagnostic, Severity
-from becket.host.manifest import BecketToml, Manifest, ManifestReader, Server
+from becket.host.formats import FORMATS
+from becket.host.manifest import Found, Listing, Manifest, ManifestReader, Nearby, Server, is_below, is_id
 from becket.limits import DEFAULT_LIMITS, Limits
+from becket.typed.problems import cut
 from becket.typed.small_files import read_small_file, show_path
 
 __all__ = ["MCP_FILE", "Candidate", "DiscoveryReport", "DiscoverySettings", "discover_extensions", "prune_nested"]
 
 MCP_FILE: Final = ".mcp.json"
-READERS: Final = (BecketToml(),)
+MOST_LEVELS: Final = 16
 
 
 class DiscoverySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,7 +39,7 @@ class DiscoverySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     begins with a dot are passed over. Links to folders are followed only where `follow_links` says so, and never out of
     the root."""
 
-    depth: Annotated[int, Meta(ge=0, le=16)] = 1
+    depth: Annotated[int, Meta(ge=0, le=MOST_LEVELS)] = 1
     ignore: tuple[Annotated[str, Meta(min_length=1)], ...] = ("node_modules", "target", "__pycache__")
     follow_links: bool = False
 
@@ -45,13 +50,19 @@ DEFAULT_SETTINGS: Final = DiscoverySettings()
 class Candidate(Struct, frozen=True):
     """An extension that was found. `folder` is absolute and free of links; `root` is the number of its root.
 
-    `is_operators` says that its command is that of the operator, who may run any program."""
+    `is_operators` says that its command is that of the operator, who may run any program. `particulars` is what a
+    reader has found beyond the manifest, in a class of the dialect's. One that is not alone in its folder has `files`,
+    those that are its own; one that stands in a list, or is a program without any file, has no manifest in its folder:
+    `is_listed`."""
 
     manifest: Manifest
     folder: str
     manifest_path: str
     root: int
     is_operators: bool = False
+    particulars: Any = None
+    files: tuple[str, ...] | None = None
+    is_listed: bool = False
 
     @property
     def id(self) -> str:
@@ -79,7 +90,7 @@ def discover_extensions(
     settings: DiscoverySettings = DEFAULT_SETTINGS,
     only: Collection[str] | None = None,
     disabled: Collection[str] = (),
-    readers: Sequence[ManifestReader] = READERS,
+    readers: Sequence[ManifestReader] = FORMATS,
     later_root_wins: bool = True,
     limits: Limits = DEFAULT_LIMITS,
     settle: Settle | None = None,
@@ -92,6 +103,7 @@ def discover_extensions(
     walk = Walk(settings, readers, limits)
     for number, root in enumerate(roots):
         walk.visit_root(number, root)
+    walk.read_manifests()
     notes = walk.diagnostics
     candidates = without_nested(walk.found, walk.owned, notes)
     candidates = without_twins(candidates, later_root_wins, notes)
@@ -106,8 +118,8 @@ def discover_extensions(
         )
         for id in sorted(set(only or ()) - {candidate.id for candidate in candidates})
     ]
-    off = [candidate for candidate in candidates if candidate.id in disabled]
-    enabled = [candidate for candidate in candidates if candidate.id not in disabled]
+    off = [candidate for candidate in candidates if candidate.id in disabled or walk.turns_off(candidate)]
+    enabled = [candidate for candidate in candidates if candidate not in off]
     allowed = [candidate for candidate in enabled if only is None or candidate.id in only]
     strangers = [candidate for candidate in enabled if only is not None and candidate.id not in only]
     notes += [note_of(candidate, "is disabled") for candidate in off]
@@ -133,6 +145,33 @@ class Enough(Exception):
     """More names were seen than anybody has extensions."""
 
 
+class Place(Struct, frozen=True):
+    """A folder to look into, how many levels below it count, and the names that do not."""
+
+    folder: str
+    levels: int
+    ignored: frozenset[str]
+
+
+class Mark(Struct, frozen=True):
+    """A name by which a folder shows that it holds something for a reader."""
+
+    reader: ManifestReader
+    name: str
+    is_list: bool
+
+
+class Waiting(Struct, frozen=True):
+    """A manifest that was seen, and is read when all lists are: one of them may speak for it."""
+
+    reader: ManifestReader
+    folder: str
+    path: str
+    root: str
+    number: int
+    has_sidecar: bool
+
+
 class Walk:
     """One search through all roots."""
 
@@ -142,12 +181,16 @@ class Walk:
         self.diagnostics: list[Diagnostic] = []
         self.invalid = 0
         self._settings = settings
-        self._ignored = frozenset(settings.ignore)
-        self._readers = readers
+        self._marks = build_marks(readers)
+        self._prefixes = [(prefix, reader) for reader in readers for prefix in reader.prefixes]
         self._limits = limits
         self._entries = 0
         self._root = ""
         self._number = 0
+        self._waiting: list[Waiting] = []
+        self._listed: set[str] = set()  # manifests that a list has led to
+        self._off: set[tuple[int, str, str]] = set()  # by root, dialect and id
+        self._only: dict[tuple[int, str], frozenset[str]] = {}
 
     def visit_root(self, number: int, root: str | os.PathLike[str]) -> None:
         """Looks for extensions in a root and below it."""
@@ -165,33 +208,50 @@ class Walk:
             return
         self._number = number
         seen: set[str] = set()
-        folder, level = self._root, 0
-        waiting = [(folder, level)]
+        place = Place(self._root, self._settings.depth, frozenset(self._settings.ignore))
+        waiting = [place]
         try:
             while waiting:
-                folder, level = waiting.pop()
-                if folder not in seen:
-                    seen.add(folder)
-                    below = self._visit_folder(folder, look_below=level < self._settings.depth)
-                    waiting += [(path, level + 1) for path in reversed(below)]
+                place = waiting.pop()
+                if place.folder not in seen:
+                    seen.add(place.folder)
+                    waiting += self._visit_folder(place)
         except Enough:
             problem = f"more than {self._limits.found_entries} names were seen, and the search ended here"
             hint = "choose roots that hold extensions and little else, or add to `ignore`"
-            self._warn(folder, problem, hint, Severity.ERROR)
+            self._warn(place.folder, problem, hint, Severity.ERROR)
 
-    def _visit_folder(self, folder: str, *, look_below: bool) -> list[str]:
-        """Reads the manifest of a folder; returns the folders to look into where it has none."""
-        entries = self._list_folder(folder)
+    def _visit_folder(self, place: Place) -> list[Place]:
+        """Notes the manifest of a folder, or reads its lists; returns the places to look at, the first one last."""
+        entries = self._list_folder(place.folder)
         names = {entry.name for entry in entries}
-        for reader in self._readers:
-            for name in reader.file_names:
-                if name in names or ("/" in name and os.path.lexists(os.path.join(folder, name))):
-                    self.owned.add(folder)
-                    self._read_manifest(reader, folder, os.path.join(folder, name), MCP_FILE in names)
-                    return []
-        if not look_below:
+        lists: list[Mark] = []
+        for mark in self._marks_in(place.folder, names):
+            if not mark.is_list:
+                self.owned.add(place.folder)
+                path = os.path.join(place.folder, mark.name)
+                has_sidecar = MCP_FILE in names
+                self._waiting.append(Waiting(mark.reader, place.folder, path, self._root, self._number, has_sidecar))
+                return []
+            lists.append(mark)
+        for entry in entries:
+            for prefix, reader in self._prefixes:
+                if entry.name.startswith(prefix):
+                    self._visit_program(reader, place.folder, entry)
+        below: list[Place] = []
+        if place.levels:
+            paths = (self._path_below(entry, place.ignored) for entry in entries)
+            below = [Place(path, place.levels - 1, place.ignored) for path in paths if path is not None]
+        further = [one for mark in lists for one in self._visit_list(mark, place)]
+        return [*below[::-1], *further[::-1]]  # what a list leads to comes first: it says how deep to look there
+
+    def _marks_in(self, folder: str, names: set[str]) -> list[Mark]:
+        """Returns what a folder holds for the readers: manifests first, and those in the order of their readers."""
+        hints = self._marks.keys() & names
+        if not hints:
             return []
-        return [path for entry in entries if (path := self._path_below(folder, entry)) is not None]
+        marks = sorted((one for hint in hints for one in self._marks[hint]), key=lambda one: one[0])
+        return [mark for _, mark in marks if "/" not in mark.name or os.path.lexists(os.path.join(folder, mark.name))]
 
     def _list_folder(self, folder: str) -> list[os.DirEntry[str]]:
         entries: list[os.DirEntry[str]] = []
@@ -209,9 +269,9 @@ class Walk:
             self._warn(folder, f"cannot be looked into: {error.strerror}", hint)
         return sorted(entries, key=lambda entry: entry.name)
 
-    def _path_below(self, folder: str, entry: os.DirEntry[str]) -> str | None:
+    def _path_below(self, entry: os.DirEntry[str], ignored: frozenset[str]) -> str | None:
         """Returns where to look next; None where this entry is no folder, or none to be looked into."""
-        if entry.name.startswith(".") or entry.name in self._ignored or not leads_to_folder(entry):
+        if entry.name.startswith(".") or entry.name in ignored or not leads_to_folder(entry):
             return None
         if not is_text(entry.name):
             self._warn(entry.path, "its name is no UTF-8: not looked into", "give it another name")
@@ -229,30 +289,119 @@ class Walk:
             return None
         return target if is_text(target) else None
 
-    # -- one extension
+    # -- what is found
 
-    def _read_manifest(self, reader: ManifestReader, folder: str, path: str, has_sidecar: bool) -> None:
+    def read_manifests(self) -> None:
+        """Reads the manifests that were seen, but for those that a list has spoken for."""
+        for one in self._waiting:
+            if one.path in self._listed:
+                continue
+            try:
+                found = one.reader.read(self._read_file(one.path, one.root), one.path)
+            except BadFile as error:
+                self._note_problems(error, one.reader)
+                continue
+            if found is None:
+                continue
+            found = found if isinstance(found, Found) else Found(manifest=found)
+            if one.has_sidecar and not found.manifest.mcp_servers:
+                found = replace(found, manifest=self._with_sidecar(found.manifest, os.path.join(one.folder, MCP_FILE)))
+            self._add(found, one.folder, one.path, one.number, is_listed=False)
+
+    def _visit_list(self, mark: Mark, place: Place) -> list[Place]:
+        """Takes over what a list says; returns the places that it leads to."""
+        path = os.path.join(place.folder, mark.name)
+        nearby = Nearby(os.path.dirname(path), self._root, limit=self._limits.manifest)
         try:
-            self._check_link(path)
-            data = read_small_file(path, self._limits.manifest, follow_links=self._settings.follow_links)
-            manifest = reader.read(data, path)
+            listing = mark.reader.read_list(self._read_file(path, self._root), path, nearby)
         except BadFile as error:
-            if not isinstance(error.__cause__, FileNotFoundError):  # it was there a moment ago
-                self.invalid += 1
-                self.diagnostics += explain(error, reader)
-            return
-        if manifest is None:
-            return
-        if has_sidecar and not manifest.mcp_servers:
-            manifest = self._with_sidecar(manifest, os.path.join(folder, MCP_FILE))
-        self.found.append(Candidate(manifest, folder, path, self._number))
+            self._note_problems(error, mark.reader)
+            return []
+        if listing.problems:
+            self._note_problems(ManifestError(show_path(path), list(listing.problems)), mark.reader)
+        for found in listing.extensions:
+            if found.path is not None:
+                self._listed.add(found.path)
+            self._add(found, place.folder, path, self._number, is_listed=True)
+        dialect = mark.reader.dialect
+        self._off.update((self._number, dialect, id) for id in listing.disabled)
+        if listing.only is not None:
+            self._only[self._number, dialect] = frozenset(listing.only)
+        return [*self._places_of(listing, nearby, place)]
 
-    def _check_link(self, path: str) -> None:
+    def _places_of(self, listing: Listing, nearby: Nearby, place: Place) -> Iterator[Place]:
+        for one in listing.look_in:
+            try:
+                folder = nearby.find(one.folder)
+            except BadFile as error:
+                self.diagnostics.append(Diagnostic(path=error.path, problem=error.problems[0][1]))
+                continue
+            if os.path.isdir(folder) and is_text(folder):
+                yield Place(folder, min(one.depth, MOST_LEVELS), place.ignored | frozenset(one.ignore))
+            else:
+                self._warn(folder, "no such folder", "create it, or take it out of the list")
+
+    def _visit_program(self, reader: ManifestReader, folder: str, entry: os.DirEntry[str]) -> None:
+        """Takes a program for an extension, by its name."""
+        if not is_text(entry.name) or not may_run(entry):
+            return
+        try:
+            self._check_link(entry.path, self._root)
+            found = reader.read_program(entry.path)
+        except BadFile as error:
+            self._note_problems(error, reader)
+            return
+        if found is not None:
+            found = found if isinstance(found, Found) else Found(manifest=found)
+            found = found if found.files is not None else replace(found, files=(entry.path,))
+            self._add(found, folder, entry.path, self._number, is_listed=True)
+
+    def _add(self, found: Found, folder: str, path: str, number: int, *, is_listed: bool) -> None:
+        manifest = found.manifest
+        if not is_id(manifest.id):
+            self.invalid += 1
+            problem = f"its id is `{show_path(cut(manifest.id))}`, which is none"
+            hint = "1 to 64 of `a-z 0-9 . _ -`, the first a letter or digit, no two dots together"
+            self._warn(path, problem, hint, Severity.ERROR)
+            return
+        files = found.files
+        if files is None and is_listed and found.folder is None:
+            files = tuple(list_named_files(folder, manifest.command))
+        self.found.append(
+            Candidate(
+                manifest,
+                found.folder or folder,
+                found.path or path,
+                number,
+                particulars=found.particulars,
+                files=files,
+                is_listed=is_listed,
+            )
+        )
+
+    def turns_off(self, candidate: Candidate) -> bool:
+        """Returns whether a list of its own system does not want this one."""
+        dialect = candidate.manifest.dialect
+        allowed = self._only.get((candidate.root, dialect))
+        return (candidate.root, dialect, candidate.id) in self._off or (
+            allowed is not None and candidate.id not in allowed
+        )
+
+    def _read_file(self, path: str, root: str) -> bytes:
+        self._check_link(path, root)
+        return read_small_file(path, self._limits.manifest, follow_links=self._settings.follow_links)
+
+    def _note_problems(self, error: BadFile, reader: ManifestReader) -> None:
+        if not isinstance(error.__cause__, FileNotFoundError):  # it was there a moment ago
+            self.invalid += 1
+            self.diagnostics += explain(error, reader)
+
+    def _check_link(self, path: str, root: str) -> None:
         if not os.path.islink(path):
             return
         if not self._settings.follow_links:
             raise ManifestError(show_path(path), [("", "is a link: not followed")])
-        if not is_below(os.path.realpath(path), self._root):
+        if not is_below(os.path.realpath(path), root):
             raise ManifestError(show_path(path), [("", "is a link that leads out of its root")])
 
     def _with_sidecar(self, manifest: Manifest, path: str) -> Manifest:
@@ -294,9 +443,30 @@ def is_text(name: str) -> bool:
     return True
 
 
-def is_below(path: str, root: str) -> bool:
-    """Returns whether a path is the root or lies in it; both without links. `data-evil` does not lie in `data`."""
-    return path == root or path.startswith(root if root.endswith(os.sep) else root + os.sep)
+def may_run(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file() and os.access(entry.path, os.X_OK)
+    except OSError:  # links in a circle
+        return False
+
+
+def build_marks(readers: Sequence[ManifestReader]) -> dict[str, list[tuple[tuple[bool, int, int], Mark]]]:
+    """Returns by its first part each name that means something, with the order in which they are asked."""
+    marks: dict[str, list[tuple[tuple[bool, int, int], Mark]]] = {}
+    for number, reader in enumerate(readers):
+        for is_list, names in ((False, reader.file_names), (True, reader.list_names)):
+            for place, name in enumerate(names):
+                order = (is_list, number, place)
+                marks.setdefault(name.partition("/")[0], []).append((order, Mark(reader, name, is_list)))
+    return marks
+
+
+def list_named_files(folder: str, command: Sequence[str]) -> Iterator[str]:
+    """Yields the files in a folder that the words of a command name."""
+    for word in command:
+        path = os.path.normpath(os.path.join(folder, word))
+        if is_below(path, folder) and os.path.isfile(path):
+            yield path
 
 
 def explain(error: BadFile, reader: ManifestReader) -> Iterator[Diagnostic]:
@@ -342,13 +512,13 @@ def owner_of(folder: str, owned: Collection[str]) -> str | None:
 def without_nested(found: list[Candidate], owned: set[str], notes: list[Diagnostic]) -> list[Candidate]:
     """Returns those that lie in no other's folder, each folder once: roots may lie in extensions, and in each other."""
     top = set(prune_nested((candidate.folder for candidate in found), owned))
-    kept: dict[str, Candidate] = {}
+    kept: dict[tuple[str, str], Candidate] = {}
     for candidate in found:
         if candidate.folder not in top:
             owner = owner_of(candidate.folder, owned)
             notes.append(note_of(candidate, f"lies in the folder of another extension: {show_path(owner or '')}"))
-        elif candidate.folder not in kept:
-            kept[candidate.folder] = candidate
+        else:
+            kept.setdefault((candidate.manifest_path, candidate.id), candidate)
     return list(kept.values())
 
 

@@ -1,15 +1,17 @@
 """The manifest of an extension: what it is, how it is started and what it asks for. Nothing of it is trusted.
 
-The classes say what `schemas/manifest.schema.json` says; a test holds the two together. Other formats of manifests are
-other `ManifestReader`s, and all become a `Manifest`. Finding the files is `discovery`'s, deciding the gate's.
+The classes say what `schemas/manifest.schema.json` says; a test holds the two together. Other systems have other
+`ManifestReader`s (`becket.host.formats`), and all become a `Manifest`. Finding the files is `discovery`'s, deciding the
+gate's.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, Protocol
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -21,7 +23,7 @@ from becket.contract.names import find_id_problem, trim
 from becket.contract.shapes import is_array, is_object
 from becket.errors import BadFile, ManifestError, Problem
 from becket.host.restart import RestartPolicy, RestartStrategy
-from becket.limits import Limits
+from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import PERMISSIONS, RESERVED
 from becket.typed.problems import below, cut, find_problems
 from becket.typed.small_files import read_small_file, show_path
@@ -37,18 +39,25 @@ __all__ = [
     "ConfigEntry",
     "ConfigType",
     "Environment",
+    "Found",
     "HookEntry",
     "Id",
     "InputMatch",
+    "Listing",
+    "LookIn",
     "Manifest",
     "ManifestReader",
+    "Nearby",
     "Requirements",
     "Server",
     "SettingsCategory",
     "SettingsField",
     "Sidecar",
     "hint_for",
+    "is_below",
+    "is_id",
     "load_manifest",
+    "nearest_id",
     "parse_manifest",
     "say_plainly",
 ]
@@ -59,6 +68,7 @@ FORMAT: Final = 1  # the version of the format that is read here
 # `\Z`, since `$` would let a new line follow.
 ID = r"\A(?!.*\.\.)[a-z0-9][a-z0-9._-]{0,63}\Z"
 VERSION = r"\A(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?\Z"
+ID_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789._-")
 WORD = r"\A[^\x00]*\Z"
 PERMISSION = r"\A[a-z0-9_]+(\.[a-z0-9_]+)+\Z"
 PROGRAM = r"\A[^/\x00]+\Z"
@@ -266,32 +276,143 @@ def members_of(table: Struct) -> dict[str, Any]:
 # -- reading
 
 
-class ManifestReader(Protocol):
-    """One format of manifests. `file_names` are paths below the folder of an extension, the preferred one first."""
+class Found(Struct, frozen=True, kw_only=True):
+    """An extension that a reader tells of, with more than its manifest.
 
-    @property
-    def file_names(self) -> tuple[str, ...]: ...
+    `particulars` is what a `Manifest` cannot hold, in a class of the dialect's. `folder` is where its files are, where
+    that is not the folder of the file that was read. `path` is the file of its own that a list leads to: it is not read
+    again where it lies. `files` are those that are its own in a folder that it shares with others; where nothing is
+    said, those that its command names. Paths are absolute."""
 
-    def read(self, data: bytes, path: str) -> Manifest | None:
-        """Returns what the file says; None if it says that this is no extension. `path` is absolute.
+    manifest: Manifest
+    particulars: Any = None
+    folder: str | None = None
+    path: str | None = None
+    files: tuple[str, ...] | None = None
+
+
+class LookIn(Struct, frozen=True, kw_only=True):
+    """A folder to look for extensions in, besides those that are looked through anyway: so deep, and without these."""
+
+    folder: str
+    depth: int = 1
+    ignore: tuple[str, ...] = ()
+
+
+class Listing(Struct, frozen=True, kw_only=True):
+    """What a file says of several extensions. One that cannot be used is a problem, and the others are there.
+
+    `disabled` are ids that the file turns off, of its own and of those of its dialect in the same root; `only`, where
+    there is one, are all those that it allows of them."""
+
+    extensions: tuple[Found, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    look_in: tuple[LookIn, ...] = ()
+    disabled: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None
+
+
+class Nearby:
+    """The files that a list may lead to: small ones, in the root that the list itself was found in."""
+
+    def __init__(self, folder: str, root: str, *, limit: int = DEFAULT_LIMITS.manifest) -> None:
+        self.folder = folder
+        self.root = root
+        self._limit = limit
+
+    def find(self, name: str) -> str:
+        """Returns the absolute path, free of links, of a name that a list gives, which starts from the list's folder.
+
+        Raises:
+            ManifestError: it leads out of the root, or holds a zero byte.
+        """
+        path = os.path.join(self.folder, name)
+        try:
+            real = os.path.realpath(path)
+        except ValueError as error:
+            raise ManifestError(show_path(path), [("", f"cannot be read: {error}")]) from error
+        if not is_below(real, self.root):
+            raise ManifestError(show_path(path), [("", "leads out of the root of its list")])
+        return real
+
+    def read(self, name: str) -> bytes:
+        """Returns what is in a file that a list names.
+
+        Raises:
+            ManifestError: it lies out of the root, is not there, is no regular file, or is too large.
+        """
+        path = self.find(name)
+        try:
+            return read_small_file(path, self._limit, follow_links=False)
+        except BadFile as error:
+            raise ManifestError(error.path, error.problems) from error
+
+
+class ManifestReader:
+    """One format: where the extensions of a system stand, and what their files say. Subclass it for another system, and
+    override what that system has.
+
+    `file_names` are paths below the folder of an extension, the preferred one first: a folder with one belongs to that
+    extension with all that is in it. `list_names` are paths of files that list extensions; the folder belongs to nobody
+    then, and is looked through further. `prefixes` begin the names of programs that are extensions without any file.
+
+    A reader never runs anything and never writes; what it returns it has checked, the id above all (`nearest_id`)."""
+
+    dialect: str = "native"
+    file_names: tuple[str, ...] = ()
+    list_names: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+
+    def read(self, data: bytes, path: str) -> Manifest | Found | None:
+        """Returns what a manifest says; None if it says that this is no extension. `path` is absolute.
 
         Raises:
             ManifestError: it cannot be used; all problems, each with its JSON pointer.
         """
-        ...
+        raise NotImplementedError
+
+    def read_list(self, data: bytes, path: str, nearby: Nearby) -> Listing:
+        """Returns what a file says of several extensions. `path` is absolute.
+
+        Raises:
+            ManifestError: nothing in it can be used; all problems, each with its JSON pointer.
+        """
+        raise NotImplementedError
+
+    def read_program(self, path: str) -> Manifest | Found | None:
+        """Returns the extension that a program is by its name; None if it is none. `path` is absolute, a file that may
+        be executed.
+
+        Raises:
+            ManifestError: it cannot be used.
+        """
+        raise NotImplementedError
 
     def hint_for(self, problem: Problem) -> str:
-        """Returns what to do about a problem that `read` has found; empty where the problem says it all."""
-        ...
+        """Returns what to do about a problem that was found; empty where the problem says it all."""
+        return ""
 
 
-class BecketToml:
+def nearest_id(name: str) -> str:
+    """Returns the name as an id, with what an id must not hold replaced or left out; empty where nothing is left."""
+    letters = "".join(letter if letter in ID_LETTERS else "-" for letter in name.lower())
+    return re.sub(r"\.{2,}", ".", letters).lstrip("._-")[:64]
+
+
+def is_id(text: str) -> bool:
+    """Returns whether a text may name an extension, and its folder for data."""
+    return re.match(ID, text) is not None
+
+
+def is_below(path: str, root: str) -> bool:
+    """Returns whether a path is the root or lies in it; both without links. `data-evil` does not lie in `data`."""
+    return path == root or path.startswith(root if root.endswith(os.sep) else root + os.sep)
+
+
+class BecketToml(ManifestReader):
     """The reader of `becket.toml`."""
 
-    @property
-    def file_names(self) -> tuple[str, ...]:
-        """The one name that such a file has."""
-        return (FILE_NAME,)
+    file_names = (FILE_NAME,)
 
     def read(self, data: bytes, path: str) -> Manifest:
         """Returns what the file says.
