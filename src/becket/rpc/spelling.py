@@ -103,16 +103,19 @@ class SpelledCodec(JsonCodec):
 
     def _failure(self, id: bytes, raw: Raw) -> Failure:
         """Returns the error, whatever it looks like: what cannot be read of it is left out."""
-        message, code, data = None, 0, None
-        if self.spelling.error_is_text:
-            message = readable_string(raw, self.limits.error_data)
-        elif (members := read_members(raw)) is not None:
-            message = readable_string(members.get("message", NULL), self.limits.error_data)
-            number = read_value(members.get("code"))
-            code = number if isinstance(number, int) and not isinstance(number, bool) else 0
-            extra = members.get("data")
-            data = self._shorten(extra) if extra and len(extra) > self.limits.error_data else read_value(extra)
-        return Failure(id, code, self.spelling.unknown_error if message is None else message, data)
+        members = read_members(raw)
+        number = read_value(members.get("code"))
+        extra = members.get("data", NULL)
+        return Failure(
+            id,
+            number if isinstance(number, int) and not isinstance(number, bool) else 0,
+            self._text_of(raw if self.spelling.error_is_text else members.get("message")),
+            self._shorten(extra) if len(extra) > self.limits.error_data else read_value(extra),
+        )
+
+    def _text_of(self, raw: Raw | None) -> str:
+        text = read_value(raw)
+        return text[: self.limits.error_data] if isinstance(text, str) else self.spelling.unknown_error
 
     def _decode_batch(self, frame: Frame) -> Message:
         try:
@@ -155,12 +158,12 @@ NULL = Raw(NULL_ID)
 decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-def read_members(raw: Raw) -> dict[str, Raw] | None:
-    """Returns the members of an object, None for any other value."""
+def read_members(raw: Raw) -> dict[str, Raw]:
+    """Returns the members of an object, none for any other value."""
     try:
         return decode_members(raw)
     except UNDECODABLE:
-        return None
+        return {}
 
 
 def read_value(raw: Raw | None) -> object:
