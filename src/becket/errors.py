@@ -491,7 +491,7 @@ class HandshakeFailed(BecketError):
 class VersionMismatch(HandshakeFailed):
     """The extension speaks a version of the contract that this host does not."""
 
-    def __init__(self, extension: str, because: str, *, given: int, supported: int) -> None:
+    def __init__(self, extension: str, because: str, *, given: int | str, supported: int | str) -> None:
         self.given = given
         self.supported = supported
         super().__init__(extension, because)
