@@ -293,10 +293,12 @@ class InvalidParams(RpcError):
 
 
 class PermissionDenied(RpcError):
-    """The caller does not hold the permission that the method requires."""
+    """The caller does not hold the permission that the method requires. Which of them it was, where that is known."""
 
-    def __init__(self, permission: str) -> None:
+    def __init__(self, permission: str, *, method: str = "", extension: str = "") -> None:
         self.permission = permission
+        self.method = method
+        self.extension = extension
         super().__init__(Meaning.PERMISSION_DENIED, f"permission denied: {permission} required")
 
 
