@@ -8,17 +8,27 @@ annotation: `FIND: Method[Query, Found | None] = Method("find", Query, Found | N
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import Enum
+from enum import Enum, StrEnum
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 from msgspec import Raw
 
-__all__ = ["Direction", "EventReader", "Method", "Notification", "Stream", "check_method_name"]
+__all__ = [
+    "CancelReason",
+    "Direction",
+    "EventReader",
+    "Gathering",
+    "Method",
+    "Notification",
+    "Stream",
+    "check_method_name",
+]
 
 P_contra = TypeVar("P_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
 E_co = TypeVar("E_co", covariant=True)
+E_contra = TypeVar("E_contra", contravariant=True)
 P = TypeVar("P")
 R = TypeVar("R")
 
@@ -158,14 +168,51 @@ class EventReader(Generic[E_co]):
         return f"<EventReader of {' | '.join(map(name_of, self.types)) or name_of(self.decode)}>"
 
 
+class Gathering(Protocol[E_contra, R_co]):
+    """Makes the result of one call of its events, where the answer to the request only acknowledges it."""
+
+    def acknowledge(self, answer: Raw, /) -> None:
+        """Takes the answer to the request, before or after any event.
+
+        Raises:
+            ValueError, msgspec.ValidationError, msgspec.DecodeError: it is not the answer to this one.
+        """
+        ...
+
+    def take(self, event: E_contra, /) -> bool:
+        """Takes an event when it arrives, whether or not somebody reads it later; returns True for the last one."""
+        ...
+
+    def result(self) -> R_co:
+        """Returns the result. Asked once, after the last event.
+
+        Raises:
+            RpcError: the other side has told by an event that it failed; the call ends with its `RemoteError`.
+            ValueError, msgspec.ValidationError, msgspec.DecodeError: the events make no result.
+        """
+        ...
+
+
+class CancelReason(StrEnum):
+    """Why this side gives up a stream before its end."""
+
+    LEFT = "left before its end"
+    TIMED_OUT = "timed out"
+    FAILED = "its events could not be taken"
+
+
 class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
     """A request with events between it and its answer: `events` tells how the notifications of each name are read.
 
     `timeout` bounds the whole, and None means that nothing does; `idle_timeout` bounds the time without an event, and
     None stands for the link's own.
+
+    With `gather` the answer to the request only acknowledges it: the stream goes on until its last event, and the
+    object that `gather` makes of the params of each call makes the result. Open such a method with `stream`, never with
+    `call`. `cancel` names what to ask, of the params and the reason, when this side gives the stream up.
     """
 
-    __slots__ = ("events", "idle_timeout")
+    __slots__ = ("cancel", "events", "gather", "idle_timeout")
 
     @overload
     def __init__(
@@ -175,6 +222,8 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
         result: type[R_co],
         *,
         events: Mapping[str, EventReader[E_co]],
+        gather: Callable[[P_contra], Gathering[E_co, R_co]] | None = None,
+        cancel: Callable[[P_contra, CancelReason], tuple[Method[Any, Any], object]] | None = None,
         requires: str | None = None,
         timeout: float | None = None,
         idle_timeout: float | None = None,
@@ -190,6 +239,8 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
         result: Any,
         *,
         events: Mapping[str, EventReader[E_co]],
+        gather: Callable[[Any], Gathering[Any, Any]] | None = None,
+        cancel: Callable[[Any, CancelReason], tuple[Method[Any, Any], object]] | None = None,
         requires: str | None = None,
         timeout: float | None = None,
         idle_timeout: float | None = None,
@@ -204,6 +255,8 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
         result: Any,
         *,
         events: Mapping[str, EventReader[E_co]],
+        gather: Callable[[Any], Gathering[Any, Any]] | None = None,
+        cancel: Callable[[Any, CancelReason], tuple[Method[Any, Any], object]] | None = None,
         requires: str | None = None,
         timeout: float | None = None,
         idle_timeout: float | None = None,
@@ -215,6 +268,8 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
             check_method_name(event)
         self.events: Mapping[str, EventReader[E_co]] = MappingProxyType(dict(events))
         self.idle_timeout = idle_timeout
+        self.gather = gather
+        self.cancel = cancel
 
 
 class Notification(Generic[P_contra]):

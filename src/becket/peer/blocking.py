@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import CallCancelled, ConnectionLost, NotSupported
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.descriptors import EventReader, Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification, Stream
 from becket.methods.permissions import Gate
 from becket.methods.registry import F, Handler, Registry
 from becket.peer.admission import Ask
@@ -263,21 +263,13 @@ class BlockingPeer:
     ) -> BlockingStream[Any, Any]:
         """Opens a call together with its events: `with peer.stream(...) as run: for event in run: ...`."""
         self._use()
-        readers: Mapping[str, EventReader[Any]] | None = None
-        if not isinstance(method, str):
-            readers, returns = method.events, method.result
-            timeout = method.timeout if timeout is DEFAULT else timeout
-            if idle_timeout is DEFAULT and method.idle_timeout is not None:
-                idle_timeout = method.idle_timeout
-            method = method.name
         stream = self._outbound.stream(
             method,
             params,
             events=events,
-            readers=readers,
             progress=progress,
             returns=returns,
-            timeout=None if isinstance(timeout, Unset) else timeout,
+            timeout=timeout,
             idle_timeout=idle_timeout,
             overflow=overflow,
             pause_connection=pause_connection,
@@ -497,6 +489,11 @@ class BlockingStream(Generic[E_co, R_co]):
     def dropped(self) -> int:
         """How many events were dropped because they were not taken in time."""
         return self._stream.dropped
+
+    @property
+    def skipped(self) -> int:
+        """How many events could not be read."""
+        return self._stream.skipped
 
     def __enter__(self) -> BlockingStream[E_co, R_co]:
         self._loop.run(self._stream.__aenter__())

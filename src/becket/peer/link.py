@@ -48,6 +48,18 @@ class Server(Protocol):
     def end(self, requests: list[InboundRequest]) -> None: ...
 
 
+class Outlasts(Protocol):
+    """A stream that goes on although its request was answered: no table of calls knows of it."""
+
+    def expire(self, now: float, /) -> float:
+        """Ends it if its time is over; returns when that will be."""
+        ...
+
+    def lose(self, lost: ConnectionLost, /) -> None:
+        """Ends it with the link."""
+        ...
+
+
 class Meter:
     """How fast messages are taken from the other side, where that is limited: a bucket that fills with time."""
 
@@ -90,6 +102,7 @@ class Link:
         "_timer",
         "_turn",
         "_wrote_alone",
+        "acknowledged",
         "claims",
         "connection",
         "create_waiter",
@@ -131,6 +144,7 @@ class Link:
         self._done_waiters: list[Waiter] = []
         self._room_waiters: list[Waiter] = []
         self.window = Window(connection.calls, self.limits.outbound_calls, loop.create_waiter)
+        self.acknowledged: set[Outlasts] = set()
         self.claims = Claims(dialect.progress, connection.cancelling, is_marked=bool(dialect.features))
         connection.is_late = self._is_late
         connection.claimed = self.claims.puts
@@ -417,8 +431,9 @@ class Link:
         for request in connection.expired_requests(now):
             request.deadline = inf
             self._server.take_expiry(request)
+        streams_until = min([stream.expire(now) for stream in tuple(self.acknowledged)], default=inf)
         self.room_made()
-        self.wake_at(min(connection.next_deadline(), self.window.expire(now)))
+        self.wake_at(min(connection.next_deadline(), self.window.expire(now), streams_until))
         if self._partial is not None:
             self._time_partial_frame(now)
 
@@ -452,6 +467,9 @@ class Link:
         requests = list(self.connection.requests.values())
         for call in self.connection.close(lost):
             wake(call.waiter)
+        streams, self.acknowledged = self.acknowledged, set()
+        for stream in streams:
+            stream.lose(lost)
         self._server.end(requests)
         self.room_made()
         self.window.end()

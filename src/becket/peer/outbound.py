@@ -12,10 +12,10 @@ from msgspec import Raw, Struct
 from becket.dialects import CallMeta
 from becket.errors import BadReply, BecketError, NotSent, NotSupported
 from becket.limits import Limits
-from becket.methods.descriptors import EventReader
+from becket.methods.descriptors import EventReader, Method, Stream
 from becket.methods.permissions import Gate
 from becket.peer.loops import Waiter
-from becket.peer.streams import CallStream, Claim, Gap, Listener, Overflow
+from becket.peer.streams import GONE, CallStream, Claim, Gap, Listener, Overflow
 from becket.peer.transport import wake
 from becket.rpc.json_values import decode_json, encode_json
 from becket.rpc.records import Call, InboundRequest
@@ -170,36 +170,53 @@ class Outbound:
 
     def stream(
         self,
-        method: str,
+        method: str | Stream[Any, Any, Any],
         params: object,
         *,
         events: Mapping[str, Any] | None,
-        readers: Mapping[str, EventReader[Any]] | None = None,
         progress: Any,
         returns: Any,
-        timeout: float | None,
+        timeout: float | Unset | None,
         idle_timeout: float | Unset | None,
         overflow: Overflow,
         pause_connection: bool,
     ) -> CallStream[Any, Any]:
         """Returns a call with its events, not opened yet.
 
-        `readers` are those of a descriptor: what one of them cannot read is skipped and counted."""
-        wants_progress = (events is None and readers is None) or progress is not None
+        What a reader of a descriptor cannot read is skipped and counted."""
+        stream = None if isinstance(method, str) else method
+        if stream is not None:
+            returns = stream.result
+            timeout = stream.timeout if isinstance(timeout, Unset) else timeout
+            if isinstance(idle_timeout, Unset) and stream.idle_timeout is not None:
+                idle_timeout = stream.idle_timeout
+        wants_progress = (events is None and stream is None) or progress is not None
         strict = {name: EventReader[Any](result_decoder(kind)) for name, kind in (events or {}).items()}
         return CallStream(
             self,
-            method,
+            method if isinstance(method, str) else method.name,
             params,
-            events=strict if readers is None else readers,
+            events=strict if stream is None else stream.events,
             progress=result_decoder(Any if progress is None else progress) if wants_progress else None,
             returns=result_decoder(returns),
-            timeout=inf if timeout is None else timeout,
+            timeout=inf if timeout is None or isinstance(timeout, Unset) else timeout,
             idle_timeout=seconds_of(idle_timeout, self.link.limits),
             overflow=overflow,
             pause_connection=pause_connection,
-            is_tolerant=readers is not None,
+            is_tolerant=stream is not None,
+            gathering=None if stream is None or stream.gather is None else stream.gather(params),
+            cancel=None if stream is None else stream.cancel,
         )
+
+    def ask_aside(self, method: Method[Any, Any], params: object) -> None:
+        """Asks something whose answer nobody waits for. It waits for no room: it ends what takes up room."""
+        link = self.link
+        if link.lost is not None:
+            return
+        timeout = self._timeout if method.timeout is None else method.timeout
+        call = Call(method.name, GONE, link.time() + timeout, timeout)
+        link.send(link.connection.open_call(call, None if params is None else encode_json(params)))
+        link.wake_at(call.deadline)
 
     async def call_with_events(
         self,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import ConnectionLost, NotSupported
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.descriptors import EventReader, Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification, Stream
 from becket.methods.permissions import Gate
 from becket.methods.registry import F, Registry
 from becket.peer.admission import Ask
@@ -302,21 +302,13 @@ class Peer:
         `StreamOverrun`, or a `Gap` with `Overflow.DROP_OLDEST`. With `pause_connection` the whole link stops being
         read instead, answers to other calls included: unsafe where calls are nested.
         """
-        readers: Mapping[str, EventReader[Any]] | None = None
-        if not isinstance(method, str):
-            readers, returns = method.events, method.result
-            timeout = method.timeout if timeout is DEFAULT else timeout
-            if idle_timeout is DEFAULT and method.idle_timeout is not None:
-                idle_timeout = method.idle_timeout
-            method = method.name
         return self._outbound.stream(
             method,
             params,
             events=events,
-            readers=readers,
             progress=progress,
             returns=returns,
-            timeout=None if isinstance(timeout, Unset) else timeout,
+            timeout=timeout,
             idle_timeout=idle_timeout,
             overflow=overflow,
             pause_connection=pause_connection,

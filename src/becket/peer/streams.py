@@ -3,12 +3,16 @@
 A call claims its notifications before its request leaves, so none can be missed. The reader hands them over and never
 waits: a stream holds a bounded number of them, and past the bound its declared policy applies. The call settles for its
 consumer when everything that came before the answer was taken or dropped; only that call waits for it.
+
+Where the answer only acknowledges the request, the last event takes its place: the stream outlives the call that the
+connection knows, and the link keeps it among `acknowledged` until then.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
+from copy import copy
 from enum import Enum
 from functools import partial
 from math import inf
@@ -18,10 +22,19 @@ import msgspec
 from msgspec import Raw, Struct
 
 from becket.dialects import ProgressForm
-from becket.errors import BadReply, BecketError, LocalProtocolError, StreamOverrun
-from becket.methods.descriptors import EventReader
+from becket.errors import (
+    BadReply,
+    BecketError,
+    CallTimeout,
+    ConnectionLost,
+    LocalProtocolError,
+    RemoteError,
+    RpcError,
+    StreamOverrun,
+)
+from becket.methods.descriptors import CancelReason, EventReader, Gathering, Method
 from becket.methods.registry import describe, read_signature, underlying
-from becket.peer.loops import Waiter
+from becket.peer.loops import Waiter, unexpected
 from becket.peer.transport import wake
 from becket.rpc.records import Call, Cancelling
 from becket.typed.decoding import UNDECODABLE, result_decoder
@@ -30,7 +43,7 @@ if TYPE_CHECKING:
     from becket.peer.link import Link
     from becket.peer.outbound import Outbound
 
-__all__ = ["CallStream", "Claim", "Claims", "Gap", "Listener", "Overflow"]
+__all__ = ["GONE", "CallStream", "Claim", "Claims", "Gap", "Listener", "Overflow"]
 
 E = TypeVar("E")
 K = TypeVar("K")
@@ -38,6 +51,7 @@ K2 = TypeVar("K2")
 R = TypeVar("R")
 
 CREDIT_WINDOW = 256  # events that the other side may send ahead of the consumer, where credit was agreed
+UNREADABLE = (ValueError, *UNDECODABLE)  # what a gathering raises for what the other side got wrong
 PAUSE_SHARE = 4  # a quarter of the bounds: where a stream that may pause its connection does so
 
 
@@ -209,6 +223,8 @@ class CallStream(Generic[E, R]):
         overflow: Overflow = Overflow.END,
         pause_connection: bool = False,
         is_tolerant: bool = False,
+        gathering: Gathering[Any, Any] | None = None,
+        cancel: Callable[[Any, CancelReason], tuple[Method[Any, Any], object]] | None = None,
     ) -> None:
         self.dropped = 0
         self.skipped = 0
@@ -224,6 +240,11 @@ class CallStream(Generic[E, R]):
         self._overflow = overflow
         self._may_pause = pause_connection
         self._is_tolerant = is_tolerant
+        self._gathering = gathering
+        self._gathered: Any = None
+        self._cancel = cancel
+        self._is_acknowledged = False
+        self._has_last = False
         self._is_paused = False
         self._holder = f"stream {id(self)}"
         self._call: Call | None = None
@@ -254,13 +275,13 @@ class CallStream(Generic[E, R]):
         call.deadline = self.extend()
         call.timeout = min(self._timeout, self._idle)
         for method, reader in self._readers.items():
-            claim = self._claim(reader, call)
+            claim = self._claim(reader, call, self._gathering)
             self._claims.append((method, claim))
             link.claims.add(method, claim)
         try:
-            if "credit" in link.features:
+            if "credit" in link.features and self._gathering is None:  # which belongs to a request that is open
                 self._credit = min(CREDIT_WINDOW, link.limits.stream_events)
-            progress = None if self._progress is None else self._claim(EventReader(self._progress), call)
+            progress = None if self._progress is None else self._claim(EventReader(self._progress), call, None)
             credit = self._credit or None
             await self._outbound.open(call, self._params, until=self._until, credit=credit, progress=progress)
         except BaseException:
@@ -278,9 +299,8 @@ class CallStream(Generic[E, R]):
     def _abandon(self) -> None:
         """Nobody wants the rest: the other side is told unless it has answered."""
         if self._call is not None and not self._is_settled:
-            self._link.abandon(self._call)
             self._error = LocalProtocolError(f"{self._method}: the stream was left before its answer came")
-            self._is_settled = True
+            self._give_up(self._call, CancelReason.LEFT)
         self._release()
         self._buffer.clear()
         self._resume()
@@ -300,6 +320,16 @@ class CallStream(Generic[E, R]):
 
     def set_result(self, _: None, /) -> None:
         """The answer is there, or will never come."""
+        call, gathering = self._call, self._gathering
+        if call is not None and not self._is_settled:
+            if isinstance(call.error, CallTimeout):
+                self._ask_to_cancel(call, CancelReason.TIMED_OUT)
+            elif call.error is None and gathering is not None:
+                self._acknowledge(call, gathering)
+                return
+        self._settle()
+
+    def _settle(self) -> None:
         self._is_settled = True
         self._release()
         self._wake()
@@ -311,13 +341,104 @@ class CallStream(Generic[E, R]):
             self._call.timeout = self._idle if idle_until < self._until else self._until - self._opened
         return min(self._until, idle_until)
 
+    # -- an answer that only acknowledges
+
+    def _acknowledge(self, call: Call, gathering: Gathering[Any, Any]) -> None:
+        try:
+            gathering.acknowledge(NULL if call.reply is None else call.reply)
+        except UNREADABLE as error:
+            self._end_with(self._bad_reply(error), CancelReason.FAILED)
+            return
+        self._is_acknowledged = True
+        self._last_event = self._link.connection.now
+        if self._has_last:
+            self._conclude(gathering)
+        else:
+            self._link.acknowledged.add(self)
+
+    def _gather_into(
+        self, put: Callable[[Raw | None], None], decode: Callable[[Raw], Any], gathering: Gathering[Any, Any]
+    ) -> Callable[[Raw | None], None]:
+        def gather(raw: Raw | None) -> None:
+            try:
+                is_last = gathering.take(decode(NULL if raw is None else raw))
+            except UNREADABLE:
+                self.skipped += 1
+                self._last_event = self._link.connection.now
+                return
+            put(raw)
+            if is_last and not self._is_settled:  # else it came once too often for the bounds
+                self._has_last = True
+                self._release()  # what follows it belongs to nobody
+                if self._is_acknowledged:
+                    self._conclude(gathering)
+
+        return gather
+
+    def _conclude(self, gathering: Gathering[Any, Any]) -> None:
+        """The last event and the acknowledgement are there, in whichever order they came."""
+        self._link.acknowledged.discard(self)
+        try:
+            self._gathered = gathering.result()
+        except RpcError as error:
+            self._error = self._remote_error(error)
+        except UNREADABLE as error:
+            self._error = self._bad_reply(error)
+        self._settle()
+
+    def _remote_error(self, error: RpcError) -> RemoteError:
+        code = error.code if error.meaning is None else self._link.connection.numbers[error.meaning]
+        assert code is not None  # it has a meaning or a number
+        remote = RemoteError(
+            method=self._method, code=code, message=error.message, data=error.data, meaning=error.meaning
+        )
+        remote.__cause__ = error
+        return remote
+
+    def _bad_reply(self, cause: Exception) -> BadReply:
+        bad = BadReply(method=self._method, problem=str(cause))
+        bad.__cause__ = cause
+        return bad
+
+    def expire(self, now: float) -> float:
+        """Ends a stream that was acknowledged if its time is over; returns when that will be."""
+        deadline = self.extend()
+        if deadline > now:
+            return deadline
+        assert self._call is not None
+        self._end_with(CallTimeout(self._method, self._call.timeout), CancelReason.TIMED_OUT)
+        return inf
+
+    def lose(self, lost: ConnectionLost) -> None:
+        """Ends a stream that was acknowledged: its link has ended."""
+        self._error = copy(lost)
+        self._error.add_note(f"{self._method}: ended mid-stream, after the acknowledgement and before the last event")
+        self._settle()
+
+    def _give_up(self, call: Call, reason: CancelReason) -> None:
+        """Nobody wants the rest: the other side is told, by the link and by the method's own word for it."""
+        self._is_settled = True
+        self._link.acknowledged.discard(self)
+        self._link.abandon(call)
+        self._ask_to_cancel(call, reason)
+
+    def _ask_to_cancel(self, call: Call, reason: CancelReason) -> None:
+        if self._cancel is None or not call.id or self._has_last:  # nothing of it runs: not yet, or no longer
+            return
+        try:
+            self._outbound.ask_aside(*self._cancel(self._params, reason))
+        except Exception as error:  # in what it makes of the params; the stream ends all the same
+            unexpected(error)
+
     # -- events in
 
-    def _claim(self, reader: EventReader[Any], call: Call) -> Claim:
-        belongs, params = reader.belongs, self._params
-        accept = None if belongs is None else partial(accepts, belongs, params)
-        put = self._put_into(reader.decode, is_own=False)
-        return Claim(put, put_own=self._put_into(reader.decode, is_own=True), accept=accept, call=call)
+    def _claim(self, reader: EventReader[Any], call: Call, gathering: Gathering[Any, Any] | None) -> Claim:
+        belongs, decode = reader.belongs, reader.decode
+        accept = None if belongs is None else partial(accepts, belongs, self._params)
+        put = self._put_into(decode, is_own=False)
+        if gathering is not None:
+            return Claim(self._gather_into(put, decode, gathering), accept=accept, call=call)
+        return Claim(put, put_own=self._put_into(decode, is_own=True), accept=accept, call=call)
 
     def _put_into(self, decode: Callable[[Raw], Any], *, is_own: bool) -> Callable[[Raw | None], None]:
         append = self._buffer.append
@@ -350,22 +471,21 @@ class CallStream(Generic[E, R]):
                     self.return_credit()
             return
         is_many = len(self._buffer) > limits.stream_events
-        self._end_with(StreamOverrun(self._method, limits.stream_events if is_many else limits.stream_bytes))
+        limit = limits.stream_events if is_many else limits.stream_bytes
+        self._end_with(StreamOverrun(self._method, limit), CancelReason.FAILED)
 
     def end(self, error: BecketError) -> None:
         """Ends the stream with this error, and tells the other side that nobody wants the rest."""
         if self._call is not None:
             self._buffer.clear()
-            self._end_with(error)
+            self._end_with(error, CancelReason.LEFT)
 
-    def _end_with(self, error: BecketError) -> None:
+    def _end_with(self, error: BecketError, reason: CancelReason) -> None:
         assert self._call is not None
         self._error = self._error or error
         if not self._is_settled:
-            self._link.abandon(self._call)
-            self._is_settled = True
-            self._release()
-            self._wake()
+            self._give_up(self._call, reason)
+            self._settle()
 
     def _wake(self) -> None:
         waiters, self._waiters = self._waiters, []
@@ -453,7 +573,7 @@ class CallStream(Generic[E, R]):
                 return SKIPPED
             bad = BadReply(method=self._method, problem=f"an event: {error}")
             self._buffer.clear()
-            self._end_with(bad)
+            self._end_with(bad, CancelReason.FAILED)
             raise bad from error
 
     def return_credit(self) -> None:
@@ -504,7 +624,8 @@ class CallStream(Generic[E, R]):
         if (error := self._failure()) is not None:
             raise error
         assert self._call is not None
-        result: R = self._outbound.outcome(self._call, self._returns)
+        result: R
+        result = self._gathered if self._gathering is not None else self._outbound.outcome(self._call, self._returns)
         return result
 
     async def _hand_over(self, event: E | Gap) -> None:
@@ -530,8 +651,11 @@ class CallStream(Generic[E, R]):
 
 
 def accepts(belongs: Callable[[Raw, Any], bool], params: object, raw: Raw) -> bool:
-    """Returns whether an event is for the call with these params."""
-    return belongs(raw, params)
+    """Returns whether an event is for the call with these params. One that cannot be read is for nobody."""
+    try:
+        return belongs(raw, params)
+    except UNDECODABLE:
+        return False
 
 
 class Gone:

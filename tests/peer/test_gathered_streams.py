@@ -1,0 +1,601 @@
+"""Streams whose request is acknowledged at once and that end with an event: what makes their result, what ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+import trio
+import trio.testing
+from msgspec import Raw, Struct
+from tests.peer.scripted import Script, answer, notification, refusal, request, scripted, settled
+
+from becket import Limits, Overflow
+from becket.errors import (
+    BadReply,
+    CallTimeout,
+    ConnectionLost,
+    LocalProtocolError,
+    Meaning,
+    PermissionDenied,
+    RemoteError,
+    RpcError,
+    StreamOverrun,
+)
+from becket.methods.descriptors import CancelReason, EventReader, Method, Stream
+from becket.peer.streams import CallStream, Gap
+from becket.testing import memory_pair, run_in_virtual_time
+
+pytestmark = pytest.mark.loops
+
+
+class Turn(Struct, frozen=True):
+    stream: str
+
+
+class Said(Struct, frozen=True, tag="said"):
+    text: str
+
+
+class Failed(Struct, frozen=True, tag="failed"):
+    message: str
+
+
+class Done(Struct, frozen=True, tag="done"):
+    words: int
+
+
+class Event(Struct, frozen=True):
+    stream: str
+    event: Said | Failed | Done
+
+
+class Envelope(Struct, frozen=True):
+    stream: str
+
+
+class Gathered:
+    """Joins what was said, and holds the last event against it."""
+
+    def __init__(self, params: Turn) -> None:
+        self._stream = params.stream
+        self._said: list[str] = []
+        self._failure: str | None = None
+        self._words = 0
+
+    def acknowledge(self, answer: Raw, /) -> None:
+        if msgspec.json.decode(answer, type=Turn).stream != self._stream:
+            raise ValueError("it acknowledges another stream")
+
+    def take(self, event: Said | Failed | Done, /) -> bool:
+        match event:
+            case Said(text):
+                self._said.append(text)
+            case Failed(message):
+                self._failure = message
+            case Done(words):
+                self._words = words
+        return not isinstance(event, Said)
+
+    def result(self) -> str:
+        if self._failure is not None:
+            raise RpcError(Meaning.BUSY, self._failure)
+        if self._words != len(self._said):
+            raise ValueError(f"{self._words} words were meant")
+        return " ".join(self._said)
+
+
+class Cancel(Struct, frozen=True):
+    stream: str
+    reason: str
+
+
+CANCEL: Method[Cancel, dict[str, Any]] = Method("turn/cancel", Cancel, dict[str, Any], timeout=5.0)
+
+
+def ask_to_cancel(params: Turn, reason: CancelReason) -> tuple[Method[Cancel, dict[str, Any]], Cancel]:
+    return CANCEL, Cancel(params.stream, reason)
+
+
+def is_of_turn(raw: Raw, params: Turn) -> bool:
+    return msgspec.json.decode(raw, type=Envelope).stream == params.stream
+
+
+def read_event(raw: Raw) -> Said | Failed | Done:
+    return msgspec.json.decode(raw, type=Event).event
+
+
+EVENTS = {"turn/event": EventReader(read_event, (Said, Failed, Done), belongs=is_of_turn)}
+TURN: Stream[Turn, str, Said | Failed | Done] = Stream(
+    "turn", Turn, str, events=EVENTS, gather=Gathered, cancel=ask_to_cancel
+)
+UNCANCELLED: Stream[Turn, str, Said | Failed | Done] = Stream("turn", Turn, str, events=EVENTS, gather=Gathered)
+ACKNOWLEDGED = {"stream": "a"}
+
+
+def said(text: str, stream: str = "a") -> dict[str, Any]:
+    return notification("turn/event", {"stream": stream, "event": {"type": "said", "text": text}})
+
+
+def done(words: int, stream: str = "a") -> dict[str, Any]:
+    return notification("turn/event", {"stream": stream, "event": {"type": "done", "words": words}})
+
+
+def failed(message: str) -> dict[str, Any]:
+    return notification("turn/event", {"stream": "a", "event": {"type": "failed", "message": message}})
+
+
+async def collect(run: CallStream[Any, Any], seen: list[object]) -> None:
+    async for event in run:
+        seen.append(event)
+
+
+# -- how they end well
+
+
+async def test_the_result_is_made_of_the_events_and_the_answer_only_acknowledges() -> None:
+    async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
+        asked = await script.hear()
+        script.say(answer(asked, ACKNOWLEDGED))
+        await settled()
+        assert not run.done()
+        script.say(said("good"), said("day"), done(2))
+        assert [event async for event in run] == [Said("good"), Said("day"), Done(2)]
+        assert await run.result() == "good day"
+        assert await run.result() == "good day"
+    assert script.unheard() == []
+
+
+async def test_events_may_come_before_the_acknowledgement() -> None:
+    async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
+        asked = await script.hear()
+        script.say(said("good"))
+        assert await anext(run) == Said("good")
+        script.say(answer(asked, ACKNOWLEDGED), said("day"), done(2))
+        assert await run.result() == "good day"
+
+
+async def test_all_events_may_come_before_the_acknowledgement_and_it_is_waited_for() -> None:
+    async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
+        asked = await script.hear()
+        script.say(said("day"), done(1))
+        assert [await anext(run), await anext(run)] == [Said("day"), Done(1)]
+        assert not run.done()
+        script.say(answer(asked, ACKNOWLEDGED))
+        assert await run.result() == "day"
+
+
+async def test_events_after_the_last_one_belong_to_nobody() -> None:
+    async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
+        asked = await script.hear()
+        stray: list[object] = []
+        peer.on("turn/event")(lambda params: stray.append(params))
+        script.say(said("day"), done(1), said("late"), answer(asked, ACKNOWLEDGED), said("later"))
+        assert [event async for event in run] == [Said("day"), Done(1)]
+        assert await run.result() == "day"
+    assert len(stray) == 2
+
+
+async def test_events_of_another_stream_are_not_taken() -> None:
+    async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as a, peer.stream(TURN, Turn("b")) as b:
+        asked = [await script.hear(), await script.hear()]
+        script.say(
+            answer(asked[1], {"stream": "b"}),
+            said("for b", "b"),
+            done(0, "nobody"),
+            answer(asked[0], ACKNOWLEDGED),
+            said("for a"),
+            done(1),
+            done(1, "b"),
+        )
+        assert await a.result() == "for a"
+        assert await b.result() == "for b"
+        assert (a.skipped, b.skipped) == (0, 0)
+
+
+async def test_a_malformed_event_is_skipped_and_counted_when_it_arrives() -> None:
+    async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
+        asked = await script.hear()
+        script.say(
+            answer(asked, ACKNOWLEDGED),
+            notification("turn/event", {"stream": "a", "event": {"type": "sung", "text": "la"}}),
+            notification("turn/event", {"stream": "a"}),
+            notification("turn/event"),  # names no stream at all
+            notification("turn/event", [1]),
+            said("day"),
+            done(1),
+        )
+        assert run.skipped == 2
+        assert [event async for event in run] == [Said("day"), Done(1)]
+        assert await run.result() == "day"
+
+
+async def test_a_gathered_stream_gives_its_events_in_batches_and_by_class() -> None:
+    async with scripted() as (peer, script):
+        async with peer.stream(TURN, Turn("a")) as run:
+            script.say(answer(await script.hear(), ACKNOWLEDGED), said("good"), said("day"), done(2))
+            assert [batch async for batch in run.batches()] == [[Said("good"), Said("day"), Done(2)]]
+        async with peer.stream(TURN, Turn("a")) as run:
+            seen: list[str] = []
+
+            @run.on(Said)
+            async def take(event: Said) -> None:
+                await settled()
+                seen.append(event.text)
+
+            script.say(answer(await script.hear(), ACKNOWLEDGED), said("good"), said("day"), done(2))
+            assert await run.result() == "good day"
+            assert seen == ["good", "day"]
+
+
+async def test_the_result_is_whole_although_nobody_takes_the_events_or_the_oldest_are_dropped() -> None:
+    words = [said(str(number)) for number in range(6)]
+    async with (
+        scripted(limits=Limits(stream_events=2)) as (peer, script),
+        peer.stream(TURN, Turn("a"), overflow=Overflow.DROP_OLDEST) as run,
+    ):
+        script.say(answer(await script.hear(), ACKNOWLEDGED), *words, done(6))
+        assert [event async for event in run] == [Gap(5), Said("5"), Done(6)]
+        assert await run.result() == "0 1 2 3 4 5"
+        assert run.dropped == 5
+    assert script.unheard() == []
+
+
+async def test_an_acknowledged_stream_gives_its_place_to_other_calls() -> None:
+    async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), peer.stream(TURN, Turn("a")) as run:
+        script.say(answer(await script.hear(), ACKNOWLEDGED))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(peer.call, "other")
+            script.say(answer(await script.hear()))
+        script.say(done(0))
+        assert await run.result() == ""
+
+
+async def test_a_stream_whose_answer_acknowledges_works_with_marked_events_and_progress() -> None:
+    async with memory_pair(dialect="native", limits=Limits(stream_events=2000)) as (left, right):
+
+        @right.handle("turn")
+        async def turn(params: Turn) -> Turn:
+            for _ in range(1000):  # more than credit would allow ahead
+                await right.notify("turn/event", Event(params.stream, Said("word")))
+            await right.notify("turn/event", Event(params.stream, Done(1000)))
+            return params
+
+        with anyio.fail_after(5):
+            async with left.stream(TURN, Turn("a"), progress=int) as run:
+                assert len([event async for event in run]) == 1001
+
+
+# -- how they fail
+
+
+async def test_an_error_instead_of_the_acknowledgement_fails_the_stream() -> None:
+    async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
+        asked = await script.hear()
+        script.say(said("good"), done(1), refusal(asked, -32602, "no such engine"))
+        with pytest.raises(RemoteError) as caught:
+            assert [event async for event in run] == []
+        assert caught.value.message == "no such engine"
+        with pytest.raises(RemoteError):
+            await run.result()
+    assert script.unheard() == []
+
+
+@pytest.mark.parametrize("wrong", [{"stream": "b"}, {}, None, [1]])
+async def test_an_acknowledgement_of_something_else_fails_the_stream(wrong: object) -> None:
+    async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
+        script.say(answer(await script.hear(), wrong), said("late"))
+        with pytest.raises(BadReply) as caught:
+            await run.result()
+        assert caught.value.method == "turn"
+        assert caught.value.__cause__ is not None
+        assert (await script.hear())["params"]["reason"] == CancelReason.FAILED
+        assert run.take_ready() == []
+
+
+async def test_a_failure_that_an_event_tells_of_ends_the_stream_as_an_error_of_the_other_side() -> None:
+    async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
+        script.say(answer(await script.hear(), ACKNOWLEDGED), said("good"), failed("out of words"))
+        seen: list[object] = []
+        with pytest.raises(RemoteError):
+            await collect(run, seen)
+        assert seen == [Said("good"), Failed("out of words")]
+        with pytest.raises(RemoteError) as caught:
+            await run.result()
+    error = caught.value
+    assert (error.method, error.message, error.meaning, error.code) == ("turn", "out of words", Meaning.BUSY, 1002)
+    assert isinstance(error.__cause__, RpcError)
+    assert script.unheard() == []
+
+
+async def test_an_error_with_a_number_of_its_own_keeps_it() -> None:
+    class Fails(Gathered):
+        def result(self) -> str:
+            raise RpcError(-7, "odd", {"more": 1})
+
+    stream: Stream[Turn, str, Said | Failed | Done] = Stream("turn", Turn, str, events=EVENTS, gather=Fails)
+    async with scripted() as (peer, script), peer.stream(stream, Turn("a")) as run:
+        script.say(answer(await script.hear(), ACKNOWLEDGED), done(0))
+        with pytest.raises(RemoteError) as caught:
+            await run.result()
+    assert (caught.value.code, caught.value.meaning, caught.value.data) == (-7, None, {"more": 1})
+
+
+async def test_events_that_make_no_result_are_a_bad_reply() -> None:
+    async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
+        script.say(answer(await script.hear(), ACKNOWLEDGED), said("good"), done(2))
+        with pytest.raises(BadReply) as caught:
+            await run.result()
+    assert "2 words were meant" in caught.value.problem
+
+
+@pytest.mark.parametrize("is_acknowledged", [True, False])
+async def test_a_stream_whose_last_event_never_comes_ends_with_its_link(is_acknowledged: bool) -> None:
+    async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
+        asked = await script.hear()
+        script.say(said("good"), *([answer(asked, ACKNOWLEDGED)] if is_acknowledged else []))
+        script.leave()
+        with pytest.raises(ConnectionLost) as caught:
+            assert [event async for event in run] == []
+        assert any("mid-stream" in note for note in getattr(caught.value, "__notes__", ())) is is_acknowledged
+        with pytest.raises(ConnectionLost):
+            await run.result()
+    assert script.unheard() == []
+
+
+async def test_streams_that_end_with_their_link_have_an_error_each() -> None:
+    async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as a, peer.stream(TURN, Turn("b")) as b:
+        script.say(answer(await script.hear(), ACKNOWLEDGED), answer(await script.hear(), {"stream": "b"}))
+        await settled()
+        await peer.aclose()
+        errors: list[BaseException] = []
+        for run in (a, b):
+            with pytest.raises(ConnectionLost) as caught:
+                await run.result()
+            errors.append(caught.value)
+    assert errors[0] is not errors[1]
+
+
+# -- giving them up
+
+
+@pytest.mark.parametrize("is_acknowledged", [True, False])
+async def test_leaving_a_stream_early_asks_to_cancel_it(is_acknowledged: bool) -> None:
+    async with scripted() as (peer, script):
+        async with peer.stream(TURN, Turn("a")) as run:
+            asked = await script.hear()
+            script.say(said("good"), *([answer(asked, ACKNOWLEDGED)] if is_acknowledged else []))
+            assert await anext(run) == Said("good")
+        heard = [await script.hear() for _ in range(1 if is_acknowledged else 2)]
+        cancel = heard[-1]
+        assert (cancel["method"], cancel["params"]) == ("turn/cancel", {"stream": "a", "reason": CancelReason.LEFT})
+        assert is_acknowledged or heard[0] == notification("$/cancelRequest", {"id": asked["id"]})
+        script.say(refusal(cancel, -32601), said("late"))
+        with pytest.raises(LocalProtocolError):
+            await run.result()
+        assert await answered(peer, script) == "pong"
+
+
+async def answered(peer: Any, script: Script) -> object:
+    """Returns what a call is answered with: the link still works."""
+    results: list[object] = []
+
+    async def call() -> None:
+        results.append(await peer.call("ping"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call)
+        script.say(answer(await script.hear(), "pong"))
+    return results[0]
+
+
+async def test_a_cancelled_task_asks_to_cancel_its_stream() -> None:
+    async with scripted() as (peer, script):
+        with anyio.CancelScope() as scope:
+            async with peer.stream(TURN, Turn("a")) as run:
+                script.say(answer(await script.hear(), ACKNOWLEDGED))
+                await settled()
+                scope.cancel()
+                await run.result()
+        assert (await script.hear())["method"] == "turn/cancel"
+
+
+async def test_what_is_asked_on_leaving_leaves_also_when_the_link_is_closed_right_after() -> None:
+    async with scripted() as (peer, script):
+        async with peer.stream(TURN, Turn("a")):
+            script.say(answer(await script.hear(), ACKNOWLEDGED))
+        await peer.aclose()
+        assert (await script.hear())["method"] == "turn/cancel"
+
+
+async def test_a_stream_without_a_word_for_it_is_left_without_one() -> None:
+    async with scripted() as (peer, script):
+        async with peer.stream(UNCANCELLED, Turn("a")):
+            script.say(answer(await script.hear(), ACKNOWLEDGED))
+        await settled()
+    assert script.unheard() == []
+
+
+async def test_a_stream_that_has_its_last_event_is_not_cancelled_any_more() -> None:
+    async with scripted(dialect="plain") as (peer, script):
+        async with peer.stream(TURN, Turn("a")):
+            asked = await script.hear()
+            script.say(done(0))
+        await settled()
+        assert script.unheard() == [notification("$/cancelRequest", {"id": asked["id"]})]
+        script.say(answer(asked, ACKNOWLEDGED))  # late, and harmless
+
+
+async def test_a_stream_that_was_never_asked_is_not_cancelled() -> None:
+    async with scripted() as (peer, script):
+        script.queued = 10_000_000
+        with anyio.CancelScope() as scope:
+            run = peer.stream(TURN, Turn("a"))
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(run.__aenter__)
+                await settled()
+                run.end(PermissionDenied("providers.register"))
+                scope.cancel()
+        await settled()
+    assert script.unheard() == []
+
+
+async def test_a_stream_that_somebody_ends_is_cancelled() -> None:
+    async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
+        script.say(answer(await script.hear(), ACKNOWLEDGED), said("good"))
+        run.end(PermissionDenied("providers.register"))
+        assert (await script.hear())["params"] == {"stream": "a", "reason": CancelReason.LEFT}
+        with pytest.raises(PermissionDenied):
+            await anext(run)
+
+
+async def test_a_stream_that_is_too_slow_ends_and_is_cancelled() -> None:
+    async with scripted(limits=Limits(stream_events=2)) as (peer, script), peer.stream(TURN, Turn("a")) as run:
+        script.say(answer(await script.hear(), ACKNOWLEDGED), said("1"), said("2"), done(2))
+        with pytest.raises(StreamOverrun):
+            await run.result()
+        assert (await script.hear())["params"]["reason"] == CancelReason.FAILED
+    assert script.unheard() == []
+
+
+async def test_an_ordinary_stream_may_have_a_word_for_cancelling_too() -> None:
+    ordinary: Stream[Turn, str, Said | Failed | Done] = Stream("turn", Turn, str, events=EVENTS, cancel=ask_to_cancel)
+    async with scripted() as (peer, script):
+        async with peer.stream(ordinary, Turn("a")):
+            asked = await script.hear()
+        assert await script.hear() == notification("$/cancelRequest", {"id": asked["id"]})
+        assert (await script.hear())["method"] == "turn/cancel"
+
+
+async def test_a_word_for_cancelling_that_cannot_be_made_is_logged_and_the_stream_is_left(
+    internal_errors: list[Any],
+) -> None:
+    def fail(params: Turn, reason: CancelReason) -> tuple[Method[Any, Any], object]:
+        raise KeyError(params.stream)
+
+    stream: Stream[Turn, str, Said | Failed | Done] = Stream(
+        "turn", Turn, str, events=EVENTS, gather=Gathered, cancel=fail
+    )
+    async with scripted() as (peer, script):
+        async with peer.stream(stream, Turn("a")):
+            script.say(answer(await script.hear(), ACKNOWLEDGED))
+        assert await answered(peer, script) == "pong"
+    assert len(internal_errors) == 1
+    internal_errors.clear()
+
+
+async def test_a_link_that_is_gone_is_asked_nothing() -> None:
+    async with scripted() as (peer, script):
+        async with peer.stream(TURN, Turn("a")):
+            script.say(answer(await script.hear(), ACKNOWLEDGED))
+            script.leave()
+        await settled()
+    assert script.unheard() == []
+
+
+async def test_requests_of_the_other_side_are_served_while_a_stream_goes_on() -> None:
+    async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
+        peer.handle("help")(lambda _: "helped")
+        script.say(answer(await script.hear(), ACKNOWLEDGED), request(1, "help"))
+        assert (await script.hear())["result"] == "helped"
+        script.say(done(0))
+        assert await run.result() == ""
+
+
+# -- their time
+
+
+def on_asyncio(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    run_in_virtual_time(main)
+
+
+def on_trio(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+in_virtual_time = pytest.mark.parametrize("run", [on_asyncio, on_trio])
+
+
+@in_virtual_time
+def test_events_and_the_acknowledgement_renew_the_time_of_a_stream(run: Any) -> None:
+    async def main() -> None:
+        async with scripted() as (peer, script), peer.stream(TURN, Turn("a"), idle_timeout=10) as run:
+            asked = await script.hear()
+            malformed = notification("turn/event", {"stream": "a"})
+            for message in (answer(asked, ACKNOWLEDGED), said("good"), malformed, said("day"), done(2)):
+                await anyio.sleep(9)
+                script.say(message)
+            assert await run.result() == "good day"
+        assert script.unheard() == []
+
+    run(main)
+
+
+@in_virtual_time
+@pytest.mark.parametrize("is_acknowledged", [True, False])
+def test_a_stream_that_falls_silent_times_out_and_is_cancelled_with_that_reason(
+    run: Any, is_acknowledged: bool
+) -> None:
+    async def main() -> None:
+        async with scripted() as (peer, script), peer.stream(TURN, Turn("a"), idle_timeout=10) as run:
+            asked, start = await script.hear(), anyio.current_time()
+            script.say(said("good"), *([answer(asked, ACKNOWLEDGED)] if is_acknowledged else []))
+            await anyio.sleep(4)
+            script.say(said("day"))
+            seen: list[object] = []
+            with pytest.raises(CallTimeout) as caught:
+                await collect(run, seen)
+            assert round(anyio.current_time() - start, 1) == 14
+            assert caught.value.seconds == 10
+            assert seen == [Said("good"), Said("day")]
+            await settled()
+            cancel = script.unheard()[-1]
+            assert cancel["params"] == {"stream": "a", "reason": CancelReason.TIMED_OUT}
+        await settled()
+        assert script.unheard() == []  # leaving it now says no more
+
+    run(main)
+
+
+@in_virtual_time
+def test_the_time_of_the_whole_bounds_a_stream_that_is_acknowledged(run: Any) -> None:
+    async def main() -> None:
+        async with scripted() as (peer, script), peer.stream(TURN, Turn("a"), timeout=25, idle_timeout=10) as run:
+            script.say(answer(await script.hear(), ACKNOWLEDGED))
+            start = anyio.current_time()
+            async with anyio.create_task_group() as tasks:
+
+                async def talk() -> None:
+                    for _ in range(3):
+                        await anyio.sleep(8)
+                        script.say(said("on"))
+
+                tasks.start_soon(talk)
+                with pytest.raises(CallTimeout) as caught:
+                    await run.result()
+            assert (caught.value.seconds, round(anyio.current_time() - start)) == (25, 25)
+            await settled()
+            assert script.unheard()[-1]["params"]["reason"] == CancelReason.TIMED_OUT
+
+    run(main)
+
+
+@in_virtual_time
+def test_a_question_to_cancel_that_is_not_answered_is_given_up(run: Any) -> None:
+    async def main() -> None:
+        async with scripted(limits=Limits(outbound_calls=1)) as (peer, script):
+            async with peer.stream(TURN, Turn("a")):
+                script.say(answer(await script.hear(), ACKNOWLEDGED))
+            assert (await script.hear())["method"] == "turn/cancel"
+            start = anyio.current_time()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(peer.call, "other")
+                await anyio.sleep(6)
+                assert (await script.hear())["method"] == "$/cancelRequest"
+                script.say(answer(await script.hear()))
+            assert round(anyio.current_time() - start) == 6
+
+    run(main)
