@@ -14,6 +14,8 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 
 from msgspec import Raw
 
+from becket.typed.converted import writer_of
+
 __all__ = [
     "CancelReason",
     "Direction",
@@ -46,12 +48,13 @@ class Method(Generic[P_contra, R_co]):
     """A request: its name, the type of its params (None: it takes none), the type of its result.
 
     `requires` names the permission that the caller must hold. `timeout` is in seconds; None stands for the link's own.
+    Where the params are of a `Converted` type, `write` is what makes JSON values of them.
 
     Raises:
         ValueError: the name is reserved, or it or the permission is empty.
     """
 
-    __slots__ = ("direction", "name", "params", "requires", "result", "summary", "timeout")
+    __slots__ = ("direction", "name", "params", "requires", "result", "summary", "timeout", "write")
 
     @overload
     def __init__(
@@ -133,6 +136,7 @@ class Method(Generic[P_contra, R_co]):
         check_requirement(name, requires)
         self.name = name
         self.params: Any = None if params is NoneType else params
+        self.write = writer_of(params)
         self.result: Any = None if result is NoneType else result
         self.requires = requires
         self.timeout = timeout
@@ -279,7 +283,7 @@ class Notification(Generic[P_contra]):
         ValueError: the name is reserved, or it or the permission is empty.
     """
 
-    __slots__ = ("direction", "name", "params", "requires", "summary")
+    __slots__ = ("direction", "name", "params", "requires", "summary", "write")
 
     @overload
     def __init__(
@@ -327,6 +331,7 @@ class Notification(Generic[P_contra]):
         check_requirement(name, requires)
         self.name = name
         self.params: Any = None if params is NoneType else params
+        self.write = writer_of(params)
         self.requires = requires
         self.direction = direction
         self.summary = summary

@@ -6,7 +6,7 @@ registered under a name, or under a descriptor, which says besides what its para
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterator
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from becket.errors import InvalidParams
 from becket.methods.descriptors import Method, Notification, check_method_name, name_of
+from becket.typed.converted import type_of, writer_of
 from becket.typed.decoding import decode_plain, decoder_for
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ class Handler:
         self.name = name
         self.descriptor = descriptor
         self.requires: str | None = None if descriptor is None else descriptor.requires
-        self.function = function
+        write = writer_of(descriptor.result) if isinstance(descriptor, Method) else None
+        self.function = function if write is None else writing(function, write, is_async=is_async)
         self.arity = arity
         self.is_async = is_async
         self.in_thread = thread
@@ -102,6 +104,26 @@ class Handler:
         # An empty object or array is how many programs write none.
         if params is not None and decode_plain(params):
             raise InvalidParams([("", f"{self.name} takes no params")])
+
+
+def writing(function: Callable[..., Any], write: Callable[[Any], object], *, is_async: bool) -> Callable[..., Any]:
+    """Returns the function with its result written as its method's type asks for it."""
+    if is_async:
+        return lambda *arguments: Written(function(*arguments), write)
+    return lambda *arguments: write(function(*arguments))
+
+
+class Written:
+    """What an `async def` comes to, written. (No coroutine: nothing runs in this layer.)"""
+
+    __slots__ = ("_result", "_write")
+
+    def __init__(self, result: Awaitable[Any], write: Callable[[Any], object]) -> None:
+        self._result = result
+        self._write = write
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        return self._write((yield from self._result.__await__()))
 
 
 class Registry:
@@ -217,12 +239,12 @@ def read_signature(function: Callable[..., Any], descriptor: Descriptor | None =
 
 def agree(function: Callable[..., Any], annotation: Any, descriptor: Descriptor) -> Any:
     """Returns the type of a method's params, which a function that handles it leaves open or repeats."""
-    params = descriptor.params
+    params = type_of(descriptor.params)
     stated = None if annotation is NoneType else annotation
     if stated is not Any and stated is not object and stated != params:
         taken = "no params" if params is None else f"params of type `{name_of(params)}`"
         raise TypeError(f"{describe(function)} asks for `{name_of(stated)}`, but {descriptor.name!r} has {taken}")
-    return params
+    return descriptor.params
 
 
 def underlying(function: Any) -> tuple[Any, int]:

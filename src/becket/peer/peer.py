@@ -253,6 +253,8 @@ class Peer:
         if not isinstance(method, str):
             if timeout is DEFAULT and method.timeout is not None:
                 timeout = method.timeout
+            if method.write is not None:
+                params = method.write(params)
             returns = method.result
             method = method.name
         if on or on_progress is not None:
@@ -302,6 +304,8 @@ class Peer:
         `StreamOverrun`, or a `Gap` with `Overflow.DROP_OLDEST`. With `pause_connection` the whole link stops being
         read instead, answers to other calls included: unsafe where calls are nested.
         """
+        if not isinstance(method, str) and method.write is not None:
+            params = method.write(params)
         return self._outbound.stream(
             method,
             params,
@@ -338,7 +342,11 @@ class Peer:
             ConnectionLost: the link has ended.
             NotSent: the other side has not read for a minute.
         """
-        return self._outbound.notify(method if isinstance(method, str) else method.name, params)
+        if not isinstance(method, str):
+            if method.write is not None:
+                params = method.write(params)
+            method = method.name
+        return self._outbound.notify(method, params)
 
     @overload
     def notify_nowait(self, method: Notification[None], params: None = None) -> None: ...
@@ -356,7 +364,11 @@ class Peer:
             ConnectionLost: the link has ended.
             NotSent: too much waits to leave.
         """
-        self._outbound.notify_nowait(method if isinstance(method, str) else method.name, params)
+        if not isinstance(method, str):
+            if method.write is not None:
+                params = method.write(params)
+            method = method.name
+        self._outbound.notify_nowait(method, params)
 
     async def drain(self) -> None:
         """Waits until the other side has read most of what was sent."""

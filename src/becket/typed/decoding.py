@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from becket.errors import BadValue, InvalidParams, Meaning, RpcError
+from becket.typed.converted import Converted
 from becket.typed.type_parts import is_shaped, name_of, walk_types
 
 __all__ = ["decode_json", "decoder_for", "result_decoder"]
@@ -38,6 +39,8 @@ def decoder_for(annotation: Any) -> Callable[[Raw | None], Any]:
     """
     if annotation is Any or annotation is object:
         return decode_plain
+    if isinstance(annotation, Converted):
+        return reading_decoder(annotation.read)
     if may_be_shaped(annotation):
         return converting_decoder(annotation)
     try:
@@ -81,15 +84,25 @@ def converting_decoder(annotation: Any) -> Callable[[Raw | None], Any]:
 
     check_type(annotation)
 
+    def read(value: Any) -> Any:
+        return convert(value, annotation, forbid_unknown=False)
+
+    return reading_decoder(read)
+
+
+def reading_decoder(read: Callable[[Any], Any]) -> Callable[[Raw | None], Any]:
+    """Returns a function from raw params to what `read` makes of plain JSON values. Absent ones are tried as an empty
+    object, and then as null."""
+
     def decode(raw: Raw | None) -> Any:
         value: Any = {} if raw is None else decode_plain(raw)
         try:
-            return convert(value, annotation, forbid_unknown=False)
+            return read(value)
         except BadValue as error:
             problems, cause = error.problems, error
         if raw is None:
             try:
-                return convert(None, annotation)
+                return read(None)
             except BadValue:
                 if not all(pointer for pointer, _ in problems):
                     problems = (("", "params are required"),)
@@ -162,6 +175,8 @@ RESULT_DECODERS: dict[Any, Callable[[Raw], Any]] = {Any: decode_json}
 
 
 def checked_decoder(type: Any) -> Callable[[Raw], Any]:
+    if isinstance(type, Converted):
+        return reading_result_decoder(type.read)
     if may_be_shaped(type):
         return converting_result_decoder(type)
     try:
@@ -179,9 +194,18 @@ def converting_result_decoder(type: Any) -> Callable[[Raw], Any]:
 
     check_type(type)
 
+    def read(value: Any) -> Any:
+        return convert(value, type, forbid_unknown=False)
+
+    return reading_result_decoder(read)
+
+
+def reading_result_decoder(read: Callable[[Any], Any]) -> Callable[[Raw], Any]:
+    """Returns a function from a raw result to what `read` makes of plain JSON values."""
+
     def decode(raw: Raw) -> Any:
         try:
-            return convert(decode_json(raw), type, forbid_unknown=False)
+            return read(decode_json(raw))
         except BadValue as error:
             raise msgspec.ValidationError(str(error)) from error
 
