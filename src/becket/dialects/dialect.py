@@ -80,6 +80,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     features: frozenset[str] = frozenset()
     bad_json_is_fatal: bool = False
     contract: Callable[[], Speech] | None = None
+    recognises: Callable[[bytes, type], bool] | None = None
     habits: Habits = DEFAULT_HABITS
 
     def connection(self, limits: Limits, framing: FramingFactory | None = None) -> Connection:

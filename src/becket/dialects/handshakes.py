@@ -56,9 +56,11 @@ class Welcome(Struct, frozen=True, kw_only=True):
 
     `read` makes of its params what the contract would have said; it raises `RpcError` for a host that it cannot serve.
     `reply` makes the answer of what the contract would have answered. `queries` are further questions about what the
-    extension offers, by name, each with a function that answers it at any time after that: from the params."""
+    extension offers, by name, each with a function that answers it at any time after that: from the params.
+    `farewell` answers the goodbye."""
 
     opening: Method[Any, Any]
     read: Callable[[Any, Scene], Initialize]
     reply: Callable[[Initialized, Scene], Any]
     queries: Mapping[str, Callable[[Any, Scene], Any]] = {}
+    farewell: Any = None

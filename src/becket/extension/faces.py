@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Protocol, TypeAlias
 
     from becket.extension.loop_face import AsyncFace
+    from becket.extension.words import Words
     from becket.peer.blocking import BlockingContext, BlockingPeer
 
     Face: TypeAlias = "AsyncFace | BlockingFace"
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
         def __call__(self, function: Callable[P, Awaitable[T]], /, *arguments: P.args, **keywords: P.kwargs) -> T: ...
 
 
-__all__ = ["BlockingEnding", "BlockingFace", "PlainEvents", "Routine", "check_result", "run_now"]
+__all__ = ["BlockingEnding", "BlockingFace", "PlainEvents", "Routine", "can_log", "check_result", "run_now"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -79,6 +80,7 @@ class BlockingFace:
 
     is_blocking = True
     peer: BlockingPeer
+    words: Words | None = None
 
     def __init__(self) -> None:
         self.run: Run = run_now
@@ -96,14 +98,26 @@ class BlockingFace:
         return PlainEvents(context)
 
     async def call(self, method: Any, params: Any, options: dict[str, Any]) -> Any:
-        return self.peer.call(method, params, **options)
+        if self.words is None:
+            return self.peer.call(method, params, **options)
+        asked = self.words.ask(method, params)
+        return asked.read(self.peer.call(asked.method, asked.params, **options))
 
     async def notify(self, method: Any, params: Any) -> None:
+        self._tell(method, params)
+
+    def _tell(self, method: Any, params: Any) -> None:
+        if self.words is not None:
+            tale = self.words.tell(method, params)
+            method, params = tale.method, tale.params
         self.peer.notify(method, params)
+
+    def can_log(self) -> bool:
+        return can_log(self)
 
     def tell(self, notification: Notification[Any], params: object, otherwise: Callable[[], None]) -> None:
         try:
-            self.peer.notify(notification, params)
+            self._tell(notification, params)
         except BecketError:
             otherwise()
 
@@ -180,6 +194,15 @@ class BlockingEnding:
             is_over.release()
             for wake in self._readers:
                 wake()
+
+
+def can_log(face: Face) -> bool:
+    """Returns whether the host takes messages for its log over the link."""
+    if face.words is None:
+        return "log" in face.peer.features
+    from becket.contract.log import LOG
+
+    return face.words.can_tell(LOG)
 
 
 def start_thread(function: Callable[..., object], *arguments: object) -> None:

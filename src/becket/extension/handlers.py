@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from becket.extension.faces import Face
     from becket.extension.input_schemas import InputSchemas
 
-__all__ = ["Handlers"]
+__all__ = ["Handlers", "register"]
 
 Serve = Callable[[Any, Any], Coroutine[Any, Any, Any]]
 
@@ -105,18 +105,7 @@ class Handlers:
 
     def add(self, method: Method[Any, Any], serve: Serve, *, thread: bool = True) -> None:
         """Registers a handler; without an event loop it runs in a worker, unless it is quick."""
-        if self._face.is_blocking:
-
-            def serve_plainly(params: Any, ctx: Any) -> Any:
-                return run_now(serve, params, ctx)
-
-            self.registry.handle(method, thread=thread)(serve_plainly)
-        else:
-
-            async def serve_on_loop(params: Any, ctx: Any) -> Any:
-                return await serve(params, ctx)
-
-            self.registry.handle(method)(serve_on_loop)
+        register(self.registry, self._face, method, serve, thread=thread)
 
     def _register_contract(self) -> None:
         if self._tools:
@@ -254,6 +243,22 @@ class Handlers:
                 answer: HookResult = result
                 return answer
         return Inject("\n\n".join(injected)) if injected else Continue()
+
+
+def register(registry: Registry, face: Face, method: Method[Any, Any], serve: Serve, *, thread: bool) -> None:
+    """Registers a coroutine that waits for nothing but the face as what the face can run."""
+    if face.is_blocking:
+
+        def serve_plainly(params: Any, ctx: Any) -> Any:
+            return run_now(serve, params, ctx)
+
+        registry.handle(method, thread=thread)(serve_plainly)
+    else:
+
+        async def serve_on_loop(params: Any, ctx: Any) -> Any:
+            return await serve(params, ctx)
+
+        registry.handle(method)(serve_on_loop)
 
 
 def schemas_of(extension: Any) -> InputSchemas | None:

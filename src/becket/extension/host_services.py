@@ -115,7 +115,7 @@ class Host:
         def write() -> None:
             print(log_text(record), end="", file=sys.stderr, flush=True)
 
-        if "log" in self._face.peer.features:
+        if self._face.can_log():
             self._face.tell(LOG, record, write)
         else:
             write()

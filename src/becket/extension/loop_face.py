@@ -13,7 +13,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from becket.errors import BecketError, LocalProtocolError, NotSupported
-from becket.extension.faces import Routine, check_result
+from becket.extension.faces import Routine, can_log, check_result
 from becket.methods.descriptors import Method, Notification
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     import trio
 
+    from becket.extension.words import Asked, Words
     from becket.limits import Limits
     from becket.peer.blocking import BlockingPeer
     from becket.peer.context import Context
@@ -60,6 +61,7 @@ class AsyncFace:
 
     is_blocking = False
     peer: Peer
+    words: Words | None = None
 
     def __init__(self, limits: Limits) -> None:
         self.workers: AsyncioWorkers | TrioWorkers = find_workers(limits)
@@ -115,17 +117,32 @@ class AsyncFace:
         return Events(context)
 
     def call(self, method: Any, params: Any, options: dict[str, Any]) -> Coroutine[Any, Any, Any]:
-        return self.peer.call(method, params, **options)
+        if self.words is None:
+            return self.peer.call(method, params, **options)
+        return self._ask(self.words.ask(method, params), options)
+
+    async def _ask(self, asked: Asked, options: dict[str, Any]) -> Any:
+        return asked.read(await self.peer.call(asked.method, asked.params, **options))
 
     async def notify(self, method: Any, params: Any) -> None:
+        if self.words is not None:
+            tale = self.words.tell(method, params)
+            method, params = tale.method, tale.params
         await self.peer.notify(method, params)
+
+    def can_log(self) -> bool:
+        return can_log(self)
 
     def tell(self, notification: Notification[Any], params: object, otherwise: Callable[[], None]) -> None:
         """Tells without waiting, from whatever thread; what cannot be told goes the other way."""
 
         def tell_now() -> None:
             try:
-                self.peer.notify_nowait(notification, params)
+                if self.words is None:
+                    self.peer.notify_nowait(notification, params)
+                else:
+                    tale = self.words.tell(notification, params)
+                    self.peer.notify_nowait(tale.method, tale.params)
             except BecketError:
                 otherwise()
 

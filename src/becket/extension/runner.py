@@ -12,6 +12,7 @@ import sys
 from _thread import start_new_thread
 from typing import TYPE_CHECKING, Any, Final
 
+from becket.dialects import NATIVE, find_dialect
 from becket.errors import ConnectionLost, DisconnectReason, LocalProtocolError
 from becket.extension.declarations import DeclaredCommand, DeclaredHook, DeclaredMethod, DeclaredProvider, DeclaredTool
 from becket.wire.sniffing import Sniffing
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
     from signal import signal as set_handler
     from types import ModuleType
 
+    from becket.dialects import Dialect
     from becket.extension.server import ExtensionServer
     from becket.peer.transport import FdTransport
+    from becket.wire.framing import FramingFactory
+
+    Wire = tuple[Dialect, FramingFactory | None]
 else:
     from _signal import SIG_DFL, SIGINT, SIGTERM  # the enums of `signal` take a child a millisecond
     from _signal import signal as set_handler
@@ -42,12 +47,13 @@ STDIN: Final = 0
 LOOPS: Final = ("asyncio", "trio", "uvloop")
 
 
-def run_extension(extension: ExtensionServer, loop: str | None) -> int:
+def run_extension(extension: ExtensionServer, loop: str | None, dialect: Dialect | str | None = None) -> int:
     """Serves the host over stdin and stdout until the end, and returns the exit code.
 
     Raises:
-        ValueError: there is no such loop.
+        ValueError: there is no such loop, or no such dialect.
     """
+    chosen = None if dialect is None else find_dialect(dialect)
     if loop not in (None, *LOOPS):
         raise ValueError(f"unknown loop: {loop} (known: {', '.join(LOOPS)})")
     if sys.stdin is not None and os.isatty(STDIN):
@@ -62,15 +68,37 @@ def run_extension(extension: ExtensionServer, loop: str | None) -> int:
         return EXIT_USAGE
     forward_logging()
     gc.freeze()  # what has been imported stays: there is no need to look at it again
+    ending = Ending()
+    heed_the_end(ending)
+    wire = (chosen, None) if chosen is not None else hear_dialect(transport)
     if loop is None and extension.__becket__.is_plain:
-        lost = serve_blocking(extension, transport)
+        lost = serve_blocking(extension, transport, wire, ending)
     else:
-        lost = serve_on(loop or "asyncio", extension, transport)
+        lost = serve_on(loop or "asyncio", extension, transport, wire, ending)
     return EXIT_BROKEN if lost.reason is DisconnectReason.REMOTE_VIOLATION else EXIT_ENDED
 
 
-def serve_blocking(extension: ExtensionServer, transport: FdTransport) -> ConnectionLost:
-    serving = extension.blocking_over(transport, framing=Sniffing, when_ending=begin_to_end)
+def hear_dialect(transport: FdTransport) -> Wire:
+    """Waits for the first thing that the host says, and returns the dialect that it speaks."""
+    sniffing = Sniffing()
+    while data := transport.read_early():
+        frames = sniffing.feed(data)
+        if not frames and sniffing.error is None:
+            continue
+        frame = frames[0] if frames else None
+        if isinstance(frame, (bytes, memoryview)) and sniffing.chosen is not None:
+            from becket.dialects.recognition import recognise_dialect
+
+            dialect = recognise_dialect(bytes(frame), type(sniffing.chosen))
+            if dialect.contract is not None:
+                return dialect, None
+        break
+    return NATIVE, Sniffing
+
+
+def serve_blocking(extension: ExtensionServer, transport: FdTransport, wire: Wire, ending: Ending) -> ConnectionLost:
+    dialect, framing = wire
+    serving = extension.blocking_over(transport, dialect=dialect, framing=framing, when_ending=begin_to_end)
 
     def end() -> None:
         serving.end()
@@ -78,13 +106,17 @@ def serve_blocking(extension: ExtensionServer, transport: FdTransport) -> Connec
 
     with serving as peer:
         # In a thread: the one that is interrupted by the signal may be reading, and must go on.
-        heed_the_end(lambda: start_new_thread(end, ()))
+        ending.begin = lambda: start_new_thread(end, ())
         return peer.serve()
 
 
-def serve_on(loop: str, extension: ExtensionServer, transport: FdTransport) -> ConnectionLost:
+def serve_on(
+    loop: str, extension: ExtensionServer, transport: FdTransport, wire: Wire, ending: Ending
+) -> ConnectionLost:
+    dialect, framing = wire
+
     async def serve() -> ConnectionLost:
-        serving = extension.over(transport, framing=Sniffing, when_ending=begin_to_end)
+        serving = extension.over(transport, dialect=dialect, framing=framing, when_ending=begin_to_end)
 
         async def end() -> None:
             await serving.end()
@@ -92,7 +124,7 @@ def serve_on(loop: str, extension: ExtensionServer, transport: FdTransport) -> C
 
         async with serving as peer:
             workers = serving.workers
-            heed_the_end(lambda: workers.call_soon(lambda: workers.spawn(end)))
+            ending.begin = lambda: workers.call_soon(lambda: workers.spawn(end))
             return await peer.wait_closed()
 
     if loop == "trio":
@@ -113,12 +145,18 @@ def serve_on(loop: str, extension: ExtensionServer, transport: FdTransport) -> C
 # -- when it ends
 
 
-def heed_the_end(begin: Callable[[], object]) -> None:
-    """Has a signal, or the death of the parent, call this function; a second signal ends the program at once."""
+class Ending:
+    """How the end begins. As long as nothing was heard of a host, nothing needs to be ended before the program."""
+
+    begin: Callable[[], object] = staticmethod(lambda: os._exit(EXIT_ENDED))
+
+
+def heed_the_end(ending: Ending) -> None:
+    """Has a signal, or the death of the parent, begin the end; a second signal ends the program at once."""
 
     def end() -> None:
         try:
-            begin()
+            ending.begin()
         except RuntimeError:
             pass  # the event loop is gone: the program is about to be
 

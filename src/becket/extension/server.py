@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeGuard
 
-from becket.dialects.native import NATIVE
+from msgspec import Struct
+
+from becket.dialects import NATIVE, find_dialect
 from becket.errors import LocalProtocolError
 from becket.extension.declarations import (
     Declared,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from becket.contract.handshake import DeclaredCapability
     from becket.contract.info import ExtensionInfo, SidecarArgs
     from becket.contract.settings import EditorCommit, EditorKey, EditorOpen
+    from becket.dialects import Dialect
     from becket.extension.host_services import Host
     from becket.extension.loop_face import AsyncioWorkers, TrioWorkers
     from becket.peer.blocking import BlockingPeer
@@ -160,32 +163,41 @@ class ExtensionServer:
 
     # -- serving
 
-    def run(self, *, loop: Literal["asyncio", "trio", "uvloop"] | None = None) -> NoReturn:
+    def run(
+        self,
+        *,
+        loop: Literal["asyncio", "trio", "uvloop"] | None = None,
+        dialect: Dialect | str | None = None,
+        mcp: bool = False,
+    ) -> NoReturn:
         """Serves the host that started this program, over stdin and stdout, until that ends; then exits.
 
-        Without `loop` it runs on asyncio, and without any event loop where no method is `async def`. The exit codes
+        Without `loop` it runs on asyncio, and without any event loop where no method is `async def`. The first thing
+        that the host says tells its dialect, unless you do; `mcp=True` is short for `dialect="mcp"`. The exit codes
         stand in `becket.extension.runner`.
         """
         from becket.extension.runner import run_extension
 
-        raise SystemExit(run_extension(self, loop))
+        raise SystemExit(run_extension(self, loop, "mcp" if mcp else dialect))
 
     def over(
         self,
         transport: Transport | ByteStream,
         *,
-        limits: Limits = DEFAULT_LIMITS,
+        dialect: Dialect | str = NATIVE,
+        limits: Limits | None = None,
         framing: FramingFactory | None = None,
         when_ending: Callable[[], None] | None = None,
     ) -> Serving:
         """Serves a host over this transport, on the running event loop: `async with notes.over(transport) as peer:`."""
-        return Serving(self, transport, limits, framing, when_ending or nothing)
+        return Serving(self, transport, Wire.of(dialect, limits, framing), when_ending or nothing)
 
     def blocking_over(
         self,
         transport: Transport,
         *,
-        limits: Limits = DEFAULT_LIMITS,
+        dialect: Dialect | str = NATIVE,
+        limits: Limits | None = None,
         framing: FramingFactory | None = None,
         when_ending: Callable[[], None] | None = None,
     ) -> BlockingServing:
@@ -198,7 +210,7 @@ class ExtensionServer:
         """
         if not self.__becket__.is_plain:
             raise TypeError(f"{type(self).__name__} has an `async def`: it needs an event loop")
-        return BlockingServing(self, transport, limits, framing, when_ending or nothing)
+        return BlockingServing(self, transport, Wire.of(dialect, limits, framing), when_ending or nothing)
 
     def _join(self, session: Session) -> None:
         if self._session is not None:
@@ -209,6 +221,20 @@ class ExtensionServer:
         self._session = None
 
 
+class Wire(Struct, frozen=True, eq=False):
+    """How a host is spoken to."""
+
+    dialect: Dialect
+    limits: Limits
+    framing: FramingFactory | None
+
+    @classmethod
+    def of(cls, dialect: Dialect | str, limits: Limits | None, framing: FramingFactory | None) -> Wire:
+        """Returns what these words mean; the limits are the dialect's unless given."""
+        chosen = find_dialect(dialect)
+        return cls(chosen, limits or DEFAULT_LIMITS.but(**chosen.habits.limits), framing)
+
+
 class Serving:
     """An extension on an event loop, for as long as the block lasts. Leaving it ends the extension in good order."""
 
@@ -216,35 +242,33 @@ class Serving:
         self,
         extension: ExtensionServer,
         transport: Transport | ByteStream,
-        limits: Limits,
-        framing: FramingFactory | None,
+        wire: Wire,
         when_ending: Callable[[], None],
     ) -> None:
         self._extension = extension
         self._transport = transport
-        self._limits = limits
-        self._framing = framing
+        self._wire = wire
         self._when_ending = when_ending
 
     async def __aenter__(self) -> Peer:
         from becket.extension.loop_face import AsyncFace
         from becket.peer.peer import Peer
 
-        extension, transport = self._extension, self._transport
+        extension, transport, wire = self._extension, self._transport, self._wire
         has_joined = False
         try:
             check_id(extension)
-            self._face = AsyncFace(self._limits)
-            self._session = Session(extension, extension.__becket__, self._face, self._when_ending)
+            self._face = AsyncFace(wire.limits)
+            self._session = Session(extension, extension.__becket__, self._face, wire.dialect, self._when_ending)
             extension._join(self._session)  # pyright: ignore[reportPrivateUsage]
             has_joined = True
             peer = self._face.peer = await Peer.over(
                 transport,
                 name="host",
-                dialect=NATIVE,
+                dialect=wire.dialect,
                 methods=self._session.registry,
-                limits=self._limits,
-                framing=self._framing,
+                limits=wire.limits,
+                framing=wire.framing,
             )
         except BaseException:
             if is_ours(transport):
@@ -282,35 +306,33 @@ class BlockingServing:
         self,
         extension: ExtensionServer,
         transport: Transport,
-        limits: Limits,
-        framing: FramingFactory | None,
+        wire: Wire,
         when_ending: Callable[[], None],
     ) -> None:
         self._extension = extension
         self._transport = transport
-        self._limits = limits
-        self._framing = framing
+        self._wire = wire
         self._when_ending = when_ending
 
     def __enter__(self) -> BlockingPeer:
         from becket.extension.faces import BlockingFace
         from becket.peer.blocking import BlockingPeer
 
-        extension = self._extension
+        extension, wire = self._extension, self._wire
         has_joined = False
         try:
             check_id(extension)
             self._face = BlockingFace()
-            self._session = Session(extension, extension.__becket__, self._face, self._when_ending)
+            self._session = Session(extension, extension.__becket__, self._face, wire.dialect, self._when_ending)
             extension._join(self._session)  # pyright: ignore[reportPrivateUsage]
             has_joined = True
             peer = self._face.peer = BlockingPeer(
                 self._transport,
                 name="host",
-                dialect=NATIVE,
+                dialect=wire.dialect,
                 methods=self._session.registry,
-                limits=self._limits,
-                framing=self._framing,
+                limits=wire.limits,
+                framing=wire.framing,
             )
         except BaseException:
             self._transport.close()

@@ -24,16 +24,19 @@ from becket.contract.shapes import is_object
 from becket.errors import InvalidParams, Meaning, RpcError
 from becket.extension.declarations import Declared, is_async
 from becket.extension.faces import Routine
-from becket.extension.handlers import Handlers
+from becket.extension.handlers import Handlers, register
 from becket.methods.descriptors import Method
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from becket.contract.handshake import HostInfo
+    from becket.contract.handshake import Capabilities, HostInfo
+    from becket.dialects.dialect import Dialect
+    from becket.dialects.speech import Speech
     from becket.extension.faces import Face
+    from becket.extension.foreign import ForeignWords
+    from becket.extension.handlers import Serve
     from becket.extension.host_services import Host
-    from becket.methods.registry import Registry
 
 __all__ = ["Outline", "Session"]
 
@@ -59,7 +62,9 @@ class State:
 class Session:
     """The life of one link. The face has its peer from before the first byte is read."""
 
-    def __init__(self, extension: Any, outline: Outline, face: Face, when_ending: Callable[[], None]) -> None:
+    def __init__(
+        self, extension: Any, outline: Outline, face: Face, dialect: Dialect, when_ending: Callable[[], None]
+    ) -> None:
         self.face = face
         self.params: Initialize | None = None
         self._host: Host | None = None
@@ -69,16 +74,40 @@ class Session:
         self._state = State.NEW
         self._has_started = False
         self._handlers = Handlers(extension, outline.declared, outline.overridden, face, self.check_ready)
-        # The version is looked at before the rest, of which another version may think differently.
-        unread: Method[Any, Any] = Method(INITIALIZE.name, Any, Any)
-        self._handlers.add(unread, self._initialize, thread="on_start" in outline.overridden)
-        self._handlers.add(SHUTDOWN, self._shut_down, thread=False)
+        self._foreign = None if dialect.contract is None else self._translate(dialect.contract())
+        self.registry = self._handlers.registry if self._foreign is None else self._foreign.registry
+        """All that the host may call."""
+        self._register_life("on_start" in outline.overridden)
         self._ending = face.create_ending(self._run_on_stop) if "on_stop" in outline.overridden else None
 
-    @property
-    def registry(self) -> Registry:
-        """All that the host may call."""
-        return self._handlers.registry
+    def _translate(self, speech: Speech) -> ForeignWords:
+        from becket.extension.foreign import ForeignWords
+
+        foreign = ForeignWords(speech, self._extension.id, self._declared(), self._handlers.registry)
+        self.face.words = foreign.words
+        return foreign
+
+    def _register_life(self, has_on_start: bool) -> None:
+        """Registers what begins and ends a session."""
+        foreign = self._foreign
+        # The version is looked at before the rest, of which another version may think differently.
+        unread: Method[Any, Any] = Method(INITIALIZE.name if foreign is None else foreign.opening, Any, Any)
+        register(self.registry, self.face, unread, self._initialize, thread=has_on_start)
+        goodbye = SHUTDOWN if foreign is None else foreign.goodbye
+        if goodbye is not None:
+            register(self.registry, self.face, goodbye, self._shut_down, thread=False)
+        for name, answer in () if foreign is None else foreign.queries():
+            register(self.registry, self.face, Method(name, Any, Any), self._query(answer), thread=False)
+
+    def _query(self, answer: Callable[[Any], Any]) -> Serve:
+        async def serve(params: Any, ctx: Any) -> Any:
+            self.check_ready()
+            return answer(params)
+
+        return serve
+
+    def _declared(self) -> Capabilities:
+        return self._handlers.capabilities(tuple[DeclaredCapability, ...](self._extension.capabilities))
 
     @property
     def host(self) -> Host:
@@ -110,10 +139,10 @@ class Session:
 
     # -- the start
 
-    async def _initialize(self, given: Any, ctx: Any) -> Initialized:
+    async def _initialize(self, given: Any, ctx: Any) -> Any:
         if self._state != State.NEW:
             raise self._not_ready()
-        params = self._read(given)
+        params = self._read(given) if self._foreign is None else self._foreign.read(given)
         self._state = State.STARTING
         self.params = params
         self.face.peer.agree(params.features)
@@ -126,8 +155,8 @@ class Session:
         if self._state != State.STARTING:
             raise self._not_ready()
         self._state = State.READY
-        capabilities = self._handlers.capabilities(tuple[DeclaredCapability, ...](self._extension.capabilities))
-        return Initialized(PROTOCOL_VERSION, capabilities, FEATURES if params.features else ())
+        initialized = Initialized(PROTOCOL_VERSION, self._declared(), FEATURES if params.features else ())
+        return initialized if self._foreign is None else self._foreign.reply(initialized)
 
     def _read(self, given: Any) -> Initialize:
         version = given.get("extension_protocol_version") if is_object(given) else None
@@ -149,10 +178,11 @@ class Session:
 
     # -- the end
 
-    async def _shut_down(self, params: None, ctx: Any) -> None:
+    async def _shut_down(self, params: Any, ctx: Any) -> Any:
         if self._begin_to_end() and self._ending is not None:
             await self._ending.come_within_call()
         self.face.close_soon()
+        return None if self._foreign is None else self._foreign.farewell
 
     async def end(self) -> None:
         """Lets the extension finish; whoever comes second waits for the first."""

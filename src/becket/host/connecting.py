@@ -182,7 +182,7 @@ class Start:
         self._schemas = SchemaMode(options.get("schemas", SchemaMode.ENFORCE))
         self._dialect = find_dialect(options.get("dialect", "native"))
         habits = self._dialect.habits
-        self._limits = options.get("limits") or replace(DEFAULT_LIMITS, **habits.limits)
+        self._limits = options.get("limits") or replace(DEFAULT_LIMITS, **habits.limits, **habits.host_limits)
         self._timeouts = options.get("timeouts") or replace(DEFAULT_TIMEOUTS, **habits.timeouts)
         self._speech = None if self._dialect.contract is None else self._dialect.contract()
 

@@ -75,12 +75,14 @@ class Voice:
 
     async def ask(self, saying: Saying, timeout: float | Unset | None = DEFAULT) -> Any:
         """Asks in the dialect's own words; of a stream, only what it comes to is of interest."""
+        if isinstance(saying.method, Stream):
+            return await self._run_through(saying, timeout)
+        return await self.peer.call(saying.method, saying.params, timeout=timeout)
+
+    async def _run_through(self, saying: Saying, timeout: float | Unset | None) -> Any:
         method: Any = saying.method
-        if not isinstance(method, Stream):
-            return await self.peer.call(method, saying.params, timeout=timeout)
         options: StreamOptions = {} if isinstance(timeout, Unset) else {"timeout": timeout}
-        opened: CallStream[Any, Any] = self.peer.stream(method, saying.params, **options)
-        async with opened as stream:
+        async with self.peer.stream(method, saying.params, **options) as stream:
             return await stream.result()
 
     def stream(self, method: Stream[P, R, E], params: P, **options: Unpack[StreamOptions]) -> SpokenStream[E, R]:

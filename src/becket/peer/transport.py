@@ -115,6 +115,7 @@ class FdTransport:
         self._is_closed = False
         self._is_write_open = True
         self._read_polls = is_pollable(read_fd) if read_fd >= 0 else False
+        self._early = b""
 
     @classmethod
     def of_socket(cls, sock: socket.socket) -> FdTransport:
@@ -125,9 +126,32 @@ class FdTransport:
     def start(self, loop: Loop, receiver: Receiver) -> None:
         self._loop = loop
         self._receiver = receiver
-        self.resume()
+        if self._early:
+            loop.call_soon(self._receive_early)
+        else:
+            self.resume()
 
     # -- reading
+
+    def read_early(self) -> bytes:
+        """Waits for input before there is a loop and returns it; it comes again after `start`. Empty at the end."""
+        if self._read_fd < 0:
+            return b""
+        if self._read_polls:
+            import select
+
+            poll = select.poll()
+            poll.register(self._read_fd, select.POLLIN)
+            poll.poll()
+        data = os.read(self._read_fd, self.read_size)
+        self._early += data
+        return data
+
+    def _receive_early(self) -> None:
+        early, self._early = self._early, b""
+        if not self._is_closed:
+            self._receiver.data_received(early)
+            self.resume()
 
     def resume(self) -> None:
         if self._is_reading or self._is_closed or self.has_ended:

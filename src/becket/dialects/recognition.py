@@ -1,0 +1,41 @@
+"""Tells the dialect of a host by its first frame, for an extension that was not told."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw, Struct
+
+from becket.dialects import DIALECTS, NATIVE, Dialect
+
+__all__ = ["recognise_dialect"]
+
+
+class Opening(Struct):
+    """The first request of a host, as far as it tells the dialect."""
+
+    jsonrpc: str = ""
+    method: str = ""
+    params: Raw = Raw(b"")
+
+
+read_opening = msgspec.json.Decoder(Opening).decode
+
+
+def recognise_dialect(frame: bytes, framing: type) -> Dialect:
+    """Returns the dialect of a host whose first frame, in this framing, is this one.
+
+    What no dialect recognises is taken for our own, which says best what is wrong with it."""
+    if is_native(frame):
+        return NATIVE
+    for dialect in DIALECTS.values():
+        if dialect.recognises is not None and dialect.recognises(frame, framing):
+            return dialect
+    return NATIVE
+
+
+def is_native(frame: bytes) -> bool:
+    try:
+        opening = read_opening(frame)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return opening.jsonrpc == "2.0" and b'"extension_protocol_version"' in bytes(opening.params)
