@@ -1,0 +1,125 @@
+"""The first exchange of a client and a server: who both are, which version they speak, and what each of them offers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from becket.dialects.mcp.words import Empty, Icon, Words
+from becket.methods.descriptors import Direction, Method, Notification
+
+__all__ = [
+    "INITIALIZE",
+    "INITIALIZED",
+    "LATEST",
+    "PING",
+    "VERSIONS",
+    "ClientCapabilities",
+    "ElicitationCapability",
+    "Implementation",
+    "Initialize",
+    "Initialized",
+    "ListCapability",
+    "ResourcesCapability",
+    "SamplingCapability",
+    "ServerCapabilities",
+    "choose_version",
+]
+
+VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""The versions of the protocol that begin with `initialize`, oldest first. All are spoken here."""
+
+LATEST: Final = VERSIONS[-1]
+
+
+def choose_version(asked: str) -> str:
+    """Returns the version that a server answers with: the one that it is asked for, or else its newest."""
+    return asked if asked in VERSIONS else LATEST
+
+
+class Implementation(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Which program one side is."""
+
+    name: str
+    version: str = field(default_factory=str)
+    title: str | None = None
+    description: str | None = None
+    website_url: str | None = None
+    icons: tuple[Icon, ...] | None = None
+
+
+class ListCapability(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """There is a list; `list_changed`, it is told when that is another."""
+
+    list_changed: bool | None = None
+
+
+class ResourcesCapability(ListCapability, frozen=True):
+    """There are resources; `subscribe`, it is told when one of them is another."""
+
+    subscribe: bool | None = None
+
+
+class SamplingCapability(Struct, frozen=True, omit_defaults=True):
+    """A server may ask a model; with `tools`, one that can use them."""
+
+    context: dict[str, Any] | None = None
+    tools: dict[str, Any] | None = None
+
+
+class ElicitationCapability(Struct, frozen=True, omit_defaults=True):
+    """A server may ask a person: in a form, or at a URL. Where it says neither, in a form."""
+
+    form: dict[str, Any] | None = None
+    url: dict[str, Any] | None = None
+
+
+class ClientCapabilities(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a server may ask of its client. None: it may not."""
+
+    roots: ListCapability | None = None
+    sampling: SamplingCapability | None = None
+    elicitation: ElicitationCapability | None = None
+    experimental: dict[str, Any] | None = None
+
+
+class ServerCapabilities(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a server offers. None: nothing of the kind."""
+
+    tools: ListCapability | None = None
+    resources: ResourcesCapability | None = None
+    prompts: ListCapability | None = None
+    completions: dict[str, Any] | None = None
+    logging: dict[str, Any] | None = None
+    experimental: dict[str, Any] | None = None
+
+
+class Initialize(Words, frozen=True):
+    """A client's first words."""
+
+    protocol_version: str
+    capabilities: ClientCapabilities
+    client_info: Implementation
+
+
+class Initialized(Words, frozen=True):
+    """The server's answer: the version that is spoken from now on, and what it offers.
+
+    `instructions` are for models that are to use the server."""
+
+    protocol_version: str
+    capabilities: ServerCapabilities = field(default_factory=ServerCapabilities)
+    server_info: Implementation = field(default_factory=lambda: Implementation(""))
+    instructions: str | None = None
+
+
+INITIALIZE: Final = Method(
+    "initialize", Initialize, Initialized, direction=Direction.TO_EXTENSION, summary="Begins to speak with a server."
+)
+INITIALIZED: Final = Notification(
+    "notifications/initialized", None, direction=Direction.TO_EXTENSION, summary="The client is ready, too."
+)
+PING: Final[Method[Empty | None, Any]] = Method(
+    "ping", Empty | None, Any, timeout=5.0, summary="Asks whether the other side is there; either side may."
+)

@@ -1,0 +1,92 @@
+"""Tools: how a server lists them, how one is called, and what comes of it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from becket.dialects.mcp.contents import Content, text_of
+from becket.dialects.mcp.words import Icon, Page, Words, none
+from becket.methods.descriptors import Direction, Method, Notification
+
+__all__ = [
+    "TOOLS_CALL",
+    "TOOLS_CHANGED",
+    "TOOLS_LIST",
+    "CallTool",
+    "Tool",
+    "ToolAnnotations",
+    "ToolResult",
+    "ToolsChanged",
+    "ToolsPage",
+]
+
+
+class ToolAnnotations(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What a server says of a tool's effects. Nobody has to believe it."""
+
+    title: str | None = None
+    read_only_hint: bool | None = None
+    destructive_hint: bool | None = None
+    idempotent_hint: bool | None = None
+    open_world_hint: bool | None = None
+
+
+class Tool(Words, frozen=True):
+    """A tool. Its schemas are JSON Schemas of objects: of its arguments, and of the `structured_content` it gives."""
+
+    name: str
+    input_schema: Any = None
+    title: str | None = None
+    description: str | None = None
+    output_schema: Any = None
+    annotations: ToolAnnotations | None = None
+    icons: tuple[Icon, ...] | None = None
+
+
+class ToolsPage(Words, frozen=True):
+    """Some of a server's tools, and where the others are."""
+
+    tools: tuple[Tool, ...]
+    next_cursor: str | None = None
+
+
+class CallTool(Words, frozen=True):
+    """Asks for one run of a tool."""
+
+    name: str
+    arguments: dict[str, Any] | None = None
+
+
+class ToolResult(Words, frozen=True):
+    """What came of a tool. Where `is_error` is set it has failed, and the content says how, for a model to read."""
+
+    content: tuple[Content, ...] = field(default_factory=none)
+    structured_content: Any = None
+    is_error: bool | None = None
+
+    @property
+    def text(self) -> str:
+        """What a model that takes only text reads of it."""
+        return text_of(self.content)
+
+
+class ToolsChanged(Words, frozen=True):
+    """The server has other tools now."""
+
+
+TOOLS_LIST: Final[Method[Page | None, ToolsPage]] = Method(
+    "tools/list", Page | None, ToolsPage, direction=Direction.TO_EXTENSION, summary="Lists the tools of a server."
+)
+TOOLS_CALL: Final = Method(
+    "tools/call",
+    CallTool,
+    ToolResult,
+    timeout=120.0,
+    direction=Direction.TO_EXTENSION,
+    summary="Runs a tool of a server.",
+)
+TOOLS_CHANGED: Final[Notification[ToolsChanged | None]] = Notification(
+    "notifications/tools/list_changed", ToolsChanged | None, summary="The server has other tools now."
+)
