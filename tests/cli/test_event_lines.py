@@ -46,6 +46,7 @@ TOLD = [
     (HostStalled(2.5), "this host was too busy to listen for 2.5 s"),
     (ExtensionDiscovered("n", "/x", "1.0.0"), "n: found 1.0.0 in /x"),
     (ExtensionDiscovered("n", "/x"), "n: found without a version in /x"),
+    (ExtensionDiscovered("n", "/x", "1.0.0", "roder"), "n: found 1.0.0 in /x, which speaks roder"),
     (ExtensionRefused("n", "no", "ask"), "n: refused: no (ask)"),
     (ExtensionStarted("n", 7, 0.25), "n: started in 0.25 s, process 7"),
     (ExtensionStarted("n", None, 0.25), "n: started in 0.25 s"),
@@ -106,6 +107,7 @@ def test_a_row_says_how_an_extension_does() -> None:
     assert shown == {
         "extension": "n",
         "version": "1.0.0",
+        "dialect": "native",
         "state": "ready",
         "pid": "7",
         "tools": "3",

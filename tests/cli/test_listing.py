@@ -25,11 +25,11 @@ def test_all_are_listed_with_whether_they_would_start(root: Path) -> None:
 
     header, *rows = done.stdout.splitlines()
     assert done.exit_code == Exit.DONE
-    assert header.split() == ["EXTENSION", "VERSION", "STARTS", "PERMISSIONS", "FOLDER"]
+    assert header.split() == ["EXTENSION", "VERSION", "DIALECT", "STARTS", "PERMISSIONS", "FOLDER"]
     assert [row.split() for row in rows] == [
-        ["greedy", "1.0.0", "ask", "memory.read", str(root / "greedy")],
-        ["lost", "1.0.0", "no", "-", str(root / "lost")],
-        ["quiet", "1.0.0", "yes", "-", str(root / "quiet")],
+        ["greedy", "1.0.0", "native", "ask", "memory.read", str(root / "greedy")],
+        ["lost", "1.0.0", "native", "no", "-", str(root / "lost")],
+        ["quiet", "1.0.0", "native", "yes", "-", str(root / "quiet")],
     ]
     assert done.stderr == ""
 

@@ -58,8 +58,8 @@ def test_once_starts_all_and_prints_a_table() -> None:
 
     header, *rows = done.stdout.splitlines()
     assert done.returncode == Exit.DONE
-    assert header.split()[:3] == ["EXTENSION", "VERSION", "STATE"]
-    assert [row.split()[:3] for row in rows] == [["census", "1.0.0", "ready"], ["notes", "1.0.0", "ready"]]
+    assert header.split()[:4] == ["EXTENSION", "VERSION", "DIALECT", "STATE"]
+    assert [row.split()[:4] for row in rows] == [[id, "1.0.0", "native", "ready"] for id in ("census", "notes")]
 
 
 def test_once_is_json_for_programs(root: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_table_shows_how_all_do_and_ctrl_c_ends_it(root: Path) -> None:
         terminal.type(CTRL_C)
         assert terminal.end() == Exit.INTERRUPTED
 
-    rows = re.findall(r"quiet +1\.0\.0 +(\w+) .* (\d) *\n", terminal.text)
+    rows = re.findall(r"quiet +1\.0\.0 +native +(\w+) .* (\d) *\n", terminal.text)
     assert ("ready", "0") in rows
     assert ("ready", "1") in rows
     assert "Traceback" not in terminal.text
@@ -270,7 +270,7 @@ def test_a_question_in_the_midst_of_the_table_is_asked_below_it(tmp_path: Path) 
 
 ROWS = [
     HEADERS,
-    ("notes", "1.0.0", "ready", "17", "3", "20", "2.0", "1.5 ms", "2.0 ms", "0", "it was slow for a while"),
+    ("notes", "1.0.0", "native", "ready", "17", "3", "20", "2.0", "1.5 ms", "2.0 ms", "0", "it was slow for a while"),
 ]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.host.folders import write_extension
 
 from becket.errors import ExtensionRefused
@@ -17,7 +18,16 @@ from becket.host.configuration import ResolvedConfig, resolve_config
 from becket.host.diagnostics import Diagnostic
 from becket.host.digests import digest_folder
 from becket.host.discovery import Candidate, discover_extensions
-from becket.host.gate import Admission, Admitted, Findings, NeedsConsent, Skipped, decide_admission, look_at
+from becket.host.gate import (
+    Admission,
+    Admitted,
+    Findings,
+    NeedsConsent,
+    Skipped,
+    decide_admission,
+    digest_candidate,
+    look_at,
+)
 from becket.host.grants_file import GrantEntry, edit_grants, load_grants
 from becket.host.manifest import Manifest, parse_manifest
 from becket.limits import Limits
@@ -113,6 +123,36 @@ def test_a_folder_that_cannot_be_read_whole_is_a_problem(candidate: Candidate) -
 
     assert [problem.problem.partition(":")[0] for problem in found.problems] == ["its folder"]
     assert found.digest == ""
+
+
+def shared(folder: Path, **members: Any) -> Candidate:
+    manifest = Manifest(id="a", version="1.0.0", command=("./a",), **members)
+    path = str(folder / "list.toml")
+    return Candidate(manifest, str(folder), path, 0, files=(str(folder / "a"),), is_listed=True)
+
+
+def test_one_that_shares_its_folder_is_agreed_to_by_its_own_files_and_its_entry_in_the_list(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one", encoding="utf-8")
+    (tmp_path / "other").touch()
+    before = digest_candidate(shared(tmp_path))
+
+    (tmp_path / "other").write_text("changed", encoding="utf-8")
+    assert digest_candidate(shared(tmp_path)) == before
+    assert digest_candidate(shared(tmp_path, description="changed")) != before
+    (tmp_path / "a").write_text("two", encoding="utf-8")
+    assert digest_candidate(shared(tmp_path)) != before
+
+    (tmp_path / "a").unlink()
+    problems = look_at(shared(tmp_path), variables={}, program_folders=SYSTEM).problems
+    assert [problem.problem.partition(":")[0] for problem in problems] == ["its command", "its folder"]
+
+
+def test_one_of_a_list_with_a_folder_of_its_own_is_agreed_to_by_all_of_it(tmp_path: Path) -> None:
+    alone = replace(shared(tmp_path), files=None)
+    before = digest_candidate(alone)
+
+    (tmp_path / "any").touch()
+    assert digest_candidate(alone) != before
 
 
 def test_data_does_not_count_for_the_digest(candidate: Candidate) -> None:

@@ -34,12 +34,14 @@ class Seen:
 
 
 @asynccontextmanager
-async def watching(folders: dict[str, str]) -> AsyncGenerator[Seen, None]:
+async def watching(
+    folders: dict[str, str], files: dict[str, tuple[str, ...]] | None = None
+) -> AsyncGenerator[Seen, None]:
     seen = Seen()
     stop, began = anyio.Event(), anyio.Event()
 
     async def watch() -> None:
-        async for change in watch_folders(folders, debounce=50, stop=stop, began=began):
+        async for change in watch_folders(folders, files=files, debounce=50, stop=stop, began=began):
             seen.take(change)
 
     with anyio.fail_after(15):
@@ -90,6 +92,17 @@ async def test_a_folder_that_cannot_be_read_is_told_without_a_digest(notes: Path
     async with watching({"notes": str(notes)}) as seen:
         notes.joinpath(*["folder"] * 70).mkdir(parents=True)  # deeper than anybody digests
         await seen.until(lambda: bool(seen.changes) and seen.changes[-1].digest is None)
+
+
+async def test_of_those_that_share_a_folder_only_the_one_whose_file_has_changed_is_told(notes: Path) -> None:
+    shared = {"one": str(notes), "two": str(notes)}
+    files = {"one": (str(notes / "notes.py"),), "two": (str(notes / "two.py"),)}
+    (notes / "two.py").touch()
+    async with watching(shared, files) as seen:
+        (notes / "other.py").write_text("nobody's", encoding="utf-8")
+        (notes / "two.py").write_text("two = 2\n", encoding="utf-8")
+        await seen.until(lambda: bool(seen.changes))
+    assert {(change.extension, change.paths) for change in seen.changes} == {("two", files["two"])}
 
 
 async def test_watching_nothing_waits_until_it_is_stopped() -> None:

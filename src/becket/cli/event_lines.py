@@ -49,8 +49,9 @@ def describe_event(event: HostEvent) -> str | None:
 
 def describe_own(event: ExtensionEvent) -> str | None:
     match event:
-        case ExtensionDiscovered(_, path, version):
-            return f"found {version or 'without a version'} in {path}"
+        case ExtensionDiscovered(_, path, version, dialect):
+            other = "" if dialect == "native" else f", which speaks {dialect}"
+            return f"found {version or 'without a version'} in {path}{other}"
         case ExtensionRefused(_, because, hint):
             return f"refused: {because}" + (f" ({hint})" if hint else "")
         case ExtensionStarted(_, pid, seconds):

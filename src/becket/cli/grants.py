@@ -14,10 +14,9 @@ from becket.cli.hosting import FOLDER, PlaceOptions, permission_names, place_opt
 from becket.cli.output import json_option, print_json, print_line, say
 from becket.contract.audit import GrantChanged
 from becket.host.audit_log import AuditFile
-from becket.host.digests import digest_folder
 from becket.host.discovery import Candidate, discover_extensions
 from becket.host.environment import find_secret_names
-from becket.host.gate import NeedsConsent, declared_variables
+from becket.host.gate import NeedsConsent, declared_variables, digest_candidate
 from becket.host.grants_file import GrantEntry, edit_grants, load_grants
 from becket.host.places import Places
 from becket.methods.permissions import parse_permission
@@ -63,7 +62,7 @@ def grant(
     names = [parse_permission(name) for name in permissions]
     places = options.places()
     candidate = find_candidate(options, roots, extension)
-    digest = "" if candidate is None else digest_folder(candidate.folder).digest
+    digest = "" if candidate is None else digest_candidate(candidate)
     if not names:
         if candidate is None:
             say(f"error: {extension} was not found: name the permissions, or say where it is with --root")

@@ -13,7 +13,7 @@ from becket.host.gate import Admission, Admitted, NeedsConsent, Skipped
 
 __all__ = ["list_extensions", "why_not"]
 
-HEADERS = ("extension", "version", "starts", "permissions", "folder")
+HEADERS = ("extension", "version", "dialect", "starts", "permissions", "folder")
 
 
 @click.command("list")
@@ -43,7 +43,7 @@ def list_extensions(options: HostOptions, as_json: bool) -> None:
 def row_of(candidate: Candidate, admission: Admission) -> tuple[str, ...]:
     manifest = candidate.manifest
     starts = {Admitted: "yes", NeedsConsent: "ask", Skipped: "no"}[type(admission)]
-    return candidate.id, manifest.version, starts, ", ".join(manifest.permissions), candidate.folder
+    return candidate.id, manifest.version, manifest.dialect, starts, ", ".join(manifest.permissions), candidate.folder
 
 
 def describe(candidate: Candidate, admission: Admission) -> dict[str, Any]:

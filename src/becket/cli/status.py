@@ -17,6 +17,7 @@ __all__ = ["COLOURS", "HEADERS", "is_up", "problem_objects", "status_objects", "
 HEADERS: Final = (
     "extension",
     "version",
+    "dialect",
     "state",
     "pid",
     "tools",
@@ -47,6 +48,7 @@ def status_rows(statuses: Iterable[ExtensionStatus]) -> list[Sequence[str]]:
         (
             status.id,
             status.version or "",
+            status.dialect,
             str(status.state),
             "" if status.pid is None else str(status.pid),
             str(status.tools),

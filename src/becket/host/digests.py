@@ -21,7 +21,7 @@ from becket.errors import BadFile
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.typed.small_files import show_path
 
-__all__ = ["FolderCopy", "FolderDigest", "copy_folder", "digest_folder"]
+__all__ = ["FolderCopy", "FolderDigest", "copy_folder", "digest_files", "digest_folder"]
 
 MOST_LEVELS: Final = 64  # of folders within each other; each holds a descriptor open
 CHUNK: Final = 1024 * 1024
@@ -61,6 +61,15 @@ def digest_folder(
         BadFile: something in it cannot be read, or there is too much; `path` says which.
     """
     return Digesting(os.path.realpath(folder), without, limits).run(None)
+
+
+def digest_files(folder: str, files: Collection[str], *, limits: Limits = DEFAULT_LIMITS) -> FolderDigest:
+    """Returns the digest of these files of a folder, for one that is not alone in it. Their paths are absolute.
+
+    Raises:
+        BadFile: one of them cannot be read, or there is too much; `path` says which.
+    """
+    return Digesting(folder, (), limits).run_over(files)
 
 
 def copy_folder(
@@ -122,6 +131,17 @@ class Digesting:
             raise self._refuse("", f"cannot be read: {error.strerror}") from error
         return FolderDigest(self._hash.hexdigest(), self._files, self._bytes)
 
+    def run_over(self, files: Collection[str]) -> FolderDigest:
+        """Takes these files alone."""
+        for path in sorted(files):
+            name = os.path.relpath(path, self._folder)
+            try:
+                self._take_file(None, path, name, None)
+            except OSError as error:
+                raise self._refuse(name, f"cannot be read: {error.strerror}") from error
+            self._files += 1
+        return FolderDigest(self._hash.hexdigest(), self._files, self._bytes)
+
     def _visit(self, folder: int, above: str, copy: str | None, level: int) -> None:
         if level > MOST_LEVELS:
             raise self._refuse(above, f"lies deeper than {MOST_LEVELS} folders")
@@ -161,7 +181,7 @@ class Digesting:
                 names.append(entry.name)
         return sorted(names, key=os.fsencode)
 
-    def _take_file(self, folder: int, name: str, path: str, copy: str | None) -> None:
+    def _take_file(self, folder: int | None, name: str, path: str, copy: str | None) -> None:
         with opened(name, READ, folder) as file:
             mode = os.fstat(file).st_mode
             if not stat.S_ISREG(mode):

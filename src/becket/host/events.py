@@ -74,6 +74,7 @@ class ExtensionDiscovered(ExtensionEvent, frozen=True):
 
     path: str
     version: str | None = None
+    dialect: str = "native"
 
 
 class ExtensionRefused(ExtensionEvent, frozen=True):

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from hashlib import sha256
 from typing import TypeAlias
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -18,7 +20,7 @@ from becket.contract.hooks import HOOKS
 from becket.errors import BadFile, ExtensionRefused, ReservedPermission, UnknownPermission
 from becket.host.configuration import ResolvedConfig
 from becket.host.diagnostics import Diagnostic
-from becket.host.digests import digest_folder
+from becket.host.digests import digest_files, digest_folder
 from becket.host.discovery import Candidate
 from becket.host.environment import find_dangerous_names, find_secret_names
 from becket.host.grants_file import GrantEntry
@@ -35,6 +37,7 @@ __all__ = [
     "NeedsConsent",
     "Skipped",
     "decide_admission",
+    "digest_candidate",
     "find_missing",
     "look_at",
 ]
@@ -83,7 +86,7 @@ def look_at(
         hint = f"look at `command` in {show_path(candidate.manifest_path)}"
         problems.append(Diagnostic(problem=f"its command: {error.because}", hint=hint))
     try:
-        digest = digest_folder(candidate.folder, without=data, limits=limits).digest
+        digest = digest_candidate(candidate, without=data, limits=limits)
     except BadFile as error:
         hint = "an extension that cannot be read whole cannot be agreed to"
         problems.append(Diagnostic(problem=f"its folder: {error}", hint=hint))
@@ -93,6 +96,21 @@ def look_at(
         digest=digest,
         problems=tuple(replace(problem, extension=manifest.id, path=path) for problem in problems),
     )
+
+
+def digest_candidate(candidate: Candidate, *, without: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> str:
+    """Returns the digest of all that an agreement is about: its files, and what a list elsewhere says of it.
+
+    Raises:
+        BadFile: something cannot be read, or there is too much.
+    """
+    if candidate.files is None:
+        digest = digest_folder(candidate.folder, without=without, limits=limits).digest
+    else:
+        digest = digest_files(candidate.folder, candidate.files, limits=limits).digest
+    if not candidate.is_listed:
+        return digest
+    return sha256(digest.encode() + msgspec.json.encode(candidate.manifest, order="deterministic")).hexdigest()
 
 
 def find_missing(

@@ -86,6 +86,7 @@ class ExtensionStatus(Struct, frozen=True):
     tools: int = 0
     because: str = ""
     figures: Figures = Figures()
+    dialect: str = "native"
 
 
 class Survey(Struct, frozen=True):
@@ -248,7 +249,8 @@ class Host:
         settings = self._build_settings(self._kept)
         stagger = Stagger()
         for candidate in self.report.candidates:
-            self.events.publish(ExtensionDiscovered(candidate.id, candidate.folder, candidate.manifest.version))
+            manifest = candidate.manifest
+            self.events.publish(ExtensionDiscovered(candidate.id, candidate.folder, manifest.version, manifest.dialect))
             self._candidates[candidate.id] = candidate
             try:
                 command, grants = await self._admit(candidate, settings)
@@ -434,8 +436,10 @@ class Host:
     async def _watch_files(self) -> None:
         from becket.host.watcher import watch_folders
 
-        folders = {id: self._candidates[id].folder for id in self._extensions}
-        async for changed in watch_folders(folders, limits=self._limits):
+        found = {id: self._candidates[id] for id in self._extensions}
+        folders = {id: candidate.folder for id, candidate in found.items()}
+        files = {id: candidate.files for id, candidate in found.items() if candidate.files is not None}
+        async for changed in watch_folders(folders, files=files, limits=self._limits):
             self.events.publish(ExtensionChanged(changed.extension, changed.paths))
             if self._watch == "reload" and changed.digest is not None:
                 try:
@@ -488,7 +492,13 @@ class Host:
         """Returns how all extensions do, by id."""
         found = [self._status_of(id, extension) for id, extension in self._extensions.items()]
         refused = [
-            ExtensionStatus(id, State.FAILED, Health.FAILED_VALIDATION, because=error.because)
+            ExtensionStatus(
+                id,
+                State.FAILED,
+                Health.FAILED_VALIDATION,
+                because=error.because,
+                dialect=self._candidates[id].manifest.dialect,
+            )
             for id, error in self._refused.items()
         ]
         return tuple(sorted([*found, *refused], key=lambda status: status.id))
@@ -507,6 +517,7 @@ class Host:
             len(extension.tools),
             "" if failure is None else str(failure),
             extension.supervisor.figures(),
+            self._candidates[id].manifest.dialect,
         )
 
     def on(self, kind: type[E]) -> Callable[[Callable[[E], Any]], Callable[[E], Any]]:

@@ -6,7 +6,7 @@ Changes that come together are told together. What is done about them (nothing, 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from becket.errors import BadFile
-from becket.host.digests import digest_folder
+from becket.host.digests import digest_files, digest_folder
 from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class FolderChanged(Struct, frozen=True):
 async def watch_folders(
     folders: Mapping[str, str],
     *,
+    files: Mapping[str, Collection[str]] | None = None,
     debounce: int = DEBOUNCE,
     limits: Limits = DEFAULT_LIMITS,
     stop: anyio.Event | None = None,
@@ -45,11 +46,13 @@ async def watch_folders(
 ) -> AsyncGenerator[FolderChanged, None]:
     """Yields the extensions whose folders have changed, given by id, until `stop` is set.
 
-    Python's caches, what begins with a dot and what an editor leaves for a moment do not count. `began` is set when
-    what changes from then on is seen."""
+    Of those that share their folder with others only their own `files` count, which are absolute paths. Python's
+    caches, what begins with a dot and what an editor leaves for a moment do not count. `began` is set when what changes
+    from then on is seen."""
     import watchfiles  # a compiled module: only who watches pays for it
 
-    known = {extension: await digest(folder, limits) for extension, folder in folders.items()}
+    own = {extension: set(paths) for extension, paths in (files or {}).items()}
+    known = {extension: await digest(folder, own.get(extension), limits) for extension, folder in folders.items()}
     if not folders:
         if began is not None:
             began.set()
@@ -70,10 +73,11 @@ async def watch_folders(
             if began is not None:
                 began.set()
             for extension, folder in folders.items():
-                paths = sorted({path for _, path in change if is_below(path, folder)})
+                only = own.get(extension)
+                paths = sorted({path for _, path in change if is_among(path, folder, only)})
                 if not paths:
                     continue
-                now = await digest(folder, limits)
+                now = await digest(folder, only, limits)
                 if now != known[extension]:
                     known[extension] = now
                     yield FolderChanged(extension, tuple(paths), now)
@@ -87,18 +91,22 @@ def counts(_: Change, path: str) -> bool:
     return not is_passing and not any(part in IGNORED for part in parts)
 
 
-def is_below(path: str, folder: str) -> bool:
+def is_among(path: str, folder: str, only: Collection[str] | None) -> bool:
+    if only is not None:
+        return path in only
     return os.path.realpath(path).startswith(os.path.realpath(folder) + os.sep)
 
 
-async def digest(folder: str, limits: Limits) -> str | None:
-    """Returns what a folder holds, None where that cannot be told."""
-    return await anyio.to_thread.run_sync(digest_of, folder, limits)
+async def digest(folder: str, only: Collection[str] | None, limits: Limits) -> str | None:
+    """Returns what a folder holds, or those files of it; None where that cannot be told."""
+    return await anyio.to_thread.run_sync(digest_of, folder, only, limits)
 
 
-def digest_of(folder: str, limits: Limits) -> str | None:
+def digest_of(folder: str, only: Collection[str] | None, limits: Limits) -> str | None:
     without = [os.path.join(os.path.realpath(folder), name) for name in IGNORED]
     try:
+        if only is not None:
+            return digest_files(folder, only, limits=limits).digest
         return digest_folder(folder, without=without, limits=limits).digest
     except BadFile:
         return None
