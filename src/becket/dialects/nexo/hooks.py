@@ -1,0 +1,159 @@
+"""Hooks of nexo as hooks of the contract, and back.
+
+There are four: before and after a message, before and after a tool call; `after_message` is the contract's
+`on_message_complete`. What one side says and the other has no word for:
+
+- A nexo extension that aborts gives `Block`. The contract allows that before a tool call alone: an abort before a
+  message is passed over with a warning, and after something has happened too, as that system does itself.
+- An override of `arguments` gives `Modify`, one of `result` gives `Replace`. An override of `text`, and the
+  `transformed_body` of a decision to `transform`, give `Inject`: a model sees them beside the words of the user, which
+  no extension can change. Other members of an override are lost, as is `do_not_reply_again`.
+- `Inject` becomes an override of `text`, behind the text that came. `Confirm` becomes an abort, since nobody can be
+  asked. Of a `Modify` all reaches the host, of a `Replace` too.
+- `agent_id`, `source`, `text_in`, `duration_ms` and `error` stand in the `data` of the contract's event, under these
+  names. After a tool call its input is not told, and its result is the text that a model reads.
+"""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from becket.contract.hooks import (
+    MALFORMED_MODIFY,
+    Block,
+    Confirm,
+    Continue,
+    HookEvent,
+    HookKind,
+    HookResult,
+    Inject,
+    Modify,
+    Replace,
+)
+from becket.contract.shapes import is_object
+from becket.contract.tools import tool_text
+from becket.dialects.nexo.particulars import Particulars
+from becket.dialects.nexo.words import (
+    HOOK_METHODS,
+    AfterMessage,
+    AfterToolCall,
+    BeforeMessage,
+    BeforeToolCall,
+    HookAnswer,
+)
+from becket.dialects.phrases import Saying, Scene
+from becket.errors import NotSupported
+
+__all__ = ["answer_hook", "hear_hook", "hook_kinds_of", "hook_names_of", "read_hook", "say_hook"]
+
+HOOKS = "hooks/"
+NAMES = {method.name.removeprefix(HOOKS): kind for kind, method in HOOK_METHODS.items()}
+BLOCKED = "blocked by a hook"
+DECIDED_TO_BLOCK, DECIDED_TO_TRANSFORM = "block", "transform"
+
+
+def hook_kinds_of(names: tuple[str, ...]) -> tuple[tuple[HookKind, ...], tuple[str, ...]]:
+    """Returns the kinds that hooks of these names are, each once, and the names that are none."""
+    kinds = tuple(dict.fromkeys(NAMES[name] for name in names if name in NAMES))
+    return kinds, tuple(name for name in names if name not in NAMES)
+
+
+def hook_names_of(kinds: tuple[HookKind, ...]) -> tuple[str, ...]:
+    """Returns the names of those hooks of the contract that there is a word for."""
+    return tuple(name for name, kind in NAMES.items() if kind in kinds)
+
+
+# -- the host asks
+
+
+def say_hook(event: HookEvent, scene: Scene) -> Saying:
+    """Returns the request that asks about an event.
+
+    Raises:
+        NotSupported: there is no such hook.
+    """
+    if event.kind not in HOOK_METHODS:
+        raise NotSupported(f"the hook `{event.kind}`", "the dialect `nexo` has no word for it")
+    return Saying(HOOK_METHODS[event.kind], build_event(event, scene))
+
+
+def build_event(event: HookEvent, scene: Scene) -> BeforeMessage | AfterMessage | BeforeToolCall | AfterToolCall:
+    data: dict[str, Any] = event.data if is_object(event.data) else {}
+    agent = data.get("agent_id")
+    if not isinstance(agent, str):
+        agent = scene.particulars.agent_id if isinstance(scene.particulars, Particulars) else ""
+    session, tool = event.session_id, event.tool_name or ""
+    match event.kind:
+        case HookKind.BEFORE_MESSAGE:
+            return BeforeMessage(agent, session, event.message or "", data.get("source"))
+        case HookKind.BEFORE_TOOL_CALL:
+            return BeforeToolCall(agent, session, tool, event.tool_input)
+        case HookKind.AFTER_TOOL_CALL:
+            return AfterToolCall(agent, session, tool, data.get("duration_ms"), event.tool_output, data.get("error"))
+        case _:
+            text_in = data.get("text_in")
+            return AfterMessage(agent, session, text_in if isinstance(text_in, str) else "", event.message or "")
+
+
+def read_hook(answer: HookAnswer | None, saying: Saying, scene: Scene) -> HookResult:
+    """Returns what an answer comes to in the contract; whether the kind allows it is the host's to see."""
+    if answer is None:
+        return Continue()
+    if answer.abort or answer.decision == DECIDED_TO_BLOCK:
+        return Block(answer.reason or BLOCKED)
+    if answer.decision == DECIDED_TO_TRANSFORM and answer.transformed_body is not None:
+        return Inject(answer.transformed_body)
+    override: dict[str, Any] = answer.override if is_object(answer.override) else {}
+    match saying.params:
+        case BeforeToolCall() if "arguments" in override:
+            arguments = override["arguments"]
+            # Whoever wanted to change the input of a tool did not want it to run as it was.
+            return Modify(arguments) if is_object(arguments) else Block(MALFORMED_MODIFY)
+        case BeforeMessage() if isinstance(override.get("text"), str):
+            return Inject(override["text"])
+        case AfterToolCall() if "result" in override:
+            return Replace(tool_text(override["result"]))
+        case _:
+            return Continue()
+
+
+# -- the extension is asked
+
+
+def hear_hook(saying: Saying, scene: Scene) -> HookEvent:
+    """Returns the event that a request of the host tells of."""
+    event: BeforeMessage | AfterMessage | BeforeToolCall | AfterToolCall = saying.params
+    match event:
+        case BeforeMessage(agent, session, text, source):
+            data = {"agent_id": agent, "source": source}
+            return HookEvent(HookKind.BEFORE_MESSAGE, message=text, session_id=session, data=data)
+        case AfterMessage(agent, session, text_in, text_out):
+            data = {"agent_id": agent, "text_in": text_in}
+            return HookEvent(HookKind.ON_MESSAGE_COMPLETE, message=text_out, session_id=session, data=data)
+        case BeforeToolCall(agent, session, tool, arguments):
+            data = {"agent_id": agent}
+            return HookEvent(HookKind.BEFORE_TOOL_CALL, tool, tool, arguments, session_id=session, data=data)
+        case AfterToolCall(agent, session, tool, duration, result, error):
+            data = {"agent_id": agent, "duration_ms": duration, "error": error}
+            output = tool_text(result if error is None else error)
+            return HookEvent(HookKind.AFTER_TOOL_CALL, tool, tool, None, output, session_id=session, data=data)
+        case _:
+            assert_never(event)
+
+
+def answer_hook(result: HookResult, saying: Saying, scene: Scene) -> dict[str, Any]:
+    """Returns the answer that says to the host what the extension has decided."""
+    match result:
+        case Continue():
+            return {"abort": False}
+        case Block(reason) | Confirm(reason):
+            return {"abort": True, "reason": reason}
+        case Modify(input):
+            return {"abort": False, "override": {"arguments": input}}
+        case Replace(output):
+            return {"abort": False, "override": {"result": output}}
+        case Inject(content):
+            text = saying.params.text if isinstance(saying.params, BeforeMessage) else ""
+            return {"abort": False, "override": {"text": f"{text}\n\n{content}" if text else content}}
+        case _:
+            assert_never(result)

@@ -1,0 +1,37 @@
+"""What is known of an extension of nexo besides what the contract has a place for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+__all__ = ["NexoManifest", "Particulars"]
+
+
+class NexoManifest(Struct, frozen=True, kw_only=True):
+    """What a `plugin.toml` says beyond a `Manifest`.
+
+    `tools` and `hooks` are for people alone: what the handshake says holds. Hooks with a lower `priority` are asked
+    first. With `passthrough` the extension is told of whose session a call is. `needs` and `wants` are capabilities of
+    administration, those that it cannot do without and those that it can."""
+
+    tools: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+    providers: tuple[str, ...] = ()
+    pollers: tuple[str, ...] = ()
+    priority: int = 0
+    passthrough: bool = False
+    min_agent_version: str | None = None
+    outbound_bindings: Mapping[str, tuple[str, ...]] = {}
+    needs: tuple[str, ...] = ()
+    wants: tuple[str, ...] = ()
+
+
+class Particulars(Struct, frozen=True, kw_only=True):
+    """What a host knows of a link after the handshake. `agent_id` is who the host is where a caller does not say."""
+
+    agent_id: str
+    server_version: str | None = None
+    manifest: NexoManifest = NexoManifest()

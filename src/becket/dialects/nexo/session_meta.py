@@ -1,0 +1,60 @@
+"""Whose session a call of a tool belongs to: what a host of nexo says of it in `_meta`, beside the arguments.
+
+Only an extension whose manifest asks for it is told, and only the host can say it: a `_meta` that a model or anybody
+else has put into the arguments is taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from becket.contract.shapes import is_object
+from becket.contract.tools import ToolCall
+from becket.dialects.nexo.particulars import Particulars
+from becket.dialects.nexo.words import CallParams
+from becket.dialects.phrases import Saying, Scene
+
+__all__ = ["build_meta", "meta_of", "seal_call", "without_meta"]
+
+META = "_meta"
+
+
+def build_meta(
+    agent_id: str, session_id: str | None = None, *, channel: str | None = None, account_id: str | None = None
+) -> dict[str, Any]:
+    """Returns what is said of a session: by whom it is held, and where a channel is known, over which account too."""
+    meta: dict[str, Any] = {"agent_id": agent_id, "session_id": session_id}
+    if channel is None:
+        return meta
+    binding = {
+        **meta,
+        "channel": channel,
+        "account_id": account_id,
+        "binding_id": channel if account_id is None else f"{channel}:{account_id}",
+    }
+    return {**meta, "nexo": {"binding": binding}}
+
+
+def seal_call(call: ToolCall, meta: Mapping[str, Any] | None, scene: Scene) -> ToolCall:
+    """Returns the call with what the host says of the session, for an extension that wants to be told.
+
+    Without `meta` the host's own name is all that there is to say."""
+    known = scene.particulars
+    if not isinstance(known, Particulars) or not known.manifest.passthrough:
+        return call
+    said = build_meta(known.agent_id) if meta is None else dict(meta)
+    return ToolCall(call.name, {META: said, **without_meta(call.input)})
+
+
+def without_meta(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of a tool alone."""
+    return {name: value for name, value in arguments.items() if name != META}
+
+
+def meta_of(saying: Saying) -> Mapping[str, Any]:
+    """Returns what the host has said of the session in a request; nothing where it said nothing."""
+    params = saying.params
+    arguments = params.arguments if isinstance(params, CallParams) else None
+    meta = arguments.get(META) if is_object(arguments) else None
+    return meta if is_object(meta) else {}
