@@ -15,7 +15,7 @@ from becket.contract.names import find_id_problem, is_provider_id, provider_runt
 from becket.contract.providers import Model, Provider
 from becket.contract.shapes import REFUSED, is_array, is_object
 from becket.contract.tools import Tool
-from becket.errors import Problem
+from becket.errors import BadCapabilities, Problem, VersionMismatch
 from becket.methods.descriptors import Direction, Method
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ __all__ = [
     "agreed_features",
     "find_handshake_problems",
     "find_shape_problems",
+    "parse_initialized",
     "read_initialized",
 ]
 
@@ -141,6 +142,48 @@ def read_initialized(raw: Raw) -> Initialized:
     return msgspec.json.decode(raw, type=Initialized)
 
 
+def parse_initialized(
+    extension: str,
+    raw: Raw,
+    *,
+    grants: Grants,
+    config: Mapping[str, object],
+    known: AbstractSet[str] | None = None,
+) -> Initialized:
+    """Returns the extension's answer once it has passed every rule; the arguments are as for `find_handshake_problems`.
+
+    Raises:
+        VersionMismatch: it speaks another version of the contract.
+        BadCapabilities: it cannot be read, or breaks rules. All problems.
+    """
+    check_version(extension, raw)
+    if problems := find_shape_problems(extension, raw):
+        raise BadCapabilities(extension, problems)
+    initialized = read_initialized(raw)
+    if problems := find_handshake_problems(extension, initialized, grants=grants, config=config, known=known):
+        raise BadCapabilities(extension, problems)
+    return initialized
+
+
+class Spoken(Struct):
+    protocol_version: Any = None
+
+
+def check_version(extension: str, raw: Raw) -> None:
+    """Looks at the version before all else: an answer of another version may have any shape."""
+    try:
+        given = msgspec.json.decode(raw, type=Spoken).protocol_version
+    except UNREADABLE:
+        return  # what it is instead is told by whoever reads the whole
+    if isinstance(given, int) and not isinstance(given, bool) and given != PROTOCOL_VERSION:
+        because = f"Extension '{extension}' {unsupported(given)}"
+        raise VersionMismatch(extension, because, given=given, supported=PROTOCOL_VERSION)
+
+
+def unsupported(version: int) -> str:
+    return f"initialize returned unsupported protocol_version {version} (supported: {PROTOCOL_VERSION})"
+
+
 def agreed_features(ours: Iterable[str], theirs: Iterable[str]) -> frozenset[str]:
     """Returns the features that both sides have announced: those that may be used."""
     return frozenset(ours) & frozenset(theirs)
@@ -185,9 +228,7 @@ def find_handshake_problems(
     given; `known` are the permissions that exist, where the host has some of its own.
     """
     if initialized.protocol_version != PROTOCOL_VERSION:  # the rules below are those of our version alone
-        given = initialized.protocol_version
-        returned = f"initialize returned unsupported protocol_version {given} (supported: {PROTOCOL_VERSION})"
-        return [("/protocol_version", f"Extension '{extension}' {returned}")]
+        return [("/protocol_version", f"Extension '{extension}' {unsupported(initialized.protocol_version)}")]
     declared = initialized.capabilities
     search = Search(extension)
     search.visit_tools(declared.tools)

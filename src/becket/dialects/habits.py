@@ -28,7 +28,8 @@ class Habits(Struct, frozen=True, kw_only=True):
     these names, and take the place of their defaults; `limits` on both sides of a link, `host_limits` on the host's.
 
     `works_in_root` says whether a program runs in its own folder; otherwise it runs where its host does. A program that
-    `starts_when_needed` is not started before the first call."""
+    `starts_when_needed` is not started before the first call. `inherited` says which of the host's variables it gets;
+    where a system has a list of its own, these are its `variables`, and no others."""
 
     limits: Mapping[str, Any] = {}
     host_limits: Mapping[str, Any] = {}
@@ -36,6 +37,7 @@ class Habits(Struct, frozen=True, kw_only=True):
     restart: Mapping[str, Any] = {}
     breaker: Mapping[str, Any] = {}
     inherited: Inherited = Inherited.FEW
+    variables: tuple[str, ...] = ()
     works_in_root: bool = True
     starts_when_needed: bool = False
     # what hurts

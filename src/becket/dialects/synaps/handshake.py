@@ -1,0 +1,60 @@
+"""The first exchange: `initialize`, as the contract has it, without what becket has added to it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from becket.contract.handshake import INITIALIZE, PROTOCOL_VERSION, Initialize, Initialized, parse_initialized
+from becket.contract.shapes import is_object
+from becket.dialects.handshakes import Greeted, Greeting, Introduction, Welcome
+from becket.dialects.phrases import Saying, Scene
+from becket.dialects.synaps.link import SYNAPS_VERSION
+from becket.errors import InvalidParams, Meaning, RpcError
+from becket.methods.descriptors import Method
+from becket.methods.permissions import PERMISSIONS, Grants
+
+__all__ = ["WELCOME", "greet"]
+
+
+def greet(introduction: Introduction) -> Greeting:
+    """Introduces the host, and returns what the extension declares once it has passed every rule of the contract."""
+    words = Initialize(
+        synaps_version=SYNAPS_VERSION,
+        extension_protocol_version=PROTOCOL_VERSION,
+        plugin_id=introduction.extension,
+        plugin_root=introduction.cwd if introduction.root is None else introduction.root,
+        config=dict(introduction.config),
+    )
+    raw = yield Saying(INITIALIZE, words)
+    initialized = parse_initialized(
+        introduction.extension,
+        raw,
+        grants=Grants(introduction.grants),
+        config=introduction.config,
+        known=PERMISSIONS | introduction.grants,
+    )
+    return Greeted(declared=initialized.capabilities)
+
+
+def read_initialize(given: Any, scene: Scene) -> Initialize:
+    version = given.get("extension_protocol_version") if is_object(given) else None
+    if isinstance(version, int) and version != PROTOCOL_VERSION:
+        text = f"{scene.extension} speaks version {PROTOCOL_VERSION} of the extension protocol, not {version}"
+        raise RpcError(Meaning.INCOMPATIBLE, text)
+    try:
+        return replace(msgspec.convert(given, Initialize), host=None, features=())
+    except msgspec.ValidationError as error:
+        from becket.typed.problems import find_problems
+
+        raise InvalidParams(find_problems(given, Initialize)) from error
+
+
+def reply(initialized: Initialized, scene: Scene) -> Initialized:
+    return Initialized(initialized.protocol_version, initialized.capabilities)
+
+
+OPENING: Final[Method[Any, Any]] = Method(INITIALIZE.name, Any, Any)  # the version is looked at before the rest
+WELCOME: Final = Welcome(opening=OPENING, read=read_initialize, reply=reply)
