@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import anyio.lowlevel
+import pytest
+import trio
+import trio.testing
 
 from becket import Limits, Peer
 from becket.peer.loops import Loop
 from becket.peer.transport import Receiver, closed_remotely
+from becket.testing import run_in_virtual_time
 from becket.wire.content_length import ContentLength
 
 Message = dict[str, Any]
@@ -124,3 +128,17 @@ async def scripted(**options: Any) -> AsyncGenerator[tuple[Peer, Script], None]:
     async with Peer.over(script, **options) as peer:
         yield peer, script
         script.queued = 0  # whatever the test has made of it: closing would wait for it
+
+
+# -- time that passes at once
+
+
+def on_asyncio(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    run_in_virtual_time(main)
+
+
+def on_trio(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+in_virtual_time = pytest.mark.parametrize("run", [on_asyncio, on_trio])

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import anyio
 import msgspec
 import pytest
-import trio
-import trio.testing
 from msgspec import Raw, Struct
-from tests.peer.scripted import Script, answer, notification, refusal, request, scripted, settled
+from tests.peer.scripted import Script, answer, in_virtual_time, notification, refusal, request, scripted, settled
 
 from becket import Limits, Overflow
 from becket.errors import (
@@ -27,7 +24,7 @@ from becket.errors import (
 )
 from becket.methods.descriptors import CancelReason, EventReader, Method, Stream
 from becket.peer.streams import CallStream, Gap
-from becket.testing import memory_pair, run_in_virtual_time
+from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops
 
@@ -506,17 +503,6 @@ async def test_requests_of_the_other_side_are_served_while_a_stream_goes_on() ->
 
 
 # -- their time
-
-
-def on_asyncio(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    run_in_virtual_time(main)
-
-
-def on_trio(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
-
-
-in_virtual_time = pytest.mark.parametrize("run", [on_asyncio, on_trio])
 
 
 @in_virtual_time

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from becket.errors import InvalidRequest, Meaning, MethodNotFound, NotSent, RpcError, Unencodable
 from becket.methods.registry import Handler
 
-__all__ = ["answer_to", "find_handler"]
+__all__ = ["answer_to", "find_handler", "log_late_failure"]
 
 
 def find_handler(get: Callable[[str], Handler | None], method: str) -> Handler:
@@ -49,3 +49,10 @@ def log_incident(error: BaseException, method: str, incident: str) -> None:
     import logging  # at first need: it takes a child 10 ms to import
 
     logging.getLogger("becket.peer").error("incident %s: the handler of %r failed", incident, method, exc_info=error)
+
+
+def log_late_failure(error: BaseException, method: str) -> None:
+    """Writes down how a function failed that had answered already."""
+    import logging
+
+    logging.getLogger("becket.peer").error("the handler of %r failed after its answer", method, exc_info=error)

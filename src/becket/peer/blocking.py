@@ -220,6 +220,8 @@ class BlockingPeer:
         if not isinstance(method, str):
             if timeout is DEFAULT and method.timeout is not None:
                 timeout = method.timeout
+            if method.write is not None:
+                params = method.write(params)
             returns = method.result
             method = method.name
         if on or on_progress is not None:
@@ -263,6 +265,8 @@ class BlockingPeer:
     ) -> BlockingStream[Any, Any]:
         """Opens a call together with its events: `with peer.stream(...) as run: for event in run: ...`."""
         self._use()
+        if not isinstance(method, str) and method.write is not None:
+            params = method.write(params)
         stream = self._outbound.stream(
             method,
             params,
@@ -295,14 +299,21 @@ class BlockingPeer:
     def notify(self, method: str | Notification[Any], params: object = None) -> None:
         """Tells the other side something; waits only while it is behind with reading."""
         self._use()
-        name = method if isinstance(method, str) else method.name
-        self.run_telling(self._outbound.notify, name, params)
+        if not isinstance(method, str):
+            if method.write is not None:
+                params = method.write(params)
+            method = method.name
+        self.run_telling(self._outbound.notify, method, params)
 
     def run_telling(self, tell: Callable[..., Awaitable[None]], *arguments: object) -> None:
         """Sends something, and waits only where what that returns has to wait."""
-        waits = self._loop.call(tell, *arguments)
+        waits = self.in_turn(tell, *arguments)
         if waits is not READY:
             self._loop.run(cast("Coroutine[Any, Any, None]", waits))
+
+    def in_turn(self, function: Callable[..., T], *arguments: object) -> T:
+        """Calls a function of the link while nothing else happens on it."""
+        return self._loop.call(function, *arguments)
 
     def drain(self) -> None:
         """Waits until the other side has read most of what was sent."""
@@ -531,6 +542,12 @@ class BlockingContext(AnyContext):
         peer: BlockingPeer = self._inbound.peer
         return peer
 
+    def answer(self, result: object = None) -> None:
+        """Answers the request now, while its function goes on. See `Context.answer`.
+
+        A function that goes on for long belongs into a thread of its own: elsewhere nobody reads the link meanwhile."""
+        self.peer.in_turn(self._inbound.answer, self.method, self._request, result)
+
     def progress(self, value: object) -> None:
         """Reports from within the call; waits while the caller is behind with reading."""
         self.peer.run_telling(self._inbound.send_progress, self.method, self._request, value)
@@ -546,9 +563,12 @@ class BlockingContext(AnyContext):
 
     def notify(self, method: str | Notification[Any], params: object = None) -> None:
         """Sends a notification that belongs to this call."""
-        name = method if isinstance(method, str) else method.name
+        if not isinstance(method, str):
+            if method.write is not None:
+                params = method.write(params)
+            method = method.name
         encoded = None if params is None else encode_json(params)
-        self.peer.run_telling(self._inbound.tell, self._request, name, encoded)
+        self.peer.run_telling(self._inbound.tell, self._request, method, encoded)
 
     @overload
     def call(self, method: Method[None, R], params: None = None, **options: Unpack[CallOptions]) -> R: ...

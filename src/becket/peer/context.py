@@ -68,6 +68,18 @@ class Context(AnyContext):
         peer: Peer = self._inbound.peer
         return peer
 
+    def answer(self, result: object = None) -> None:
+        """Answers the request now, while its function goes on; from a function in a worker thread as well.
+
+        What the function returns in the end is dropped, and an error that it raises is logged. It still counts among
+        the running requests and ends with the link, but its caller can no longer cancel it.
+
+        Raises:
+            LocalProtocolError: it was answered already, or it is a notification; or the result has no JSON.
+            ConnectionLost: the link has ended.
+        """
+        self._inbound.answer(self.method, self._request, result)
+
     async def progress(self, value: object) -> None:
         """Reports from within the call; waits while the caller is behind with reading.
 

@@ -2,12 +2,18 @@
 
 Plain functions run where they arrive. A request with an `async def` handler gets a task of its own; notifications are
 handled one at a time, in arrival order, by one task that exists while there is something to wait for.
+
+A function may answer before it ends. Its request is over then: its id may be used again and cancels nothing, and no
+deadline holds it. The function still counts among the running requests, and ends with the link.
 """
 
 from __future__ import annotations
 
+from _thread import get_ident
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from copy import copy
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,7 +30,7 @@ from becket.errors import (
     RequestCancelled,
     RpcError,
 )
-from becket.methods.dispatch import answer_to, find_handler
+from becket.methods.dispatch import answer_to, find_handler, log_late_failure
 from becket.methods.permissions import Decision, Gate
 from becket.methods.registry import Handler, Registry
 from becket.peer.admission import Admission, Ask
@@ -35,7 +41,7 @@ from becket.peer.transport import wake
 from becket.rpc.codec import key_of
 from becket.rpc.json_values import encode_json
 from becket.rpc.messages import Notification
-from becket.rpc.records import CancelRule, InboundRequest
+from becket.rpc.records import BatchReply, CancelRule, InboundRequest
 from becket.typed.decoding import UNDECODABLE
 
 if TYPE_CHECKING:
@@ -47,7 +53,9 @@ __all__ = ["Inbound"]
 class Runner:
     """A request whose handler does not run inline."""
 
-    __slots__ = ("has_begun", "has_ended", "is_thread", "refusal", "running")
+    __slots__ = ("has_begun", "has_ended", "is_thread", "refusal", "running", "worker")
+
+    worker: int  # the thread that it runs in, once it does
 
     def __init__(self, *, is_thread: bool) -> None:
         self.is_thread = is_thread
@@ -59,6 +67,16 @@ class Runner:
     def reason(self) -> RpcError | None:
         """Returns why it was interrupted, if it was by now: a type checker takes what it once saw for the truth."""
         return self.refusal
+
+
+class Answered(BatchReply):
+    """Stands in for the batch of a request that was answered early: what its function says in the end goes nowhere."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.missing = 2  # its own end, and one that never comes
 
 
 class CreditGrant(Struct):
@@ -169,8 +187,40 @@ class Inbound:
                 result = handler.invoke(request.params, context)
             frame = link.connection.answer(request, encode_json(result))
         except Exception as error:
-            frame = link.connection.refuse(request, answer_to(error, request.method))
+            frame = link.connection.refuse(request, refusal_of(request, error))
         link.send(frame)
+
+    def answer(self, method: str, request: InboundRequest | None, result: object) -> None:
+        """Answers a request while its function goes on.
+
+        Raises:
+            LocalProtocolError: it was answered already, or it is a notification; or the result has no JSON.
+            ConnectionLost: the link has ended.
+        """
+        if request is None:
+            raise LocalProtocolError(f"{method} came as a notification: nobody waits for its answer")
+        if getattr(request.runner, "worker", None) == get_ident() and not self._nests:
+            from anyio import from_thread
+
+            from_thread.run_sync(self._answer, request, result)
+        else:
+            self._answer(request, result)
+
+    def _answer(self, request: InboundRequest, result: object) -> None:
+        link = self.link
+        if link.lost is not None:
+            raise copy(link.lost)
+        if isinstance(request.batch, Answered) or self._requests.get(request.key) is not request:
+            raise LocalProtocolError(f"{request.method} was answered already")
+        frame = link.connection.answer(request, encode_json(result))
+        self._wake_for_credit(request)
+        request.credit = None
+        request.deadline = inf
+        request.batch = Answered()
+        request.key = b"answered %d" % id(request)  # no id is spelled like this: nobody can ask for it
+        self._requests[request.key] = request
+        link.send(frame)
+        link.flush()  # the function may go on for long before anything else is sent
 
     def _check_that_they_read(self) -> None:
         limits = self.link.limits
@@ -232,10 +282,10 @@ class Inbound:
         except Exception as error:
             if link.lost is not None and isinstance(error, ConnectionLost):
                 return  # it has failed only because its caller is gone, and nobody is left to be told
-            frame = link.connection.refuse(request, runner.reason() or answer_to(error, request.method))
+            frame = link.connection.refuse(request, runner.reason() or refusal_of(request, error))
         except BaseException as error:  # the loop's way to cancel
             if link.loop.is_of_another(error):  # something that the handler waits for was cancelled, and not by us
-                link.send(link.connection.refuse(request, answer_to(error, request.method)))
+                link.send(link.connection.refuse(request, refusal_of(request, error)))
             else:
                 link.send(self._end_cancelled(request, runner))
             raise
@@ -458,6 +508,15 @@ class Inbound:
         self._credit_waiters.clear()
 
 
+def refusal_of(request: InboundRequest, error: BaseException) -> RpcError:
+    """Returns the answer to a request whose function has failed, or writes the failure down if it was answered."""
+    if isinstance(request.batch, Answered):
+        log_late_failure(error, request.method)
+        return RequestCancelled()  # which nobody gets to see
+    return answer_to(error, request.method)
+
+
 def run_in_worker(runner: Runner, handler: Handler, arguments: tuple[Any, ...]) -> Any:
     runner.has_begun = True
+    runner.worker = get_ident()
     return handler.function(*arguments)

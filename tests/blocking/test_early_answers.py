@@ -1,0 +1,269 @@
+"""Handlers that answer before they end, and streams that are acknowledged so, on the blocking face."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw, Struct
+from tests.blocking.pairs import PATIENCE, Started, answer, blocking_pair, notification, request, scripted
+
+from becket import CallTimeout, ConnectionLost, Limits, RemoteError
+from becket.blocking import BlockingContext, BlockingPeer
+from becket.errors import LocalProtocolError, Meaning, RpcError, Unencodable
+from becket.methods.descriptors import CancelReason, EventReader, Method, Stream
+
+both = pytest.mark.parametrize("thread", [False, True])
+
+
+class Turn(Struct, frozen=True):
+    stream: str
+
+
+class Said(Struct, frozen=True):
+    stream: str
+    text: str = ""
+    is_last: bool = False
+    error: str | None = None
+
+
+class Gathered:
+    def __init__(self, params: Turn) -> None:
+        self._stream = params.stream
+        self._said: list[str] = []
+        self._error: str | None = None
+
+    def acknowledge(self, answer: Raw, /) -> None:
+        if msgspec.json.decode(answer) != self._stream:
+            raise ValueError("another stream")
+
+    def take(self, event: Said, /) -> bool:
+        self._said.append(event.text)
+        self._error = event.error
+        return event.is_last
+
+    def result(self) -> str:
+        if self._error is not None:
+            raise RpcError(Meaning.INTERNAL, self._error)
+        return " ".join(self._said)
+
+
+CANCEL: Method[dict[str, str], None] = Method("cancel", dict[str, str], None)
+
+
+def cancel(params: Turn, reason: CancelReason) -> tuple[Method[dict[str, str], None], dict[str, str]]:
+    return CANCEL, {"stream": params.stream, "reason": reason}
+
+
+def read(raw: Raw) -> Said:
+    return msgspec.json.decode(raw, type=Said)
+
+
+def is_of_turn(raw: Raw, params: Turn) -> bool:
+    return read(raw).stream == params.stream
+
+
+TURN = Stream(
+    "turn", Turn, str, events={"said": EventReader(read, (Said,), belongs=is_of_turn)}, gather=Gathered, cancel=cancel
+)
+
+
+def said(text: str, **more: Any) -> dict[str, Any]:
+    return notification("said", {"stream": "a", "text": text, **more})
+
+
+# -- answering
+
+
+@both
+def test_a_function_answers_and_goes_on(thread: bool) -> None:
+    with scripted() as (peer, raw):
+        heard, ended = threading.Event(), threading.Event()
+
+        @peer.handle("work", thread=thread)
+        def work(params: Any, ctx: BlockingContext) -> str:
+            ctx.answer({"accepted": True})
+            assert heard.wait(PATIENCE)
+            ctx.call("more")
+            ended.set()
+            return "dropped"
+
+        raw.say(request(1, "work"))
+        assert raw.hear()["result"] == {"accepted": True}
+        heard.set()
+        raw.say(answer(raw.hear()))
+        assert ended.wait(PATIENCE)
+        peer.handle("end")(lambda _: "ended")
+        raw.say(request(2, "end"))
+        assert raw.hear()["result"] == "ended"
+
+
+def test_an_answer_leaves_at_once_also_where_more_has_come_in_the_same_piece() -> None:
+    with scripted() as (peer, raw):
+        heard = threading.Event()
+
+        @peer.handle("work")
+        def work(params: Any, ctx: BlockingContext) -> None:
+            ctx.answer("accepted")
+            assert heard.wait(PATIENCE)
+
+        raw.say(request(1, "work"), request(2, "work"))
+        assert raw.hear() == answer({"id": 1}, "accepted")
+        heard.set()
+        assert raw.hear() == answer({"id": 2}, "accepted")
+
+
+@both
+def test_what_cannot_be_answered_is_said_so_to_the_function(thread: bool) -> None:
+    with scripted() as (peer, raw):
+        errors: list[str] = []
+
+        @peer.handle("work", thread=thread)
+        def work(params: Any, ctx: BlockingContext) -> None:
+            for result in (object(), "accepted", "again"):
+                try:
+                    ctx.answer(result)
+                except LocalProtocolError as error:
+                    errors.append("no JSON" if isinstance(error, Unencodable) else str(error))
+
+        raw.say(request(1, "work"))
+        assert raw.hear()["result"] == "accepted"
+        peer.handle("end")(lambda _: errors)
+        raw.say(request(2, "end"))
+        assert raw.hear()["result"] == ["no JSON", "work was answered already"]
+
+
+@both
+def test_an_error_after_the_answer_is_logged_and_not_sent(thread: bool, caplog: pytest.LogCaptureFixture) -> None:
+    with scripted() as (peer, raw):
+
+        @peer.handle("work", thread=thread)
+        def work(params: Any, ctx: BlockingContext) -> None:
+            ctx.answer("accepted")
+            raise RpcError(Meaning.BUSY, "no")
+
+        peer.handle("end")(lambda _: "ended")
+        raw.say(request(1, "work"))
+        assert raw.hear()["result"] == "accepted"
+        while not caplog.records:
+            raw.say(request(2, "end"))
+            assert raw.hear()["result"] == "ended"
+    assert ["after its answer" in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_a_worker_that_has_answered_counts_among_the_running_requests() -> None:
+    with scripted(limits=Limits(inbound_requests=1)) as (peer, raw):
+        may_end = threading.Event()
+
+        @peer.handle("work", thread=True)
+        def work(params: Any, ctx: BlockingContext) -> None:
+            ctx.answer("accepted")
+            assert may_end.wait(PATIENCE)
+
+        raw.say(request(1, "work"))
+        assert raw.hear()["result"] == "accepted"
+        raw.say(request(2, "work"))
+        assert raw.hear()["error"]["code"] == 1002
+        may_end.set()
+        while "error" in (heard := ask(raw, 3)):
+            assert heard["error"]["code"] == 1002
+        assert heard["result"] == "accepted"
+
+
+def ask(raw: Any, id: int) -> dict[str, Any]:
+    raw.say(request(id, "work"))
+    heard: dict[str, Any] = raw.hear()
+    return heard
+
+
+def test_cancelling_a_request_that_was_answered_changes_nothing() -> None:
+    with scripted() as (peer, raw):
+        may_end, seen = threading.Event(), list[bool]()
+
+        @peer.handle("work", thread=True)
+        def work(params: Any, ctx: BlockingContext) -> None:
+            ctx.answer("accepted")
+            assert may_end.wait(PATIENCE)
+            seen.append(ctx.is_cancelled)
+            peer.notify("ended")
+
+        peer.handle("end")(lambda _: "ended")
+        raw.say(request(1, "work"))
+        assert raw.hear()["result"] == "accepted"
+        raw.say(notification("$/cancelRequest", {"id": 1}), request(2, "end"))
+        assert raw.hear()["result"] == "ended"
+        may_end.set()
+        assert raw.hear() == notification("ended")
+    assert seen == [False]
+
+
+# -- streams that are acknowledged
+
+
+@both
+@pytest.mark.parametrize("dialect", ["plain", "native"])
+def test_a_stream_is_acknowledged_at_once_and_ends_with_an_event(thread: bool, dialect: str) -> None:
+    with blocking_pair(dialect=dialect) as (left, right):
+
+        @right.handle(TURN, thread=thread)
+        def turn(params: Turn, ctx: BlockingContext) -> str:
+            ctx.answer(params.stream)
+            for number in range(1000):
+                ctx.notify("said", Said(params.stream, str(number)))
+            ctx.notify("said", Said(params.stream, "end", is_last=True))
+            return ""
+
+        with left.stream(TURN, Turn("a")) as run:
+            assert [event.text for event in run if isinstance(event, Said)] == [*map(str, range(1000)), "end"]
+            assert run.result().endswith("998 999 end")
+            assert run.skipped == 0
+
+
+def test_events_may_come_before_the_acknowledgement_and_bad_ones_are_skipped() -> None:
+    with scripted() as (peer, raw), peer.stream(TURN, Turn("a")) as run:
+        asked = raw.hear()
+        malformed = notification("said", {"stream": "a", "text": 1})
+        raw.say(said("good"), malformed, answer(asked, "a"), said("day", is_last=True), said("late"))
+        assert run.result() == "good day"
+        assert run.skipped == 0  # what does not even tell whose it is belongs to nobody
+
+
+def test_a_failure_that_an_event_tells_of_is_raised() -> None:
+    with scripted() as (peer, raw), peer.stream(TURN, Turn("a")) as run:
+        raw.say(answer(raw.hear(), "a"), said("", is_last=True, error="out of words"))
+        with pytest.raises(RemoteError, match="out of words"):
+            list(run)
+        with pytest.raises(RemoteError, match="out of words"):
+            run.result()
+
+
+def test_leaving_early_asks_to_cancel() -> None:
+    with scripted() as (peer, raw):
+        with peer.stream(TURN, Turn("a")) as run:
+            raw.say(answer(raw.hear(), "a"), said("good"))
+            assert next(iter(run)) == Said("a", "good")
+        assert raw.hear()["params"] == {"stream": "a", "reason": CancelReason.LEFT}
+
+
+def test_a_stream_that_falls_silent_times_out_and_is_cancelled() -> None:
+    with scripted() as (peer, raw), peer.stream(TURN, Turn("a"), idle_timeout=0.05) as run:
+        raw.say(answer(raw.hear(), "a"), said("good"))
+        with pytest.raises(CallTimeout):
+            run.result()
+        assert raw.hear()["params"] == {"stream": "a", "reason": CancelReason.TIMED_OUT}
+
+
+def test_a_stream_without_its_last_event_ends_with_the_link() -> None:
+    def take(peer: BlockingPeer) -> None:
+        with peer.stream(TURN, Turn("a")) as run:
+            run.result()
+
+    with scripted() as (peer, raw):
+        taking = Started(take, peer)
+        raw.say(answer(raw.hear(), "a"))
+        raw.close()
+        with pytest.raises(ConnectionLost) as caught:
+            taking.result()
+    assert caught.value.__notes__

@@ -1,0 +1,466 @@
+"""Handlers that answer before they end: what the caller gets, what becomes of the rest, what still ends them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import anyio
+import pytest
+from tests.peer.scripted import answer, in_virtual_time, notification, request, scripted, settled
+
+from becket import ConnectionLost, Context, Limits, Meaning
+from becket.errors import LocalProtocolError, RpcError, Unencodable
+from becket.methods.descriptors import Method
+from becket.methods.permissions import Gate, Grants
+from becket.testing import memory_pair
+
+pytestmark = pytest.mark.loops
+
+
+def result_of(heard: Any) -> Any:
+    """Returns what a request was answered with."""
+    return heard["result"]
+
+
+# -- what the caller gets
+
+
+async def test_a_coroutine_answers_and_goes_on() -> None:
+    async with scripted() as (peer, script):
+        ended = anyio.Event()
+
+        @peer.handle("work")
+        async def work(params: Any, ctx: Context) -> str:
+            ctx.answer({"accepted": True})
+            await peer.call("more")
+            ended.set()
+            return "dropped"
+
+        script.say(request(1, "work"))
+        assert result_of(await script.hear()) == {"accepted": True}
+        script.say(answer(await script.hear()))
+        with anyio.fail_after(5):
+            await ended.wait()
+        await settled()
+    assert script.unheard() == []
+
+
+async def test_a_plain_function_answers_before_what_it_says_next() -> None:
+    async with scripted() as (peer, script):
+
+        @peer.handle("work")
+        def work(params: Any, ctx: Context) -> str:
+            peer.notify_nowait("before")
+            ctx.answer("accepted")
+            peer.notify_nowait("after")
+            return "dropped"
+
+        script.say(request(1, "work"), request(2, "work"))
+        heard = [await script.hear() for _ in range(6)]
+        await settled()
+        said = [message.get("method", message.get("result")) for message in heard]
+        assert said == ["before", "accepted", "after"] * 2
+    assert script.unheard() == []
+
+
+async def test_a_function_in_a_worker_answers_and_goes_on() -> None:
+    async with scripted() as (peer, script):
+        may_end = threading.Event()
+
+        @peer.handle("work", thread=True)
+        def work(params: Any, ctx: Context) -> str:
+            ctx.answer("accepted")
+            assert may_end.wait(5)
+            return "dropped"
+
+        script.say(request(1, "work"))
+        assert result_of(await script.hear()) == "accepted"
+        may_end.set()
+    assert script.unheard() == []
+
+
+async def test_a_function_in_a_worker_learns_what_is_wrong_with_its_answer() -> None:
+    async with scripted() as (peer, script):
+
+        @peer.handle("work", thread=True)
+        def work(params: Any, ctx: Context) -> str:
+            with pytest.raises(Unencodable):
+                ctx.answer(object())
+            ctx.answer("accepted")
+            with pytest.raises(LocalProtocolError, match="answered already"):
+                ctx.answer("again")
+            return "dropped"
+
+        script.say(request(1, "work"))
+        assert result_of(await script.hear()) == "accepted"
+    assert script.unheard() == []
+
+
+async def test_an_answer_is_null_unless_something_is_given() -> None:
+    async with scripted() as (peer, script):
+
+        @peer.handle("work")
+        async def work(params: Any, ctx: Context) -> str:
+            ctx.answer()
+            return "dropped"
+
+        script.say(request(1, "work"))
+        assert result_of(await script.hear()) is None
+
+
+async def test_a_request_is_answered_once() -> None:
+    async with scripted() as (peer, script):
+        errors: list[Exception] = []
+
+        @peer.handle("work")
+        async def work(params: Any, ctx: Context) -> None:
+            ctx.answer("accepted")
+            try:
+                ctx.answer("again")
+            except LocalProtocolError as error:
+                errors.append(error)
+
+        script.say(request(1, "work"))
+        assert result_of(await script.hear()) == "accepted"
+        await settled()
+    assert "work was answered already" in str(errors[0])
+    assert script.unheard() == []
+
+
+async def test_a_handler_that_has_ended_cannot_answer_any_more() -> None:
+    async with scripted() as (peer, script):
+        contexts: list[Context] = []
+
+        @peer.handle("work")
+        async def work(params: Any, ctx: Context) -> str:
+            contexts.append(ctx)
+            return "returned"
+
+        script.say(request(1, "work"))
+        assert result_of(await script.hear()) == "returned"
+        with pytest.raises(LocalProtocolError, match="answered already"):
+            contexts[0].answer("late")
+
+
+async def test_a_result_without_json_is_refused_and_another_may_be_given() -> None:
+    async with scripted() as (peer, script):
+
+        @peer.handle("work")
+        async def work(params: Any, ctx: Context) -> None:
+            with pytest.raises(Unencodable):
+                ctx.answer(float("nan"))
+            ctx.answer("accepted")
+
+        script.say(request(1, "work"))
+        assert result_of(await script.hear()) == "accepted"
+
+
+async def test_a_notification_has_no_answer() -> None:
+    async with scripted() as (peer, script):
+        errors: list[Exception] = []
+
+        @peer.on("told")
+        def told(params: Any, ctx: Context) -> None:
+            try:
+                ctx.answer("heard")
+            except LocalProtocolError as error:
+                errors.append(error)
+
+        script.say(notification("told"))
+        await settled()
+    assert "notification" in str(errors[0])
+    assert script.unheard() == []
+
+
+async def test_a_link_that_is_gone_takes_no_answer() -> None:
+    async with scripted() as (peer, script):
+        errors: list[Exception] = []
+
+        @peer.handle("work")
+        def work(params: Any, ctx: Context) -> None:
+            script.leave()
+            try:
+                ctx.answer("accepted")
+            except ConnectionLost as error:
+                errors.append(error)
+
+        script.say(request(1, "work"))
+        await settled()
+    assert len(errors) == 1
+
+
+async def test_members_of_a_batch_that_answer_early_are_answered_with_the_others() -> None:
+    async with scripted() as (peer, script):
+        ended = anyio.Event()
+
+        @peer.handle("work")
+        async def work(params: Any, ctx: Context) -> str:
+            ctx.answer("accepted")
+            await ended.wait()
+            return "dropped"
+
+        @peer.handle("other")
+        async def other() -> str:
+            return "done"
+
+        script.say([request(1, "work"), request(2, "other"), request(3, "work")])
+        heard = await script.hear()
+        assert {member["id"]: member["result"] for member in heard} == {1: "accepted", 2: "done", 3: "accepted"}
+        ended.set()
+        await settled()
+    assert script.unheard() == []
+
+
+@pytest.mark.parametrize("dialect", ["plain", "native"])
+async def test_events_after_the_answer_are_not_held_back_by_credit(dialect: str) -> None:
+    async with memory_pair(dialect=dialect) as (left, right):
+        ended = anyio.Event()
+
+        @right.handle("work")
+        async def work(params: Any, ctx: Context) -> None:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(send, ctx, 300)  # one that waits for credit by the time of the answer
+                await settled()
+                ctx.answer("accepted")
+            await send(ctx, 300)
+            ended.set()
+
+        async def send(ctx: Context, count: int) -> None:
+            for number in range(count):
+                await ctx.notify("tick", {"n": number})
+
+        late: list[object] = []
+        left.on("tick")(lambda params: late.append(params))
+        with anyio.fail_after(5):
+            async with left.stream("work", events={"tick": dict[str, int]}) as run:
+                while not run.done():  # without taking anything
+                    await settled()
+                await ended.wait()
+                await settled()
+                taken = run.take_ready()
+                assert await run.result() == "accepted"
+    assert [*taken, *late] == [{"n": number} for number in range(300)] * 2
+
+
+# -- what becomes of the rest
+
+
+@pytest.mark.parametrize("error", [RpcError(Meaning.BUSY, "no"), ValueError("no")])
+@pytest.mark.parametrize("kind", ["coroutine", "plain", "worker"])
+async def test_an_error_after_the_answer_is_logged_and_not_sent(
+    error: Exception, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with scripted() as (peer, script):
+
+        def work(params: Any, ctx: Context) -> None:
+            ctx.answer("accepted")
+            raise error
+
+        async def work_on_loop(params: Any, ctx: Context) -> None:
+            work(params, ctx)
+
+        handlers: dict[str, Callable[[], object]] = {
+            "coroutine": lambda: peer.handle("work")(work_on_loop),
+            "plain": lambda: peer.handle("work")(work),
+            "worker": lambda: peer.handle("work", thread=True)(work),
+        }
+        handlers[kind]()
+        script.say(request(1, "work"))
+        assert result_of(await script.hear()) == "accepted"
+        peer.handle("end")(lambda _: None)
+        with anyio.fail_after(5):
+            while not caplog.records:
+                await settled()
+        script.say(request(2, "end"))
+        assert (await script.hear())["id"] == 2
+    assert script.unheard() == []
+    (record,) = caplog.records
+    assert "'work' failed after its answer" in record.getMessage()
+    assert record.exc_info is not None
+    assert record.exc_info[1] is error
+
+
+# -- what still ends them, and what does not
+
+
+async def test_a_request_that_was_answered_cannot_be_cancelled_by_its_id() -> None:
+    async with scripted() as (peer, script):
+        may_end, seen = anyio.Event(), list[bool]()
+
+        @peer.handle("work")
+        async def work(params: Any, ctx: Context) -> None:
+            ctx.answer("accepted")
+            await may_end.wait()
+            seen.append(ctx.is_cancelled)
+
+        script.say(request(1, "work"))
+        assert result_of(await script.hear()) == "accepted"
+        script.say(notification("$/cancelRequest", {"id": 1}))
+        await settled()
+        may_end.set()
+        await settled()
+    assert seen == [False]
+    assert script.unheard() == []
+
+
+async def test_the_id_of_an_answered_request_may_be_used_again_while_its_function_runs() -> None:
+    async with scripted() as (peer, script):
+        may_end, ended = anyio.Event(), list[int]()
+
+        @peer.handle("work")
+        async def work(params: dict[str, int], ctx: Context) -> None:
+            ctx.answer(params["n"])
+            await may_end.wait()
+            ended.append(params["n"])
+
+        @peer.handle("wait")
+        async def wait() -> None:
+            await anyio.sleep_forever()
+
+        for number in (1, 2):
+            script.say(request(7, "work", {"n": number}))
+            assert await script.hear() == answer({"id": 7}, number)
+        script.say(request(7, "wait"))
+        await settled()
+        may_end.set()
+        await settled()
+        assert sorted(ended) == [1, 2]
+        assert script.unheard() == []  # they answered nothing in the name of the one that waits
+        script.say(notification("$/cancelRequest", {"id": 7}))
+        assert (await script.hear())["error"]["code"] == -32800
+
+
+async def test_a_function_that_goes_on_counts_among_the_running_requests_until_it_ends() -> None:
+    async with scripted(limits=Limits(inbound_requests=1)) as (peer, script):
+        may_end = anyio.Event()
+
+        @peer.handle("work")
+        async def work(params: Any, ctx: Context) -> None:
+            ctx.answer("accepted")
+            await may_end.wait()
+
+        script.say(request(1, "work"))
+        assert result_of(await script.hear()) == "accepted"
+        script.say(request(2, "work"))
+        assert (await script.hear())["error"]["code"] == 1002
+        may_end.set()
+        await settled()
+        script.say(request(3, "work"))
+        assert result_of(await script.hear()) == "accepted"
+
+
+async def test_a_coroutine_that_has_answered_ends_with_its_link() -> None:
+    async with scripted() as (peer, script):
+        ended = anyio.Event()
+
+        @peer.handle("work")
+        async def work(params: Any, ctx: Context) -> None:
+            ctx.answer("accepted")
+            try:
+                await anyio.sleep_forever()
+            finally:
+                assert ctx.is_cancelled
+                ended.set()
+
+        script.say(request(1, "work"))
+        assert result_of(await script.hear()) == "accepted"
+        script.leave()
+        with anyio.fail_after(5):
+            await ended.wait()
+
+
+async def test_a_worker_that_has_answered_learns_that_its_link_has_ended() -> None:
+    left = threading.Event()
+    seen: list[bool] = []
+    async with scripted() as (peer, script):
+
+        @peer.handle("work", thread=True)
+        def work(params: Any, ctx: Context) -> None:
+            ctx.answer("accepted")
+            assert left.wait(5)
+            seen.append(ctx.is_cancelled)
+
+        script.say(request(1, "work"))
+        assert result_of(await script.hear()) == "accepted"
+        script.leave()
+        left.set()
+    with anyio.fail_after(5):
+        while not seen:
+            await settled()
+    assert seen == [True]
+
+
+async def test_a_revoked_permission_ends_what_has_answered() -> None:
+    gate = Gate("notes", Grants.of(["memory.write"]))
+    write = Method("write", None, None, requires="memory.write")
+    async with scripted(gate=gate) as (peer, script):
+        ended = anyio.Event()
+
+        @peer.handle(write)
+        async def work(_: None, ctx: Context) -> None:
+            ctx.answer()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                ended.set()
+
+        script.say(request(1, "write"))
+        assert result_of(await script.hear()) is None
+        gate.revoke("memory.write")
+        with anyio.fail_after(5):
+            await ended.wait()
+        await settled()
+    assert script.unheard() == []
+
+
+@in_virtual_time
+def test_the_callers_deadline_does_not_end_what_has_answered(run: Any) -> None:
+    async def main() -> None:
+        async with scripted(dialect="native") as (peer, script):
+            remaining: list[float] = []
+
+            @peer.handle("work")
+            async def work(params: Any, ctx: Context) -> None:
+                remaining.append(ctx.remaining())
+                ctx.answer("accepted")
+                await anyio.sleep(60)
+                remaining.append(ctx.remaining())
+
+            script.say(request(1, "work", {"_meta": {"becket": {"timeout_ms": 20_000}}}))
+            assert result_of(await script.hear()) == "accepted"
+            await anyio.sleep(61)
+        assert remaining == [20, inf]
+        assert script.unheard() == []
+
+    run(main)
+
+
+async def test_what_is_called_after_the_answer_still_belongs_to_the_request() -> None:
+    async with scripted(dialect="native") as (peer, script):
+
+        @peer.handle("work")
+        async def work(params: Any, ctx: Context) -> None:
+            ctx.answer("accepted")
+            await ctx.call("more")
+
+        script.say(request("a", "work"))
+        assert result_of(await script.hear()) == "accepted"
+        asked = await script.hear()
+        assert asked["params"]["_meta"]["becket"]["depth"] == 1
+        script.say(answer(asked))
+
+
+async def test_events_after_the_answer_bear_the_mark_of_their_request() -> None:
+    async with scripted(dialect="native") as (peer, script):
+
+        @peer.handle("work")
+        async def work(params: Any, ctx: Context) -> None:
+            ctx.answer("accepted")
+            await ctx.notify("tick", {})
+
+        script.say(request(1, "work"))
+        assert result_of(await script.hear()) == "accepted"
+        assert (await script.hear())["params"]["_meta"]["becket"]["parent"] == 1
