@@ -76,11 +76,30 @@ def introduce(extension: str, client: Implementation, offered: ClientCapabilitie
         VersionMismatch: it speaks no version that is spoken here.
         BadCapabilities: its answer cannot be read.
     """
-    raw = yield Saying(INITIALIZE, Initialize(LATEST, offered, client))
+    try:
+        raw = yield Saying(INITIALIZE, Initialize(LATEST, offered, client))
+    except RemoteError as error:  # it should answer with a version of its own, and some name theirs in an error
+        older = version_in(error)
+        if older is None:
+            raise
+        raw = yield Saying(INITIALIZE, Initialize(older, offered, client))
     check_version(extension, raw)
     answer = read(extension, raw, Initialized)
     yield Tale(INITIALIZED.name)
     return answer
+
+
+class Supported(Struct):
+    supported: tuple[str, ...]
+
+
+def version_in(error: RemoteError) -> str | None:
+    """Returns the newest version that both sides speak, where an error says which the server does."""
+    try:
+        theirs = msgspec.convert(error.data, Supported).supported
+    except msgspec.ValidationError:
+        return None
+    return next((version for version in reversed(VERSIONS) if version in theirs), None)
 
 
 class Spoken(Struct, rename="camel"):

@@ -1,0 +1,133 @@
+"""What a client does for its server when it is asked: names its folders, asks a model, asks a person.
+
+What nobody gave a function for is not offered, and not answered.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from inspect import isawaitable
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from becket.dialects.mcp.asking import (
+    ELICITATION_CREATE,
+    ROOTS_LIST,
+    SAMPLING_CREATE_MESSAGE,
+    CreateMessage,
+    Elicit,
+    Elicited,
+    Root,
+    Roots,
+    SampledMessage,
+)
+from becket.dialects.mcp.lifecycle import (
+    PING,
+    ClientCapabilities,
+    ElicitationCapability,
+    ListCapability,
+    SamplingCapability,
+)
+from becket.dialects.mcp.words import Empty
+from becket.errors import InvalidParams
+from becket.methods.descriptors import Method
+from becket.methods.registry import Registry
+
+__all__ = ["AskModel", "AskPerson", "Duties", "RootLike", "root_of"]
+
+T = TypeVar("T")
+
+RootLike: TypeAlias = str | os.PathLike[str] | Root
+"""A folder by its path, or a root as it is told. A text with `://` in it is a URI."""
+
+AskModel: TypeAlias = Callable[[CreateMessage], SampledMessage | Awaitable[SampledMessage]]
+AskPerson: TypeAlias = Callable[[Elicit], "Elicited | Mapping[str, Any] | Awaitable[Any] | None"]
+"""Returns what the person has done; or only the values, or None for a no."""
+
+
+class Duties:
+    """What a server may ask for. A function may be `async def`, or a plain one that returns at once.
+
+    `samples_tools` says that `sample` can give tools to the model, `elicits_urls` that `elicit` can send a person to a
+    URL: servers ask for neither otherwise."""
+
+    def __init__(
+        self,
+        *,
+        roots: Sequence[RootLike] | None = None,
+        sample: AskModel | None = None,
+        elicit: AskPerson | None = None,
+        samples_tools: bool = False,
+        elicits_urls: bool = False,
+    ) -> None:
+        self.roots = None if roots is None else tuple(map(root_of, roots))
+        self._sample = sample
+        self._elicit = elicit
+        self._samples_tools = samples_tools
+        self._elicits_urls = elicits_urls
+
+    def capabilities(self) -> ClientCapabilities:
+        """Returns what a server is told of it."""
+        return ClientCapabilities(
+            roots=None if self.roots is None else ListCapability(list_changed=True),
+            sampling=None if self._sample is None else SamplingCapability(tools={} if self._samples_tools else None),
+            elicitation=None if self._elicit is None else self._describe_elicitation(),
+        )
+
+    def _describe_elicitation(self) -> ElicitationCapability:
+        # Servers of older versions know only forms, and an object without members for them.
+        return ElicitationCapability(form={}, url={}) if self._elicits_urls else ElicitationCapability()
+
+    def methods(self, *, requires: str | None = None) -> Registry:
+        """Returns the handlers. Those that ask a model or a person may require a permission of the server."""
+        methods = Registry()
+        methods.handle(PING)(answer_ping)
+        if self.roots is not None:
+            methods.handle(ROOTS_LIST)(self._list_roots)
+        if self._sample is not None:
+            methods.handle(requiring(SAMPLING_CREATE_MESSAGE, requires))(self._ask_model)
+        if self._elicit is not None:
+            methods.handle(requiring(ELICITATION_CREATE, requires))(self._ask_person)
+        return methods
+
+    def _list_roots(self, params: Empty | None) -> Roots:
+        return Roots(self.roots or ())
+
+    async def _ask_model(self, asked: CreateMessage) -> SampledMessage:
+        assert self._sample is not None
+        if not self._samples_tools and (asked.tools is not None or asked.tool_choice is not None):
+            raise InvalidParams([("/tools", "this client gives no tools to models")])
+        answer: SampledMessage = await settled(self._sample(asked))
+        return answer
+
+    async def _ask_person(self, asked: Elicit) -> Elicited:
+        assert self._elicit is not None
+        if asked.mode == "url" and not self._elicits_urls:
+            raise InvalidParams([("/mode", "this client sends nobody to a URL")])
+        answer: Any = await settled(self._elicit(asked))
+        if isinstance(answer, Elicited):
+            return answer
+        return Elicited("decline") if answer is None else Elicited("accept", dict(answer))
+
+
+async def settled(value: Any) -> Any:
+    return await value if isawaitable(value) else value
+
+
+def requiring(method: Method[Any, Any], permission: str | None) -> Method[Any, Any]:
+    return Method(method.name, method.params, method.result, requires=permission)
+
+
+def answer_ping(params: Empty | None) -> Empty:
+    return Empty()
+
+
+def root_of(root: RootLike) -> Root:
+    """Returns a root as it is told: a folder as a `file://` URI."""
+    if isinstance(root, Root):
+        return root
+    if isinstance(root, str) and "://" in root:
+        return Root(root)
+    path = Path(root).absolute()
+    return Root(path.as_uri(), path.name or None)
