@@ -64,7 +64,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     The first members are about the link. Where JSON-RPC is written and read with other habits than those of the
     specification, `spelling` has them: those of a host, and of an extension too unless `extension_spelling` has its
     own. What is no message is answered with an error, or only counted where `answers_garbage` is False. `contract`
-    tells how the extension contract is spoken on the link: None where it is spoken in its own words."""
+    tells how the extension contract is spoken on the link: None where it is spoken in its own words. `recognises` tells
+    by the first frame of a host, and the framing that it came in, whether that host speaks this dialect."""
 
     name: str
     framing: FramingFactory = ContentLength

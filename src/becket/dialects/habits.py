@@ -6,13 +6,16 @@ switches here, with a name, and off.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-__all__ = ["DEFAULT_HABITS", "Habits", "Inherited"]
+if TYPE_CHECKING:
+    from becket.contract.handshake import HostInfo
+
+__all__ = ["DEFAULT_HABITS", "Habits", "Inherited", "Surroundings"]
 
 
 class Inherited(Enum):
@@ -23,13 +26,24 @@ class Inherited(Enum):
     ALL = "all of them"
 
 
+class Surroundings(Struct, frozen=True):
+    """What a host knows when it sets variables for a program: `data` is the folder that it may write to."""
+
+    extension: str
+    host: HostInfo
+    data: str | None
+    variables: Mapping[str, str]
+
+
 class Habits(Struct, frozen=True, kw_only=True):
     """What a system does around the wire. `limits`, `timeouts`, `restart` and `breaker` are members of the classes of
     these names, and take the place of their defaults; `limits` on both sides of a link, `host_limits` on the host's.
 
     `works_in_root` says whether a program runs in its own folder; otherwise it runs where its host does. A program that
     `starts_when_needed` is not started before the first call. `inherited` says which of the host's variables it gets;
-    where a system has a list of its own, these are its `variables`, and no others."""
+    where a system has a list of its own, these are its `variables`, and no others. `own_variables` are set for it;
+    those among them that `folder_variables` names are folders, and made. With `prefixes_tools` models know its tools
+    as `ext_<id>_<tool>`."""
 
     limits: Mapping[str, Any] = {}
     host_limits: Mapping[str, Any] = {}
@@ -38,6 +52,9 @@ class Habits(Struct, frozen=True, kw_only=True):
     breaker: Mapping[str, Any] = {}
     inherited: Inherited = Inherited.FEW
     variables: tuple[str, ...] = ()
+    own_variables: Callable[[Surroundings], Mapping[str, str]] | None = None
+    folder_variables: tuple[str, ...] = ()
+    prefixes_tools: bool = False
     works_in_root: bool = True
     starts_when_needed: bool = False
     # what hurts

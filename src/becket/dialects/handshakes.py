@@ -2,7 +2,7 @@
 
 A host's side is a generator: it yields what is asked (a `Saying`) and gets the raw answers, or what is told (a `Tale`)
 and gets nothing, one after the other, and returns what the extension has declared. It never sends and never waits;
-whoever drives it does. An extension's side is a `Welcome`.
+whoever drives it does; what a step fails with is thrown into it. An extension's side is a `Welcome`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,16 @@ class Introduction(Struct, frozen=True, kw_only=True):
 class Greeted(Struct, frozen=True, kw_only=True):
     """What an extension has declared in a handshake that went well.
 
-    `hooks` are those that it wants to be asked at, where a dialect settles that here and not in the manifest."""
+    `hooks` are those that it wants to be asked at, where a dialect settles that here and not in the manifest. `notes`
+    say what was odd and was passed over. With `tolerates_schemas` a tool whose schema cannot be used is called without
+    a look at its input: its author may be anybody."""
 
     declared: Capabilities = Capabilities()
     hooks: tuple[HookKind, ...] = ()
     about: ExtensionInfo | None = None
     particulars: Any = None
+    notes: tuple[str, ...] = ()
+    tolerates_schemas: bool = False
 
 
 Greeting: TypeAlias = Generator[Saying | Tale, Raw, Greeted]
@@ -57,10 +61,11 @@ class Welcome(Struct, frozen=True, kw_only=True):
     `read` makes of its params what the contract would have said; it raises `RpcError` for a host that it cannot serve.
     `reply` makes the answer of what the contract would have answered. `queries` are further questions about what the
     extension offers, by name, each with a function that answers it at any time after that: from the params.
-    `farewell` answers the goodbye."""
+    Those named in `always` are answered before it too. `farewell` answers the goodbye."""
 
     opening: Method[Any, Any]
     read: Callable[[Any, Scene], Initialize]
     reply: Callable[[Initialized, Scene], Any]
     queries: Mapping[str, Callable[[Any, Scene], Any]] = {}
+    always: frozenset[str] = frozenset()
     farewell: Any = None

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from becket.contract.tools import ToolCall
 from becket.dialects.handshakes import Greeting, Introduction, Welcome
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.errors import NotSupported
@@ -17,10 +18,11 @@ __all__ = ["Speech", "TalePhrase"]
 class TalePhrase(Struct, frozen=True, kw_only=True, eq=False):
     """How one notification of the contract is told: to the other side, and by it under the name `heard_as`.
 
-    `tell` makes the notification of the contract's params; `hear` makes those of the params that came."""
+    `tell` makes the notification of the contract's params, None where it is better not told; `hear` makes those of the
+    params that came."""
 
     heard_as: str
-    tell: Callable[[Any, Scene], Tale]
+    tell: Callable[[Any, Scene], Tale | None]
     hear: Callable[[Any, Scene], Any]
 
 
@@ -29,7 +31,8 @@ class Speech(Struct, frozen=True, kw_only=True, eq=False):
 
     `phrases` are by the name of the contract's method, those in which the extension asks (`memory.append`) too; `tales`
     by that of its notification. What stands in neither cannot be said. `goodbye` ends a program, where there is a word
-    for that; otherwise the end of its input tells it."""
+    for that; otherwise the end of its input tells it. `seal` adds to the call of a tool what the host says about it,
+    beside an input that was checked."""
 
     dialect: str
     greet: Callable[[Introduction], Greeting]
@@ -37,6 +40,7 @@ class Speech(Struct, frozen=True, kw_only=True, eq=False):
     phrases: Mapping[str, Phrase] = {}
     tales: Mapping[str, TalePhrase] = {}
     goodbye: Callable[[Scene], Saying] | None = None
+    seal: Callable[[ToolCall, Mapping[str, Any] | None, Scene], ToolCall] | None = None
 
     def phrase_for(self, method: str) -> Phrase:
         """Returns how this method of the contract is said.
@@ -48,8 +52,3 @@ class Speech(Struct, frozen=True, kw_only=True, eq=False):
         if phrase is None:
             raise NotSupported(f"`{method}`", f"the dialect `{self.dialect}` has no word for it")
         return phrase
-
-    def tell(self, notification: str, params: object, scene: Scene) -> Tale | None:
-        """Returns a notification of the contract in the words of this dialect; None where it has none."""
-        tale = self.tales.get(notification)
-        return None if tale is None else tale.tell(params, scene)

@@ -107,10 +107,10 @@ class BlockingFace:
         self._tell(method, params)
 
     def _tell(self, method: Any, params: Any) -> None:
-        if self.words is not None:
-            tale = self.words.tell(method, params)
-            method, params = tale.method, tale.params
-        self.peer.notify(method, params)
+        if self.words is None:
+            self.peer.notify(method, params)
+        elif tale := self.words.tell(method, params):
+            self.peer.notify(tale.method, tale.params)
 
     def can_log(self) -> bool:
         return can_log(self)

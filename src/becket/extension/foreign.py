@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from becket.contract.handshake import Capabilities, Initialize, Initialized
+from becket.contract.handshake import Initialize, Initialized
 from becket.dialects.phrases import Scene
 from becket.dialects.speech import Speech
 from becket.extension.words import Words
@@ -20,11 +20,12 @@ __all__ = ["ForeignWords"]
 class ForeignWords:
     """All that a session needs to know of a dialect with words of its own for the contract."""
 
-    def __init__(self, speech: Speech, extension: str, declared: Capabilities, methods: Registry) -> None:
+    def __init__(self, speech: Speech, scene: Scene, methods: Registry) -> None:
         self._speech = speech
-        self._scene = Scene(extension, declared)
-        self.words = Words(speech, self._scene)
-        self.registry = translate_methods(methods, speech, self._scene)
+        self._scene = scene
+        self.words = Words(speech, scene)
+        self.registry = translate_methods(methods, speech, scene)
+        self.always = speech.welcome.always
         self.opening = speech.welcome.opening.name
         self.farewell = speech.welcome.farewell
 
@@ -49,4 +50,5 @@ class ForeignWords:
 
     def reply(self, initialized: Initialized) -> Any:
         """Returns the answer to that."""
+        self._scene.declared = initialized.capabilities
         return self._speech.welcome.reply(initialized, self._scene)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from becket.contract.commands import Invoke
     from becket.contract.hooks import HookEvent, HookResult
     from becket.contract.providers import Provider, ProviderRequest, ProviderResult
+    from becket.dialects.phrases import Scene
     from becket.extension.faces import Face
     from becket.extension.input_schemas import InputSchemas
 
@@ -69,6 +70,7 @@ class Handlers:
         self._commands: dict[str, tuple[DeclaredCommand, Routine]] = {}
         self._providers: dict[str, tuple[DeclaredProvider, Routine]] = {}
         self._hooks: list[tuple[DeclaredHook, Routine]] = []
+        self._own: set[str] = set()
         self._schemas = schemas_of(extension)
         for each in declared:
             self._take(each)
@@ -100,6 +102,19 @@ class Handlers:
         )
         providers = (describe_provider(provider) for provider, _ in self._providers.values())
         return Capabilities(tuple(tools), tuple(providers), declared)
+
+    def scene(self, declared: Capabilities) -> Scene:
+        """Returns what a dialect with words of its own needs to know of the extension."""
+        from becket.dialects.phrases import Scene
+
+        return Scene(
+            self._extension.id,
+            declared,
+            version=self._extension.version,
+            commands=tuple((command.name, describe_command(routine)) for command, routine in self._commands.values()),
+            hooks=tuple(dict.fromkeys(hook.kind for hook, _ in self._hooks)),
+            own=frozenset(self._own),
+        )
 
     # -- registering
 
@@ -152,6 +167,7 @@ class Handlers:
     def _register_own(self, method: Any, routine: Routine) -> None:
         arity, annotation, _ = read_signature(routine.function, None if isinstance(method, str) else method)
         name = method if isinstance(method, str) else method.name
+        self._own.add(name)
         params = None if arity == 0 else annotation
         face = self._face
 
@@ -267,6 +283,12 @@ def schemas_of(extension: Any) -> InputSchemas | None:
     from becket.extension.input_schemas import InputSchemas
 
     return InputSchemas(extension.id, extension.schemas)
+
+
+def describe_command(routine: Routine) -> str:
+    """Returns the first line of a command's documentation."""
+    text: str = getattr(routine.function, "__doc__", None) or ""
+    return text.strip().partition("\n")[0]
 
 
 def describe_provider(provider: DeclaredProvider) -> Provider:

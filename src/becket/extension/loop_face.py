@@ -125,10 +125,10 @@ class AsyncFace:
         return asked.read(await self.peer.call(asked.method, asked.params, **options))
 
     async def notify(self, method: Any, params: Any) -> None:
-        if self.words is not None:
-            tale = self.words.tell(method, params)
-            method, params = tale.method, tale.params
-        await self.peer.notify(method, params)
+        if self.words is None:
+            await self.peer.notify(method, params)
+        elif tale := self.words.tell(method, params):
+            await self.peer.notify(tale.method, tale.params)
 
     def can_log(self) -> bool:
         return can_log(self)
@@ -140,8 +140,7 @@ class AsyncFace:
             try:
                 if self.words is None:
                     self.peer.notify_nowait(notification, params)
-                else:
-                    tale = self.words.tell(notification, params)
+                elif tale := self.words.tell(notification, params):
                     self.peer.notify_nowait(tale.method, tale.params)
             except BecketError:
                 otherwise()
@@ -240,6 +239,10 @@ class WorkerContext:
     def remaining(self) -> float:
         """Returns the seconds that are left for the answer; infinity if the caller set no limit."""
         return self._face.ask(self._context.remaining)
+
+    def answer(self, result: object = None) -> None:
+        """Answers the request now, while its function goes on. See `Context.answer`."""
+        self._context.answer(result)
 
     def progress(self, value: object) -> None:
         """Reports from within the call; waits while the caller is behind with reading."""

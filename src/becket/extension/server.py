@@ -231,7 +231,7 @@ class Wire(Struct, frozen=True, eq=False):
     @classmethod
     def of(cls, dialect: Dialect | str, limits: Limits | None, framing: FramingFactory | None) -> Wire:
         """Returns what these words mean; the limits are the dialect's unless given."""
-        chosen = find_dialect(dialect)
+        chosen = find_dialect(dialect).of_extension()
         return cls(chosen, limits or DEFAULT_LIMITS.but(**chosen.habits.limits), framing)
 
 

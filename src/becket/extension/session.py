@@ -83,7 +83,7 @@ class Session:
     def _translate(self, speech: Speech) -> ForeignWords:
         from becket.extension.foreign import ForeignWords
 
-        foreign = ForeignWords(speech, self._extension.id, self._declared(), self._handlers.registry)
+        foreign = ForeignWords(speech, self._handlers.scene(self._declared()), self._handlers.registry)
         self.face.words = foreign.words
         return foreign
 
@@ -96,12 +96,16 @@ class Session:
         goodbye = SHUTDOWN if foreign is None else foreign.goodbye
         if goodbye is not None:
             register(self.registry, self.face, goodbye, self._shut_down, thread=False)
-        for name, answer in () if foreign is None else foreign.queries():
-            register(self.registry, self.face, Method(name, Any, Any), self._query(answer), thread=False)
+        if foreign is None:
+            return
+        for name, answer in foreign.queries():
+            is_early = name in foreign.always
+            register(self.registry, self.face, Method(name, Any, Any), self._query(answer, is_early), thread=False)
 
-    def _query(self, answer: Callable[[Any], Any]) -> Serve:
+    def _query(self, answer: Callable[[Any], Any], is_early: bool) -> Serve:
         async def serve(params: Any, ctx: Any) -> Any:
-            self.check_ready()
+            if not is_early:
+                self.check_ready()
             return answer(params)
 
         return serve

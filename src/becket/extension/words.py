@@ -51,8 +51,8 @@ class Words:
         """Returns whether there is a word for it."""
         return notification.name in self._speech.tales
 
-    def tell(self, method: str | Notification[Any], params: Any) -> Tale:
-        """Returns a notification of the contract as this dialect has it.
+    def tell(self, method: str | Notification[Any], params: Any) -> Tale | None:
+        """Returns a notification of the contract as this dialect has it; None where it is better not told.
 
         Raises:
             NotSupported: it cannot be said.
@@ -60,7 +60,7 @@ class Words:
         name = method if isinstance(method, str) else method.name
         if name not in TOLD:
             return Tale(name, params)
-        tale = self._speech.tell(name, params, self._scene)
+        tale = self._speech.tales.get(name)
         if tale is None:
             raise NotSupported(f"`{name}`", f"the dialect `{self._speech.dialect}` has no word for it")
-        return tale
+        return tale.tell(params, self._scene)

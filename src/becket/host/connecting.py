@@ -5,6 +5,7 @@ One start is a list of steps, and whichever of them fails, nothing of the extens
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -93,8 +94,8 @@ def connect_extension(
 ) -> ConnectingExtension:
     """Starts an extension, shakes hands with it and gives the handle on it; leaving the block ends it.
 
-    Its id is read from the command unless given. It runs in `root`, its own folder, unless `cwd` says otherwise. Its
-    stderr goes to the logger `becket.ext.<id>`, or line by line to `on_stderr`.
+    Its id is read from the command unless given. It runs in `root`, its own folder, unless `cwd` or the habits of its
+    dialect say otherwise. Its stderr goes to the logger `becket.ext.<id>`, or line by line to `on_stderr`.
 
     Raises, when entered or awaited:
         StartFailed: the program cannot be started, or ended before it was ready.
@@ -103,19 +104,22 @@ def connect_extension(
     words = words_of(command)
     id = check_id(read_id(words) if id is None else id)
     log = ExtensionLog(id)
+    habits = find_dialect(options.get("dialect", "native")).habits
+    works_in = options.get("root") if cwd is None and habits.works_in_root else cwd
 
     def connect(peer_options: PeerOptions) -> Connecting:
         return Peer.connect_process(
             words,
             env=env,
             inherit_env=inherit_env,
-            cwd=options.get("root") if cwd is None else cwd,
+            cwd=works_in,
             on_stderr=on_stderr or log.take_line,
             name=id,
             **peer_options,
         )
 
-    return ConnectingExtension(Start(id, connect, log, tuple(words), options, env).run)
+    start = Start(id, connect, log, tuple(words), options, env, None if cwd is None else os.fspath(cwd))
+    return ConnectingExtension(start.run)
 
 
 def connect_extension_over(
@@ -166,18 +170,20 @@ class Start:
         command: tuple[str, ...],
         options: ExtensionOptions,
         environment: Mapping[str, str] | None = None,
+        cwd: str | None = None,
     ) -> None:
         self._id = id
         self._connect = connect
         self._log = log
         self._command = command
         self._environment = environment or {}
+        self._cwd = cwd
         unknown = sorted(options.keys() - ExtensionOptions.__annotations__.keys())
         if unknown:  # a type checker would say so; a misspelt `grants` must not pass for none without one either
             raise TypeError(f"no option of an extension: {', '.join(unknown)}")
         self._options = options
         self._audit = options.get("audit")
-        self._known = options.get("known", PERMISSIONS)
+        self._known = options.get("known", PERMISSIONS) | required_by(options.get("methods"))
         self._gate = self._build_gate()
         self._schemas = SchemaMode(options.get("schemas", SchemaMode.ENFORCE))
         self._dialect = find_dialect(options.get("dialect", "native"))
@@ -235,7 +241,7 @@ class Start:
         voice = Voice(peer, self._speech, scene)
         try:
             greeted = await self._greet(voice)
-            inputs = ToolInputs(self._id, greeted.declared.tools, self._schemas)
+            inputs = ToolInputs(self._id, greeted.declared.tools, self._schemas, is_tolerant=greeted.tolerates_schemas)
             if greeted.about is None:
                 about = await probe_info(voice, self._id, greeted.declared, self._timeouts.info)
                 greeted = replace(greeted, about=about)
@@ -283,6 +289,8 @@ class Start:
             greeted = Greeted(declared=answer.capabilities)
         else:
             greeted = await greet(voice, self._introduction(), timeout=timeout)
+        for note in greeted.notes:
+            logging.getLogger("becket.host").warning("%s: %s", self._id, note)
         voice.scene.declared = greeted.declared
         if greeted.particulars is not None:
             voice.scene.particulars = greeted.particulars
@@ -306,6 +314,7 @@ class Start:
             extension=self._id,
             host=options.get("host", HOST),
             root=self._root,
+            cwd=self._cwd,
             config=dict(options.get("config", {})),
             grants=frozenset(name for name in self._known if self._gate.allows(name)),
             environment=self._environment,
@@ -327,6 +336,12 @@ class Start:
             host=self._options.get("host", HOST),
             features=FEATURES if self._dialect.features else (),
         )
+
+
+def required_by(methods: Registry | None) -> frozenset[str]:
+    """Returns the permissions that methods of a host's own ask for, and which exist by that."""
+    handlers = () if methods is None else methods.handlers()
+    return frozenset(handler.requires for handler in handlers if handler.requires is not None)
 
 
 # -- ids

@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from becket.dialects.habits import Habits, Inherited
 from becket.host.manifest import Environment
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "find_secret_names",
     "is_dangerous_name",
     "is_secret_name",
+    "policy_of",
     "with_own_programs",
 ]
 
@@ -104,15 +106,18 @@ def find_secret_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 class VariablePolicy(Struct, frozen=True):
-    """Which variables an extension gets without asking: some names and beginnings, or all that look harmless."""
+    """Which variables an extension gets without asking: some names and beginnings, or all that look harmless.
+
+    With `all_secrets` those that look like secrets are passed as well, and only those that are dangerous are not."""
 
     names: frozenset[str] = frozenset()
     beginnings: tuple[str, ...] = ()
     all_harmless: bool = False
+    all_secrets: bool = False
 
     def passes(self, name: str) -> bool:
         """Returns whether this variable is taken over."""
-        if is_secret_name(name) or is_dangerous_name(name):
+        if is_dangerous_name(name) or (is_secret_name(name) and not self.all_secrets):
             return False
         return self.all_harmless or name in self.names or name.startswith(self.beginnings)
 
@@ -120,6 +125,15 @@ class VariablePolicy(Struct, frozen=True):
 NATIVE_VARIABLES: Final = VariablePolicy(
     frozenset({"HOME", "LANG", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}), ("LC_",)
 )
+
+
+def policy_of(habits: Habits) -> VariablePolicy:
+    """Returns what a program of a system gets to see of its host's variables."""
+    if habits.variables:
+        return VariablePolicy(frozenset(habits.variables))
+    if habits.inherited is Inherited.FEW:
+        return NATIVE_VARIABLES
+    return VariablePolicy(all_harmless=True, all_secrets=habits.inherited is Inherited.ALL)
 
 
 class ExtensionEnvironment(Struct, frozen=True):

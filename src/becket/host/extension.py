@@ -11,10 +11,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from becket.contract.audit import ProviderCalled, ProviderOutcome
 from becket.contract.commands import COMMAND_INVOKE, CommandEvent, Invoke
-from becket.contract.handshake import DeclaredCapability
+from becket.contract.handshake import Capabilities, DeclaredCapability
 from becket.contract.hooks import HOOK_HANDLE, HOOKS, Continue, HookEvent, HookKind, HookResult, read_hook_result
 from becket.contract.info import INFO_GET, SIDECAR_SPAWN_ARGS, ExtensionInfo, SidecarArgs
 from becket.contract.names import model_runtime_id, trim
@@ -123,12 +124,31 @@ class Extension:
         """What is used on the link beyond the contract of old."""
         return self.peer.features
 
+    @property
+    def particulars(self) -> Any:
+        """What its dialect's own handshake and manifest have told, in a class of that dialect's."""
+        return self._voice.scene.particulars
+
+    def redeclare(self, declared: Capabilities) -> None:
+        """Puts other tools in the place of those that it has offered so far: it has said that they have changed."""
+        inputs = ToolInputs(self.id, declared.tools, self._parts.inputs.mode, is_tolerant=True)
+        self._parts = replace(self._parts, greeted=replace(self._parts.greeted, declared=declared), inputs=inputs)
+        self._tools = {trim(tool.name): tool for tool in declared.tools}
+        self._voice.scene.declared = declared
+
     # -- tools
 
     async def call_tool(
-        self, name: str, input: Mapping[str, Any] | None = None, *, timeout: float | Unset | None = DEFAULT
+        self,
+        name: str,
+        input: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | Unset | None = DEFAULT,
+        meta: Mapping[str, Any] | None = None,
     ) -> str:
         """Runs a tool and returns what a model reads of its result.
+
+        `meta` is what you tell the tool about the call beside its input, where its dialect has a place for that.
 
         Raises:
             NotDeclared: the extension has no such tool.
@@ -137,10 +157,15 @@ class Extension:
             PermissionDenied: it does not hold `tools.register`, or lost it before the tool had ended.
             RemoteError, CallTimeout, ConnectionLost, Busy, BadReply: as for any call.
         """
-        return tool_text(await self.call_tool_json(name, input, timeout=timeout))
+        return tool_text(await self.call_tool_json(name, input, timeout=timeout, meta=meta))
 
     async def call_tool_json(
-        self, name: str, input: Mapping[str, Any] | None = None, *, timeout: float | Unset | None = DEFAULT
+        self,
+        name: str,
+        input: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | Unset | None = DEFAULT,
+        meta: Mapping[str, Any] | None = None,
     ) -> Any:
         """Runs a tool and returns its result as it came; otherwise like `call_tool`."""
         self._voice.check(TOOL_CALL)
@@ -150,7 +175,7 @@ class Extension:
         given = dict(input or {})
         self._parts.inputs.check(trim(name), given)
         seconds = self._timeouts.tool if isinstance(timeout, Unset) else timeout
-        params = ToolCall(tool.name, given)
+        params = self._voice.seal(ToolCall(tool.name, given), meta)
         return await self._running.call(
             TOOL_CALL.name, TOOLS, lambda: self._voice.call(TOOL_CALL, params, timeout=seconds)
         )
@@ -342,7 +367,11 @@ class Extension:
     # -- the rest
 
     async def info(self) -> ExtensionInfo:
-        """Asks the extension about its build, its capabilities and its models."""
+        """Asks the extension about its build, its capabilities and its models.
+
+        Where its dialect has no word for that, it is what the extension told at its start."""
+        if self.about is not None and not self._voice.says(INFO_GET):
+            return self.about
         return await self._voice.call(INFO_GET, None, timeout=self._timeouts.info)
 
     async def sidecar_args(self) -> SidecarArgs:
@@ -376,8 +405,11 @@ class Extension:
         """Whether the link has ended."""
         return self.peer.is_closed
 
-    async def shutdown(self) -> None:
-        """Asks the extension to end, gives it a moment, and ends its process. From any task, and twice."""
+    async def shutdown(self, reason: str = "") -> None:
+        """Asks the extension to end, gives it a moment, and ends its process. From any task, and twice.
+
+        The reason is told where the dialect has a place for it."""
+        self._voice.scene.farewell = reason
         try:
             await self._voice.say_goodbye(self._timeouts.shutdown)
         finally:

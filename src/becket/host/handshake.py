@@ -7,7 +7,8 @@ agreed on with its answer. What it may call it may call from the first moment: i
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, cast
 
 import anyio
 import msgspec
@@ -156,22 +157,26 @@ async def greet(voice: Voice, introduction: Introduction, *, timeout: float) -> 
     assert voice.speech is not None
     steps = voice.speech.greet(introduction)
     deadline = anyio.current_time() + timeout
-    answer: Any = None  # what a generator is begun with
+    go_on = partial(steps.send, cast(Any, None))  # what a generator is begun with
     while True:
         try:
-            step = steps.send(answer)
+            step = go_on()
         except StopIteration as stop:
             greeted: Greeted = stop.value
             return greeted
-        answer = await take_step(voice.peer, introduction.extension, step, deadline)
+        except FAILURES as error:
+            raise explain_failure(voice.peer, introduction.extension, error) from error
+        try:
+            answer = await take_step(voice.peer, step, deadline)
+        except FAILURES as error:
+            go_on = partial(steps.throw, error)
+        else:
+            go_on = partial(steps.send, cast(Any, answer))
 
 
-async def take_step(peer: Peer, extension: str, step: Saying | Tale, deadline: float) -> Raw | None:
-    try:
-        if isinstance(step, Tale):
-            await peer.notify(step.method, step.params)
-            return None
-        left = max(0.0, deadline - anyio.current_time())
-        return await peer.call(step.method.name, step.params, returns=Raw, timeout=left)
-    except FAILURES as error:
-        raise explain_failure(peer, extension, error) from error
+async def take_step(peer: Peer, step: Saying | Tale, deadline: float) -> Raw | None:
+    if isinstance(step, Tale):
+        await peer.notify(step.method, step.params)
+        return None
+    left = max(0.0, deadline - anyio.current_time())
+    return await peer.call(step.method.name, step.params, returns=Raw, timeout=left)

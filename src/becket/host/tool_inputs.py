@@ -14,15 +14,15 @@ __all__ = ["ToolInputs"]
 
 
 class ToolInputs:
-    """One compiled schema for each tool.
+    """One compiled schema for each tool. With `is_tolerant` a tool whose schema is of no use goes without.
 
     Raises:
         BadCapabilities: a schema is none, or not safe to apply, and the mode is to enforce them.
     """
 
-    def __init__(self, extension: str, tools: Sequence[Tool], mode: SchemaMode) -> None:
+    def __init__(self, extension: str, tools: Sequence[Tool], mode: SchemaMode, *, is_tolerant: bool = False) -> None:
         self._extension = extension
-        self._mode = mode
+        self.mode = mode
         self._validators: dict[str, Validator] = {}
         problems: list[Problem] = []
         for index, tool in enumerate(tools if mode is not SchemaMode.OFF else ()):
@@ -31,7 +31,7 @@ class ToolInputs:
             except BadSchema as error:
                 at = f"/capabilities/tools/{index}/input_schema"
                 problems += [(f"{at}{pointer}", message) for pointer, message in error.problems]
-        if problems and mode is SchemaMode.ENFORCE:
+        if problems and mode is SchemaMode.ENFORCE and not is_tolerant:
             raise BadCapabilities(extension, problems)
         if problems:
             warn("%s: inputs of some tools cannot be checked: %s", extension, list_problems(problems))
@@ -44,7 +44,7 @@ class ToolInputs:
         """
         validator = self._validators.get(tool)
         problems = [] if validator is None else validator.find_problems(input)
-        if problems and self._mode is SchemaMode.ENFORCE:
+        if problems and self.mode is SchemaMode.ENFORCE:
             raise BadValue(f"input of the tool {tool!r}", problems)
         if problems:
             warn("%s: an input does not fit the tool %r: %s", self._extension, tool, list_problems(problems))

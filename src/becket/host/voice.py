@@ -5,14 +5,15 @@ What a dialect has no word for is refused before anything is sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 from msgspec import Struct
 
+from becket.contract.tools import ToolCall
 from becket.dialects.phrases import Saying, Scene, as_it_is
 from becket.dialects.speech import Speech
-from becket.errors import BecketError
+from becket.errors import BecketError, NotSupported
 from becket.methods.descriptors import Method, Stream
 from becket.peer.outbound import DEFAULT, Unset
 from becket.peer.peer import Peer
@@ -72,6 +73,19 @@ class Voice:
         answer = await self.ask(saying, timeout)
         read: R = phrase.read(answer, saying, self.scene)
         return read
+
+    def seal(self, call: ToolCall, meta: Mapping[str, Any] | None) -> ToolCall:
+        """Returns the call of a tool with what the host says about it, where the dialect has a place for that.
+
+        Raises:
+            NotSupported: it has none, and something is to be said.
+        """
+        if self.speech is not None and self.speech.seal is not None:
+            return self.speech.seal(call, meta, self.scene)
+        if meta:
+            name = "native" if self.speech is None else self.speech.dialect
+            raise NotSupported("`meta` of a tool's call", f"the dialect `{name}` has no place for it")
+        return call
 
     async def ask(self, saying: Saying, timeout: float | Unset | None = DEFAULT) -> Any:
         """Asks in the dialect's own words; of a stream, only what it comes to is of interest."""

@@ -6,7 +6,7 @@ other side asks, and what goes and comes is translated by the dialect's phrases.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from typing import Any
 
 import anyio
@@ -82,7 +82,13 @@ class Translation(Struct, frozen=True, eq=False):
             return Tale(notification, params)
         return None if self.phrase.tell is None else self.phrase.tell(event_of(params), saying, self.scene)
 
-    def end(self, result: Any, error: RpcError | None, saying: Saying) -> Tale:
+    def fail(self, failure: Exception, saying: Saying) -> Any:
+        """Returns the answer that tells of a failure, or raises it."""
+        if self.phrase.fail is None or isinstance(failure, RequestCancelled):
+            raise failure
+        return self.phrase.fail(answer_to(failure, self.own.name), saying, self.scene)
+
+    def end(self, result: Any, error: RpcError | None, saying: Saying) -> Iterable[Tale]:
         assert self.phrase.end is not None  # what is acknowledged has an end
         return self.phrase.end(result, error, saying, self.scene)
 
@@ -106,11 +112,19 @@ def serve(spoken: Registry, handler: Handler, words: Translation, runs: Acknowle
 
     def answer(params: Any, ctx: Any) -> Any:
         saying, heard = words.hear(params)
-        return words.answer(call(heard, words.context(ctx, saying)), saying)
+        try:
+            result = call(heard, words.context(ctx, saying))
+        except Exception as failure:
+            return words.fail(failure, saying)
+        return words.answer(result, saying)
 
     async def answer_on_loop(params: Any, ctx: Any) -> Any:
         saying, heard = words.hear(params)
-        return words.answer(await call(heard, words.context(ctx, saying)), saying)
+        try:
+            result = await call(heard, words.context(ctx, saying))
+        except Exception as failure:
+            return words.fail(failure, saying)
+        return words.answer(result, saying)
 
     def acknowledge(params: Any, ctx: Any) -> None:
         saying, heard = words.hear(params)
@@ -120,8 +134,8 @@ def serve(spoken: Registry, handler: Handler, words: Translation, runs: Acknowle
             result = call(heard, words.context(ctx, saying))
         except Exception as failure:
             error = answer_to(failure, own.name)
-        tale = words.end(result, error, saying)
-        ctx.peer.notify(tale.method, tale.params)
+        for tale in words.end(result, error, saying):
+            ctx.peer.notify(tale.method, tale.params)
 
     async def acknowledge_on_loop(params: Any, ctx: Any) -> None:
         saying, heard = words.hear(params)
@@ -134,8 +148,8 @@ def serve(spoken: Registry, handler: Handler, words: Translation, runs: Acknowle
                 error = answer_to(failure, own.name)
         if scope.cancelled_caught:
             error = RequestCancelled()
-        tale = words.end(result, error, saying)
-        await ctx.peer.notify(tale.method, tale.params)
+        for tale in words.end(result, error, saying):
+            await ctx.peer.notify(tale.method, tale.params)
 
     plain, on_loop = (acknowledge, acknowledge_on_loop) if is_acknowledged else (answer, answer_on_loop)
     asked: Method[Any, Any] = Method(own.name, own.params, Any, requires=handler.requires)
@@ -187,12 +201,13 @@ class OpenRun:
 class SpokenContext:
     """The context of a request whose events go out in the words of its dialect; all else is the context's own."""
 
-    __slots__ = ("_context", "_saying", "_words")
+    __slots__ = ("_context", "_words", "saying")
 
     def __init__(self, context: Any, words: Translation, saying: Saying) -> None:
         self._context = context
         self._words = words
-        self._saying = saying
+        self.saying = saying
+        """The request as it came."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
@@ -202,9 +217,16 @@ class SpokenContext:
         """The peer that the request came from."""
         return SpokenPeer(self._context.peer, self.translate)
 
+    def progress(self, value: object) -> Awaitable[None]:
+        """Reports from within the call, if there is a word for it."""
+        report = self._words.phrase.progress
+        return self._send(None if report is None else report(value, self.saying, self._words.scene))
+
     def notify(self, method: str | Notification[Any], params: Any = None) -> Awaitable[None]:
         """Sends what belongs to the request, if there is a word for it."""
-        tale = self.translate(method, params)
+        return self._send(self.translate(method, params))
+
+    def _send(self, tale: Tale | None) -> Awaitable[None]:
         if tale is None:
             return NOTHING
         tellers = self._context.peer if self._words.phrase.acknowledge is not None else self._context
@@ -213,7 +235,7 @@ class SpokenContext:
 
     def translate(self, method: str | Notification[Any], params: Any) -> Tale | None:
         name = method if isinstance(method, str) else method.name
-        return self._words.tell(name, params, self._saying)
+        return self._words.tell(name, params, self.saying)
 
 
 class SpokenPeer:
