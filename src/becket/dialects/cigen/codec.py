@@ -121,10 +121,8 @@ class CigenCodec:
             before = exchange_at(self._asked - 1).name
             raise LocalProtocolError(f"`{method}` must wait: `{before}` is not answered yet, and cigen has no ids")
         if method != exchange.name:
-            text = (
-                f"`{method}` is not what comes now: cigen tells messages by their order, and `{exchange.name}` is next"
-            )
-            raise LocalProtocolError(text)
+            order = f"cigen tells messages by their order alone, and `{exchange.name}` is next"
+            raise LocalProtocolError(f"`{method}` cannot be asked now: {order}")
 
     def encode_notification(self, method: str, params: bytes | None) -> bytes:
         raise NotSupported(f"`{method}`", "cigen has no notifications")
