@@ -39,7 +39,7 @@ empty :=
 comma := ,
 PURE_FILES := $(subst $(empty) $(empty),$(comma),$(addprefix */becket/,$(PURE)))
 
-.PHONY: help node demo test tests test-all lint types layers wheel check bench fuzz cover clean
+.PHONY: help node mcp-kit demo test tests test-all lint types layers wheel check bench fuzz cover clean
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,7 +73,23 @@ $(DEV_READY): $(TEST_READY)
 	npm install --prefix .node_cache --no-audit --no-fund --no-package-lock --silent --fetch-retries=1 ajv@8 \
 		|| echo "ajv could not be installed: the test that needs it will be skipped" >&2
 
-node: .node_cache/node_modules/ajv/package.json ## Installs what the tests need of Node
+# Some tests speak with the reference servers of MCP. They are skipped where these cannot be had.
+MCP_SERVERS := $(addprefix @modelcontextprotocol/server-,everything@2026 filesystem@2026 memory@2026)
+.node_cache/node_modules/@modelcontextprotocol/server-everything/package.json: | .node_cache/node_modules/ajv/package.json
+	npm install --prefix .node_cache --no-audit --no-fund --no-package-lock --silent --fetch-retries=1 $(MCP_SERVERS) \
+		|| echo "the servers of MCP could not be installed: the tests that need them will be skipped" >&2
+
+OF_NODE := $(addprefix .node_cache/node_modules/,ajv/package.json @modelcontextprotocol/server-everything/package.json)
+node: $(OF_NODE) ## Installs what the tests need of Node
+
+# The official kit for MCP is a client to test against. It has an environment of its own: nothing of ours may need it.
+.venv-mcp/.ready:
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found: run make PYTHON=/path/to/python" >&2; exit 1; }
+	test -x .venv-mcp/bin/python || "$(PYTHON)" -m venv .venv-mcp
+	.venv-mcp/bin/python -m pip install --quiet --disable-pip-version-check 'mcp>=1.20' && touch $@ \
+		|| echo "the kit for MCP could not be installed: the tests that need it will be skipped" >&2
+
+mcp-kit: .venv-mcp/.ready ## Installs the official client of MCP for the tests
 
 # -- use
 
