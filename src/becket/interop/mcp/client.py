@@ -14,7 +14,6 @@ from typing import Any, Final, TypedDict, TypeVar, Unpack
 from msgspec import Raw
 from msgspec.structs import replace
 
-from becket import __version__
 from becket.dialects.mcp import MCP
 from becket.dialects.mcp.asking import ELICITATION_COMPLETE, ROOTS_CHANGED, ElicitationCompleted
 from becket.dialects.mcp.contents import ResourceContents
@@ -80,7 +79,6 @@ R = TypeVar("R")
 
 OnProgress = Callable[[Progress], Any]
 
-OURSELVES: Final = Implementation("becket", __version__)
 TOLD: Final[Mapping[type[Any], Notification[Any]]] = {
     ElicitationCompleted: ELICITATION_COMPLETE,
     LogMessage: LOG_MESSAGE,
@@ -453,9 +451,15 @@ class EarlyEvents:
         return take
 
 
+def ourselves() -> Implementation:
+    from importlib.metadata import version
+
+    return Implementation("becket", version("becket"))
+
+
 async def shake_hands(peer: Peer, duties: Duties, options: ClientOptions) -> Initialized:
     """Drives the first exchange and returns the server's answer."""
-    steps = introduce(peer.name, options.get("info", OURSELVES), duties.capabilities())
+    steps = introduce(peer.name, options.get("info") or ourselves(), duties.capabilities())
     timeout = options.get("handshake", MCP.habits.host_limits["handshake"])
     answer: Any = None  # what a generator is begun with
     try:
