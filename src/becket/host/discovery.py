@@ -53,7 +53,7 @@ class Candidate(Struct, frozen=True):
     `is_operators` says that its command is that of the operator, who may run any program. `particulars` is what a
     reader has found beyond the manifest, in a class of the dialect's. One that is not alone in its folder has `files`,
     those that are its own; one that stands in a list, or is a program without any file, has no manifest in its folder:
-    `is_listed`."""
+    `is_listed`. `cwd` is where it wants to run, if not where its dialect runs it."""
 
     manifest: Manifest
     folder: str
@@ -63,6 +63,7 @@ class Candidate(Struct, frozen=True):
     particulars: Any = None
     files: tuple[str, ...] | None = None
     is_listed: bool = False
+    cwd: str | None = None
 
     @property
     def id(self) -> str:
@@ -376,6 +377,7 @@ class Walk:
                 particulars=found.particulars,
                 files=files,
                 is_listed=is_listed,
+                cwd=found.cwd,
             )
         )
 

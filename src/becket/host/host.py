@@ -15,12 +15,13 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct
 
-from becket.contract.hooks import HookEvent, HookResult
+from becket.contract.hooks import HookEvent, HookMatch, HookResult
 from becket.contract.names import trim
 from becket.contract.providers import Message, ProviderEvent, ProviderRequest, ProviderResult
-from becket.dialects import DIALECTS
+from becket.dialects import DIALECTS, find_dialect
 from becket.errors import BecketError, ExtensionRefused, LocalProtocolError, NotDeclared, ProviderDisabled
 from becket.host.audit_log import ROTATE_AT, AuditMode
+from becket.host.connecting import required_by
 from becket.host.diagnostics import Diagnostic
 from becket.host.discovery import DEFAULT_SETTINGS, Candidate, DiscoveryReport, DiscoverySettings, discover_extensions
 from becket.host.environment import clean_path, with_own_programs
@@ -55,9 +56,9 @@ from becket.host.runs import Run
 from becket.host.supervised import Supervised
 from becket.host.supervisor import Care, Supervisor
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
-from becket.host.tools import RegisteredTool, Tools
+from becket.host.tools import PLAIN_NAMING, PREFIXED_NAMING, RegisteredTool, Tools
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.permissions import Decision, Grants, parse_permission
+from becket.methods.permissions import PERMISSIONS, Decision, Grants, parse_permission
 from becket.methods.registry import Registry
 from becket.peer.admission import Ask, is_async
 from becket.peer.loops import Loop, current_loop
@@ -322,6 +323,7 @@ class Host:
             entry=entry,
             given=self._given_grants.get(candidate.id),
             in_development=self._is_development,
+            known=PERMISSIONS | required_by(self._methods),
             dialects=frozenset(DIALECTS),
         )
 
@@ -363,8 +365,10 @@ class Host:
     def _register(self, candidate: Candidate, extension: Supervised, copy: Extension) -> None:
         """A copy of an extension is ready: what it declares is offered in place of what the one before it declared."""
         wishes = [HookWish(hook.hook, hook.matcher) for hook in candidate.manifest.hooks]
+        wishes += [HookWish(hook, HookMatch()) for hook in copy.hooks]
+        is_prefixed = find_dialect(candidate.manifest.dialect).habits.prefixes_tools
         self.problems += [
-            *self.tools.add(extension.id, copy.tools),
+            *self.tools.add(extension.id, copy.tools, naming=PREFIXED_NAMING if is_prefixed else PLAIN_NAMING),
             *self.providers.add(extension.id, copy.providers),
             *self.hooks.add(extension.id, wishes, extension.gate.allows),
         ]

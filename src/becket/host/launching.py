@@ -8,27 +8,35 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from becket.contract.handshake import HostInfo
+from becket.dialects import find_dialect
+from becket.dialects.habits import Habits, Surroundings
 from becket.errors import ExtensionRefused
+from becket.host.breaker import BreakerPolicy
 from becket.host.configuration import ResolvedConfig, resolve_config
-from becket.host.connecting import HOST, connect_extension
+from becket.host.connecting import HOST, connect_extension, required_by
 from becket.host.discovery import Candidate
-from becket.host.environment import build_environment, build_own_variables
+from becket.host.environment import build_environment, build_own_variables, policy_of
 from becket.host.extension import Extension
 from becket.host.manifest import AskedLimits, Environment
 from becket.host.places import Places
 from becket.host.recording import Audit, RecordingGate
+from becket.host.restart import RestartPolicy
 from becket.host.supervisor import Care
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.permissions import Decision, Gate, Grants
+from becket.methods.permissions import PERMISSIONS, Decision, Gate, Grants
 from becket.methods.registry import Registry
 from becket.peer.admission import Ask
 from becket.stores.store import Store
 from becket.typed.schema import SchemaMode
+
+S = TypeVar("S", bound=Struct)
 
 __all__ = ["Launch", "LaunchSettings", "prepare_launch", "read_config"]
 
@@ -78,16 +86,23 @@ def prepare_launch(
 
     Raises:
         ExtensionRefused: its folder for data cannot be made.
+        ValueError: there is no such dialect.
     """
     manifest, id = candidate.manifest, candidate.id
+    habits = find_dialect(manifest.dialect).habits
+    data = make_data_folder(settings.places, id)
     environment = build_environment(
         settings.variables,
         settings.environment,
         manifest.environment,
-        own=build_own_variables(id, make_data_folder(settings.places, id)),
+        own=build_own_variables(id, data) | build_habitual_variables(habits, id, data, settings),
+        policy=policy_of(habits),
     )
-    gate = RecordingGate(id, grants, settings.audit, policy=settings.policy, asks=settings.ask is not None)
-    limits = manifest.limits.at_most(settings.most_limits).over(settings.limits)
+    known = PERMISSIONS | required_by(settings.methods)
+    gate = RecordingGate(id, grants, settings.audit, policy=settings.policy, asks=settings.ask is not None, known=known)
+    usual = adopt_habits(settings.limits, DEFAULT_LIMITS, {**habits.limits, **habits.host_limits})
+    limits = manifest.limits.at_most(settings.most_limits).over(usual)
+    timeouts = adopt_habits(settings.timeouts, DEFAULT_TIMEOUTS, habits.timeouts)
 
     async def start() -> Extension:
         config = read_config(candidate, settings, configured)
@@ -106,30 +121,59 @@ def prepare_launch(
             methods=settings.methods,
             dialect=manifest.dialect,
             limits=limits,
-            timeouts=settings.timeouts,
+            timeouts=timeouts,
             host=settings.host,
             schemas=settings.schemas,
+            particulars=candidate.particulars,
+            cwd=candidate.cwd,
         )
 
     care = Care(
-        restart=manifest.restart.over(settings.care.restart),
-        breaker=settings.care.breaker,
+        restart=manifest.restart.over(adopt_habits(settings.care.restart, RestartPolicy(), habits.restart)),
+        breaker=adopt_habits(settings.care.breaker, BreakerPolicy(), habits.breaker),
         heartbeat=settings.care.heartbeat,
         drain=settings.care.drain,
     )
     return Launch(gate, start, command, care)
 
 
+def adopt_habits(given: S, default: S, habitual: Mapping[str, object]) -> S:
+    """Returns settings with the habits of a dialect in them, wherever the host's own are no others than by default."""
+    free = {name: value for name, value in habitual.items() if getattr(given, name) == getattr(default, name)}
+    return replace(given, **free)
+
+
+def build_habitual_variables(
+    habits: Habits, extension: str, data: str | None, settings: LaunchSettings
+) -> dict[str, str]:
+    """Returns the variables that a host of the extension's own system would set, and makes the folders they name.
+
+    Raises:
+        ExtensionRefused: such a folder cannot be made.
+    """
+    if habits.own_variables is None:
+        return {}
+    variables = dict(habits.own_variables(Surroundings(extension, settings.host, data, settings.variables)))
+    for name in habits.folder_variables:
+        if name in variables:
+            make_folder(extension, variables[name])
+    return variables
+
+
 def make_data_folder(places: Places | None, id: str) -> str | None:
     """Returns the folder that an extension may write to, made if need be; None where nothing is kept."""
     if places is None:
         return None
-    folder = places.data_of(id)
+    folder = str(places.data_of(id))
+    make_folder(id, folder)
+    return folder
+
+
+def make_folder(id: str, folder: str) -> None:
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as error:
         raise ExtensionRefused(id, f"its folder for data cannot be made: {error}") from error
-    return str(folder)
 
 
 def read_config(

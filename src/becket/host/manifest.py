@@ -282,13 +282,14 @@ class Found(Struct, frozen=True, kw_only=True):
     `particulars` is what a `Manifest` cannot hold, in a class of the dialect's. `folder` is where its files are, where
     that is not the folder of the file that was read. `path` is the file of its own that a list leads to: it is not read
     again where it lies. `files` are those that are its own in a folder that it shares with others; where nothing is
-    said, those that its command names. Paths are absolute."""
+    said, those that its command names. `cwd` is where it wants to run. Paths are absolute."""
 
     manifest: Manifest
     particulars: Any = None
     folder: str | None = None
     path: str | None = None
     files: tuple[str, ...] | None = None
+    cwd: str | None = None
 
 
 class LookIn(Struct, frozen=True, kw_only=True):
