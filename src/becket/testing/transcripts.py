@@ -9,6 +9,9 @@ one thing that happened, at so many seconds from the beginning:
 stands as `text`; one that is no UTF-8 as `base64`. With `"stray":true` they are bytes that belong to no frame.
 `"closed":true` says that this direction has ended, and `"exit":0` how the child has ended (-15: by signal 15).
 
+Those that were written by hand, for `check_dialect`, may say more: `ours` which sides becket can take, `given` what the
+sides know before the first word, and `means` of a request what it comes to for whoever asks.
+
 Pure: bytes and times come in as arguments. Who records a process is the command line.
 """
 
@@ -20,7 +23,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
@@ -81,11 +84,12 @@ class Side(StrEnum):
 
 
 class Frame(Struct, frozen=True):
-    """A frame was sent; `body` is what it carries."""
+    """A frame was sent; `body` is what it carries. `means` is JSON: what a request comes to, where somebody said it."""
 
     at: float
     to: Side
     body: bytes
+    means: bytes | None = None
 
 
 class Stray(Struct, frozen=True):
@@ -122,6 +126,8 @@ class Transcript(Struct, frozen=True):
     dialect: str | None = None
     started_ms: int | None = None
     is_cut: bool = False
+    ours: tuple[Side, ...] = (Side.HOST, Side.CHILD)
+    given: Mapping[str, Any] = {}
 
     def open_framing(self, limits: Limits = DEFAULT_LIMITS) -> Framing:
         """Returns a new framing, for one end of a link like the one that was recorded."""
@@ -137,6 +143,8 @@ class Head(Struct, frozen=True, omit_defaults=True):
     command: tuple[str, ...] = ()
     dialect: str | None = None
     started_ms: int | None = None
+    ours: tuple[Side, ...] = (Side.HOST, Side.CHILD)
+    given: dict[str, Any] = {}
 
 
 ABSENT = Raw(b"")
@@ -151,6 +159,7 @@ class Line(Struct, frozen=True, omit_defaults=True):
     base64: str | None = None
     closed: bool = False
     exit: int | None = None
+    means: Raw = ABSENT
 
 
 def encode_head(
@@ -177,14 +186,15 @@ def encode_entry(entry: Entry) -> bytes:
     """Returns the line of one thing that happened."""
     at = round(entry.at, 6)
     match entry:
-        case Frame(_, to, body):
+        case Frame(_, to, body, means):
             text = readable(body)
+            said = ABSENT if means is None else Raw(means)
             if text is None:
-                line = Line(at, to, base64=b64encode(body).decode())
+                line = Line(at, to, base64=b64encode(body).decode(), means=said)
             elif is_json_line(body):
-                line = Line(at, to, frame=Raw(body))
+                line = Line(at, to, frame=Raw(body), means=said)
             else:
-                line = Line(at, to, text=text)
+                line = Line(at, to, text=text, means=said)
         case Stray(_, to, data):
             text = readable(data)
             if text is None:
@@ -254,7 +264,9 @@ def parse_transcript(lines: Iterable[bytes], path: str = "transcript") -> Transc
             if line.endswith(b"\n"):
                 raise BadFile(path, [("", f"line {number}: {error}")]) from error
             is_cut = True
-    return Transcript(tuple(entries), head.framing, head.command, head.dialect, head.started_ms, is_cut)
+    return Transcript(
+        tuple(entries), head.framing, head.command, head.dialect, head.started_ms, is_cut, head.ours, head.given
+    )
 
 
 def parse_head(line: bytes, path: str) -> Head:
@@ -289,7 +301,9 @@ def parse_entry(line: bytes) -> Entry:
     ]
     if len(given) != 1:
         raise ValueError("it must have one of `frame`, `text`, `base64`, `closed` and `exit`")
-    return Stray(read.at, read.to, given[0]) if read.stray else Frame(read.at, read.to, given[0])
+    if read.stray:
+        return Stray(read.at, read.to, given[0])
+    return Frame(read.at, read.to, given[0], bytes(read.means) if read.means else None)
 
 
 # -- recording
