@@ -19,8 +19,9 @@ from becket.contract.providers import ProviderDone
 from becket.errors import BecketError, LocalProtocolError, NotSent
 from becket.host.running import Running
 from becket.host.voice import SpokenStream
+from becket.peer.claims import Listener
 from becket.peer.loops import Loop
-from becket.peer.streams import Gap, Listener
+from becket.peer.streams import Gap
 from becket.typed.decoding import UNDECODABLE
 
 __all__ = ["Run", "Runs"]

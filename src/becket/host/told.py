@@ -19,7 +19,7 @@ from becket.contract.widgets import WIDGET_DISMISS, WIDGET_UPSERT
 from becket.host.runs import Runs
 from becket.methods.descriptors import EventReader
 from becket.methods.registry import Registry
-from becket.peer.streams import Listener
+from becket.peer.claims import Listener
 from becket.typed.decoding import UNDECODABLE, result_decoder
 
 __all__ = ["Told"]

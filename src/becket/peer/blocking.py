@@ -265,8 +265,6 @@ class BlockingPeer:
     ) -> BlockingStream[Any, Any]:
         """Opens a call together with its events: `with peer.stream(...) as run: for event in run: ...`."""
         self._use()
-        if not isinstance(method, str) and method.write is not None:
-            params = method.write(params)
         stream = self._outbound.stream(
             method,
             params,

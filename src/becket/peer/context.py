@@ -100,8 +100,11 @@ class Context(AnyContext):
 
     def notify(self, method: str | Notification[Any], params: object = None) -> Awaitable[None]:
         """Sends a notification that belongs to this call and, where that was agreed, uses up the caller's credit."""
-        name = method if isinstance(method, str) else method.name
-        return self._inbound.tell(self._request, name, None if params is None else encode_json(params))
+        if not isinstance(method, str):
+            if method.write is not None:
+                params = method.write(params)
+            method = method.name
+        return self._inbound.tell(self._request, method, None if params is None else encode_json(params))
 
     @overload
     def call(

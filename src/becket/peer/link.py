@@ -17,8 +17,8 @@ from becket.dialects import Dialect
 from becket.errors import BadFrame, CallTimeout, ConnectionLost, DisconnectReason, RemoteProtocolError
 from becket.limits import Limits
 from becket.methods.permissions import Gate
+from becket.peer.claims import Claims
 from becket.peer.loops import Loop, Timer, Waiter
-from becket.peer.streams import Claims
 from becket.peer.transport import READ_SIZE, Describe, FdTransport, Transport, wake
 from becket.peer.window import Window
 from becket.rpc.connection import Connection, reason_of

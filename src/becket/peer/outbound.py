@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextvars import ContextVar
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -14,8 +15,9 @@ from becket.errors import BadReply, BecketError, NotSent, NotSupported
 from becket.limits import Limits
 from becket.methods.descriptors import EventReader, Method, Stream
 from becket.methods.permissions import Gate
+from becket.peer.claims import Claim, Listener
 from becket.peer.loops import Waiter
-from becket.peer.streams import GONE, CallStream, Claim, Gap, Listener, Overflow
+from becket.peer.streams import GONE, CallStream, Gap, Overflow
 from becket.peer.transport import wake
 from becket.rpc.json_values import decode_json, encode_json
 from becket.rpc.records import Call, InboundRequest
@@ -195,7 +197,7 @@ class Outbound:
         return CallStream(
             self,
             method if isinstance(method, str) else method.name,
-            params,
+            params if stream is None or stream.write is None else stream.write(params),
             events=strict if stream is None else stream.events,
             progress=result_decoder(Any if progress is None else progress) if wants_progress else None,
             returns=result_decoder(returns),
@@ -205,7 +207,7 @@ class Outbound:
             pause_connection=pause_connection,
             is_tolerant=stream is not None,
             gathering=None if stream is None or stream.gather is None else stream.gather(params),
-            cancel=None if stream is None else stream.cancel,
+            cancel=None if stream is None or stream.cancel is None else partial(stream.cancel, params),
         )
 
     def ask_aside(self, method: Method[Any, Any], params: object) -> None:
@@ -213,6 +215,8 @@ class Outbound:
         link = self.link
         if link.lost is not None:
             return
+        if method.write is not None:
+            params = method.write(params)
         timeout = self._timeout if method.timeout is None else method.timeout
         call = Call(method.name, GONE, link.time() + timeout, timeout)
         link.send(link.connection.open_call(call, None if params is None else encode_json(params)))

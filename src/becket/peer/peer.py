@@ -304,8 +304,6 @@ class Peer:
         `StreamOverrun`, or a `Gap` with `Overflow.DROP_OLDEST`. With `pause_connection` the whole link stops being
         read instead, answers to other calls included: unsafe where calls are nested.
         """
-        if not isinstance(method, str) and method.write is not None:
-            params = method.write(params)
         return self._outbound.stream(
             method,
             params,

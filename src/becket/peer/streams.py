@@ -1,8 +1,8 @@
-"""The events of a call: which notifications belong to it, and how whoever made the call gets them.
+"""A call and its events, and how whoever made the call gets them.
 
-A call claims its notifications before its request leaves, so none can be missed. The reader hands them over and never
-waits: a stream holds a bounded number of them, and past the bound its declared policy applies. The call settles for its
-consumer when everything that came before the answer was taken or dropped; only that call waits for it.
+The reader hands the events over and never waits: a stream holds a bounded number of them, and past the bound its
+declared policy applies. The call settles for its consumer when everything that came before the answer was taken or
+dropped; only that call waits for it.
 
 Where the answer only acknowledges the request, the last event takes its place: the stream outlives the call that the
 connection knows, and the link keeps it among `acknowledged` until then.
@@ -18,10 +18,8 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-import msgspec
 from msgspec import Raw, Struct
 
-from becket.dialects import ProgressForm
 from becket.errors import (
     BadReply,
     BecketError,
@@ -33,17 +31,17 @@ from becket.errors import (
     StreamOverrun,
 )
 from becket.methods.descriptors import CancelReason, EventReader, Gathering, Method
-from becket.methods.registry import describe, read_signature, underlying
+from becket.peer.claims import NULL, Claim, Listener
 from becket.peer.loops import Waiter, unexpected
 from becket.peer.transport import wake
-from becket.rpc.records import Call, Cancelling
-from becket.typed.decoding import UNDECODABLE, result_decoder
+from becket.rpc.records import Call
+from becket.typed.decoding import UNDECODABLE
 
 if TYPE_CHECKING:
     from becket.peer.link import Link
     from becket.peer.outbound import Outbound
 
-__all__ = ["GONE", "CallStream", "Claim", "Claims", "Gap", "Listener", "Overflow"]
+__all__ = ["GONE", "CallStream", "Gap", "Overflow"]
 
 E = TypeVar("E")
 K = TypeVar("K")
@@ -68,141 +66,6 @@ class Gap(Struct, frozen=True):
     dropped: int
 
 
-class Claim:
-    """The notifications of one kind that belong to one call.
-
-    `accept` tells which of them do. Without it they do unless they bear the mark of another call. `put_own` takes those
-    that bear the mark of this one: they have used up its credit."""
-
-    __slots__ = ("accept", "call", "put", "put_own")
-
-    def __init__(
-        self,
-        put: Callable[[Raw | None], None],
-        *,
-        put_own: Callable[[Raw | None], None] | None = None,
-        accept: Callable[[Raw], bool] | None = None,
-        call: Call | None = None,
-    ) -> None:
-        self.put = put
-        self.put_own = put_own or put
-        self.accept = accept
-        self.call = call
-
-    def take(self, params: Raw | None, owner: bytes | None) -> bool:
-        """Takes a notification that bears the mark of the call `owner`, or no mark, if it is for this one."""
-        is_own = owner is not None and self.call is not None and self.call.id == owner
-        if self.accept is not None:
-            if not self.accept(NULL if params is None else params):
-                return False
-        elif owner is not None and not is_own:
-            return False
-        (self.put_own if is_own else self.put)(params)
-        return True
-
-
-class Claims:
-    """Who waits for which notification on one link."""
-
-    __slots__ = ("_by_method", "_by_token", "_cancel", "_progress", "is_marked", "puts")
-
-    def __init__(self, progress: ProgressForm | None, cancelling: Cancelling | None, *, is_marked: bool) -> None:
-        self._progress = progress
-        self._cancel = None if cancelling is None else cancelling.method  # the connection's own, whoever claims it
-        self._by_method: dict[str, list[Claim]] = {}
-        self._by_token: dict[bytes, Claim] = {}
-        self.is_marked = is_marked  # notifications may say which call they belong to
-        self.puts: dict[str, Callable[[Raw | None], None]] = {}  # of the methods that one call claims whole
-
-    def add(self, method: str, claim: Claim) -> None:
-        self._by_method.setdefault(method, []).append(claim)
-        self._sort(method)
-
-    def add_progress(self, token: bytes, claim: Claim) -> None:
-        self._by_token[token] = claim
-
-    def remove(self, method: str, claim: Claim) -> None:
-        claims = self._by_method.get(method)
-        if claims is not None and claim in claims:
-            claims.remove(claim)
-            self._sort(method)
-
-    def remove_progress(self, token: bytes) -> None:
-        self._by_token.pop(token, None)
-
-    def _sort(self, method: str) -> None:
-        claims = self._by_method[method]
-        self.puts.pop(method, None)
-        if not claims:
-            del self._by_method[method]
-        elif len(claims) == 1 and claims[0].accept is None and not self.is_marked and method != self._cancel:
-            self.puts[method] = claims[0].put
-
-    def take(self, method: str, params: Raw | None, owner: bytes | None) -> bool:
-        """Hands a notification to the calls that claimed it and returns whether there was one."""
-        if self._by_token and self._progress is not None and method == self._progress.method:
-            return self._take_progress(params, self._progress)
-        takers = [claim for claim in tuple(self._by_method.get(method, ())) if claim.take(params, owner)]
-        return bool(takers)
-
-    def _take_progress(self, params: Raw | None, form: ProgressForm) -> bool:
-        if params is None:
-            return False
-        try:
-            members = msgspec.json.decode(params, type=dict[str, Raw])
-            claim = self._by_token.get(bytes(members[form.token]))
-        except (*UNDECODABLE, KeyError):
-            return False
-        if claim is not None:
-            claim.put_own(members.get(form.value))
-        return claim is not None
-
-
-class Listener:
-    """A function that takes the events of a call, and the type that it asks for."""
-
-    __slots__ = ("arity", "decode", "function", "is_async")
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        annotation: Any = Any
-        self.arity, self.is_async = 1, False
-        if hasattr(underlying(function)[0], "__code__"):  # else it is built in: the `append` of a list
-            self.arity, annotation, self.is_async = read_signature(function)
-        if self.arity > 1:
-            raise TypeError(f"{describe(function)} must take `()` or `(event)`")
-        self.function = function
-        self.decode = result_decoder(annotation)
-
-    def decode_with_self(self, raw: Raw) -> tuple[Listener, Any]:
-        """Returns who wants the event, and the event."""
-        return self, self.decode(raw)
-
-    def claim(self, call: Call, fail: Callable[[Exception], None]) -> Claim:
-        """Returns a claim that calls the function at once; what goes wrong with it or with the event goes to `fail`."""
-        function, decode = self.function, self.decode
-        take: Callable[[Any], Any] = function if self.arity else drop_argument(function)
-
-        def put(raw: Raw | None) -> None:
-            try:
-                event = decode(raw or NULL)
-            except UNDECODABLE as error:
-                fail(BadReply(method=call.method, problem=f"an event: {error}"))
-                return
-            try:
-                take(event)
-            except Exception as error:
-                fail(error)
-
-        return Claim(put, call=call)
-
-
-def drop_argument(function: Callable[[], Any]) -> Callable[[Any], Any]:
-    def call(_: object) -> Any:
-        return function()
-
-    return call
-
-
 class CallStream(Generic[E, R]):
     """A call and its events: `async with peer.stream(...) as run: async for event in run: ...; await run.result()`.
 
@@ -224,7 +87,7 @@ class CallStream(Generic[E, R]):
         pause_connection: bool = False,
         is_tolerant: bool = False,
         gathering: Gathering[Any, Any] | None = None,
-        cancel: Callable[[Any, CancelReason], tuple[Method[Any, Any], object]] | None = None,
+        cancel: Callable[[CancelReason], tuple[Method[Any, Any], object]] | None = None,
     ) -> None:
         self.dropped = 0
         self.skipped = 0
@@ -426,7 +289,7 @@ class CallStream(Generic[E, R]):
         if self._cancel is None or not call.id or self._has_last:  # nothing of it runs: not yet, or no longer
             return
         try:
-            self._outbound.ask_aside(*self._cancel(self._params, reason))
+            self._outbound.ask_aside(*self._cancel(reason))
         except Exception as error:  # in what it makes of the params; the stream ends all the same
             unexpected(error)
 
@@ -669,5 +532,4 @@ class Gone:
 
 
 GONE = Gone()
-NULL = Raw(b"null")
 SKIPPED: Any = object()  # stands for an event that could not be read
