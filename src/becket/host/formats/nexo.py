@@ -1,0 +1,331 @@
+"""The files of nexo: the `plugin.toml` of an extension, and the `config/extensions.yaml` that leads to many.
+
+Both are strict: a member that nobody knows is a problem, and all problems are told at once. What a manifest says of
+tools and hooks is not held against what the extension offers when it runs, as in that system; but the extension is only
+asked about what the hooks that it names need.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType, field
+
+from becket import __version__
+from becket.contract.hooks import HOOKS
+from becket.contract.shapes import is_array, is_object
+from becket.dialects.nexo.administration import permission_of
+from becket.dialects.nexo.hooks import hook_kinds_of
+from becket.dialects.nexo.particulars import NexoManifest
+from becket.errors import BadFile, ManifestError, Problem
+from becket.host.formats.nexo_config import base_of, parse_extensions_yaml
+from becket.host.manifest import (
+    PROGRAM,
+    SERVER,
+    VERSION,
+    WORD,
+    Found,
+    Listing,
+    LookIn,
+    Manifest,
+    ManifestReader,
+    Nearby,
+    Requirements,
+    Table,
+    find_twins,
+    say_plainly,
+)
+from becket.typed.problems import cut, find_problems
+from becket.typed.small_files import show_path
+from becket.typed.toml_files import parse_toml
+from becket.typed.yaml_files import parse_yaml
+
+__all__ = ["FILE_NAME", "READER", "RESERVED_IDS", "NexoReader"]
+
+FILE_NAME: Final = "plugin.toml"
+LIST_NAME: Final = "config/extensions.yaml"
+RESERVED_IDS: Final = frozenset({"agent", "browser", "core", "email", "heartbeat", "memory", "telegram", "whatsapp"})
+LISTS: Final = ("tools", "hooks", "channels", "providers", "pollers")
+
+ID = r"\A[a-z][a-z0-9_-]{0,63}\Z"
+NAME = r"\A[a-z][a-z0-9_]{0,63}\Z"
+URL = r"\Ahttps?://[^/\s:?#]+(:[0-9]+)?(/.*)?\Z"
+TEXT = r"\S"
+
+Name = Annotated[str, Meta(pattern=NAME)]
+Word = Annotated[str, Meta(pattern=WORD)]
+Version = Annotated[str, Meta(pattern=VERSION, max_length=64)]
+Filled = Annotated[str, Meta(pattern=TEXT)]
+
+
+# -- the tables of the file
+
+
+class PluginTable(Table, frozen=True, kw_only=True):
+    """Who the extension is."""
+
+    id: Annotated[str, Meta(pattern=ID)]
+    version: Version
+    name: str = ""
+    description: Annotated[str, Meta(max_length=512)] = ""
+    min_agent_version: Version | UnsetType = UNSET
+    priority: Annotated[int, Meta(ge=-(2**31), lt=2**31)] = 0
+
+
+class AdminTable(Table, frozen=True, kw_only=True):
+    """Capabilities of administration: those that it cannot do without, and those that it can."""
+
+    required: tuple[Name, ...] = ()
+    optional: tuple[Name, ...] = ()
+
+
+class CapabilitiesTable(Table, frozen=True, kw_only=True):
+    """What the extension brings along."""
+
+    tools: tuple[Name, ...] = ()
+    hooks: tuple[Name, ...] = ()
+    channels: tuple[Name, ...] = ()
+    providers: tuple[Name, ...] = ()
+    pollers: tuple[Name, ...] = ()
+    admin: AdminTable = AdminTable()
+
+
+class Stdio(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="stdio"):
+    """A program that is started."""
+
+    command: Annotated[str, Meta(pattern=r"\A[^\x00]*\S[^\x00]*\Z")]
+    args: tuple[Word, ...] = ()
+
+
+class Nats(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="nats"):
+    """A program that runs elsewhere, behind a broker."""
+
+    subject_prefix: Filled
+
+
+class Http(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="http"):
+    """A program that runs elsewhere, behind a web server."""
+
+    url: Annotated[str, Meta(pattern=URL)]
+
+
+Transport: TypeAlias = Stdio | Nats | Http
+
+
+class RequiresTable(Table, frozen=True, kw_only=True):
+    """What must be there for the extension to start."""
+
+    bins: tuple[Annotated[str, Meta(pattern=PROGRAM)], ...] = ()
+    env: tuple[Filled, ...] = ()
+
+
+class ContextTable(Table, frozen=True, kw_only=True):
+    """Whether the extension is told whose session a call belongs to."""
+
+    passthrough: bool = False
+
+
+class MetaTable(Table, frozen=True, kw_only=True):
+    """Who made it, and on which terms."""
+
+    author: str = ""
+    license: str = ""
+
+
+class PluginToml(Table, frozen=True, kw_only=True):
+    """The whole file."""
+
+    plugin: PluginTable
+    transport: Transport
+    capabilities: CapabilitiesTable = CapabilitiesTable()
+    requires: RequiresTable = RequiresTable()
+    context: ContextTable = ContextTable()
+    outbound_bindings: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    mcp_servers: dict[Annotated[str, Meta(pattern=SERVER)], dict[str, Any]] = field(
+        default_factory=dict[str, dict[str, Any]]
+    )
+    meta: MetaTable = MetaTable()
+
+
+# -- reading
+
+
+class NexoReader(ManifestReader):
+    """The reader of `plugin.toml` and `config/extensions.yaml`.
+
+    `agent_version` is that of the host; where it is none, no extension is too new for it. `reserved` are ids that the
+    host has for itself besides those that every host has. `capabilities` are those of administration that it serves:
+    an extension that could use one of them asks for it."""
+
+    dialect = "nexo"
+    file_names = (FILE_NAME,)
+    list_names = (LIST_NAME,)
+
+    def __init__(
+        self,
+        *,
+        agent_version: str = __version__,
+        reserved: Collection[str] = (),
+        capabilities: Collection[str] = (),
+    ) -> None:
+        self._agent_version = agent_version
+        self._reserved = RESERVED_IDS.union(reserved)
+        self._capabilities = frozenset(capabilities)
+
+    def read(self, data: bytes, path: str) -> Found:
+        """Returns what a `plugin.toml` says.
+
+        Raises:
+            ManifestError: it cannot be used; all problems, each with its JSON pointer.
+        """
+        try:
+            table = parse_toml(data, path)
+        except BadFile as error:
+            raise ManifestError(error.path, error.problems) from error
+        try:
+            plugin = msgspec.convert(table, PluginToml)
+        except msgspec.ValidationError as error:
+            problems = [*say_simply(find_problems(table, PluginToml)), *self._find_rule_problems(table)]
+            raise ManifestError(show_path(path), problems) from error
+        problems = [*self._find_rule_problems(table)]
+        if problems or not isinstance(plugin.transport, Stdio):
+            raise ManifestError(show_path(path), problems)
+        return self._build(plugin, plugin.transport)
+
+    def _build(self, plugin: PluginToml, program: Stdio) -> Found:
+        about, brings = plugin.plugin, plugin.capabilities
+        needs = (*brings.admin.required, *(one for one in brings.admin.optional if one in self._capabilities))
+        kinds, _ = hook_kinds_of(brings.hooks)
+        permissions = ["tools.register", *(HOOKS[kind].permission for kind in kinds), *map(permission_of, needs)]
+        manifest = Manifest(
+            id=about.id,
+            version=about.version,
+            name=about.name.strip()[:64],
+            description=about.description,
+            authors=(plugin.meta.author,) if plugin.meta.author else (),
+            license=plugin.meta.license,
+            command=(program.command, *program.args),
+            dialect=self.dialect,
+            permissions=tuple(dict.fromkeys(permissions)),
+            requires=Requirements(bins=plugin.requires.bins, env=plugin.requires.env),
+            mcp_servers=plugin.mcp_servers,
+        )
+        particulars = NexoManifest(
+            tools=brings.tools,
+            hooks=brings.hooks,
+            channels=brings.channels,
+            providers=brings.providers,
+            pollers=brings.pollers,
+            priority=about.priority,
+            passthrough=plugin.context.passthrough,
+            min_agent_version=None if about.min_agent_version is UNSET else about.min_agent_version,
+            outbound_bindings=plugin.outbound_bindings,
+            needs=brings.admin.required,
+            wants=brings.admin.optional,
+        )
+        return Found(manifest=manifest, particulars=particulars)
+
+    def read_list(self, data: bytes, path: str, nearby: Nearby) -> Listing:
+        """Returns where a `config/extensions.yaml` leads to. One that is of something else leads nowhere.
+
+        Raises:
+            ManifestError: it cannot be used; all problems, each with its JSON pointer.
+        """
+        try:
+            whole = parse_yaml(data, path)
+            if not is_object(whole) or "extensions" not in whole:
+                return Listing()
+            config = parse_extensions_yaml(data, path)
+        except BadFile as error:
+            raise ManifestError(error.path, error.problems) from error
+        base = base_of(path)
+        places = [os.path.join(base, one) for one in config.search_paths] if config.enabled else []
+        return Listing(
+            look_in=tuple(LookIn(folder=one, depth=config.depth, ignore=config.ignore_dirs) for one in places),
+            disabled=config.disabled,
+            only=config.only,
+        )
+
+    def hint_for(self, problem: Problem) -> str:
+        """Returns what to do about a problem of the file, where more can be said than the problem itself says."""
+        return HINTS.get(problem[0], "")
+
+    # -- rules that types do not tell
+
+    def _find_rule_problems(self, table: dict[str, Any]) -> Iterator[Problem]:
+        plugin, capabilities = table.get("plugin"), table.get("capabilities", {})
+        if is_object(plugin):
+            yield from self._find_plugin_problems(plugin)
+        if is_object(capabilities):
+            yield from find_capability_problems(capabilities)
+        transport = table.get("transport")
+        kind = transport.get("kind") if is_object(transport) else None
+        if kind in ("nats", "http"):
+            yield "/transport/kind", f"unsupported transport `{kind}`: this host starts programs (`stdio`)"
+
+    def _find_plugin_problems(self, plugin: dict[str, Any]) -> Iterator[Problem]:
+        id, least = plugin.get("id"), plugin.get("min_agent_version")
+        if isinstance(id, str) and id in self._reserved:
+            yield "/plugin/id", f"`{id}` is reserved for native plugins"
+        if isinstance(least, str) and is_above(least, self._agent_version):
+            yield "/plugin/min_agent_version", f"needs an agent of {cut(least)}, this one is {self._agent_version}"
+
+
+def find_capability_problems(capabilities: dict[str, Any]) -> Iterator[Problem]:
+    lists = {name: capabilities.get(name) for name in LISTS}
+    if not any(is_array(names) and names for names in lists.values()):
+        yield "/capabilities", "must name at least one tool, hook, channel, provider or poller"
+    for name, names in lists.items():
+        yield from find_twins(names, f"/capabilities/{name}")
+
+
+READER: Final = NexoReader()
+
+
+# -- versions
+
+
+def is_above(version: str, other: str) -> bool:
+    """Returns whether a version is later than another; not where one of them is none."""
+    return precedence_of(version) > precedence_of(other) if re.match(VERSION, other) else False
+
+
+def precedence_of(version: str) -> tuple[Any, ...]:
+    """Returns what versions are ordered by: a release stands above its previews, and numbers below words."""
+    if not re.match(VERSION, version):
+        return ()
+    core, _, preview = version.partition("+")[0].partition("-")
+    words = tuple((0, int(word), "") if word.isdigit() else (1, 0, word) for word in preview.split(".") if preview)
+    return (*map(int, core.split(".")), not preview, words)
+
+
+# -- what is said of a problem
+
+
+def say_simply(problems: list[Problem]) -> list[Problem]:
+    """Returns the problems with a sentence in the place of each pattern that a text does not match."""
+    return [(pointer, SENTENCES.get(message, message)) for pointer, message in say_plainly(problems)]
+
+
+SENTENCES: Final = {
+    cut(f"expected `str` matching regex {pattern!r}"): sentence
+    for pattern, sentence in {
+        ID: "is no id: 1 to 64 of `a-z 0-9 _ -`, the first a letter",
+        NAME: "is no name: 1 to 64 of `a-z 0-9 _`, the first a letter",
+        URL: "is no address such as `https://host:port/path`",
+        TEXT: "must not be blank",
+        r"\A[^\x00]*\S[^\x00]*\Z": "must not be blank, or hold a zero byte",
+    }.items()
+}
+HINTS: Final = {
+    "/transport": 'say how it is started: `kind = "stdio"`, and not `type`, and a `command`',
+    "/transport/kind": 'write `kind = "stdio"` and a `command`',
+    "/plugin/id": "give it an id such as `weather`",
+    "/plugin/version": 'give it a version: `version = "0.1.0"`',
+    "/plugin/min_agent_version": "get a host, or a version of the extension, that fits",
+    "/capabilities": 'say what it brings along: `tools = ["get"]`',
+}
