@@ -9,10 +9,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TypeVar, Unpack
 
+from becket.dialects import NATIVE
 from becket.extension.server import ExtensionServer
 from becket.host.connecting import ExtensionOptions, connect_extension_over
 from becket.host.extension import Extension
-from becket.limits import DEFAULT_LIMITS
 from becket.testing.pairs import memory_transports
 
 __all__ = ["connected"]
@@ -26,15 +26,16 @@ async def connected(
 ) -> AsyncGenerator[tuple[Extension, S], None]:
     """Yields the host's handle on an extension, after the handshake, and the extension itself; then ends both.
 
-    The options are those of `connect_extension`: `grants`, `config`, `store`, `audit` and the others. Functions of the
-    extension that are plain run in threads, as they do in a program of their own.
+    The options are those of `connect_extension`: `grants`, `config`, `store`, `audit` and the others. Both speak the
+    `dialect` that is given. Functions of the extension that are plain run in threads, as they do in a program of their
+    own.
 
     Raises:
         HandshakeFailed: the extension does not start, or declares what it must not.
     """
     ours, theirs = memory_transports()
     async with (
-        server.over(theirs, limits=options.get("limits", DEFAULT_LIMITS)),
+        server.over(theirs, dialect=options.get("dialect", NATIVE), limits=options.get("limits")),
         connect_extension_over(ours, id=server.id if id is None else id, **options) as extension,
     ):
         yield extension, server
