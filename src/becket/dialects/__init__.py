@@ -50,7 +50,7 @@ class Dialects(Mapping[str, Dialect]):
         return len(list(iter(self)))
 
 
-OTHERS: Final[tuple[str, ...]] = ()
+OTHERS: Final[tuple[str, ...]] = ("synaps",)
 DIALECTS: Final = Dialects((PLAIN, NATIVE), {name: f"becket.dialects.{name}" for name in OTHERS})
 
 

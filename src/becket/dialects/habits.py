@@ -43,7 +43,11 @@ class Habits(Struct, frozen=True, kw_only=True):
     `starts_when_needed` is not started before the first call. `inherited` says which of the host's variables it gets;
     where a system has a list of its own, these are its `variables`, and no others. `own_variables` are set for it;
     those among them that `folder_variables` names are folders, and made. With `prefixes_tools` models know its tools
-    as `ext_<id>_<tool>`."""
+    as `ext_<id>_<tool>`.
+
+    `config_variable` is the form of a variable from which a value of the configuration is taken, with `{id}` and
+    `{key}` in it. Without `has_typed_config` what is taken from a variable or from the store is text, and no value is
+    held against its type."""
 
     limits: Mapping[str, Any] = {}
     host_limits: Mapping[str, Any] = {}
@@ -55,6 +59,8 @@ class Habits(Struct, frozen=True, kw_only=True):
     own_variables: Callable[[Surroundings], Mapping[str, str]] | None = None
     folder_variables: tuple[str, ...] = ()
     prefixes_tools: bool = False
+    config_variable: str = ""
+    has_typed_config: bool = True
     works_in_root: bool = True
     starts_when_needed: bool = False
     # what hurts

@@ -1,19 +1,20 @@
 """The first values of an extension's configuration: where each comes from, and what is wrong with it. Pure.
 
-A value comes from the first place that has one: a variable named after the extension and the key, the variable that the
-manifest names, the store, the host's own configuration, the default. A secret is never taken from the store, since it
-is never kept there, and never shown.
+A value comes from the first place that has one: a variable named after the extension and the key, in our way or in that
+of its system; the variable that the manifest names, the store, the host's own configuration, the default. A secret is
+never taken from the store, since it is never kept there, and never shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct
 
+from becket.dialects.habits import DEFAULT_HABITS, Habits
 from becket.errors import Problem
 from becket.host.manifest import KINDS, ConfigEntry, ConfigType
 from becket.typed.problems import below, cut
@@ -74,15 +75,20 @@ def resolve_config(
     variables: Mapping[str, str],
     stored: Mapping[str, str] | None = None,
     configured: Mapping[str, object] | None = None,
+    habits: Habits = DEFAULT_HABITS,
 ) -> ResolvedConfig:
-    """Returns the values of all keys that a manifest names; a key without a value is left out."""
+    """Returns the values of all keys that a manifest names; a key without a value is left out.
+
+    `habits` are those of the extension's dialect."""
     values: dict[str, Value] = {}
     sources: dict[str, ConfigSource] = {}
     problems: list[Problem] = []
     for key, entry in entries.items():
-        for source, given in places_of(extension, key, entry, variables, stored or {}, configured or {}):
-            value = read_value(entry.type, given) if source in AS_TEXT else given
-            problem = find_value_problem(entry, value)
+        names = [name for name in (*variables_for(extension, key, habits), entry.env) if name]
+        for source, given in places_of(key, entry, names, variables, stored or {}, configured or {}):
+            is_typed = habits.has_typed_config
+            value = read_value(entry.type, given) if source in AS_TEXT and is_typed else given
+            problem = find_value_problem(entry, value) if is_typed else None
             if problem is not None:
                 problems.append((below("", key), f"{problem}, from the {source}"))
             else:
@@ -90,7 +96,7 @@ def resolve_config(
             break
         else:
             if entry.required:
-                problems.append((below("", key), f"is required, and {where_to_set(extension, key, entry)} is not set"))
+                problems.append((below("", key), f"is required, and {where_to_set(entry, names)} is not set"))
     return ResolvedConfig(
         values,
         sources,
@@ -103,17 +109,25 @@ def resolve_config(
 AS_TEXT: Final = (ConfigSource.VARIABLE, ConfigSource.STORE)
 
 
+def variables_for(extension: str, key: str, habits: Habits) -> Iterator[str | None]:
+    """Yields the variables that are named after a key: in our way, and in that of the extension's system."""
+    yield variable_for(extension, key)
+    if habits.config_variable:
+        id, name = (part.upper().replace("-", "_") for part in (extension, key))
+        yield habits.config_variable.format(id=id, key=name)
+
+
 def places_of(
-    extension: str,
     key: str,
     entry: ConfigEntry,
+    names: Sequence[str],
     variables: Mapping[str, str],
     stored: Mapping[str, str],
     configured: Mapping[str, object],
 ) -> Iterator[tuple[ConfigSource, Any]]:
     """Yields each value that there is for a key, the one that counts first. An empty variable is none."""
-    for name in (variable_for(extension, key), entry.env):
-        if name and variables.get(name):
+    for name in names:
+        if variables.get(name):
             yield ConfigSource.VARIABLE, variables[name]
     if key in stored and not entry.secret:
         yield ConfigSource.STORE, stored[key]
@@ -145,6 +159,6 @@ def find_value_problem(entry: ConfigEntry, value: object) -> str | None:
     return None
 
 
-def where_to_set(extension: str, key: str, entry: ConfigEntry) -> str:
-    names = [name for name in (entry.env, variable_for(extension, key)) if name]
-    return f"`{names[0]}`" if names else "it"
+def where_to_set(entry: ConfigEntry, names: Sequence[str]) -> str:
+    name = entry.env or (names[0] if names else "")
+    return f"`{name}`" if name else "it"

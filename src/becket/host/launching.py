@@ -186,4 +186,5 @@ def read_config(
         variables=settings.variables,
         stored=settings.store.read_config(candidate.id).values,
         configured=configured or {},
+        habits=find_dialect(candidate.manifest.dialect).habits,
     )

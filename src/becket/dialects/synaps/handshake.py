@@ -11,12 +11,13 @@ from becket.contract.handshake import INITIALIZE, PROTOCOL_VERSION, Initialize, 
 from becket.contract.shapes import is_object
 from becket.dialects.handshakes import Greeted, Greeting, Introduction, Welcome
 from becket.dialects.phrases import Saying, Scene
-from becket.dialects.synaps.link import SYNAPS_VERSION
 from becket.errors import InvalidParams, Meaning, RpcError
 from becket.methods.descriptors import Method
 from becket.methods.permissions import PERMISSIONS, Grants
 
-__all__ = ["WELCOME", "greet"]
+__all__ = ["SYNAPS_VERSION", "WELCOME", "greet"]
+
+SYNAPS_VERSION: Final = "0.1.0"  # which extensions are told; nothing depends on it
 
 
 def greet(introduction: Introduction) -> Greeting:

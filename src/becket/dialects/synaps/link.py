@@ -17,9 +17,7 @@ from becket.wire.content_length import ContentLength
 if TYPE_CHECKING:
     from becket.dialects.speech import Speech
 
-__all__ = ["EXTENSION_SPELLING", "SPELLING", "SYNAPS", "SYNAPS_VERSION", "mean", "say_error"]
-
-SYNAPS_VERSION: Final = "0.1.0"  # which its extensions are told; nothing depends on it
+__all__ = ["EXTENSION_SPELLING", "SPELLING", "SYNAPS", "mean", "say_error"]
 
 # -- errors
 
@@ -85,6 +83,8 @@ HABITS: Final = Habits(
         "first_is_immediate": False,
     },
     variables=("PATH", "HOME", "LANG", "TERM", "XDG_RUNTIME_DIR"),
+    config_variable="SYNAPS_EXTENSION_{id}_{key}",
+    has_typed_config=False,
 )
 
 

@@ -54,5 +54,8 @@ class LaterReader(ManifestReader):
         return self.reader.hint_for(problem)
 
 
-FORMATS: Final[tuple[ManifestReader, ...]] = (BecketToml(),)
+FORMATS: Final[tuple[ManifestReader, ...]] = (
+    BecketToml(),
+    LaterReader("synaps", file_names=(".synaps-plugin/plugin.json",)),
+)
 """In the order in which they are asked, where a folder has the files of several."""

@@ -1,0 +1,154 @@
+"""What a `plugin.json` says, in the classes of its system: unknown members are passed over, but for those of `match`.
+
+A host of ours takes the part that it understands from it; the rest is here for whoever wants it. Reading the file and
+holding it against the rules is the host's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+__all__ = [
+    "Matcher",
+    "Plugin",
+    "PluginCategory",
+    "PluginCommand",
+    "PluginConfig",
+    "PluginExtension",
+    "PluginField",
+    "PluginHook",
+    "PluginSettings",
+    "PluginSidecar",
+    "Provides",
+    "SidecarLifecycle",
+]
+
+
+class Matcher(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which inputs of a tool a hook is for; all conditions must hold."""
+
+    input_contains: str | None = None
+    input_equals: Any = None
+
+
+class PluginHook(Struct, frozen=True):
+    """A kind of event that the extension wants to be asked about."""
+
+    hook: str
+    tool: str | None = None
+    match: Matcher | None = None
+
+
+class PluginConfig(Struct, frozen=True):
+    """One key of the configuration. The type is for people: nobody holds a value against it."""
+
+    key: str
+    type: Literal["string", "bool", "number"] | None = None
+    description: str | None = None
+    required: bool = False
+    default: Any = None
+    secret_env: str | None = None
+
+
+class PluginExtension(Struct, frozen=True, kw_only=True):
+    """How the extension is started, and what it asks for."""
+
+    protocol_version: int = 1
+    runtime: Literal["process"]
+    command: str
+    args: tuple[str, ...] = ()
+    setup: str | None = None
+    prebuilt: Any = None
+    permissions: tuple[str, ...] = ()
+    hooks: tuple[PluginHook, ...] = ()
+    config: tuple[PluginConfig, ...] = ()
+    theme_tokens: dict[str, str] = {}
+    deferred: Any = None
+
+
+class PluginCommand(Struct, frozen=True):
+    """A command: of the extension, or one that the host runs as a program, a tool or a prompt."""
+
+    name: str
+    description: str | None = None
+    interactive: bool = False
+    subcommands: tuple[str, ...] = ()
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    tool: str | None = None
+    input: Any = None
+    skill: str | None = None
+    prompt: str | None = None
+
+    @property
+    def is_of_extension(self) -> bool:
+        """Whether it is the extension that runs it."""
+        return self.command is None and self.tool is None and self.skill is None
+
+
+class PluginField(Struct, frozen=True):
+    """One key of the configuration as it is shown and changed."""
+
+    key: str
+    label: str
+    editor: Literal["text", "cycler", "picker", "custom"] = "text"
+    options: tuple[str, ...] = ()
+    default: Any = None
+    help: str | None = None
+    numeric: bool = False
+
+
+class PluginCategory(Struct, frozen=True):
+    """A page of the host's settings."""
+
+    id: str
+    label: str
+    fields: tuple[PluginField, ...] = ()
+
+
+class PluginSettings(Struct, frozen=True):
+    """The pages of the host's settings."""
+
+    categories: tuple[PluginCategory, ...] = ()
+
+
+class SidecarLifecycle(Struct, frozen=True):
+    """Where the sidecar is shown, and how much it matters: from -100 to 100."""
+
+    command: str | None = None
+    settings_category: str | None = None
+    display_name: str | None = None
+    importance: int = 0
+
+
+class PluginSidecar(Struct, frozen=True):
+    """A long-running program beside the extension."""
+
+    command: str
+    protocol_version: int = 1
+    setup: str | None = None
+    model: Any = None
+    lifecycle: SidecarLifecycle | None = None
+
+
+class Provides(Struct, frozen=True):
+    """What the plugin brings besides its extension."""
+
+    sidecar: PluginSidecar | None = None
+
+
+class Plugin(Struct, frozen=True, kw_only=True):
+    """The whole file."""
+
+    name: str = ""
+    version: str | None = None
+    description: str | None = None
+    compatibility: Any = None
+    extension: PluginExtension
+    commands: tuple[PluginCommand, ...] = ()
+    settings: PluginSettings = PluginSettings()
+    provides: Provides | None = None
+    keybinds: Any = None
+    help_entries: Any = None

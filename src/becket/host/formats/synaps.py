@@ -1,0 +1,335 @@
+"""Reads `.synaps-plugin/plugin.json`, the manifest of SynapsCLI, into a `Manifest`.
+
+The rules are held in the order of that system, and the first problem has the words that it would say; the others are
+told besides. The id is the name of the folder, as far as that can be an id. What has no place in a `Manifest` is found
+in the `Plugin` beside it: setup scripts and prebuilt programs, which are never run or fetched, commands that the host
+runs itself, colours and keys.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from becket.contract.config import find_key_problem
+from becket.contract.hooks import HOOKS, HookKind
+from becket.contract.names import trim
+from becket.contract.shapes import is_array, is_object
+from becket.dialects.synaps.manifest import (
+    Plugin,
+    PluginCategory,
+    PluginCommand,
+    PluginConfig,
+    PluginExtension,
+    PluginHook,
+    PluginSidecar,
+)
+from becket.errors import ManifestError, Problem
+from becket.host.manifest import (
+    VARIABLE,
+    VERSION,
+    CommandEntry,
+    ConfigEntry,
+    ConfigType,
+    Found,
+    HookEntry,
+    InputMatch,
+    Manifest,
+    ManifestReader,
+    SettingsCategory,
+    SettingsField,
+    Sidecar,
+    is_below,
+    nearest_id,
+    parse_manifest,
+)
+from becket.methods.permissions import PERMISSIONS, RESERVED
+from becket.typed.problems import cut, find_problems, problem_of
+from becket.typed.small_files import show_path
+
+__all__ = ["FILE_NAME", "READER", "SynapsPlugin", "plugin_roots"]
+
+FILE_NAME: Final = ".synaps-plugin/plugin.json"
+SUPPORTED: Final = 1
+SIDECAR_VERSION: Final = 2
+LONGEST_NAME = 64
+LONGEST_DESCRIPTION = 512
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+REGISTERING: Final = frozenset(
+    {
+        "audio.input",
+        "audio.output",
+        "config.subscribe",
+        "config.write",
+        "memory.read",
+        "memory.write",
+        "providers.register",
+        "tools.register",
+    }
+)
+"""Permissions that an extension may want without a hook."""
+
+
+class SynapsPlugin(ManifestReader):
+    """The reader of `.synaps-plugin/plugin.json`."""
+
+    dialect = "synaps"
+    file_names = (FILE_NAME,)
+
+    def read(self, data: bytes, path: str) -> Found | None:
+        """Returns what the file says; None for a plugin without an extension.
+
+        Raises:
+            ManifestError: it cannot be used; all problems, each with its JSON pointer.
+        """
+        folder = os.path.dirname(os.path.dirname(path))
+        name = os.path.basename(folder)
+        table = parse_json(data, path)
+        if table.get("extension") is None:
+            return None
+        plugin = parse_plugin(table, name, path)
+        id = nearest_id(name)
+        problems = [*find_rule_problems(plugin.extension, name)]
+        if not id:
+            problems.append(("", f"the name of its folder can be no id: {show_path(name)}"))
+        if problems:
+            raise ManifestError(show_path(path), problems)
+        manifest = build_manifest(plugin, id, folder)
+        check_manifest(manifest, path)
+        return Found(manifest=manifest, particulars=plugin)
+
+    def hint_for(self, problem: Problem) -> str:
+        """Returns what to do about a problem of the file."""
+        pointer, message = problem
+        for beginning, hint in HINTS_BY_TEXT.items():
+            if beginning in message:
+                return hint
+        return next((hint for beginning, hint in HINTS_BY_PLACE.items() if pointer.startswith(beginning)), "")
+
+
+READER: Final = SynapsPlugin()
+
+
+# -- reading
+
+
+def parse_json(data: bytes, path: str) -> dict[str, Any]:
+    try:
+        table: Any = msgspec.json.decode(data)
+    except UNREADABLE as error:
+        raise ManifestError(show_path(path), [("", f"is no JSON: {cut(str(error))}")]) from error
+    if not is_object(table):
+        raise ManifestError(show_path(path), [("", "is no JSON object")])
+    return table
+
+
+def parse_plugin(table: dict[str, Any], name: str, path: str) -> Plugin:
+    version = table["extension"].get("protocol_version", SUPPORTED) if is_object(table["extension"]) else SUPPORTED
+    if isinstance(version, int) and not isinstance(version, bool) and version != SUPPORTED:
+        # Nothing else can be said about a version that is not known.
+        text = f"Extension '{name}' uses unsupported protocol_version {version} (supported: {SUPPORTED})"
+        raise ManifestError(show_path(path), [("/extension/protocol_version", text)])
+    known = with_other_names(table)
+    try:
+        return msgspec.convert(known, Plugin)
+    except msgspec.ValidationError as error:
+        problems = find_problems(known, Plugin) or [problem_of(error)]
+        raise ManifestError(show_path(path), problems) from error
+
+
+def with_other_names(table: dict[str, Any]) -> dict[str, Any]:
+    """Returns the table with the second names that two members have replaced by their first, and without nulls."""
+    known = {name: value for name, value in table.items() if value is not None}
+    if "help_entries" not in known and "help" in known:
+        known["help_entries"] = known["help"]
+    settings = known.get("settings")
+    if is_object(settings) and "categories" not in settings and "category" in settings:
+        given = settings["category"]
+        known["settings"] = {**settings, "categories": given if is_array(given) else [given]}
+    return known
+
+
+# -- rules
+
+
+def find_rule_problems(extension: PluginExtension, name: str) -> Iterator[Problem]:
+    """Yields what is wrong, in the order in which the system looks."""
+    if not trim(extension.command):
+        yield "/extension/command", f"Extension '{name}' has empty command"
+    if not extension.hooks and not REGISTERING & set(extension.permissions):
+        wanted = "must subscribe to at least one hook or request a registration permission"
+        yield "/extension", f"Extension '{name}' {wanted}"
+    for number, permission in enumerate(extension.permissions):
+        where = f"/extension/permissions/{number}"
+        if permission in RESERVED:
+            yield where, f"Reserved extension permission is not implemented yet: {permission}"
+        elif permission not in PERMISSIONS:
+            yield where, f"Unknown extension permission: {cut(permission)}"
+    for number, hook in enumerate(extension.hooks):
+        yield from find_hook_problems(hook, extension, name, f"/extension/hooks/{number}")
+    for number, entry in enumerate(extension.config):
+        yield from find_config_problems(entry, name, f"/extension/config/{number}")
+
+
+def find_hook_problems(hook: PluginHook, extension: PluginExtension, name: str, pointer: str) -> Iterator[Problem]:
+    if hook.hook not in HOOKS:
+        yield f"{pointer}/hook", f"Unknown hook kind: '{cut(hook.hook)}' in extension '{name}'"
+        return
+    rule = HOOKS[HookKind(hook.hook)]
+    if rule.permission not in extension.permissions:
+        lacks = f"lacks permission '{rule.permission}' required for hook '{hook.hook}'"
+        yield f"{pointer}/hook", f"Extension '{name}' {lacks}"
+    if hook.tool is not None and not rule.takes_tool_filter:
+        yield f"{pointer}/tool", f"Extension '{name}' hook '{hook.hook}' does not allow a tool filter"
+
+
+def find_config_problems(entry: PluginConfig, name: str, pointer: str) -> Iterator[Problem]:
+    key = trim(entry.key)
+    if not key:
+        yield f"{pointer}/key", f"Extension '{name}' declares config with empty key"
+    elif any(letter in key for letter in "./ "):
+        yield f"{pointer}/key", f"Extension '{name}' config key '{cut(key)}' must not contain dots, slashes, or spaces"
+    elif (problem := find_key_problem(key)) is not None:
+        yield f"{pointer}/key", f"Extension '{name}' {problem}"
+
+
+# -- what it becomes
+
+
+def build_manifest(plugin: Plugin, id: str, folder: str) -> Manifest:
+    extension = plugin.extension
+    sidecar = None if plugin.provides is None else plugin.provides.sidecar
+    return Manifest(
+        id=id,
+        version=read_version(plugin.version),
+        name=plugin.name[:LONGEST_NAME],
+        description=describe(plugin.description),
+        command=(trim(extension.command), *(resolve_argument(word, folder) for word in extension.args)),
+        dialect="synaps",
+        permissions=tuple(dict.fromkeys(extension.permissions)),
+        commands=tuple(build_command(command) for command in plugin.commands if command.is_of_extension),
+        hooks=tuple(build_hook(hook) for hook in extension.hooks),
+        config={trim(entry.key): build_config(entry) for entry in extension.config},
+        settings=tuple(build_category(category) for category in plugin.settings.categories),
+        sidecar=UNSET if sidecar is None else build_sidecar(sidecar),
+    )
+
+
+def check_manifest(manifest: Manifest, path: str) -> None:
+    """Raises ManifestError for what could be in none of our own manifests either, such as a name that spans lines.
+
+    How a value and its default fit together is not asked: this system does not either."""
+    table: dict[str, Any] = msgspec.to_builtins(manifest)
+    for entry in table.get("config", {}).values():
+        entry.pop("default", None)
+    parse_manifest(table, path)
+
+
+def describe(text: str | None) -> str:
+    return (text or "")[:LONGEST_DESCRIPTION]
+
+
+def build_command(command: PluginCommand) -> CommandEntry:
+    return CommandEntry(name=command.name, description=describe(command.description), subcommands=command.subcommands)
+
+
+def build_category(category: PluginCategory) -> SettingsCategory:
+    fields = tuple(
+        SettingsField(
+            key=field.key,
+            label=field.label,
+            editor=field.editor,
+            options=field.options,
+            help=field.help or "",
+            numeric=field.numeric,
+        )
+        for field in category.fields
+    )
+    return SettingsCategory(id=category.id, label=category.label, fields=fields)
+
+
+def read_version(version: str | None) -> str:
+    """Returns a semantic version; others are no version that anybody could compare."""
+    return version if version is not None and len(version) <= LONGEST_NAME and re.match(VERSION, version) else "0.0.0"
+
+
+def resolve_argument(word: str, folder: str) -> str:
+    """Returns the absolute path of a file in the plugin's folder that an argument names, and any other as it is."""
+    path = os.path.realpath(os.path.join(folder, word)) if "\x00" not in word else ""
+    return path if os.path.isfile(path) and is_below(path, os.path.realpath(folder)) else word
+
+
+def build_hook(hook: PluginHook) -> HookEntry:
+    match = InputMatch()
+    if hook.match is not None:
+        contains, equals = hook.match.input_contains, hook.match.input_equals
+        match = InputMatch(
+            input_contains=UNSET if contains is None else contains, input_equals=UNSET if equals is None else equals
+        )
+    return HookEntry(hook=HookKind(hook.hook), tool=hook.tool or "", match=match)
+
+
+TYPES: Final = {"string": ConfigType.STRING, "bool": ConfigType.BOOLEAN, "number": ConfigType.NUMBER}
+
+
+def build_config(entry: PluginConfig) -> ConfigEntry:
+    name = entry.secret_env or ""
+    return ConfigEntry(
+        type=TYPES[entry.type or "string"],
+        description=describe(entry.description),
+        default=UNSET if entry.default is None else entry.default,
+        required=entry.required,
+        secret=bool(name),
+        env=name if re.match(VARIABLE, name) else "",
+    )
+
+
+def build_sidecar(sidecar: PluginSidecar) -> Sidecar | msgspec.UnsetType:
+    """Returns the sidecar as a manifest has it; none where it speaks a version that no host takes any more."""
+    if sidecar.protocol_version < SIDECAR_VERSION or not trim(sidecar.command):
+        return UNSET
+    label = "" if sidecar.lifecycle is None else sidecar.lifecycle.display_name or ""
+    return Sidecar(command=(trim(sidecar.command),), protocol=sidecar.protocol_version, label=label)
+
+
+# -- what to do about it
+
+HINTS_BY_TEXT: Final = {
+    "is no JSON": "look for a comma or a quotation mark too many",
+    "unsupported protocol_version": "get a version of the plugin and of the host that fit together",
+    "can be no id": "give the folder a name of `a-z 0-9 . _ -`",
+    "at least one hook": 'add a hook, or ask for a permission such as `"tools.register"`',
+    "Unknown extension permission": f"there are: {', '.join(sorted(PERMISSIONS))}",
+    "Reserved extension permission": "take it out: no host can give it",
+    "Unknown hook kind": f"there are: {', '.join(HOOKS)}",
+    "required for hook": "add it to `permissions`, or take the hook out",
+    "does not allow a tool filter": "take `tool` out: only hooks of tools have one",
+}
+HINTS_BY_PLACE: Final = {
+    "/extension/runtime": 'write `"runtime": "process"`: there is no other',
+    "/extension/command": 'say how it is started: `"command": "python3", "args": ["main.py"]`',
+    "/extension/config": 'give it a key of one word: `"key": "endpoint"`',
+    "/extension/hooks": "`match` has `input_contains` and `input_equals`, and nothing else",
+}
+
+
+# -- where plugins stand
+
+ON: Final = frozenset({"1", "on", "true", "yes"})
+
+
+def plugin_roots(variables: Mapping[str, str], cwd: str) -> tuple[str, ...]:
+    """Returns the folders in which this system looks for plugins, the one whose plugins win last.
+
+    `variables` are those of the environment; the folder of a project counts unless one of them says otherwise."""
+    home = variables.get("SYNAPS_BASE_DIR") or os.path.join(variables.get("HOME", "/"), ".synaps-cli")
+    roots = [os.path.join(home, "plugins")]
+    if variables.get("SYNAPS_DISABLE_PROJECT_PLUGINS", "").strip().lower() not in ON:
+        roots.append(os.path.join(cwd, ".synaps", "plugins"))
+    return tuple(roots)
