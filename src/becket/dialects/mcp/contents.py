@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 from becket.dialects.mcp.words import Annotations, Icon, Words
 
@@ -114,3 +114,5 @@ def describe(piece: Content) -> str:
             return f"[{uri}]"
         case EmbeddedResource(resource=resource):
             return f"[{resource.uri}]" if resource.text is None else resource.text
+        case _:
+            assert_never(piece)

@@ -57,7 +57,7 @@ def read_tool_result(result: ToolResult, saying: Saying, scene: Scene) -> Any:
         return result.text
     return {
         "content": result.text,
-        "pieces": msgspec.to_builtins(result.content),
+        "pieces": decode_json(encode_json(result.content)),
         "structured_content": result.structured_content,
     }
 

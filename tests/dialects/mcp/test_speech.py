@@ -1,0 +1,356 @@
+"""The contract in the words of MCP, from both sides, without a link."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from becket.contract.commands import CommandDone, ErrorText, Invoke, SystemText, Table, Text
+from becket.contract.handshake import Capabilities
+from becket.contract.handshake import Initialized as ContractInitialized
+from becket.contract.log import LOG, LogLevel, LogRecord
+from becket.contract.tasks import TaskEnded, TaskUpdated
+from becket.contract.tools import Tool, ToolCall
+from becket.dialects.mcp.contents import ImageContent, TextContent
+from becket.dialects.mcp.greeting import Server
+from becket.dialects.mcp.lifecycle import ClientCapabilities, Implementation, Initialize, ServerCapabilities
+from becket.dialects.mcp.notices import Progress
+from becket.dialects.mcp.prompts import Prompt, PromptArgument, PromptMessage, PromptText
+from becket.dialects.mcp.speech import SPEECH
+from becket.dialects.mcp.tools import TOOLS_CALL, CallTool, ToolResult
+from becket.dialects.phrases import Phrase, Saying, Scene, Tale
+from becket.errors import Busy, InvalidParams, Meaning, RemoteError, RpcError
+
+TOOLS = SPEECH.phrases["tool.call"]
+COMMANDS = SPEECH.phrases["command.invoke"]
+WELCOME = SPEECH.welcome
+
+
+def on_host(names: dict[str, str] | None = None, *prompts: Prompt) -> Scene:
+    server = Server(
+        "2025-11-25", Implementation("s"), ServerCapabilities(), None, names or {}, {one.name: one for one in prompts}
+    )
+    return Scene("files", particulars=server)
+
+
+def on_extension(**members: Any) -> Scene:
+    scene = Scene(
+        "notes",
+        Capabilities((Tool("count", "Counts.", {"type": "object"}),)),
+        version="1.2",
+        commands=(("reindex", "Indexes anew."),),
+        **members,
+    )
+    WELCOME.read(Initialize("2025-06-18", ClientCapabilities(), Implementation("client", "9")), scene)
+    return scene
+
+
+def asked(phrase: Phrase, scene: Scene, **params: Any) -> Saying:
+    (method,) = phrase.heard_as(scene)
+    return Saying(method, msgspec.convert(params, method.params))
+
+
+# -- tools, as a client calls them
+
+
+def test_a_tool_is_called_by_the_name_that_its_server_knows() -> None:
+    saying = TOOLS.say(ToolCall("a_b", {"x": 1}), on_host({"a_b": "a:b"}))
+
+    assert (saying.method, saying.params) == (TOOLS_CALL, CallTool("a:b", {"x": 1}))
+
+
+def read(result: ToolResult) -> Any:
+    return TOOLS.read(result, Saying(TOOLS_CALL), on_host())
+
+
+def test_texts_are_all_that_a_result_of_texts_is() -> None:
+    assert read(ToolResult((TextContent("a"), TextContent("b")))) == "a\nb"
+
+
+def test_a_result_with_more_than_text_has_its_pieces_beside_the_text() -> None:
+    image = ImageContent("aGk=", "image/png")
+
+    assert read(ToolResult((TextContent("a"), image), {"n": 1})) == {
+        "content": "a\n[image/png]",
+        "pieces": [{"type": "text", "text": "a"}, {"type": "image", "data": "aGk=", "mimeType": "image/png"}],
+        "structured_content": {"n": 1},
+    }
+
+
+def test_a_tool_that_has_failed_fails_the_call_with_what_it_says() -> None:
+    with pytest.raises(RemoteError) as caught:
+        read(ToolResult((TextContent("no such file"),), {"why": 1}, is_error=True))
+
+    assert (caught.value.message, caught.value.data) == ("no such file", {"why": 1})
+
+
+def test_a_tool_that_has_failed_without_a_word_fails_the_call_all_the_same() -> None:
+    with pytest.raises(RemoteError):
+        read(ToolResult(is_error=True))
+
+
+# -- tools, as a server is called
+
+
+def test_a_call_is_heard_with_its_arguments_or_with_none() -> None:
+    scene = on_extension()
+
+    assert TOOLS.hear(asked(TOOLS, scene, name="count", arguments={"a": 1}), scene) == ToolCall("count", {"a": 1})
+    assert TOOLS.hear(asked(TOOLS, scene, name="count"), scene) == ToolCall("count", {})
+
+
+def test_a_tool_that_is_not_there_is_an_error_of_the_protocol() -> None:
+    scene = on_extension()
+
+    with pytest.raises(InvalidParams):
+        TOOLS.hear(asked(TOOLS, scene, name="nope"), scene)
+
+
+IMAGE = ImageContent("aGk=", "image/png")
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("text", ToolResult((TextContent("text"),))),
+        (None, ToolResult()),
+        (5, ToolResult((TextContent("5"),))),
+        ([], ToolResult((TextContent("[]"),))),
+        ([IMAGE, 1], ToolResult((TextContent('[{"type":"image","data":"aGk=","mimeType":"image/png"},1]'),))),
+        ({"n": 1}, ToolResult((TextContent('{"n":1}'),), {"n": 1})),
+        ({"content": "said", "n": 1}, ToolResult((TextContent("said"),), {"content": "said", "n": 1})),
+        (ToolCall("a", {}), ToolResult((TextContent('{"name":"a","input":{}}'),), {"name": "a", "input": {}})),
+        (IMAGE, ToolResult((IMAGE,))),
+        ((IMAGE, TextContent("a")), ToolResult((IMAGE, TextContent("a")))),
+        (ToolResult(is_error=True), ToolResult(is_error=True)),
+    ],
+)
+def test_the_result_of_a_tool_becomes_content(result: Any, answer: ToolResult) -> None:
+    scene = on_extension()
+
+    assert TOOLS.answer(result, asked(TOOLS, scene, name="count"), scene) == answer
+
+
+def fail(error: RpcError) -> Any:
+    scene = on_extension()
+    assert TOOLS.fail is not None
+    return TOOLS.fail(error, asked(TOOLS, scene, name="count"), scene)
+
+
+def test_a_tool_that_fails_answers_with_what_a_model_reads_and_a_program_too() -> None:
+    assert fail(RpcError(7, "no milk", {"left": 0})) == ToolResult(
+        (TextContent("no milk"),), {"error": {"message": "no milk", "code": 7, "data": {"left": 0}}}, is_error=True
+    )
+
+
+def test_arguments_that_do_not_fit_are_for_the_model_to_mend() -> None:
+    result = fail(InvalidParams([("/a", "is no number")]))
+
+    assert result.is_error
+    assert result.structured_content["error"]["meaning"] == "invalid params"
+
+
+@pytest.mark.parametrize("error", [Busy("calls", 1), RpcError(Meaning.NOT_READY)])
+def test_what_is_no_fault_of_the_tool_is_an_error_of_the_protocol(error: RpcError) -> None:
+    with pytest.raises(RpcError) as caught:
+        fail(error)
+    assert caught.value is error
+
+
+def test_progress_is_told_under_the_token_of_the_request() -> None:
+    scene = on_extension()
+    assert TOOLS.progress is not None
+    saying = asked(TOOLS, scene, name="count", _meta={"progressToken": "t"})
+
+    assert TOOLS.progress(0.5, saying, scene) == Tale("notifications/progress", Progress("t", 0.5))
+    assert TOOLS.progress("on", saying, scene) == Tale("notifications/progress", Progress("t", 1, message="on"))
+
+
+def test_nobody_is_told_of_progress_who_did_not_ask_for_it() -> None:
+    scene = on_extension()
+    assert TOOLS.progress is not None
+
+    assert TOOLS.progress(0.5, asked(TOOLS, scene, name="count"), scene) is None
+
+
+# -- commands as prompts
+
+
+REVIEW = Prompt("review", arguments=(PromptArgument("file"), PromptArgument("style")))
+
+
+@pytest.mark.parametrize(
+    ("args", "given"),
+    [
+        ((), None),
+        (("a.py",), {"file": "a.py"}),
+        (("a.py", "short"), {"file": "a.py", "style": "short"}),
+        (("style=short", "a.py"), {"style": "short", "file": "a.py"}),
+        (("x=1",), {"file": "x=1"}),
+    ],
+)
+def test_words_fill_the_arguments_of_a_prompt(args: tuple[str, ...], given: dict[str, str] | None) -> None:
+    saying = COMMANDS.say(Invoke("review", args, "run-1"), on_host(None, REVIEW))
+
+    assert (saying.params.name, saying.params.arguments) == ("review", given)
+
+
+def test_a_word_too_many_is_refused_before_anything_is_sent() -> None:
+    with pytest.raises(InvalidParams):
+        COMMANDS.say(Invoke("unknown", ("a",), "run-1"), on_host(None, REVIEW))
+
+
+def test_a_prompt_is_read_as_its_text_and_its_messages() -> None:
+    text = PromptText((PromptMessage("user", TextContent("a")), PromptMessage("assistant", TextContent("b"))))
+
+    assert COMMANDS.read(text, Saying(TOOLS_CALL), on_host()) == {
+        "content": "a\n\nb",
+        "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+    }
+
+
+def test_a_prompt_is_heard_as_a_command_with_the_words_that_were_typed() -> None:
+    scene = on_extension()
+    invoke = COMMANDS.hear(asked(COMMANDS, scene, name="reindex", arguments={"args": "fast 'all of it'"}), scene)
+
+    assert (invoke.command, invoke.args) == ("reindex", ("fast", "all of it"))
+
+
+@pytest.mark.parametrize("params", [{"name": "nope"}, {"name": "reindex", "arguments": {"args": "'open"}}])
+def test_a_prompt_that_cannot_be_run_is_refused(params: dict[str, Any]) -> None:
+    scene = on_extension()
+
+    with pytest.raises(InvalidParams):
+        COMMANDS.hear(asked(COMMANDS, scene, **params), scene)
+
+
+def test_what_a_command_puts_out_is_the_text_of_its_prompt() -> None:
+    scene = on_extension()
+    saying = asked(COMMANDS, scene, **{"name": "reindex", "": ["injected"]})
+    COMMANDS.hear(saying, scene)
+    events = [
+        Text("a"),
+        SystemText("b"),
+        ErrorText("c"),
+        Table(("x", "y"), (("1", "2"),)),
+        TaskUpdated("t"),
+        TaskEnded("t"),
+        CommandDone(),
+    ]
+    assert COMMANDS.tell is not None
+
+    assert [COMMANDS.tell(event, saying, scene) for event in events] == [None] * 7
+    assert COMMANDS.answer(None, saying, scene) == PromptText(
+        (PromptMessage("user", TextContent("a\nb\nc\nx | y\n1 | 2")),)
+    )
+
+
+@pytest.mark.parametrize(("result", "text"), [("done", "done"), ({"n": 1}, '{"n":1}'), (None, "")])
+def test_a_command_that_puts_nothing_out_has_its_result_for_a_text(result: Any, text: str) -> None:
+    scene = on_extension()
+    prompt = COMMANDS.answer(result, asked(COMMANDS, scene, name="reindex"), scene)
+
+    assert prompt.messages == ((PromptMessage("user", TextContent(text)),) if text else ())
+
+
+def test_how_far_a_task_is_is_told_as_progress() -> None:
+    scene = on_extension()
+    saying = asked(COMMANDS, scene, name="reindex", _meta={"progressToken": 5})
+    assert COMMANDS.tell is not None
+
+    tale = COMMANDS.tell(TaskUpdated("t", 3, 10, "files"), saying, scene)
+    assert tale == Tale("notifications/progress", Progress(5, 3, 10, "files"))
+
+
+# -- the first exchange of a server
+
+
+def test_a_client_becomes_the_host_of_the_extension() -> None:
+    scene = on_extension()
+    words = WELCOME.read(Initialize("x", ClientCapabilities(), Implementation("client", "9")), scene)
+
+    assert words.host is not None
+    assert (words.plugin_id, words.host.name, words.config) == ("notes", "client", {})
+
+
+def test_the_answer_bears_the_version_that_was_asked_for_and_what_there_is() -> None:
+    answer = WELCOME.reply(ContractInitialized(1), on_extension())
+
+    assert msgspec.to_builtins(answer) == {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"tools": {}, "prompts": {}, "logging": {}},
+        "serverInfo": {"name": "notes", "version": "1.2"},
+    }
+
+
+def test_an_extension_with_nothing_but_methods_of_its_own_offers_what_they_are_for() -> None:
+    own = {"resources/read", "resources/subscribe", "prompts/get", "completion/complete"}
+    scene = Scene("notes", own=frozenset(own))
+    WELCOME.read(Initialize("x", ClientCapabilities(), Implementation("client")), scene)
+    answer = WELCOME.reply(ContractInitialized(1), scene)
+
+    assert msgspec.to_builtins(answer.capabilities) == {
+        "resources": {"subscribe": True},
+        "prompts": {},
+        "completions": {},
+        "logging": {},
+    }
+
+
+def ask(name: str, scene: Scene, params: Any = None) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(WELCOME.queries[name](params, scene)))
+
+
+def test_a_server_lists_its_tools_and_its_commands() -> None:
+    scene = on_extension()
+
+    assert ask("tools/list", scene) == {
+        "tools": [{"name": "count", "inputSchema": {"type": "object"}, "description": "Counts."}]
+    }
+    (prompt,) = ask("prompts/list", scene)["prompts"]
+    assert (prompt["name"], prompt["description"], prompt["arguments"][0]["name"]) == (
+        "reindex",
+        "Indexes anew.",
+        "args",
+    )
+
+
+def test_a_ping_is_answered_with_an_object() -> None:
+    assert ask("ping", on_extension()) == {}
+
+
+# -- the log
+
+TALE = SPEECH.tales[LOG.name]
+
+
+def test_what_is_for_the_log_is_told_from_the_level_on_that_the_client_has_set() -> None:
+    scene = on_extension()
+    assert ask("logging/setLevel", scene, {"level": "warning"}) == {}
+
+    assert TALE.tell(LogRecord(LogLevel.INFO, "notes", "a"), scene) is None
+    tale = TALE.tell(LogRecord(LogLevel.ERROR, "notes", "b"), scene)
+    assert tale is not None
+    assert (tale.method, msgspec.to_builtins(tale.params)) == (
+        "notifications/message",
+        {"level": "error", "data": "b", "logger": "notes"},
+    )
+
+
+def test_a_level_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidParams):
+        ask("logging/setLevel", on_extension(), {"level": "loud"})
+
+
+@pytest.mark.parametrize(
+    ("params", "record"),
+    [
+        ({"level": "notice", "data": "a", "logger": "disk"}, LogRecord(LogLevel.INFO, "disk", "a")),
+        ({"level": "error", "data": {"n": 1}}, LogRecord(LogLevel.ERROR, "files", '{"n":1}')),
+        ({"level": "loud"}, LogRecord(LogLevel.INFO, "files", '{"level":"loud"}')),
+    ],
+)
+def test_what_a_server_tells_for_the_log_is_heard_whatever_it_is(params: Any, record: LogRecord) -> None:
+    assert TALE.hear(params, on_host()) == record

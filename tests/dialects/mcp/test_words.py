@@ -1,0 +1,307 @@
+"""The words of MCP: what stands on the wire, and what is understood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from msgspec import Raw, Struct
+
+from becket.contract.log import LogLevel
+from becket.dialects.mcp import MCP, asking, contents, lifecycle, notices, prompts, recognises, resources, tools, words
+from becket.dialects.mcp.asking import CreateMessage, Elicited, Roots, SampledMessage, SamplingMessage
+from becket.dialects.mcp.contents import (
+    AudioContent,
+    EmbeddedResource,
+    ImageContent,
+    ResourceContents,
+    ResourceLink,
+    TextContent,
+    ToolUseContent,
+    text_of,
+)
+from becket.dialects.mcp.lifecycle import (
+    LATEST,
+    VERSIONS,
+    ClientCapabilities,
+    Implementation,
+    Initialize,
+    Initialized,
+    ListCapability,
+    choose_version,
+)
+from becket.dialects.mcp.notices import (
+    LoggingLevel,
+    LogMessage,
+    Progress,
+    log_level,
+    logging_level,
+    progress_of,
+    with_progress,
+)
+from becket.dialects.mcp.prompts import Completed, PromptText
+from becket.dialects.mcp.resources import ResourceRead
+from becket.dialects.mcp.tools import TOOLS_CALL, CallTool, ToolResult, ToolsPage
+from becket.dialects.mcp.words import meta_with_token, progress_token
+from becket.limits import DEFAULT_LIMITS
+from becket.methods.descriptors import Method, Notification
+from becket.wire.content_length import ContentLength
+from becket.wire.json_lines import JsonLines
+
+FILES = (asking, contents, lifecycle, notices, prompts, resources, tools, words)
+
+
+def said(value: Struct) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+# -- what is sent
+
+
+def test_members_are_spelled_as_the_protocol_spells_them_and_left_out_where_there_is_nothing_to_say() -> None:
+    params = Initialize(LATEST, ClientCapabilities(roots=ListCapability(list_changed=True)), Implementation("a", "1"))
+
+    assert said(params) == {
+        "protocolVersion": LATEST,
+        "capabilities": {"roots": {"listChanged": True}},
+        "clientInfo": {"name": "a", "version": "1"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "member"),
+    [
+        (ToolResult(), "content"),
+        (Roots(), "roots"),
+        (PromptText(), "messages"),
+        (ResourceRead(), "contents"),
+        (ToolsPage(()), "tools"),
+    ],
+)
+def test_a_list_that_the_protocol_requires_is_said_also_where_it_is_empty(value: Struct, member: str) -> None:
+    assert said(value) == {member: []}
+
+
+def test_an_answer_to_completion_always_has_its_values() -> None:
+    assert said(Completed()) == {"completion": {"values": []}}
+
+
+def test_what_a_model_has_said_bears_its_role() -> None:
+    answer = SampledMessage.of_text("hello", "small")
+
+    assert said(answer) == {
+        "role": "assistant",
+        "content": {"type": "text", "text": "hello"},
+        "model": "small",
+        "stopReason": "endTurn",
+    }
+
+
+# -- what is understood
+
+
+def all_structs() -> Iterable[type[Struct]]:
+    for file in FILES:
+        for name in file.__all__:
+            value = getattr(file, name)
+            if isinstance(value, type) and issubclass(value, Struct):
+                yield value
+
+
+@pytest.mark.parametrize("kind", list(all_structs()), ids=lambda kind: kind.__name__)
+def test_a_member_that_may_be_absent_may_be_null(kind: type[Struct]) -> None:
+    for field in msgspec.structs.fields(kind):
+        is_optional = not field.required and field.default is None
+        assert not is_optional or field.type is Any or type(None) in get_args(field.type), field.name
+
+
+def test_a_result_without_content_and_with_members_that_nobody_knows_is_read() -> None:
+    result = msgspec.json.decode(b'{"isError":null,"_meta":{"a":1},"new":2}', type=ToolResult)
+
+    assert result == ToolResult(meta={"a": 1})
+
+
+def test_an_answer_to_initialize_needs_no_more_than_its_version() -> None:
+    answer = msgspec.json.decode(b'{"protocolVersion":"2025-06-18"}', type=Initialized)
+
+    assert (answer.capabilities.tools, answer.server_info.name) == (None, "")
+
+
+def test_a_message_for_a_model_has_one_piece_or_several() -> None:
+    one = msgspec.json.decode(b'{"role":"user","content":{"type":"text","text":"a"}}', type=SamplingMessage)
+    many = msgspec.json.decode(
+        b'{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"t","input":{}}]}', type=SamplingMessage
+    )
+
+    assert one.pieces == (TextContent("a"),)
+    assert many.pieces == (ToolUseContent("1", "t", {}),)
+
+
+def test_the_text_of_an_answer_is_that_of_its_texts() -> None:
+    pieces = (TextContent("a"), ToolUseContent("1", "t", {}), TextContent("b"))
+
+    assert SampledMessage("assistant", pieces, "m").text == "ab"
+    assert SampledMessage("assistant", ImageContent("", "image/png"), "m").text == ""
+
+
+def test_a_request_for_a_model_may_say_all_that_the_protocol_knows() -> None:
+    raw = (
+        b'{"messages":[],"maxTokens":5,"modelPreferences":{"hints":[{"name":"a"}],"costPriority":0.5},'
+        b'"tools":[{"name":"t","inputSchema":{}}],"toolChoice":{"mode":"auto"},"temperature":1}'
+    )
+    asked = msgspec.json.decode(raw, type=CreateMessage)
+
+    assert asked.model_preferences is not None
+    assert asked.model_preferences.hints is not None
+    assert (asked.max_tokens, asked.model_preferences.hints[0].name, asked.temperature) == (5, "a", 1.0)
+
+
+def test_a_person_can_do_three_things_and_no_other() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(b'{"action":"maybe"}', type=Elicited)
+
+
+def test_a_model_that_takes_only_text_reads_of_other_pieces_what_they_are() -> None:
+    pieces = (
+        TextContent("text"),
+        ImageContent("", "image/png"),
+        AudioContent("", "audio/wav"),
+        ResourceLink("file:///a", "a"),
+        EmbeddedResource(ResourceContents("file:///b", text="held")),
+        EmbeddedResource(ResourceContents("file:///c", blob="aGk=")),
+    )
+
+    assert text_of(pieces).splitlines() == ["text", "[image/png]", "[audio/wav]", "[file:///a]", "held", "[file:///c]"]
+
+
+# -- descriptors
+
+
+def all_descriptors() -> Iterable[Any]:
+    return [value for file in FILES for name in file.__all__ if name.isupper() for value in [getattr(file, name)]]
+
+
+def test_every_descriptor_has_a_summary_and_a_name_of_its_own() -> None:
+    found = [one for one in all_descriptors() if isinstance(one, Method | Notification)]
+
+    assert len({one.name for one in found}) == len(found) == 25
+    assert all(one.summary.endswith(".") for one in found)
+
+
+# -- versions
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_version_that_is_known_is_answered_with_itself(version: str) -> None:
+    assert choose_version(version) == version
+
+
+def test_a_version_that_is_not_known_is_answered_with_the_newest() -> None:
+    assert choose_version("1999-01-01") == LATEST
+
+
+# -- progress
+
+
+def test_only_texts_and_whole_numbers_are_tokens() -> None:
+    given = [None, {}, {"progressToken": None}, {"progressToken": True}, {"progressToken": 1.5}]
+
+    assert [progress_token(meta) for meta in given] == [None] * 5
+    assert progress_token({"progressToken": 7}) == 7
+    assert progress_token({"progressToken": "a"}) == "a"
+
+
+def belongs(raw: bytes, token: Any) -> bool:
+    reader = with_progress(TOOLS_CALL).events["notifications/progress"]
+    assert reader.belongs is not None
+    return reader.belongs(Raw(raw), CallTool("t", meta=meta_with_token(token)))
+
+
+@pytest.mark.parametrize(
+    ("raw", "token", "is_own"),
+    [
+        (b'{"progressToken":1,"progress":1}', 1, True),
+        (b'{"progressToken":"1","progress":1}', 1, False),
+        (b'{"progressToken":1,"progress":1}', "1", False),
+        (b'{"progressToken":2,"progress":1}', 1, False),
+        (b'{"progress":1}', None, False),
+        (b"[]", 1, False),
+        (b'"\xff"', 1, False),
+    ],
+)
+def test_progress_belongs_to_the_request_with_its_token_and_type(raw: bytes, token: object, is_own: bool) -> None:
+    assert belongs(raw, token) is is_own
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (3, Progress("t", 3)),
+        (0.5, Progress("t", 0.5)),
+        (True, Progress("t", 1)),
+        ("half way", Progress("t", 1, message="half way")),
+        (Progress("other", 1, 2, "a"), Progress("t", 1, 2, "a")),
+        ({"progress": 2, "total": 4, "message": "m"}, Progress("t", 2, 4, "m")),
+        ({"progress": "2", "total": True, "message": 1}, Progress("t", 1)),
+        (object(), Progress("t", 1)),
+    ],
+)
+def test_what_a_handler_reports_is_told_in_numbers_that_grow(value: object, told: Progress) -> None:
+    assert progress_of("t", value, count(1)) == told
+
+
+# -- the log
+
+
+def test_levels_lead_to_the_nearest_of_the_other_kind() -> None:
+    assert [log_level(level) for level in LoggingLevel] == [
+        LogLevel.DEBUG,
+        LogLevel.INFO,
+        LogLevel.INFO,
+        LogLevel.WARNING,
+        LogLevel.ERROR,
+        LogLevel.CRITICAL,
+        LogLevel.CRITICAL,
+        LogLevel.CRITICAL,
+    ]
+    assert [logging_level(level) for level in LogLevel] == ["debug", "info", "warning", "error", "critical"]
+
+
+def test_a_message_for_the_log_reads_as_text_whatever_it_is() -> None:
+    assert LogMessage(LoggingLevel.INFO, "plain").text == "plain"
+    assert LogMessage(LoggingLevel.INFO, {"a": [1]}).text == '{"a":[1]}'
+
+
+# -- the link
+
+
+def test_a_greeting_on_stdout_is_passed_over() -> None:
+    framing = MCP.framing(DEFAULT_LIMITS)
+    frames = framing.feed(b'starting up...\n{"jsonrpc":"2.0","id":1,"result":{}}\n')
+
+    assert frames[-1] == b'{"jsonrpc":"2.0","id":1,"result":{}}'
+
+
+@pytest.mark.parametrize(
+    ("frame", "framing", "is_mcp"),
+    [
+        (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"x"}}', JsonLines, True),
+        (b'{"jsonrpc":"2.0","id":1,"method":"server/discover"}', JsonLines, True),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', JsonLines, True),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"}', ContentLength, False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}', JsonLines, False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}', JsonLines, False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"initialize"}', JsonLines, False),
+        (b"nonsense", JsonLines, False),
+    ],
+)
+def test_a_client_of_mcp_is_known_by_its_first_words(frame: bytes, framing: type, is_mcp: bool) -> None:
+    assert recognises(frame, framing) is is_mcp
+
+
+def test_the_dialect_leads_to_its_speech() -> None:
+    assert MCP.contract is not None
+    assert MCP.contract().dialect == "mcp"
