@@ -1,0 +1,234 @@
+"""Work of an extension of Roder that takes long: what it is, one run of it, and its output.
+
+A run is acknowledged with its id; the last event is `completed` or `failed`. Whoever gives up asks the extension to
+cancel.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from becket.contract.shapes import REFUSED
+from becket.dialects.roder.inference import FAILED, LONGEST_WAIT, check_acknowledged
+from becket.errors import RpcError
+from becket.methods.descriptors import CancelReason, Direction, EventReader, Method, Notification, Stream
+
+__all__ = [
+    "TASKS_CANCEL",
+    "TASKS_EVENT",
+    "TASKS_EXECUTE",
+    "TASKS_SPEC",
+    "ExecuteAck",
+    "ExecuteCancel",
+    "ExecuteParams",
+    "TaskCompleted",
+    "TaskEvent",
+    "TaskEventParams",
+    "TaskFailed",
+    "TaskOutput",
+    "TaskOutputStream",
+    "TaskResult",
+    "TaskSpec",
+    "TaskSpecParams",
+    "TaskSpecResult",
+    "cancel_execution",
+    "is_for_execution",
+    "read_task_event",
+]
+
+
+# -- what it is
+
+
+class TaskSpec(Struct, frozen=True, kw_only=True):
+    """What an executor does, and the JSON Schema of what it takes."""
+
+    kind: str
+    description: str
+    input_schema: Any
+    default_timeout_seconds: Annotated[int, Meta(ge=0)] | UnsetType | None = UNSET
+    metadata: Any = None
+
+
+class TaskSpecParams(Struct, frozen=True, rename="camel"):
+    """Asks an executor what it does."""
+
+    executor_id: str
+
+
+class TaskSpecResult(Struct, frozen=True):
+    """What an executor does."""
+
+    spec: TaskSpec
+
+
+TASKS_SPEC: Final = Method(
+    "tasks/spec",
+    TaskSpecParams,
+    TaskSpecResult,
+    timeout=30.0,
+    direction=Direction.TO_EXTENSION,
+    summary="Asks an executor what it does.",
+)
+
+
+# -- a run
+
+
+class ExecuteParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Asks an executor for one run, whose events bear the execution's id."""
+
+    executor_id: str
+    execution_id: str
+    task_id: str
+    thread_id: str | UnsetType | None = UNSET
+    turn_id: str | UnsetType | None = UNSET
+    workspace_root: str | UnsetType | None = UNSET
+    input: Any
+
+
+class ExecuteAck(Struct, frozen=True, rename="camel"):
+    """The run has begun; the id is the one that was given."""
+
+    execution_id: str
+
+
+class ExecuteCancel(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Asks to give the run up."""
+
+    executor_id: str
+    execution_id: str
+    reason: str | UnsetType | None = UNSET
+
+
+TASKS_CANCEL: Final[Method[ExecuteCancel, Any]] = Method(
+    "tasks/cancel",
+    ExecuteCancel,
+    Any,
+    timeout=30.0,
+    direction=Direction.TO_EXTENSION,
+    summary="Asks an executor to give a run up.",
+)
+
+
+# -- what is told of it
+
+
+class TaskOutputStream(StrEnum):
+    """Where a piece of output belongs."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
+    LOG = "log"
+
+
+class TaskResult(Struct, frozen=True, kw_only=True):
+    """What a run has come to."""
+
+    exit_code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | UnsetType | None = UNSET
+    payload: Any = None
+
+
+class TaskOutput(Struct, frozen=True, tag_field="type", tag="output"):
+    """A further piece of output."""
+
+    stream: TaskOutputStream
+    chunk: str
+
+
+class TaskCompleted(Struct, frozen=True, tag_field="type", tag="completed"):
+    """The run is over: the last event."""
+
+    result: TaskResult
+
+
+class TaskFailed(Struct, frozen=True, tag_field="type", tag="failed"):
+    """The run has failed: the last event."""
+
+    error: str
+
+
+TaskEvent: TypeAlias = TaskOutput | TaskCompleted | TaskFailed
+
+
+class TaskEventParams(Struct, frozen=True, rename="camel"):
+    """An event, and of which run it is: what travels."""
+
+    execution_id: str
+    event: TaskEvent
+
+
+TASKS_EVENT: Final = Notification(
+    "tasks/event", TaskEventParams, direction=Direction.TO_HOST, summary="The output of a run, and its end."
+)
+
+decode_event = msgspec.json.Decoder(TaskEventParams).decode
+
+
+def read_task_event(raw: Raw) -> TaskEvent:
+    """Returns the event; raises `msgspec.ValidationError` for one that is malformed."""
+    return decode_event(raw).event
+
+
+class Addressed(Struct, rename="camel"):
+    execution_id: str
+
+
+decode_address = msgspec.json.Decoder(Addressed).decode
+
+
+def is_for_execution(raw: Raw, call: ExecuteParams) -> bool:
+    """Returns whether the event is of this run."""
+    try:
+        return decode_address(raw).execution_id == call.execution_id
+    except REFUSED:
+        return False
+
+
+class GatheredExecution:
+    """Waits for the end of a run: what it has come to, or why it failed."""
+
+    def __init__(self, call: ExecuteParams) -> None:
+        self._call = call
+        self._last: TaskCompleted | TaskFailed = TaskFailed("")
+
+    def acknowledge(self, answer: Raw, /) -> None:
+        """Takes the executor's word that it has begun."""
+        given = msgspec.json.decode(answer, type=ExecuteAck).execution_id
+        check_acknowledged("execution", given, self._call.execution_id)
+
+    def take(self, event: TaskEvent, /) -> bool:
+        """Takes an event, and returns whether it is the last one."""
+        if isinstance(event, TaskOutput):
+            return False
+        self._last = event
+        return True
+
+    def result(self) -> TaskResult:
+        """Returns what the run has come to."""
+        if isinstance(self._last, TaskFailed):
+            raise RpcError(FAILED, f"task executor {self._call.executor_id} failed: {self._last.error}")
+        return self._last.result
+
+
+def cancel_execution(call: ExecuteParams, _: CancelReason) -> tuple[Method[Any, Any], ExecuteCancel]:
+    """Returns what to ask when a run is given up."""
+    reason = "task cancelled by host"
+    return TASKS_CANCEL, ExecuteCancel(executor_id=call.executor_id, execution_id=call.execution_id, reason=reason)
+
+
+TASKS_EXECUTE: Final[Stream[ExecuteParams, TaskResult, TaskEvent]] = Stream(
+    "tasks/execute",
+    ExecuteParams,
+    TaskResult,
+    events={TASKS_EVENT.name: EventReader(read_task_event, (TaskOutput, TaskCompleted, TaskFailed), is_for_execution)},
+    gather=GatheredExecution,
+    cancel=cancel_execution,
+    idle_timeout=LONGEST_WAIT,
+    direction=Direction.TO_EXTENSION,
+    summary="Runs a task; its output comes as events.",
+)
