@@ -15,7 +15,7 @@ from becket.contract.tasks import TaskEnded, TaskUpdated
 from becket.contract.tools import Tool, ToolCall
 from becket.dialects.mcp.contents import ImageContent, TextContent
 from becket.dialects.mcp.greeting import Server
-from becket.dialects.mcp.lifecycle import ClientCapabilities, Implementation, Initialize, ServerCapabilities
+from becket.dialects.mcp.lifecycle import Implementation, ServerCapabilities
 from becket.dialects.mcp.notices import Progress
 from becket.dialects.mcp.prompts import Prompt, PromptArgument, PromptMessage, PromptText
 from becket.dialects.mcp.speech import SPEECH
@@ -26,6 +26,7 @@ from becket.errors import Busy, InvalidParams, Meaning, RemoteError, RpcError
 TOOLS = SPEECH.phrases["tool.call"]
 COMMANDS = SPEECH.phrases["command.invoke"]
 WELCOME = SPEECH.welcome
+CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "client", "version": "9"}}
 
 
 def on_host(names: dict[str, str] | None = None, *prompts: Prompt) -> Scene:
@@ -43,7 +44,7 @@ def on_extension(**members: Any) -> Scene:
         commands=(("reindex", "Indexes anew."),),
         **members,
     )
-    WELCOME.read(Initialize("2025-06-18", ClientCapabilities(), Implementation("client", "9")), scene)
+    WELCOME.read(CLIENT, scene)
     return scene
 
 
@@ -269,7 +270,7 @@ def test_how_far_a_task_is_is_told_as_progress() -> None:
 
 def test_a_client_becomes_the_host_of_the_extension() -> None:
     scene = on_extension()
-    words = WELCOME.read(Initialize("x", ClientCapabilities(), Implementation("client", "9")), scene)
+    words = WELCOME.read(CLIENT, scene)
 
     assert words.host is not None
     assert (words.plugin_id, words.host.name, words.config) == ("notes", "client", {})
@@ -288,7 +289,7 @@ def test_the_answer_bears_the_version_that_was_asked_for_and_what_there_is() -> 
 def test_an_extension_with_nothing_but_methods_of_its_own_offers_what_they_are_for() -> None:
     own = {"resources/read", "resources/subscribe", "prompts/get", "completion/complete"}
     scene = Scene("notes", own=frozenset(own))
-    WELCOME.read(Initialize("x", ClientCapabilities(), Implementation("client")), scene)
+    WELCOME.read(CLIENT, scene)
     answer = WELCOME.reply(ContractInitialized(1), scene)
 
     assert msgspec.to_builtins(answer.capabilities) == {
@@ -297,6 +298,20 @@ def test_an_extension_with_nothing_but_methods_of_its_own_offers_what_they_are_f
         "completions": {},
         "logging": {},
     }
+
+
+def test_a_client_that_says_less_than_it_should_is_served() -> None:
+    scene = Scene("notes")
+    words = WELCOME.read({"protocolVersion": "x"}, scene)
+
+    assert words.host is not None
+    assert (words.host.name, scene.particulars.version) == ("", "2025-11-25")
+
+
+@pytest.mark.parametrize("params", [None, {}, {"protocolVersion": 1}])
+def test_a_client_that_names_no_version_is_refused(params: Any) -> None:
+    with pytest.raises(InvalidParams):
+        WELCOME.read(params, Scene("notes"))
 
 
 def ask(name: str, scene: Scene, params: Any = None) -> Any:

@@ -66,7 +66,7 @@ def greet(introduction: Introduction) -> Greeting:
     server = Server(
         answer.protocol_version, answer.server_info, answer.capabilities, answer.instructions, names, prompts
     )
-    return Greeted(declared=Capabilities(tools), about=describe(server), particulars=server)
+    return Greeted(declared=Capabilities(tools), about=describe(server), particulars=server, tolerates_schemas=True)
 
 
 def introduce(extension: str, client: Implementation, offered: ClientCapabilities) -> Steps[Initialized]:

@@ -99,8 +99,8 @@ class Initialize(Words, frozen=True):
     """A client's first words."""
 
     protocol_version: str
-    capabilities: ClientCapabilities
-    client_info: Implementation
+    capabilities: ClientCapabilities = field(default_factory=ClientCapabilities)
+    client_info: Implementation = field(default_factory=lambda: Implementation(""))
 
 
 class Initialized(Words, frozen=True):

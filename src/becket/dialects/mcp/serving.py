@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -41,6 +41,8 @@ from becket.errors import InvalidParams
 
 __all__ = ["ARGUMENTS", "WELCOME", "Client"]
 
+W = TypeVar("W", bound=Struct)
+
 ARGUMENTS: Final = "args"
 """The one argument of a command that is listed as a prompt: its words, as one would type them."""
 
@@ -57,7 +59,8 @@ class Client(Struct):
 # -- the first exchange
 
 
-def read(params: Initialize, scene: Scene) -> ContractInitialize:
+def read(given: Any, scene: Scene) -> ContractInitialize:
+    params = convert(given, Initialize)
     scene.particulars = Client(choose_version(params.protocol_version), params.client_info, params.capabilities)
     return ContractInitialize(
         extension_protocol_version=PROTOCOL_VERSION,
@@ -106,13 +109,18 @@ def ping(params: Any, scene: Scene) -> Empty:
 
 
 def set_level(params: Any, scene: Scene) -> Empty:
-    try:
-        level = msgspec.convert(params, SetLevel).level
-    except msgspec.ValidationError as error:
-        raise InvalidParams([("/level", str(error))]) from error
     client: Client = scene.particulars
-    client.level = level
+    client.level = convert(params, SetLevel).level
     return Empty()
+
+
+def convert(params: Any, kind: type[W]) -> W:
+    try:
+        return msgspec.convert(params, kind)
+    except msgspec.ValidationError as error:
+        from becket.typed.problems import find_problems
+
+        raise InvalidParams(find_problems(params, kind)) from error
 
 
 QUERIES: Final[Mapping[str, Any]] = {
@@ -122,4 +130,4 @@ QUERIES: Final[Mapping[str, Any]] = {
     PING.name: ping,
 }
 
-WELCOME: Final = Welcome(opening=INITIALIZE, read=read, reply=reply, queries=QUERIES)
+WELCOME: Final = Welcome(opening=INITIALIZE, read=read, reply=reply, queries=QUERIES, always=frozenset({PING.name}))
