@@ -27,6 +27,7 @@ class Answers(Enum):
     """Whether an answer is a result or an error. One with neither is a result, null."""
 
     ERROR_FIRST = "an error where there is a member `error`, even null, and even beside a result"
+    ERROR_UNLESS_NULL = "an error where there is one that is not null, even beside a result"
     RESULT_FIRST = "a result where there is one, and an error only where that is not null"
 
 
@@ -46,7 +47,7 @@ class Spelling(Struct, frozen=True, kw_only=True):
     The version is written where `has_version`, and never asked for. `hears` says by the text of its id whether a
     request is one; what it does not hear is no message, and a request under the null id is a notification. An error is
     read by its message alone: `unknown_error` stands for one that has none, 0 for a number that is missing. Where
-    `error_is_text` the error is its message, and nothing else.
+    `error_is_text` the error is its message, and nothing else; one that is an object is read all the same.
 
     `say_error` chooses the words and the number of an error that is sent; `mean` says what one that came means, from
     its number and its message."""
@@ -54,6 +55,7 @@ class Spelling(Struct, frozen=True, kw_only=True):
     has_version: bool = True
     id_is_last: bool = False  # behind the params, as structs in other languages have it
     writes_null_params: bool = False  # where there are none
+    any_params: bool = False  # not only objects and arrays
     first_id: int = 1
     id_prefix: str = ""  # of our own requests, whose ids are strings then
     hears: Callable[[bytes], bool] = unsigned
@@ -97,7 +99,9 @@ class SpelledCodec(JsonCodec):
         if id is None:
             return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "an answer without an id that can be read")
         error = members.get("error")
-        if self.spelling.answers is Answers.RESULT_FIRST and (without_null(error) is None or "result" in members):
+        if self.spelling.answers is not Answers.ERROR_FIRST:
+            error = without_null(error)
+        if self.spelling.answers is Answers.RESULT_FIRST and "result" in members:
             error = None
         return Success(id, members.get("result", NULL)) if error is None else self._failure(id, error)
 
@@ -109,7 +113,7 @@ class SpelledCodec(JsonCodec):
         return Failure(
             id,
             number if isinstance(number, int) and not isinstance(number, bool) else 0,
-            self._text_of(raw if self.spelling.error_is_text else members.get("message")),
+            self._text_of(members.get("message") if members or not self.spelling.error_is_text else raw),
             self._shorten(extra) if len(extra) > self.limits.error_data else read_value(extra),
         )
 
@@ -130,16 +134,20 @@ class SpelledCodec(JsonCodec):
         if params is None and self.spelling.writes_null_params:
             params = NULL_ID
         else:
-            check_params(method, params)
+            self._check_params(method, params)
         name = encode_json(method) if params is None else b'%b,"params":%b' % (encode_json(method), params)
         if self.spelling.id_is_last:
             return b'%b"method":%b,"id":%b}' % (self._start, name, id)
         return b'%b"id":%b,"method":%b}' % (self._start, id, name)
 
     def encode_notification(self, method: str, params: bytes | None) -> bytes:
-        check_params(method, params)
+        self._check_params(method, params)
         name = encode_json(method) if params is None else b'%b,"params":%b' % (encode_json(method), params)
         return b'%b"method":%b}' % (self._start, name)
+
+    def _check_params(self, method: str, params: bytes | None) -> None:
+        if params is not None and params[:1] not in (b"{", b"[") and not self.spelling.any_params:
+            raise LocalProtocolError(f"the params of {method} are neither an object nor an array: {quote(params)}")
 
     def encode_success(self, id: bytes, result: bytes) -> bytes:
         return b'%b"id":%b,"result":%b}' % (self._start, id, result)
@@ -172,8 +180,3 @@ def read_value(raw: Raw | None) -> object:
         return None if raw is None else decode_json(raw)
     except UNDECODABLE:
         return None
-
-
-def check_params(method: str, params: bytes | None) -> None:
-    if params is not None and params[:1] not in (b"{", b"["):
-        raise LocalProtocolError(f"the params of {method} are neither an object nor an array: {quote(params)}")
