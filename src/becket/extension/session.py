@@ -99,6 +99,8 @@ class Session:
         if foreign is None:
             return
         for name, answer in foreign.queries():
+            if name in self.registry:  # the author answers it
+                continue
             is_early = name in foreign.always
             register(self.registry, self.face, Method(name, Any, Any), self._query(answer, is_early), thread=False)
 

@@ -132,7 +132,8 @@ async def probe_info(
     Raises:
         StartFailed, HandshakeFailed: the extension has ended over it.
     """
-    if not (declared.tools or declared.providers or declared.capabilities) or not voice.says(INFO_GET):
+    is_asked = voice.speech is None or voice.speech.probes_info
+    if not is_asked or not (declared.tools or declared.providers or declared.capabilities):
         return None
     try:
         return await voice.call(INFO_GET, None, timeout=timeout)
@@ -157,7 +158,7 @@ async def greet(voice: Voice, introduction: Introduction, *, timeout: float) -> 
     assert voice.speech is not None
     steps = voice.speech.greet(introduction)
     deadline = anyio.current_time() + timeout
-    go_on = partial(steps.send, cast(Any, None))  # what a generator is begun with
+    go_on = partial(steps.send, cast("Any", None))  # what a generator is begun with
     while True:
         try:
             step = go_on()
@@ -171,7 +172,7 @@ async def greet(voice: Voice, introduction: Introduction, *, timeout: float) -> 
         except FAILURES as error:
             go_on = partial(steps.throw, error)
         else:
-            go_on = partial(steps.send, cast(Any, answer))
+            go_on = partial(steps.send, cast("Any", answer))
 
 
 async def take_step(peer: Peer, step: Saying | Tale, deadline: float) -> Raw | None:

@@ -26,7 +26,7 @@ from becket.host.extension import Extension
 from becket.host.manifest import AskedLimits, Environment
 from becket.host.places import Places
 from becket.host.recording import Audit, RecordingGate
-from becket.host.restart import RestartPolicy
+from becket.host.restart import RestartPolicy, RestartStrategy
 from becket.host.supervisor import Care
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.limits import DEFAULT_LIMITS, Limits
@@ -128,8 +128,11 @@ def prepare_launch(
             cwd=candidate.cwd,
         )
 
+    usual_restart = {**habits.restart}
+    if "strategy" in usual_restart:
+        usual_restart["strategy"] = RestartStrategy(usual_restart["strategy"])
     care = Care(
-        restart=manifest.restart.over(adopt_habits(settings.care.restart, RestartPolicy(), habits.restart)),
+        restart=manifest.restart.over(adopt_habits(settings.care.restart, RestartPolicy(), usual_restart)),
         breaker=adopt_habits(settings.care.breaker, BreakerPolicy(), habits.breaker),
         heartbeat=settings.care.heartbeat,
         drain=settings.care.drain,

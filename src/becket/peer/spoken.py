@@ -30,7 +30,8 @@ OURS = TOLD | {method.name for method in METHODS}
 
 
 def translate_methods(methods: Registry, speech: Speech, scene: Scene) -> Registry:
-    """Returns handlers under a dialect's names for those of the contract; what is not of the contract stays as it is.
+    """Returns handlers under a dialect's names for those of the contract; what is not of the contract stays as it is,
+    also where the dialect has such a name.
 
     Handlers of what the dialect has no word for are left out: nobody can ask for them."""
     spoken = Registry()
@@ -44,7 +45,7 @@ def translate_methods(methods: Registry, speech: Speech, scene: Scene) -> Regist
             phrase = speech.phrases[handler.name]
             for own in phrase.heard_as(scene):
                 serve(spoken, handler, Translation(phrase, own, scene), runs)
-    return methods.without(OURS).including(spoken)
+    return spoken.including(methods.without(OURS))
 
 
 def listen(spoken: Registry, handler: Handler, tale: TalePhrase, scene: Scene) -> None:

@@ -228,6 +228,7 @@ TOLD: Final = (
 # -- all of it
 
 SPEECH: Final = Speech(
+    probes_info=True,
     dialect="synaps",
     greet=greet,
     welcome=WELCOME,
