@@ -10,7 +10,7 @@ import pytest
 from msgspec import Raw, Struct
 
 from becket.methods.decorators import Handles, HandlesPlainly, Listens
-from becket.methods.descriptors import Direction, EventReader, Method, Notification, Stream
+from becket.methods.descriptors import CancelReason, Direction, EventReader, Method, Notification, Stream
 
 
 class Add(Struct):
@@ -67,6 +67,33 @@ def test_a_stream_is_a_method_with_events() -> None:
     assert ticks.events["tick"].decode(Raw(b'{"n":1}')) == Tick(1)
     assert (ticks.timeout, ticks.idle_timeout) == (None, 5)
     assert ticks.direction is Direction.TO_EXTENSION
+
+
+def test_a_stream_that_ends_with_an_event_carries_what_gathers_and_what_cancels_it() -> None:
+    class Gathered:
+        def __init__(self, params: Add) -> None:
+            self.total = params.a
+
+        def acknowledge(self, answer: Raw, /) -> None: ...
+
+        def take(self, event: Tick, /) -> bool:
+            return True
+
+        def result(self) -> Sum:
+            return Sum(self.total)
+
+    def cancel(params: Add, reason: CancelReason) -> tuple[Method[Any, Any], object]:
+        return Method("stop", Add, None), params
+
+    ticks = Stream("ticks", Add, Sum, events={"tick": EventReader(read_tick)}, gather=Gathered, cancel=cancel)
+    assert (ticks.gather, ticks.cancel) == (Gathered, cancel)
+    plain = Stream("ticks", Add, Sum, events={})
+    assert (plain.gather, plain.cancel) == (None, None)
+
+
+def test_a_reason_for_cancelling_is_its_text_on_the_wire() -> None:
+    reasons = ["left before its end", "timed out", "its events could not be taken"]
+    assert msgspec.json.decode(msgspec.json.encode(list(CancelReason))) == reasons
 
 
 def test_the_events_of_a_stream_are_its_own() -> None:

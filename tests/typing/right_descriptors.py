@@ -12,7 +12,7 @@ from becket.contract.config import CONFIG_CHANGED, CONFIG_GET, ConfigChanged, Co
 from becket.contract.handshake import SHUTDOWN
 from becket.contract.memory import MEMORY_APPEND, Append, Appended
 from becket.contract.providers import PROVIDER_STREAM, ProviderEvent, ProviderRequest, ProviderResult
-from becket.methods.descriptors import Direction, EventReader, Method, Notification, Stream
+from becket.methods.descriptors import CancelReason, Direction, EventReader, Gathering, Method, Notification, Stream
 from becket.methods.permissions import Decision, Gate, Grants
 from becket.peer.streams import CallStream
 
@@ -41,6 +41,29 @@ def read_tock(raw: Raw) -> Tock:
     return msgspec.json.decode(raw, type=Tock)
 
 
+class Total:
+    """Gathers more kinds of events than the stream has, and gives what the stream asks for."""
+
+    def __init__(self, params: Point) -> None:
+        self.total = params.x
+
+    def acknowledge(self, answer: Raw, /) -> None: ...
+
+    def take(self, event: Tick | Tock, /) -> bool:
+        return isinstance(event, Tock)
+
+    def result(self) -> int:
+        return self.total
+
+
+def stop_ticking(params: Point, reason: str) -> tuple[Method[Point, None], Point]:
+    return FORGET, params
+
+
+def stop_clock(params: Any, reason: CancelReason) -> tuple[Method[Any, Any], object]:
+    return STOP, None
+
+
 MOVE = Method("move", Point, Point3, requires="own.moves", timeout=5.0, direction=Direction.TO_EXTENSION)
 STOP = Method("stop", None, None)
 COUNT = Method("count", None, int)
@@ -55,7 +78,19 @@ CLOCK: Stream[None, int, Tick | Tock] = Stream(
     "clock", None, int, events={"tick": EventReader(read_tick), "tock": EventReader(read_tock)}
 )
 
+GATHERED = Stream("ticks", Point, int, events={"tick": EventReader(read_tick)}, gather=Total, cancel=stop_ticking)
+GATHERED_UNION: Stream[Point, int, Tick | Tock] = Stream(
+    "clock",
+    Point,
+    int,
+    events={"tick": EventReader(read_tick), "tock": EventReader(read_tock)},
+    gather=Total,
+    cancel=stop_clock,
+)
+gathering: Gathering[Tick, int] = Total(Point(1))
+
 assert_type(MOVE, Method[Point, Point3])
+assert_type(GATHERED, Stream[Point, int, Tick])
 assert_type(STOP, Method[None, None])
 assert_type(COUNT, Method[None, int])
 assert_type(FORGET, Method[Point, None])
@@ -102,6 +137,8 @@ async def streaming(peer: Peer, request: ProviderRequest) -> None:
             assert_type(event, Tick | Gap)
         assert_type(await run.result(), int)
     assert_type(peer.stream(CLOCK), CallStream[Tick | Tock, int])
+    assert_type(peer.stream(GATHERED, Point(1)), CallStream[Tick, int])
+    assert_type(await peer.stream(GATHERED_UNION, Point(1)).result(), int)
     assert_type(peer.stream(PROVIDER_STREAM, request), CallStream[ProviderEvent, ProviderResult])
     assert_type(peer.stream("ticks", {"x": 1}, events={"tick": Tick}), CallStream[Any, Any])
 
@@ -120,6 +157,7 @@ async def serving(peer: Peer, methods: Registry) -> None:
         @register.handle(MOVE)
         async def move(params: Point, ctx: Context) -> Point3:
             await ctx.progress(1)
+            assert_type(ctx.answer(Point3(params.x, 0)), None)
             return Point3(params.x, 0)
 
         @register.handle(MOVE, thread=True)
@@ -174,6 +212,7 @@ def blocking(peer: BlockingPeer, ctx: BlockingContext) -> None:
     assert_type(peer.begin("point", returns=Point).result(), Point)
     assert_type(peer.begin("echo").result(), Any)
     assert_type(peer.stream(TICKS, Point(1)), BlockingStream[Tick, int])
+    assert_type(peer.stream(GATHERED, Point(1)).result(), int)
     with peer.stream(CLOCK) as run:
         assert_type(iter(run), Iterator[Tick | Tock | Gap])
         assert_type(run.result(), int)
@@ -183,6 +222,7 @@ def blocking(peer: BlockingPeer, ctx: BlockingContext) -> None:
     assert_type(ctx.call(COUNT), int)
     assert_type(ctx.call("echo", returns=Point), Any)
     assert_type(ctx.notify(TICK, Tick(1)), None)
+    assert_type(ctx.answer(), None)
 
     @peer.handle(MOVE)
     def move(params: Point, ctx: BlockingContext) -> Point3:

@@ -27,6 +27,22 @@ def read_tick(raw: Raw) -> Tick:
     return msgspec.json.decode(raw, type=Tick)
 
 
+class Total:
+    def __init__(self, params: Point) -> None: ...
+
+    def acknowledge(self, answer: Raw, /) -> None: ...
+
+    def take(self, event: Tick, /) -> bool:
+        return True
+
+    def result(self) -> str:
+        return ""
+
+
+def stop(params: Tick, reason: str) -> tuple[Method[Point, Point3], Point]:
+    return MOVE, Point(1)
+
+
 MOVE = Method("move", Point, Point3)
 COUNT = Method("count", None, int)
 TICK = Notification("tick", Tick)
@@ -45,6 +61,13 @@ def describing() -> None:
     Method("move", Point, Point, "memory.read")  # type: ignore[call-overload]
     Stream("ticks", Point, int)  # type: ignore[call-overload]
     EventReader(5)  # type: ignore[arg-type]
+    tick = {"tick": EventReader(read_tick)}
+    other_result: Stream[Point, int, Tick] = Stream("t", Point, int, events=tick, gather=Total)  # type: ignore[arg-type]
+    other_params: Stream[Tick, str, Tick] = Stream("t", Tick, str, events=tick, gather=Total)  # type: ignore[arg-type]
+    no_cancel: Stream[Point, int, Tick] = Stream("t", Point, int, events=tick, cancel=stop)  # type: ignore[arg-type]
+    Stream("t", Point, str, events=tick, gather=Point)  # type: ignore[arg-type]
+    Stream("t", Point, str, events=tick, cancel=read_tick)  # type: ignore[arg-type]
+    del other_result, other_params, no_cancel
 
 
 async def calling(peer: Peer) -> None:

@@ -243,8 +243,8 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
         result: Any,
         *,
         events: Mapping[str, EventReader[E_co]],
-        gather: Callable[[Any], Gathering[Any, Any]] | None = None,
-        cancel: Callable[[Any, CancelReason], tuple[Method[Any, Any], object]] | None = None,
+        gather: Callable[[P_contra], Gathering[E_co, R_co]] | None = None,
+        cancel: Callable[[P_contra, CancelReason], tuple[Method[Any, Any], object]] | None = None,
         requires: str | None = None,
         timeout: float | None = None,
         idle_timeout: float | None = None,
@@ -259,8 +259,8 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
         result: Any,
         *,
         events: Mapping[str, EventReader[E_co]],
-        gather: Callable[[Any], Gathering[Any, Any]] | None = None,
-        cancel: Callable[[Any, CancelReason], tuple[Method[Any, Any], object]] | None = None,
+        gather: Callable[[P_contra], Gathering[E_co, R_co]] | None = None,
+        cancel: Callable[[P_contra, CancelReason], tuple[Method[Any, Any], object]] | None = None,
         requires: str | None = None,
         timeout: float | None = None,
         idle_timeout: float | None = None,
@@ -272,8 +272,8 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
             check_method_name(event)
         self.events: Mapping[str, EventReader[E_co]] = MappingProxyType(dict(events))
         self.idle_timeout = idle_timeout
-        self.gather = gather
-        self.cancel = cancel
+        self.gather: Callable[[Any], Gathering[Any, Any]] | None = gather
+        self.cancel: Callable[[Any, CancelReason], tuple[Method[Any, Any], object]] | None = cancel
 
 
 class Notification(Generic[P_contra]):
