@@ -1,1 +1,1 @@
-"""Bridges to the programs of neighbouring protocols. Each imports what it needs, and nothing here imports any of them."""
+"""Bridges to the programs of neighbouring protocols. Each imports what it needs; nothing here imports any of them."""

@@ -30,7 +30,8 @@ class Converted(Generic[T]):
         self.write = write
 
     def __repr__(self) -> str:
-        return name_of(self.type)
+        # The name of `Optional[int]` is that of its origin, which says too little.
+        return name_of(self.type) if isinstance(self.type, type) else str(self.type).replace("typing.", "")
 
 
 def type_of(annotation: Any) -> Any:

@@ -1,0 +1,479 @@
+"""`LanguageClient`: the other end of a language server.
+
+It starts the server, shakes hands with it, answers what it asks, and ends it. What it answers are methods that a
+subclass overrides; what it announces to the server follows from that. Documents are `documents`', reports of progress
+`progress`', and bytes the peer's.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+
+import anyio
+from lsprotocol import types
+from msgspec.structs import replace
+
+from becket.dialects.lsp import LSP
+from becket.errors import BadValue, BecketError, LocalProtocolError
+from becket.interop.lsp import methods
+from becket.interop.lsp.documents import Document, find_language, path_of, uri_of
+from becket.interop.lsp.feeds import Feed, Opening
+from becket.interop.lsp.progress import WorkProgress, add_tokens, count_tokens, read_work_done
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.methods.descriptors import Method, Notification, Stream
+from becket.methods.registry import Registry
+from becket.peer.peer import Connecting, Peer
+from becket.peer.streams import CallStream
+from becket.peer.transport import ByteStream, Transport
+from becket.typed.problems import is_object
+
+if TYPE_CHECKING:
+    from becket.peer.options import CallOptions, PeerOptions, StreamOptions
+
+__all__ = ["LIMITS", "LanguageClient"]
+
+E = TypeVar("E")
+P = TypeVar("P")
+R = TypeVar("R")
+
+LIMITS: Limits = replace(DEFAULT_LIMITS, **LSP.habits.limits)
+SHUTDOWN_GRACE = 5.0  # seconds for the answer to `shutdown`; some servers leave in the midst of it
+MOST_PUBLISHED = 10_000  # documents whose diagnostics are kept; the oldest are forgotten
+LEVELS = {
+    types.MessageType.Error: logging.ERROR,
+    types.MessageType.Warning: logging.WARNING,
+    types.MessageType.Info: logging.INFO,
+    types.MessageType.Log: logging.DEBUG,
+    types.MessageType.Debug: logging.DEBUG,
+}
+
+
+class LanguageClient:
+    """A client of one language server: `async with LanguageClient(root=".").connect_process(["pylsp"]) as client: ...`.
+
+    `root` is the folder of the project. `settings` are what `workspace/configuration` is answered from, by section;
+    `options` go to the server with `initialize`. What the server asks is answered by the methods below, which a
+    subclass overrides: plain functions or `async def`.
+
+    `diagnostics` is what the server has published last, by URI; `registrations` is what it has registered, by id."""
+
+    def __init__(
+        self,
+        *,
+        root: str | os.PathLike[str] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        options: Any = None,
+        capabilities: types.ClientCapabilities | None = None,
+        name: str = "becket",
+        version: str | None = None,
+    ) -> None:
+        self.root = None if root is None else Path(root).absolute()
+        self.settings: dict[str, Any] = dict(settings or {})
+        self.options = options
+        self.info = types.ClientInfo(name, version)
+        self.capabilities = self.build_capabilities() if capabilities is None else capabilities
+        self.server_capabilities = types.ServerCapabilities()
+        self.server_info: types.ServerInfo | None = None
+        self.diagnostics: dict[str, types.PublishDiagnosticsParams] = {}
+        self.registrations: dict[str, types.Registration] = {}
+        self.methods = Registry()
+        self._peer: Peer | None = None
+        self._documents: dict[str, Document] = {}
+        self._tokens = count_tokens()
+        self._progress: set[Feed[WorkProgress]] = set()
+        self._published: set[Feed[types.PublishDiagnosticsParams]] = set()
+        self._register()
+
+    # -- connecting
+
+    def connect_process(
+        self,
+        command: Sequence[str | os.PathLike[str]],
+        *,
+        env: Mapping[str, str] | None = None,
+        inherit_env: bool = False,
+        cwd: str | os.PathLike[str] | None = None,
+        on_stderr: Callable[[str], None] | None = None,
+        **options: Unpack[PeerOptions],
+    ) -> Opening[Self]:
+        """Starts a server and shakes hands with it; leaving the block says `shutdown` and `exit`, and ends it.
+
+        It runs in the folder of the project unless `cwd` says otherwise; the rest is as in `Peer.connect_process`.
+
+        Raises, when entered or awaited:
+            StartFailed: the program cannot be started.
+            RemoteError, CallTimeout, PeerCrashed, BadReply: it did not initialize.
+        """
+        where = self.root if cwd is None else cwd
+
+        def connect(peer_options: PeerOptions) -> Connecting:
+            return Peer.connect_process(
+                command, env=env, inherit_env=inherit_env, cwd=where, on_stderr=on_stderr, **peer_options
+            )
+
+        return self._opening(connect, options)
+
+    def connect_tcp(self, host: str, port: int, **options: Unpack[PeerOptions]) -> Opening[Self]:
+        """Connects to a server that listens on a TCP port, and shakes hands with it."""
+        return self._opening(lambda peer_options: Peer.connect_tcp(host, port, **peer_options), options)
+
+    def connect_unix(self, path: str | os.PathLike[str], **options: Unpack[PeerOptions]) -> Opening[Self]:
+        """Connects to a server that listens on a unix socket, and shakes hands with it."""
+        return self._opening(lambda peer_options: Peer.connect_unix(path, **peer_options), options)
+
+    def over(self, transport: Transport | ByteStream, **options: Unpack[PeerOptions]) -> Opening[Self]:
+        """Shakes hands with a server at the other end of a transport or of a byte stream."""
+        return self._opening(lambda peer_options: Peer.over(transport, **peer_options), options)
+
+    def _opening(self, connect: Callable[[PeerOptions], Connecting], options: PeerOptions) -> Opening[Self]:
+        given = options.get("methods")
+        complete: PeerOptions = {
+            "dialect": LSP,
+            "limits": LIMITS,
+            **options,
+            "methods": self.methods if given is None else self.methods.including(given),
+        }
+
+        async def open() -> Self:
+            if self._peer is not None and not self._peer.is_closed:
+                raise LocalProtocolError("this client is connected already: make another one")
+            self._peer = peer = await connect(complete)
+            try:
+                await self.initialize(timeout=complete["limits"].handshake)
+            except BaseException:
+                await peer.aclose()
+                raise
+            return self
+
+        return Opening(open, close)
+
+    async def initialize(self, *, timeout: float = LIMITS.handshake) -> types.InitializeResult:
+        """Says `initialize` and `initialized`, and sends the settings if there are some. Connecting has done it."""
+        result = await self.call(methods.INITIALIZE, self.build_initialize(), timeout=timeout)
+        self.adopt(result)
+        await self.notify(methods.INITIALIZED, types.InitializedParams())
+        if self.settings:
+            changed = types.DidChangeConfigurationParams(self.settings)
+            await self.notify(methods.WORKSPACE_DID_CHANGE_CONFIGURATION, changed)
+        return result
+
+    def adopt(self, result: types.InitializeResult) -> None:
+        """Takes what a server has said of itself."""
+        self.server_capabilities = result.capabilities
+        self.server_info = result.server_info
+        self.diagnostics.clear()
+        self.registrations.clear()
+
+    async def aclose(self) -> None:
+        """Ends the server in good order: `shutdown`, `exit`, and then its process. From any task, and twice."""
+        peer = self._peer
+        if peer is None:
+            return
+        try:
+            with anyio.move_on_after(SHUTDOWN_GRACE, shield=True):
+                await self.shutdown()
+        finally:
+            await peer.aclose()
+
+    async def shutdown(self) -> None:
+        """Says `shutdown` and `exit`; a server that does not answer, or is gone, is not waited for."""
+        try:
+            if not self.peer.is_closed:
+                await self.call(methods.SHUTDOWN, timeout=SHUTDOWN_GRACE)
+                await self.notify(methods.EXIT)
+        except BecketError:
+            pass
+
+    # -- what is said to it
+
+    @property
+    def peer(self) -> Peer:
+        """The link to the server.
+
+        Raises:
+            LocalProtocolError: there is none yet.
+        """
+        if self._peer is None:
+            raise LocalProtocolError("this client is not connected")
+        return self._peer
+
+    @property
+    def encoding(self) -> str:
+        """How positions are counted: `utf-16` unless the server chose otherwise."""
+        return self.server_capabilities.position_encoding or types.PositionEncodingKind.Utf16
+
+    @overload
+    def call(
+        self, method: Method[None, R], params: None = None, **options: Unpack[CallOptions]
+    ) -> Coroutine[Any, Any, R]: ...
+
+    @overload
+    def call(self, method: Method[P, R], params: P, **options: Unpack[CallOptions]) -> Coroutine[Any, Any, R]: ...
+
+    def call(self, method: Any, params: Any = None, **options: Any) -> Coroutine[Any, Any, Any]:
+        """Calls a method of the server and returns its result. The same as `client.peer.call`."""
+        return self.peer.call(method, params, **options)
+
+    def stream(self, method: Stream[P, R, E], params: P, **options: Unpack[StreamOptions]) -> CallStream[E, R]:
+        """Opens a call together with its progress and the parts of its result.
+
+        The tokens that ask for both are put into the params, unless they are there."""
+        return self.peer.stream(method, add_tokens(params, self._tokens), **options)
+
+    @overload
+    def notify(self, method: Notification[None], params: None = None) -> Awaitable[None]: ...
+
+    @overload
+    def notify(self, method: Notification[P], params: P) -> Awaitable[None]: ...
+
+    def notify(self, method: Any, params: Any = None) -> Awaitable[None]:
+        """Tells the server something. The same as `client.peer.notify`."""
+        return self.peer.notify(method, params)
+
+    def open_document(
+        self, path: str | Path, text: str | None = None, *, language: str | None = None
+    ) -> Opening[Document]:
+        """Opens a document: a path, below the root if it is relative, or a URI; its text is read from the file.
+
+        `async with client.open_document("a.py") as document: ...` closes it again; so does `await document.close()`.
+
+        Raises, when entered or awaited:
+            OSError, UnicodeDecodeError: the file cannot be read.
+        """
+        is_uri = isinstance(path, str) and "://" in path
+        uri = str(path) if is_uri else uri_of((self.root or Path()) / path)
+
+        async def open() -> Document:
+            content = await read(uri) if text is None else text
+            document = Document(self, uri, language or find_language(uri), content)
+            self._documents[normal(uri)] = document
+            await document.open()
+            return document
+
+        return Opening(open, Document.close)
+
+    def forget(self, document: Document) -> None:
+        """Forgets a document that was closed."""
+        if self._documents.get(normal(document.uri)) is document:
+            del self._documents[normal(document.uri)]
+
+    # -- what it tells
+
+    def progress(self) -> Feed[WorkProgress]:
+        """Returns the progress of what the server does by itself: `async with client.progress() as feed: ...`."""
+        return Feed(self._progress, lambda: self.peer)
+
+    def published(self) -> Feed[types.PublishDiagnosticsParams]:
+        """Returns what the server publishes about documents, whether or not they are open."""
+        return Feed(self._published, lambda: self.peer)
+
+    async def cancel_progress(self, token: int | str) -> None:
+        """Asks the server to leave off work that it began by itself, and whose report said that it can."""
+        await self.notify(methods.WINDOW_WORK_DONE_PROGRESS_CANCEL, types.WorkDoneProgressCancelParams(token))
+
+    # -- what it asks, to be overridden
+
+    async def configuration(self, item: types.ConfigurationItem) -> Any:
+        """Answers one item of `workspace/configuration`: the section of `settings`, None where there is none."""
+        value: Any = self.settings
+        for part in filter(None, (item.section or "").split(".")):
+            value = value.get(part) if is_object(value) else None
+        return value
+
+    async def register_capability(self, params: types.RegistrationParams) -> None:
+        """Takes what the server registers."""
+        self.registrations.update({registration.id: registration for registration in params.registrations})
+
+    async def unregister_capability(self, params: types.UnregistrationParams) -> None:
+        """Forgets what the server no longer wants."""
+        for gone in params.unregisterations:
+            self.registrations.pop(gone.id, None)
+
+    async def create_progress(self, params: types.WorkDoneProgressCreateParams) -> None:
+        """Allows the server to report its work under a token. Raise an `RpcError` to refuse it."""
+
+    async def apply_edit(self, params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
+        """Refuses: this client changes no files. The server is told that it may ask only where this is overridden."""
+        return types.ApplyWorkspaceEditResult(applied=False, failure_reason="this client does not apply edits")
+
+    async def show_message_request(self, params: types.ShowMessageRequestParams) -> types.MessageActionItem | None:
+        """Logs the message, and chooses none of the actions."""
+        self.log(params.type, params.message)
+        return None
+
+    async def show_document(self, params: types.ShowDocumentParams) -> types.ShowDocumentResult:
+        """Refuses: there is nothing to show it on."""
+        return types.ShowDocumentResult(success=False)
+
+    async def workspace_folders(self) -> Sequence[types.WorkspaceFolder] | None:
+        """Answers with the root, None where there is none."""
+        return None if self.root is None else [types.WorkspaceFolder(uri_of(self.root), self.root.name)]
+
+    async def refresh(self) -> None:
+        """Takes the word that something (lenses, tokens, hints, diagnostics) should be asked for again."""
+
+    def show_message(self, params: types.ShowMessageParams) -> None:
+        """Logs a message that is meant for a person."""
+        self.log(params.type, params.message)
+
+    def log_message(self, params: types.LogMessageParams) -> None:
+        """Logs a message that is meant for the log."""
+        self.log(params.type, params.message)
+
+    def log(self, level: types.MessageType, message: str) -> None:
+        """Writes a message of the server to the log `becket.lsp`."""
+        name = "server" if self.server_info is None else self.server_info.name
+        logging.getLogger("becket.lsp").log(LEVELS.get(level, logging.INFO), "%s: %s", name, message)
+
+    # -- what is told to it at the start
+
+    def build_capabilities(self) -> types.ClientCapabilities:
+        """Returns what this client can do. What is overridden is announced; add to it what you ask for yourself."""
+        return build_capabilities(
+            applies_edits=is_overridden(self.apply_edit), shows_documents=is_overridden(self.show_document)
+        )
+
+    def build_initialize(self) -> types.InitializeParams:
+        """Returns the params of `initialize`."""
+        root = None if self.root is None else uri_of(self.root)
+        return types.InitializeParams(
+            process_id=os.getpid(),
+            client_info=self.info,
+            root_uri=root,
+            root_path=None if self.root is None else str(self.root),
+            workspace_folders=None if self.root is None else [types.WorkspaceFolder(uri_of(self.root), self.root.name)],
+            capabilities=self.capabilities,
+            initialization_options=self.options,
+        )
+
+    # -- handlers
+
+    def _register(self) -> None:
+        handle, on = self.methods.handle, self.methods.on
+        handle(methods.WORKSPACE_CONFIGURATION)(self._configure)
+        handle(methods.CLIENT_REGISTER_CAPABILITY)(self.register_capability)
+        handle(methods.CLIENT_UNREGISTER_CAPABILITY)(self.unregister_capability)
+        handle(methods.WINDOW_WORK_DONE_PROGRESS_CREATE)(self.create_progress)
+        handle(methods.WORKSPACE_APPLY_EDIT)(self.apply_edit)
+        handle(methods.WINDOW_SHOW_MESSAGE_REQUEST)(self.show_message_request)
+        handle(methods.WINDOW_SHOW_DOCUMENT)(self.show_document)
+        handle(methods.WORKSPACE_WORKSPACE_FOLDERS)(self.workspace_folders)
+        for method in REFRESHES:
+            handle(method)(self.refresh)
+        on(methods.WINDOW_SHOW_MESSAGE)(self.show_message)
+        on(methods.WINDOW_LOG_MESSAGE)(self.log_message)
+        on(methods.PROGRESS)(self._report)
+        on(methods.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(self._publish)
+
+    async def _configure(self, params: types.ConfigurationParams) -> Sequence[Any]:
+        return [await self.configuration(item) for item in params.items]
+
+    def _report(self, params: types.ProgressParams) -> None:
+        try:
+            value = read_work_done(params.value)
+        except BadValue:
+            return
+        if value is not None:  # else a part of a result that nobody waits for any more
+            for feed in self._progress:
+                feed.put(WorkProgress(params.token, value))
+
+    def _publish(self, params: types.PublishDiagnosticsParams) -> None:
+        self.diagnostics.pop(params.uri, None)  # the newest stand at the end
+        self.diagnostics[params.uri] = params
+        if len(self.diagnostics) > MOST_PUBLISHED:
+            del self.diagnostics[next(iter(self.diagnostics))]
+        document = self._documents.get(normal(params.uri))
+        if document is not None:
+            document.take(params)
+        for feed in self._published:
+            feed.put(params)
+
+
+REFRESHES = (
+    methods.WORKSPACE_CODE_LENS_REFRESH,
+    methods.WORKSPACE_DIAGNOSTIC_REFRESH,
+    methods.WORKSPACE_FOLDING_RANGE_REFRESH,
+    methods.WORKSPACE_INLAY_HINT_REFRESH,
+    methods.WORKSPACE_INLINE_VALUE_REFRESH,
+    methods.WORKSPACE_SEMANTIC_TOKENS_REFRESH,
+)
+
+
+async def close(client: LanguageClient) -> None:
+    await client.aclose()
+
+
+def is_overridden(method: Callable[..., Any]) -> bool:
+    return getattr(method, "__func__", method) is not getattr(LanguageClient, method.__name__)
+
+
+async def read(uri: str) -> str:
+    content = await anyio.Path(path_of(uri)).read_bytes()
+    return content.decode()
+
+
+def normal(uri: str) -> str:
+    """Returns a URI in the one form that tells whether two are the same: servers escape other characters than we do."""
+    from urllib.parse import unquote
+
+    return unquote(uri)
+
+
+def build_capabilities(*, applies_edits: bool, shows_documents: bool) -> types.ClientCapabilities:
+    """Returns what a client can do that applies edits and shows documents, or does not."""
+    return types.ClientCapabilities(
+        general=types.GeneralClientCapabilities(
+            # Characters of Python's texts are those of UTF-32; every server knows UTF-16.
+            position_encodings=[types.PositionEncodingKind.Utf32, types.PositionEncodingKind.Utf16],
+        ),
+        window=types.WindowClientCapabilities(
+            work_done_progress=True,
+            show_message=types.ShowMessageRequestClientCapabilities(),
+            show_document=types.ShowDocumentClientCapabilities(support=shows_documents),
+        ),
+        workspace=types.WorkspaceClientCapabilities(
+            apply_edit=applies_edits,
+            workspace_edit=types.WorkspaceEditClientCapabilities(document_changes=True),
+            configuration=True,
+            workspace_folders=True,
+            did_change_configuration=types.DidChangeConfigurationClientCapabilities(dynamic_registration=True),
+            execute_command=types.ExecuteCommandClientCapabilities(),
+            symbol=types.WorkspaceSymbolClientCapabilities(),
+        ),
+        text_document=types.TextDocumentClientCapabilities(
+            synchronization=types.TextDocumentSyncClientCapabilities(did_save=True),
+            publish_diagnostics=types.PublishDiagnosticsClientCapabilities(
+                related_information=True, version_support=True, code_description_support=True, data_support=True
+            ),
+            diagnostic=types.DiagnosticClientCapabilities(),
+            hover=types.HoverClientCapabilities(content_format=BOTH_MARKUPS),
+            completion=types.CompletionClientCapabilities(
+                completion_item=types.ClientCompletionItemOptions(documentation_format=BOTH_MARKUPS)
+            ),
+            signature_help=types.SignatureHelpClientCapabilities(),
+            declaration=types.DeclarationClientCapabilities(link_support=True),
+            definition=types.DefinitionClientCapabilities(link_support=True),
+            type_definition=types.TypeDefinitionClientCapabilities(link_support=True),
+            implementation=types.ImplementationClientCapabilities(link_support=True),
+            references=types.ReferenceClientCapabilities(),
+            document_highlight=types.DocumentHighlightClientCapabilities(),
+            document_symbol=types.DocumentSymbolClientCapabilities(hierarchical_document_symbol_support=True),
+            code_action=types.CodeActionClientCapabilities(
+                code_action_literal_support=types.ClientCodeActionLiteralOptions(
+                    types.ClientCodeActionKindOptions([kind.value for kind in types.CodeActionKind])
+                ),
+                data_support=True,
+                resolve_support=types.ClientCodeActionResolveOptions(["edit"]),
+            ),
+            formatting=types.DocumentFormattingClientCapabilities(),
+            range_formatting=types.DocumentRangeFormattingClientCapabilities(),
+            rename=types.RenameClientCapabilities(prepare_support=True),
+        ),
+    )
+
+
+BOTH_MARKUPS = [types.MarkupKind.Markdown, types.MarkupKind.PlainText]

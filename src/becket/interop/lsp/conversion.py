@@ -1,0 +1,171 @@
+"""The types of lsprotocol over a link: JSON into them and back, by lsprotocol's own converter.
+
+Only params and results are converted, when a message is read or written; cattrs builds the hook of a type at its first
+use and keeps it. The converter of old coerces (`"5"` becomes 5, null the text `None`): the hooks of texts, numbers and
+truth values are strict here. What is wrong with a value that does not fit is found in a second try, with a converter
+that says so and takes half as long again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from types import NoneType
+from typing import Any
+
+from attrs import fields_dict, has
+from cattrs import Converter, transform_error
+from lsprotocol import types
+from lsprotocol.converters import get_converter
+
+from becket.errors import BadValue, Problem
+from becket.typed.converted import Converted
+from becket.typed.problems import MOST_PROBLEMS, below
+from becket.typed.type_parts import name_of
+
+__all__ = ["convert", "converted", "params_type", "result_type", "write"]
+
+
+# -- the types of a method, as lsprotocol tells them
+
+
+def params_type(method: str) -> Any:
+    """Returns the type of a method's params; None if it takes none."""
+    request: Any = types.METHOD_TO_TYPES[method][0]
+    params = fields_dict(request).get("params")
+    return None if params is None or params.type is NoneType else params.type
+
+
+def result_type(method: str) -> Any:
+    """Returns the type of a request's result."""
+    response: Any = types.METHOD_TO_TYPES[method][1]
+    return fields_dict(response)["result"].type
+
+
+# -- conversion
+
+
+def converted(type: Any) -> Converted[Any]:
+    """Returns a type of lsprotocol as a descriptor takes it."""
+    if type is NoneType:
+        return Converted(type, read=nothing, write=nothing)
+    hook: Callable[[Any, Any], Any] | None = None
+
+    def read(value: Any) -> Any:
+        nonlocal hook
+        if hook is None:
+            hook = CONVERTER.get_structure_hook(type)
+        try:
+            return hook(value, type)
+        except Exception as error:  # of a hook that found something else than it looked for, whatever it stumbled over
+            raise BadValue(describe(type), find_problems(value, type) or [("", str(error))]) from error
+
+    return Converted(type, read=read, write=write)
+
+
+def convert(value: object, type: Any) -> Any:
+    """Returns plain JSON values as an object of this type.
+
+    Raises:
+        BadValue: they do not fit.
+    """
+    return known(type).read(value)
+
+
+@cache
+def known(type: Any) -> Converted[Any]:
+    return converted(type)
+
+
+def nothing(_: object) -> None:
+    """Reads whatever stands where nothing is expected: some answer with an empty object or `true`."""
+    return
+
+
+def describe(type: Any) -> str:
+    return name_of(type) if has(type) else "value of its type"
+
+
+# -- the converter
+
+
+def build_converter(*, explains: bool) -> Converter:
+    converter = Converter(detailed_validation=explains)
+    # By their identity: registered for the classes, they would be those of all enums of texts and numbers too.
+    converter.register_structure_hook_func(lambda kind: kind in (str, bool, float), exact)
+    converter.register_structure_hook_func(lambda kind: kind is int, whole_number)
+    get_converter(converter)
+    # The one type in what servers say of themselves for which lsprotocol has no hook.
+    missing = fields_dict(types.NotebookDocumentFilterWithCells)["notebook"].type
+
+    def notebook(value: Any, _: Any) -> Any:
+        if value is None or isinstance(value, str):
+            return value
+        return converter.structure(value, next(kind for name, kind in FILTERS.items() if name in value))
+
+    converter.register_structure_hook_func(lambda kind: kind == missing, notebook)
+    return converter
+
+
+def exact(value: Any, type: Any) -> Any:
+    if value.__class__ is type or (type is float and value.__class__ is int):
+        return value
+    raise ValueError(f"is no {name_of(type)}")
+
+
+def whole_number(value: Any, _: Any) -> int:
+    if value.__class__ is int:
+        return int(value)
+    if value.__class__ is float and value.is_integer():  # languages with one kind of number write 1.0
+        return int(value)
+    raise ValueError("is no int")
+
+
+FILTERS = {
+    "notebookType": types.NotebookDocumentFilterNotebookType,
+    "scheme": types.NotebookDocumentFilterScheme,
+    "pattern": types.NotebookDocumentFilterPattern,
+}
+CONVERTER = build_converter(explains=False)
+write: Callable[[Any], Any] = CONVERTER.unstructure
+
+
+# -- what is wrong with a value
+
+
+@cache
+def explaining_converter() -> Converter:
+    return build_converter(explains=True)
+
+
+def find_problems(value: object, type: Any) -> list[Problem]:
+    """Returns what keeps a value from being of this type, each with its JSON pointer."""
+    if has(type) and not isinstance(value, dict):
+        return [("", "is no object")]
+    try:
+        explaining_converter().structure(value, type)
+    except Exception as error:
+        return list(read_problems(transform_error(error, format_exception=say)))[:MOST_PROBLEMS]
+    return []
+
+
+def read_problems(told: list[str]) -> Iterator[Problem]:
+    """Yields what cattrs has told, `is missing @ $.text_document.uri`, with the names as they stand on the wire."""
+    for line in told:
+        message, _, path = line.rpartition(" @ $")
+        pointer = ""
+        for name, at in re.findall(r"\.([^.\[]+)|\[([^\]]+)\]", path):
+            pointer = below(pointer, camel(name) if name else at.strip("'"))
+        yield pointer, message
+
+
+def say(error: BaseException, type: type | None) -> str:
+    if isinstance(error, KeyError):
+        return "is missing"
+    return str(error) or error.__class__.__name__
+
+
+def camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(other.title() for other in others)

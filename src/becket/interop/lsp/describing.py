@@ -1,0 +1,86 @@
+"""Descriptors of LSP's methods, made of what lsprotocol's table says of them.
+
+A request that can ask for progress is a `Stream`: called, it gives its result; streamed, its progress and the parts of
+its result besides. The names and the types for type checkers stand in `methods`, which is written by a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Union, get_args, get_origin
+
+import attrs
+from lsprotocol import types
+
+from becket.interop.lsp.conversion import converted, params_type, result_type
+from becket.interop.lsp.progress import progress_reader
+from becket.methods.descriptors import Direction, Method, Notification, Stream
+
+__all__ = ["is_stream", "method", "notification", "partial_type", "stream"]
+
+# Where a part of a result is not of the type of the whole.
+PARTIAL_TYPES: dict[str, Any] = {
+    types.TEXT_DOCUMENT_DIAGNOSTIC: types.DocumentDiagnosticReportPartialResult,
+    types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL: types.SemanticTokensPartialResult,
+    types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL_DELTA: types.SemanticTokensPartialResult
+    | types.SemanticTokensDeltaPartialResult,
+    types.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE: types.SemanticTokensPartialResult,
+    types.WORKSPACE_DIAGNOSTIC: types.WorkspaceDiagnosticReportPartialResult,
+}
+
+
+def method(name: str) -> Method[Any, Any]:
+    """Returns the descriptor of a request that takes no tokens."""
+    params = params_type(name)
+    taken = None if params is None else converted(params)
+    return Method(name, taken, converted(result_type(name)), direction=direction(name))
+
+
+def stream(name: str) -> Stream[Any, Any, Any]:
+    """Returns the descriptor of a request that can ask for progress."""
+    return Stream(
+        name,
+        converted(params_type(name)),
+        converted(result_type(name)),
+        events={types.PROGRESS: progress_reader(read_as(name))},
+        direction=direction(name),
+    )
+
+
+def notification(name: str) -> Notification[Any]:
+    """Returns the descriptor of a notification."""
+    params = params_type(name)
+    return Notification(name, None if params is None else converted(params), direction=direction(name))
+
+
+def direction(name: str) -> Direction:
+    is_for_client = types.message_direction(name) == "serverToClient"
+    return Direction.TO_HOST if is_for_client else Direction.TO_EXTENSION
+
+
+def is_stream(name: str) -> bool:
+    """Returns whether a request can ask for progress or for parts of its result."""
+    return "work_done_token" in fields_of(name) or "partial_result_token" in fields_of(name)
+
+
+def partial_type(name: str) -> Any:
+    """Returns the type of the parts of a result; None where a result comes whole."""
+    if "partial_result_token" not in fields_of(name):
+        return None
+    if name in PARTIAL_TYPES:
+        return PARTIAL_TYPES[name]
+    # What comes in parts is a list: of the one or the other kind, never one alone and never null.
+    result = result_type(name)
+    members = get_args(result) if get_origin(result) is Union else (result,)
+    return Union[tuple(member for member in members if get_origin(member) is Sequence)]  # noqa: UP007 (of a tuple)
+
+
+def read_as(name: str) -> Any:
+    """Returns the type that parts of a result are read as: lsprotocol has no hooks for lists alone."""
+    is_whole = partial_type(name) is not None and name not in PARTIAL_TYPES
+    return result_type(name) if is_whole else partial_type(name)
+
+
+def fields_of(name: str) -> dict[str, Any]:
+    params = params_type(name)
+    return attrs.fields_dict(params) if isinstance(params, type) and attrs.has(params) else {}

@@ -1,0 +1,224 @@
+"""A file that is open at a language server: its text, its version, and what the server finds wrong with it.
+
+Whatever is done here is told to the server in the way that it has asked for; nothing here writes a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import anyio
+from lsprotocol import types
+
+from becket.errors import CallTimeout
+from becket.interop.lsp import methods
+from becket.interop.lsp.feeds import wait_for
+from becket.interop.lsp.texts import Text, apply_edits, find_change
+
+if TYPE_CHECKING:
+    from becket.interop.lsp.client import LanguageClient
+
+__all__ = ["Document", "find_language", "path_of", "uri_of"]
+
+LANGUAGES = {
+    ".c": "c",
+    ".cc": "cpp",
+    ".cpp": "cpp",
+    ".cs": "csharp",
+    ".css": "css",
+    ".go": "go",
+    ".h": "c",
+    ".hpp": "cpp",
+    ".html": "html",
+    ".java": "java",
+    ".js": "javascript",
+    ".json": "json",
+    ".jsx": "javascriptreact",
+    ".lua": "lua",
+    ".md": "markdown",
+    ".php": "php",
+    ".pl": "perl",
+    ".py": "python",
+    ".pyi": "python",
+    ".rb": "ruby",
+    ".rs": "rust",
+    ".sh": "shellscript",
+    ".sql": "sql",
+    ".swift": "swift",
+    ".toml": "toml",
+    ".ts": "typescript",
+    ".tsx": "typescriptreact",
+    ".xml": "xml",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+}
+
+
+def find_language(uri: str) -> str:
+    """Returns LSP's name of the language that a file is written in, by the end of its name."""
+    return LANGUAGES.get(Path(urlsplit(uri).path).suffix.lower(), "plaintext")
+
+
+def uri_of(path: str | Path) -> str:
+    """Returns a path as a URI; what is a URI already stays as it is."""
+    return path if isinstance(path, str) and "://" in path else Path(path).absolute().as_uri()
+
+
+def path_of(uri: str) -> Path:
+    """Returns the path that a URI of a file stands for.
+
+    Raises:
+        ValueError: it is the URI of something else.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme != "file":
+        raise ValueError(f"no file: {uri}")
+    return Path(unquote(parts.path))
+
+
+class Document:
+    """One open document. Made by `LanguageClient.open_document`."""
+
+    def __init__(self, client: LanguageClient, uri: str, language: str, text: str) -> None:
+        self.uri = uri
+        self.language = language
+        self.version = 1
+        self.is_open = False
+        self._client = client
+        self._text = Text(text, client.encoding)
+        self._found: types.PublishDiagnosticsParams | None = None
+        self._arrival = anyio.Event()
+        self._pulled: tuple[str | None, Sequence[types.Diagnostic]] = (None, ())
+
+    # -- its text
+
+    @property
+    def text(self) -> str:
+        """The text as the server knows it."""
+        return self._text.content
+
+    @property
+    def identifier(self) -> types.TextDocumentIdentifier:
+        """What a request about this document names it by."""
+        return types.TextDocumentIdentifier(self.uri)
+
+    def position(self, offset: int) -> types.Position:
+        """Returns the position of an index in the text, counted as the server counts."""
+        return self._text.position(offset)
+
+    def offset(self, position: types.Position) -> int:
+        """Returns the index in the text of a position."""
+        return self._text.offset(position)
+
+    def range(self, start: int = 0, end: int | None = None) -> types.Range:
+        """Returns the range between two indexes; of the whole text, if none are given."""
+        return self._text.range(start, len(self.text) if end is None else end)
+
+    def slice(self, range: types.Range) -> str:
+        """Returns the text in a range."""
+        return self._text.slice(range)
+
+    # -- its life
+
+    async def open(self) -> None:
+        """Tells the server of the document; again where the server is another one than before."""
+        self.is_open = True
+        self._expect()
+        if self._sync().open_close:
+            item = types.TextDocumentItem(self.uri, self.language, self.version, self.text)
+            await self._client.notify(methods.TEXT_DOCUMENT_DID_OPEN, types.DidOpenTextDocumentParams(item))
+
+    async def change(self, text: str) -> None:
+        """Replaces the text; the server gets what is different, or all of it where it cannot do with less."""
+        before, self._text = self.text, Text(text, self._client.encoding)
+        self.version += 1
+        self._expect()
+        match self._sync().change:
+            case types.TextDocumentSyncKind.Incremental:
+                change: types.TextDocumentContentChangeEvent = find_change(before, text, self._client.encoding)
+            case types.TextDocumentSyncKind.Full:
+                change = types.TextDocumentContentChangeWholeDocument(text)
+            case _:
+                return
+        known = types.VersionedTextDocumentIdentifier(self.version, self.uri)
+        await self._client.notify(methods.TEXT_DOCUMENT_DID_CHANGE, types.DidChangeTextDocumentParams(known, [change]))
+
+    async def apply(self, edits: Iterable[Any]) -> None:
+        """Makes edits in the text, as a server returns them for formatting or a code action.
+
+        Raises:
+            ValueError: two of them overlap.
+        """
+        await self.change(apply_edits(self.text, edits, self._client.encoding))
+
+    async def save(self) -> None:
+        """Tells the server that the document was written to its file, if it wants to know that."""
+        save = self._sync().save
+        if not save:
+            return
+        wants_text = isinstance(save, types.SaveOptions) and bool(save.include_text)
+        params = types.DidSaveTextDocumentParams(self.identifier, self.text if wants_text else None)
+        await self._client.notify(methods.TEXT_DOCUMENT_DID_SAVE, params)
+
+    async def close(self) -> None:
+        """Tells the server that the document is no longer open. Twice is once."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        self._client.forget(self)
+        if self._sync().open_close and not self._client.peer.is_closed:
+            await self._client.notify(
+                methods.TEXT_DOCUMENT_DID_CLOSE, types.DidCloseTextDocumentParams(self.identifier)
+            )
+
+    def _sync(self) -> types.TextDocumentSyncOptions:
+        wish = self._client.server_capabilities.text_document_sync
+        if isinstance(wish, types.TextDocumentSyncOptions):
+            return wish
+        kind = types.TextDocumentSyncKind.None_ if wish is None else types.TextDocumentSyncKind(wish)
+        is_told = kind is not types.TextDocumentSyncKind.None_
+        return types.TextDocumentSyncOptions(open_close=is_told, change=kind, save=is_told)
+
+    # -- what is wrong with it
+
+    async def diagnostics(self, *, timeout: float = 60.0) -> Sequence[types.Diagnostic]:
+        """Returns what the server finds in the text as it is now.
+
+        A server that can be asked is asked. Of any other it is the first that it publishes after the last change.
+
+        Raises:
+            CallTimeout: nothing came in so many seconds: some servers publish nothing where they find nothing.
+            RemoteError, ConnectionLost: as for any call.
+        """
+        if self._client.server_capabilities.diagnostic_provider is not None:
+            return await self._pull(timeout)
+        with anyio.move_on_after(timeout):
+            while self._found is None:
+                await wait_for(self._arrival, self._client.peer)
+            return self._found.diagnostics
+        raise CallTimeout(methods.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS.name, timeout)
+
+    def take(self, published: types.PublishDiagnosticsParams) -> None:
+        """Takes what the server has published; what it found in an older text is of no use any more."""
+        if published.version is None or published.version >= self.version:
+            self._found = published
+            self._arrival.set()
+
+    def _expect(self) -> None:
+        self._found = None
+        self._arrival = anyio.Event()
+
+    async def _pull(self, timeout: float) -> Sequence[types.Diagnostic]:
+        provider: Any = self._client.server_capabilities.diagnostic_provider
+        known, found = self._pulled
+        params = types.DocumentDiagnosticParams(
+            self.identifier, identifier=provider.identifier, previous_result_id=known
+        )
+        report = await self._client.call(methods.TEXT_DOCUMENT_DIAGNOSTIC, params, timeout=timeout)
+        if isinstance(report, types.RelatedFullDocumentDiagnosticReport):
+            found = report.items
+        self._pulled = (report.result_id, found)
+        return found
