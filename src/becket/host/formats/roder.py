@@ -1,0 +1,225 @@
+"""The files of Roder: the `roder-extension.toml` of an extension, and the `.roder/config.toml` of a host, whose entries
+`[[process_extensions]]` lead to extensions and say how they are started.
+
+Both are tolerant of members that nobody knows; what the rules of Roder forbid is told in its own words, all of it at
+once. A manifest with `[launch]` can be started without any entry. The id on the wire is that of the manifest; where an
+id cannot hold it, the nearest one names the extension here.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+import msgspec
+
+from becket.contract.shapes import is_array
+from becket.dialects.roder import (
+    EventFilter,
+    InferenceEngine,
+    Launch,
+    LoadedManifest,
+    ProcessExtension,
+    RoderManifest,
+    TaskExecutor,
+    ToolProvider,
+    find_manifest_problems,
+)
+from becket.dialects.roder.manifest import FILE_NAME
+from becket.errors import BadFile, ManifestError, Problem
+from becket.host.manifest import (
+    AskedLimits,
+    CommandEntry,
+    Environment,
+    Found,
+    Listing,
+    Manifest,
+    ManifestReader,
+    Nearby,
+    is_below,
+    nearest_id,
+)
+from becket.typed.problems import find_problems
+from becket.typed.small_files import show_path
+from becket.typed.toml_files import parse_toml
+
+__all__ = ["LIST_NAME", "READER", "RoderReader"]
+
+LIST_NAME: Final = ".roder/config.toml"
+ENTRIES: Final = "process_extensions"
+LONGEST_NAME: Final = 64
+LONGEST_DESCRIPTION: Final = 512
+
+
+class RoderReader(ManifestReader):
+    """The reader of `roder-extension.toml` and of `.roder/config.toml`."""
+
+    dialect = "roder"
+    file_names = (FILE_NAME,)
+    list_names = (LIST_NAME,)
+
+    def read(self, data: bytes, path: str) -> Found:
+        """Returns the extension that a manifest tells of, and how it says that it is started.
+
+        Raises:
+            ManifestError: it cannot be used; all problems, each with its JSON pointer.
+        """
+        manifest = parse_roder_manifest(data, path)
+        if manifest.launch is None:
+            raise ManifestError(show_path(path), [("/launch", "is missing, and no one else says how to start it")])
+        return launched(manifest, manifest.launch, data, os.path.dirname(path))
+
+    def read_list(self, data: bytes, path: str, nearby: Nearby) -> Listing:
+        """Returns the extensions that the configuration of a host names.
+
+        Raises:
+            ManifestError: it is no TOML.
+        """
+        entries = parse_table(data, path).get(ENTRIES, [])
+        if not is_array(entries):
+            return Listing(problems=((f"/{ENTRIES}", "is no list of tables: write `[[process_extensions]]`"),))
+        base = os.path.dirname(os.path.dirname(path))
+        found: list[Found] = []
+        problems: list[Problem] = []
+        disabled: list[str] = []
+        for index, table in enumerate(entries):
+            pointer = f"/{ENTRIES}/{index}"
+            wrong = [(f"{pointer}{place}", text) for place, text in find_problems(table, ProcessExtension)]
+            problems += wrong
+            if wrong:
+                continue
+            entry = msgspec.convert(table, ProcessExtension)
+            try:
+                one = configured(entry, base, nearby)
+            except ManifestError as error:
+                if entry.enabled:  # else it is no worry of anybody
+                    problems += [(f"{pointer}{place}", text) for place, text in error.problems]
+                continue
+            found.append(one)
+            disabled += () if entry.enabled else (one.manifest.id,)
+        return Listing(extensions=tuple(found), problems=tuple(problems), disabled=tuple(disabled))
+
+    def hint_for(self, problem: Problem) -> str:
+        """Returns what to do about a problem that was found."""
+        pointer, message = problem
+        if pointer == "/launch":
+            return f'add `[launch]` with `command = "python3"`, or an entry to `{LIST_NAME}`'
+        if pointer == "/api_version" and "requires" in message:
+            return "get a version of the extension and of the host that fit together"
+        return ""
+
+
+READER: Final = RoderReader()
+
+
+# -- reading
+
+
+def parse_table(data: bytes, path: str) -> dict[str, Any]:
+    try:
+        return parse_toml(data, path)
+    except BadFile as error:
+        raise ManifestError(error.path, error.problems) from error
+
+
+def parse_roder_manifest(data: bytes, path: str) -> RoderManifest:
+    """Returns what a `roder-extension.toml` says; `path` is for the message.
+
+    Raises:
+        ManifestError: it breaks the rules of Roder; all problems, each with its JSON pointer.
+    """
+    table = parse_table(data, path)
+    try:
+        manifest = msgspec.convert(table, RoderManifest)
+    except msgspec.ValidationError as error:
+        raise ManifestError(show_path(path), find_problems(table, RoderManifest)) from error
+    problems = find_manifest_problems(manifest)
+    if not problems and not nearest_id(manifest.id):
+        problems = [("/id", "has no letter or digit that an id could be made of")]
+    if problems:
+        raise ManifestError(show_path(path), problems)
+    return manifest
+
+
+def say_as_roder(entry: ProcessExtension, state: str, error: ManifestError) -> ManifestError:
+    """Returns why the manifest of an entry cannot be used, in the words of Roder."""
+    told = f"process extension {entry.id} manifest {error.path} is {state}"
+    texts = (f"{place}: {message}" if place else message for place, message in error.problems)
+    return ManifestError(error.path, [("/manifest", f"{told}: {text}") for text in texts])
+
+
+# -- what is started
+
+
+def launched(manifest: RoderManifest, launch: Launch, data: bytes, folder: str) -> Found:
+    """Returns an extension that says itself how it is started: from the folder of its manifest."""
+    cwd = folder if launch.cwd is None else os.path.normpath(os.path.join(folder, launch.cwd))
+    loaded = LoadedManifest.of(
+        manifest,
+        data,
+        event_filter=EventFilter(launch.event_filter_kinds),
+        cwd=None if launch.cwd is None else cwd,
+        folder=folder,
+    )
+    args = launch.args if cwd == folder else tuple(path_in(folder, word) for word in launch.args)
+    timeout = 10_000 if launch.startup_timeout_ms is None else launch.startup_timeout_ms
+    return Found(
+        manifest=to_manifest(manifest, (launch.command, *args), launch.env, timeout), particulars=loaded, cwd=cwd
+    )
+
+
+def path_in(folder: str, word: str) -> str:
+    """Returns a word of a command that names something in the folder as a path that holds everywhere."""
+    path = os.path.join(folder, word)
+    return path if os.path.exists(path) else word
+
+
+def configured(entry: ProcessExtension, base: str, nearby: Nearby) -> Found:
+    """Returns an extension that is started as an entry says; paths start from `base`, the folder of the host."""
+    name = os.path.join(base, entry.manifest)
+    try:
+        path, data = nearby.find(name), nearby.read(name)
+    except ManifestError as error:
+        raise say_as_roder(entry, "unreadable", error) from error
+    try:
+        manifest = parse_roder_manifest(data, path)
+    except ManifestError as error:
+        raise say_as_roder(entry, "invalid", error) from error
+    folder = os.path.dirname(path)
+    cwd = base if entry.cwd is None else os.path.normpath(os.path.join(base, entry.cwd))
+    loaded = LoadedManifest.of(manifest, data, event_filter=entry.event_filter, cwd=entry.cwd, folder=folder)
+    command = (program_in(entry.command, base, folder), *entry.args)
+    return Found(
+        manifest=to_manifest(manifest, command, entry.env, entry.startup_timeout_ms),
+        particulars=loaded,
+        folder=folder,
+        path=path,
+        cwd=cwd,
+    )
+
+
+def program_in(command: str, base: str, folder: str) -> str:
+    """Returns the program of an entry as it is named from the extension's folder, where it lies in that."""
+    if os.sep not in command or os.path.isabs(command):
+        return command
+    path = os.path.normpath(os.path.join(base, command))
+    return f".{os.sep}{os.path.relpath(path, folder)}" if is_below(path, folder) else path
+
+
+def to_manifest(manifest: RoderManifest, command: tuple[str, ...], env: dict[str, str], timeout_ms: int) -> Manifest:
+    """Returns the manifest as ours: what its services need are the permissions that it asks for."""
+    kinds = {type(service) for service in manifest.provides}
+    wishes = {ToolProvider: "tools.register", InferenceEngine: "providers.register"}
+    executors = (service.id for service in manifest.provides if isinstance(service, TaskExecutor))
+    return Manifest(
+        id=nearest_id(manifest.id),
+        version=show_path(manifest.version)[:LONGEST_NAME] or "0.0.0",
+        name=show_path(manifest.name)[:LONGEST_NAME],
+        description=show_path(manifest.description or "")[:LONGEST_DESCRIPTION],
+        command=command,
+        dialect="roder",
+        permissions=tuple(permission for kind, permission in wishes.items() if kind in kinds),
+        commands=tuple(CommandEntry(name=id) for id in executors),
+        environment=Environment(set=env),
+        limits=AskedLimits(handshake=max(timeout_ms, 1) / 1000),
+    )
