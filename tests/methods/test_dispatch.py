@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from becket import Peer
+from becket import Context, Peer
 from becket.errors import (
     Busy,
     CallTimeout,
@@ -310,4 +310,22 @@ async def test_a_handler_of_a_notification_that_fails_is_logged_and_not_answered
         await caller.notify("tick", {})
         await caller.call("echo", timeout=5)
         assert wire.seen.count(b"Content-Length") == 1
+    assert CANARY in caplog.text
+
+
+async def test_a_handler_that_fails_after_its_answer_is_logged_and_not_answered_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with tapped_pair() as (caller, server, wire):
+
+        @server.handle("m")
+        async def fail(params: Any, ctx: Context) -> None:
+            ctx.answer("accepted")
+            raise RpcError(42, CANARY)
+
+        server.handle("echo")(lambda params: params)
+        assert await caller.call("m", timeout=5) == "accepted"
+        await caller.call("echo", timeout=5)
+        assert wire.seen.count(b"Content-Length") == 2
+    assert CANARY.encode() not in wire.seen
     assert CANARY in caplog.text

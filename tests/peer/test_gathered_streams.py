@@ -25,6 +25,7 @@ from becket.errors import (
 from becket.methods.descriptors import CancelReason, EventReader, Method, Stream
 from becket.peer.streams import CallStream, Gap
 from becket.testing import memory_pair
+from becket.typed.converted import Converted
 
 pytestmark = pytest.mark.loops
 
@@ -465,6 +466,31 @@ async def test_an_ordinary_stream_may_have_a_word_for_cancelling_too() -> None:
             asked = await script.hear()
         assert await script.hear() == notification("$/cancelRequest", {"id": asked["id"]})
         assert (await script.hear())["method"] == "turn/cancel"
+
+
+async def test_params_with_a_conversion_of_their_own_are_gathered_and_cancelled_as_what_they_are() -> None:
+    def read(value: Any) -> Turn:
+        return Turn(value["of"])
+
+    def write(turn: Turn) -> object:
+        return {"of": turn.stream}
+
+    converted: Any = Converted(Turn, read=read, write=write)
+    stop: Method[Turn, None] = Method("stop", converted, None)
+    stream: Stream[Turn, str, Said | Failed | Done] = Stream(
+        "turn",
+        converted,
+        str,
+        events={"turn/event": EventReader(read_event)},
+        gather=Gathered,
+        cancel=lambda params, reason: (stop, Turn(f"{params.stream}: {reason}")),
+    )
+    async with scripted() as (peer, script):
+        async with peer.stream(stream, Turn("a")):
+            asked = await script.hear()
+            script.say(answer(asked, ACKNOWLEDGED))
+        assert asked["params"] == {"of": "a"}
+        assert (await script.hear())["params"] == {"of": "a: left before its end"}
 
 
 async def test_a_word_for_cancelling_that_cannot_be_made_is_logged_and_the_stream_is_left(

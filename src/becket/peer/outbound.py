@@ -213,8 +213,6 @@ class Outbound:
     def ask_aside(self, method: Method[Any, Any], params: object) -> None:
         """Asks something whose answer nobody waits for. It waits for no room: it ends what takes up room."""
         link = self.link
-        if link.lost is not None:
-            return
         if method.write is not None:
             params = method.write(params)
         timeout = self._timeout if method.timeout is None else method.timeout
