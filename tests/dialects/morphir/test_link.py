@@ -1,0 +1,201 @@
+"""What stands on the lines of Morphir, and what is made of those of the other side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from becket.dialects.morphir import MORPHIR
+from becket.errors import Meaning, MethodNotFound, RemoteError, RpcError
+from becket.limits import DEFAULT_LIMITS
+from becket.rpc.connection import Connection
+from becket.rpc.messages import Notification
+from becket.rpc.records import Call, InboundRequest
+from becket.wire.content_length import ContentLength
+from becket.wire.framing import Skipped
+from becket.wire.json_lines import JsonLines
+
+
+class Waits:
+    """Stands for whoever waits for a call."""
+
+    def done(self) -> bool:
+        return False
+
+    def set_result(self, result: None, /) -> None: ...
+
+
+def call(method: str) -> Call:
+    return Call(method, Waits())
+
+
+@pytest.fixture
+def host() -> Connection:
+    return MORPHIR.connection(DEFAULT_LIMITS)
+
+
+@pytest.fixture
+def extension() -> Connection:
+    return MORPHIR.of_extension().connection(DEFAULT_LIMITS)
+
+
+def answer(host: Connection, line: bytes) -> Call:
+    """Asks something and returns the call with this answer, whose id is 0."""
+    asked = call("transform")
+    host.open_call(asked, b"{}")
+    host.receive(line + b"\n")
+    return asked
+
+
+# -- out
+
+
+def test_ids_begin_with_nought_and_there_is_no_version(host: Connection) -> None:
+    assert host.open_call(call("initialize"), b'{"a":1}') == b'{"id":0,"method":"initialize","params":{"a":1}}\n'
+    assert host.open_call(call("capabilities"), None) == b'{"id":1,"method":"capabilities","params":null}\n'
+    assert host.open_call(call("transform"), b"{}") == b'{"id":2,"method":"transform","params":{}}\n'
+
+
+@pytest.mark.parametrize("params", [b"5", b'"text"', b"true", b"[1]"])
+def test_params_may_be_anything(host: Connection, params: bytes) -> None:
+    assert host.open_call(call("echo"), params) == b'{"id":0,"method":"echo","params":%b}\n' % params
+
+
+def test_an_extension_answers_with_a_result_or_a_text_and_tells_without_an_id(extension: Connection) -> None:
+    first, second = extension.receive(b'{"id":2,"method":"a","params":{}}\n{"id":3,"method":"b"}\n')
+    assert isinstance(first, InboundRequest)
+    assert isinstance(second, InboundRequest)
+
+    assert extension.answer(first, b"null") == b'{"id":2,"result":null}\n'
+    assert extension.refuse(second, RpcError(Meaning.INVALID_PARAMS, "no `ir`")) == b'{"id":3,"error":"no `ir`"}\n'
+    assert extension.notification("log", b"[1]") == b'{"method":"log","params":[1]}\n'
+
+
+def test_a_method_that_is_not_there_is_told_in_the_usual_words(extension: Connection) -> None:
+    (request,) = extension.receive(b'{"id":2,"method":"fly","params":{}}\n')
+    assert isinstance(request, InboundRequest)
+
+    assert extension.refuse(request, MethodNotFound("fly")) == b'{"id":2,"error":"Unknown method: fly"}\n'
+
+
+# -- in
+
+
+@pytest.mark.parametrize(
+    ("line", "result"),
+    [
+        (b'{"id":0,"result":{"a":[1]}}', b'{"a":[1]}'),
+        (b'{ "id": 0, "result": "x" }', b'"x"'),
+        (b'{"result":1,"id":0}', b"1"),
+        (b'{"id":0,"result":null}', b"null"),
+        (b'{"id":0}', b"null"),  # programs that leave out what is null
+        (b'{"id":0,"result":1,"error":null}', b"1"),
+        (b'{"id":0,"result":1,"error":null,"more":{}}', b"1"),
+        (b'{"jsonrpc":"2.0","id":0,"result":1}', b"1"),
+    ],
+)
+def test_a_result_comes_in_many_forms(host: Connection, line: bytes, result: bytes) -> None:
+    answered = answer(host, line)
+
+    assert answered.error is None
+    assert answered.reply is not None
+    assert bytes(answered.reply) == result
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "meaning"),
+    [
+        (b'"Invalid IR"', "Invalid IR", None),
+        (b'""', "", None),
+        (b'"Unknown method: transform"', "Unknown method: transform", Meaning.UNKNOWN_METHOD),
+        (b'"Method not found: x"', "Method not found: x", Meaning.UNKNOWN_METHOD),
+        (b'{"code":-32602,"message":"no"}', "no", None),
+        (b"{}", "unknown error", None),
+        (b"17", "unknown error", None),
+    ],
+)
+def test_an_error_is_a_text(host: Connection, error: bytes, text: str, meaning: Meaning | None) -> None:
+    for line in (b'{"id":0,"error":%b}', b'{"id":0,"result":1,"error":%b}'):
+        link = MORPHIR.connection(DEFAULT_LIMITS)
+        failed = answer(link, line % error).error
+
+        assert isinstance(failed, RemoteError)
+        assert (failed.message, failed.meaning) == (text, meaning)
+
+
+def test_answers_in_another_order_go_to_their_own_calls(host: Connection) -> None:
+    first, second = call("a"), call("b")
+    host.open_call(first, b"{}")
+    host.open_call(second, b"{}")
+
+    assert host.receive(b'{"id":1,"result":"b"}\n{"id":0,"result":"a"}\n') == [second, first]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Loading...",
+        b"{broken",
+        b"[1,2]",
+        b"17",
+        b'{"result":1}',
+        b'{"id":{},"result":1}',
+        b'{"id":7,"method":"ask","params":{}}',  # extensions ask their host nothing
+        b"\xff\xfe",
+    ],
+)
+def test_what_is_no_message_is_counted_and_passed_over(host: Connection, line: bytes) -> None:
+    (oddity,) = host.receive(line + b"\n")
+
+    assert isinstance(oddity, Skipped)
+    assert host.garbage == 1
+    assert (host.violation, host.take_answers()) == (None, b"")
+    assert answer(host, b'{"id":0,"result":1}').reply is not None
+
+
+def test_a_flood_of_what_is_no_message_does_not_fill_the_log(host: Connection) -> None:
+    oddities = host.receive(b"noise\n" * 1_000)
+
+    assert host.garbage == 1_000
+    assert len(oddities) == 10
+    assert host.violation is None
+
+
+def test_answers_that_nobody_asked_for_are_counted_alone(host: Connection) -> None:
+    assert host.receive(b'{"id":99,"result":1}\n' * 500) == []
+    assert (host.strays, host.violation) == (500, None)
+
+
+def test_a_line_without_an_id_is_told(host: Connection) -> None:
+    line = b'{"method":"log","params":{"level":"info","message":"Processing..."}}\n'
+
+    assert [type(event) for event in host.receive(line)] == [Notification]
+
+
+def test_an_extension_passes_over_lines_that_it_cannot_read(extension: Connection) -> None:
+    events: list[Any] = extension.receive(b'{oops\n{"id":1,"method":"capabilities","params":{}}\n')
+
+    assert isinstance(events[1], InboundRequest)
+    assert extension.take_answers() == b""
+
+
+# -- who speaks it
+
+
+@pytest.mark.parametrize(
+    ("frame", "framing", "is_morphir"),
+    [
+        (b'{"id":0,"method":"initialize","params":{}}', JsonLines, True),
+        (b'{"id":2,"method":"capabilities"}', JsonLines, True),
+        (b'{"jsonrpc":"2.0","id":0,"method":"initialize"}', JsonLines, False),
+        (b'{"id":"0","method":"initialize"}', JsonLines, False),
+        (b'{"id":0,"method":"initialize"}', ContentLength, False),
+        (b'{"id":0,"result":1}', JsonLines, False),
+        (b'{"id":0,"method":"\xff"}', JsonLines, False),
+        (b"{oops", JsonLines, False),
+    ],
+)
+def test_a_host_is_known_by_what_its_first_line_lacks(frame: bytes, framing: type, is_morphir: bool) -> None:
+    assert MORPHIR.recognises is not None
+    assert MORPHIR.recognises(frame, framing) is is_morphir
