@@ -12,7 +12,6 @@ import msgspec
 from msgspec import Raw
 
 from becket.contract.handshake import PROTOCOL_VERSION, Capabilities, HostInfo, Initialize, Initialized
-from becket.contract.hooks import HookKind
 from becket.contract.info import BuildInfo, ExtensionInfo
 from becket.contract.shapes import cut
 from becket.dialects.handshakes import Greeted, Greeting, Introduction, Welcome
@@ -54,7 +53,7 @@ def greet(introduction: Introduction) -> Greeting:
     host = introduction.host
     raw = yield Saying(INITIALIZE, Hello(host.version, introduction.extension))
     offer = read_offer(raw, introduction.extension)
-    kinds, _ = hook_kinds_of(offer.hooks)
+    kinds, unknown = hook_kinds_of(offer.hooks)
     known = introduction.particulars
     manifest = known if isinstance(known, NexoManifest) else NexoManifest()
     version = offer.server_version
@@ -63,6 +62,8 @@ def greet(introduction: Introduction) -> Greeting:
         hooks=kinds,
         about=None if version is None else ExtensionInfo(BuildInfo("cpu", version=version)),
         particulars=Particulars(agent_id=host.name, server_version=version, manifest=manifest),
+        notes=tuple(f"the hook `{cut(name)}` is unknown, and passed over" for name in unknown),
+        tolerates_schemas=True,  # that system looks at no input at all
     )
 
 
@@ -76,7 +77,7 @@ def read_offer(raw: Raw, extension: str) -> Offer:
 
 def say_goodbye(scene: Scene) -> Saying:
     """Returns the request that ends an extension, with the reason."""
-    return Saying(SHUTDOWN, Farewell(clean_reason(USUAL_REASON)))
+    return Saying(SHUTDOWN, Farewell(clean_reason(scene.farewell) or USUAL_REASON))
 
 
 def clean_reason(reason: str) -> str:
@@ -112,9 +113,7 @@ def read_hello(given: Any, scene: Scene) -> Initialize:
 
 def reply(initialized: Initialized, scene: Scene) -> Offer:
     """Returns the answer to the first words."""
-    version: str = getattr(scene, "version", "")
-    hooks: tuple[HookKind, ...] = getattr(scene, "hooks", ())
-    return Offer(version or None, list_tools(initialized.capabilities), hook_names_of(hooks))
+    return Offer(scene.version or None, list_tools(initialized.capabilities), hook_names_of(scene.hooks))
 
 
 def list_tools(declared: Capabilities) -> tuple[ListedTool, ...]:

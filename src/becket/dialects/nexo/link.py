@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from becket.dialects.dialect import Dialect
-from becket.dialects.habits import Habits, Inherited
+from becket.dialects.habits import Habits, Inherited, Surroundings
 from becket.dialects.nexo.administration import NOT_GRANTED, say_error
 from becket.errors import NUMBERS, Meaning
 from becket.rpc.spelling import Answers, Spelling
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["NEXO", "is_admin_id", "own_variables", "recognises"]
 
 ADMIN_ID: Final = b'"app:'
+HOME: Final = "NEXO_HOME"
 STATE_ROOT: Final = "NEXO_EXTENSION_STATE_ROOT"
 
 
@@ -48,13 +49,19 @@ EXTENSION_SPELLING: Final = Spelling(id_prefix="app:", answers=Answers.RESULT_FI
 # -- around the wire
 
 
-def own_variables(extension: str, agent_version: str, home: str, nexo_home: str | None) -> Mapping[str, str]:
-    """Returns the variables that a host sets for a program: what it is, and the folder for what it keeps."""
-    base = nexo_home or os.path.join(home, ".nexo")
+def own_variables(surroundings: Surroundings) -> Mapping[str, str]:
+    """Returns the variables that a host sets for a program: what it is, and the folder for what it keeps.
+
+    That lies where that system has it if `NEXO_HOME` says where that is, or if this host has no folder for data."""
+    extension, known = surroundings.extension, surroundings.variables
+    root = surroundings.data
+    if root is None or known.get(HOME):
+        base = known.get(HOME) or os.path.join(known.get("HOME") or os.path.expanduser("~"), ".nexo")
+        root = os.path.join(base, "extensions", extension)
     return {
-        "AGENT_VERSION": agent_version,
+        "AGENT_VERSION": surroundings.host.version,
         "AGENT_EXTENSION_ID": extension,
-        STATE_ROOT: os.path.join(base, "extensions", extension, "state"),
+        STATE_ROOT: os.path.join(root, "state"),
     }
 
 
@@ -83,6 +90,9 @@ HABITS: Final = Habits(
         "trips_on_application_errors": False,  # that system does; five wrong arguments would lock an extension out
     },
     inherited=Inherited.HARMLESS,
+    own_variables=own_variables,
+    folder_variables=(STATE_ROOT,),
+    prefixes_tools=True,
     kills_before_goodbye=False,  # that system does, and its goodbye never arrives
 )
 

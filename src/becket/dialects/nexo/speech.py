@@ -11,7 +11,7 @@ from becket.contract.shapes import is_object
 from becket.contract.tools import TOOL_CALL, ToolCall
 from becket.dialects.nexo.handshake import WELCOME, greet, say_goodbye
 from becket.dialects.nexo.hooks import answer_hook, hear_hook, read_hook, say_hook
-from becket.dialects.nexo.session_meta import without_meta
+from becket.dialects.nexo.session_meta import seal_call, without_meta
 from becket.dialects.nexo.words import HOOK_METHODS, TOOLS_CALL, CallParams
 from becket.dialects.phrases import Phrase, Saying, Scene
 from becket.dialects.speech import Speech
@@ -50,4 +50,5 @@ def build_speech() -> Speech:
             ),
         },
         goodbye=say_goodbye,
+        seal=seal_call,
     )

@@ -7,7 +7,6 @@ asked about what the hooks that it names need.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Iterator
 from typing import Annotated, Any, Final, TypeAlias
@@ -22,7 +21,7 @@ from becket.dialects.nexo.administration import permission_of
 from becket.dialects.nexo.hooks import hook_kinds_of
 from becket.dialects.nexo.particulars import NexoManifest
 from becket.errors import BadFile, ManifestError, Problem
-from becket.host.formats.nexo_config import base_of, parse_extensions_yaml
+from becket.host.formats.nexo_config import absolute_paths, parse_extensions_yaml
 from becket.host.manifest import (
     PROGRAM,
     SERVER,
@@ -55,6 +54,7 @@ ID = r"\A[a-z][a-z0-9_-]{0,63}\Z"
 NAME = r"\A[a-z][a-z0-9_]{0,63}\Z"
 URL = r"\Ahttps?://[^/\s:?#]+(:[0-9]+)?(/.*)?\Z"
 TEXT = r"\S"
+COMMAND = r"\A[^\x00]*[^\s\x00][^\x00]*\Z"
 
 Name = Annotated[str, Meta(pattern=NAME)]
 Word = Annotated[str, Meta(pattern=WORD)]
@@ -97,7 +97,7 @@ class CapabilitiesTable(Table, frozen=True, kw_only=True):
 class Stdio(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="stdio"):
     """A program that is started."""
 
-    command: Annotated[str, Meta(pattern=r"\A[^\x00]*\S[^\x00]*\Z")]
+    command: Annotated[str, Meta(pattern=COMMAND)]
     args: tuple[Word, ...] = ()
 
 
@@ -242,8 +242,7 @@ class NexoReader(ManifestReader):
             config = parse_extensions_yaml(data, path)
         except BadFile as error:
             raise ManifestError(error.path, error.problems) from error
-        base = base_of(path)
-        places = [os.path.join(base, one) for one in config.search_paths] if config.enabled else []
+        places = absolute_paths(config.search_paths, path) if config.enabled else ()
         return Listing(
             look_in=tuple(LookIn(folder=one, depth=config.depth, ignore=config.ignore_dirs) for one in places),
             disabled=config.disabled,
@@ -318,7 +317,7 @@ SENTENCES: Final = {
         NAME: "is no name: 1 to 64 of `a-z 0-9 _`, the first a letter",
         URL: "is no address such as `https://host:port/path`",
         TEXT: "must not be blank",
-        r"\A[^\x00]*\S[^\x00]*\Z": "must not be blank, or hold a zero byte",
+        COMMAND: "must not be blank, or hold a zero byte",
     }.items()
 }
 HINTS: Final = {

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from becket.contract.hooks import HOOKS
 from becket.dialects.nexo.administration import permission_of
+from becket.dialects.nexo.words import HOOK_METHODS
 from becket.errors import BadFile
 from becket.host.discovery import MOST_LEVELS, DiscoverySettings
 from becket.host.manifest import Table
@@ -26,7 +27,7 @@ from becket.typed.yaml_files import parse_yaml
 __all__ = ["NexoHostConfig", "load_extensions_yaml", "parse_extensions_yaml"]
 
 CONFIG_FOLDER: Final = "config"
-USUAL: Final = frozenset({"tools.register", *(rule.permission for rule in HOOKS.values())})
+USUAL: Final = frozenset({"tools.register", *(HOOKS[kind].permission for kind in HOOK_METHODS)})
 
 Text = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=0)]
@@ -114,14 +115,14 @@ def load_extensions_yaml(path: str | os.PathLike[str]) -> NexoHostConfig:
         BadFile: it cannot be read or used; all problems, each with its JSON pointer.
     """
     config = parse_extensions_yaml(read_small_file(path), path)
-    base = base_of(path)
-    return replace(config, search_paths=tuple(os.path.join(base, one) for one in config.search_paths))
+    return replace(config, search_paths=absolute_paths(config.search_paths, path))
 
 
-def base_of(path: str | os.PathLike[str]) -> str:
-    """Returns the folder that search paths start from: that of the host, in which `config` lies."""
-    folder = os.path.dirname(os.path.abspath(path))
-    return os.path.dirname(folder) if os.path.basename(folder) == CONFIG_FOLDER else folder
+def absolute_paths(paths: tuple[str, ...], file: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Returns search paths of a file: they start from the folder of the host, in which `config` lies."""
+    folder = os.path.dirname(os.path.abspath(file))
+    base = os.path.dirname(folder) if os.path.basename(folder) == CONFIG_FOLDER else folder
+    return tuple(os.path.normpath(os.path.join(base, one)) for one in paths)
 
 
 def parse_extensions_yaml(data: bytes, path: str | os.PathLike[str]) -> NexoHostConfig:
