@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from becket.host.live_view import LiveView, live
     from becket.host.restart import RestartPolicy, RestartStrategy
     from becket.host.runs import Run
+    from becket.host.sidecar import Sidecar, connect_sidecar
     from becket.host.supervised import Supervised
     from becket.host.supervisor import Care
     from becket.host.timeouts import Timeouts
@@ -31,10 +32,12 @@ __all__ = [
     "RestartPolicy",
     "RestartStrategy",
     "Run",
+    "Sidecar",
     "Supervised",
     "Timeouts",
     "connect_extension",
     "connect_extension_over",
+    "connect_sidecar",
     "live",
 ]
 
@@ -48,10 +51,12 @@ HOMES = {
     "RestartPolicy": "becket.host.restart",
     "RestartStrategy": "becket.host.restart",
     "Run": "becket.host.runs",
+    "Sidecar": "becket.host.sidecar",
     "Supervised": "becket.host.supervised",
     "Timeouts": "becket.host.timeouts",
     "connect_extension": "becket.host.connecting",
     "connect_extension_over": "becket.host.connecting",
+    "connect_sidecar": "becket.host.sidecar",
     "live": "becket.host.live_view",
 }
 

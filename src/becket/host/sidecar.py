@@ -1,0 +1,309 @@
+"""A sidecar: a long-running program beside an extension, spoken to in lines of its own, which are no JSON-RPC.
+
+`async with connect_sidecar(command) as sidecar` starts it, says `init` and waits for its hello; which of the two comes
+first is all the same, since programs of both kinds exist. What it says comes as events, of which a bounded number wait:
+then it is read no further. Types that nobody knows are passed over. The words are those of `contract.sidecar`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from copy import copy
+from typing import Any, Final
+
+import anyio
+import msgspec
+
+from becket.contract.sidecar import (
+    HELLO_TIMEOUT,
+    SIDECAR_VERSION,
+    Custom,
+    Failed,
+    Hello,
+    InsertText,
+    Shutdown,
+    Status,
+    Trigger,
+    check_hello,
+    encode_line,
+    parse_event,
+)
+from becket.errors import (
+    BadMessage,
+    ConnectionLost,
+    DisconnectReason,
+    HandshakeFailed,
+    NotSent,
+    PeerCrashed,
+    RemoteProtocolError,
+    StartFailed,
+    VersionMismatch,
+)
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.peer.child import ChildTransport
+from becket.peer.loops import Loop, Waiter, current_loop
+from becket.peer.process import log_stderr, open_child, words_of
+from becket.peer.transport import Describe, wake
+from becket.rpc.connection import reason_of
+from becket.wire.framing import Frame, Skipped
+from becket.wire.json_lines import JsonLines
+
+__all__ = ["ConnectingSidecar", "Sidecar", "connect_sidecar"]
+
+MOST_EVENTS: Final = 1_024  # that wait for a consumer; a person reads what they say
+
+Event = Status | InsertText | Failed
+
+
+def connect_sidecar(
+    command: Sequence[str | os.PathLike[str]],
+    *,
+    cwd: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    inherit_env: bool = True,
+    config: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    on_stderr: Callable[[str], None] | None = None,
+    timeout: float = HELLO_TIMEOUT,
+    limits: Limits = DEFAULT_LIMITS,
+) -> ConnectingSidecar:
+    """Starts a sidecar and shakes hands with it; leaving the block ends it.
+
+    It sees all variables of this program, as sidecars are used to; with `inherit_env=False` only a few, and `env`.
+    `config` is told to it beside the version. Its stderr goes to the log, or line by line to `on_stderr`.
+
+    Raises, when entered or awaited:
+        StartFailed: the program cannot be started, or ended before its hello.
+        VersionMismatch: it speaks a version that is too old.
+        HandshakeFailed: it said no hello in time, or what it said was too long for a line.
+    """
+    words = words_of(command)
+    label = os.path.basename(words[0]) if name is None else name
+    first = {"type": "init", "config": {**(config or {}), "protocol_version": SIDECAR_VERSION}}
+
+    async def connect() -> Sidecar:
+        loop = await current_loop()
+        try:
+            child, pipes = open_child(
+                words,
+                env=env,
+                inherit_env=inherit_env,
+                cwd=cwd,
+                on_stderr=on_stderr or log_stderr(label),
+                limits=limits,
+            )
+        except BaseException:
+            loop.end()
+            raise
+        sidecar = Sidecar(loop, ChildTransport(child, pipes, limits), label, limits)
+        try:
+            await sidecar.begin(msgspec.json.encode(first) + b"\n", timeout)
+        except BaseException:
+            await sidecar.aclose()
+            raise
+        return sidecar
+
+    return ConnectingSidecar(connect)
+
+
+class ConnectingSidecar:
+    """A sidecar that is about to be started: `async with` it, or `await` it and close it yourself."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Sidecar]]) -> None:
+        self._connect = connect
+        self._sidecar: Sidecar
+
+    def __await__(self) -> Generator[Any, Any, Sidecar]:
+        return self._connect().__await__()
+
+    async def __aenter__(self) -> Sidecar:
+        self._sidecar = await self._connect()
+        return self._sidecar
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._sidecar.aclose()
+
+
+class Sidecar:
+    """A running sidecar: `async for event in sidecar` gives what it says, `trigger` tells it what has happened.
+
+    `ignored` counts lines of types that nobody here knows, `skipped` those that are no messages at all."""
+
+    def __init__(self, loop: Loop, transport: ChildTransport, name: str, limits: Limits) -> None:
+        self.name = name
+        self.ignored = 0
+        self.skipped = 0
+        self._hello: Hello | None = None
+        self._loop = loop
+        self._transport = transport
+        self._limits = limits
+        self._lines = JsonLines(limits)
+        self._events: deque[Event] = deque()
+        self._is_full = False
+        self._lost: ConnectionLost | None = None
+        self._is_gone = False
+        self._gone_waiters: list[Waiter] = []
+        self._changed = anyio.Event()
+
+    @property
+    def hello(self) -> Hello:
+        """What it said of itself."""
+        assert self._hello is not None  # nobody else has it before
+        return self._hello
+
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        return self._transport.child.pid
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has ended."""
+        return self._lost is not None
+
+    # -- the start
+
+    async def begin(self, init: bytes, timeout: float) -> None:
+        """Says `init`, and waits for the hello."""
+        self._transport.start(self._loop, self)
+        self._transport.write(init)
+        with anyio.move_on_after(timeout):
+            while self._hello is None and self._lost is None:
+                await self._wait()
+        if self._hello is None:
+            raise self._explain(timeout)
+        try:
+            check_hello(self._hello)
+        except RemoteProtocolError as error:
+            given = self._hello.protocol_version
+            raise VersionMismatch(self.name, str(error), given=given, supported=SIDECAR_VERSION) from error
+
+    def _explain(self, timeout: float) -> StartFailed | HandshakeFailed:
+        match self._lost:
+            case None:
+                return HandshakeFailed(self.name, f"it said no hello within {timeout:g} s")
+            case PeerCrashed(exit_code=code, stderr_tail=tail) as lost:
+                return StartFailed(
+                    self.name, f"ended before its hello: {lost.detail}", exit_code=code, stderr_tail=tail
+                )
+            case lost:
+                return HandshakeFailed(self.name, str(lost))
+
+    # -- what it says
+
+    def __aiter__(self) -> Sidecar:
+        return self
+
+    async def __anext__(self) -> Event:
+        """Returns the next event; it ends when the sidecar was closed, or has ended well.
+
+        Raises:
+            PeerCrashed, ConnectionLost: it ended otherwise.
+        """
+        while not self._events:
+            if self._lost is not None:
+                if has_ended_well(self._lost):
+                    raise StopAsyncIteration
+                raise copy(self._lost)
+            await self._wait()
+        event = self._events.popleft()
+        if self._is_full and len(self._events) <= MOST_EVENTS // 2:
+            self._is_full = False
+            self._transport.resume()
+        return event
+
+    async def _wait(self) -> None:
+        if self._changed.is_set():
+            self._changed = anyio.Event()
+        await self._changed.wait()
+
+    # -- what it is told
+
+    async def trigger(self, name: str, payload: Any = None) -> None:
+        """Tells it that something has happened, such as `press` and `release` of its key.
+
+        Raises:
+            ConnectionLost: it has ended.
+            NotSent: it does not read what it is told.
+        """
+        if self._lost is not None:
+            raise copy(self._lost)
+        if self._transport.queued > self._limits.send_queue:
+            raise NotSent("bytes that the sidecar has not read", self._limits.send_queue)
+        self._transport.write(encode_line(Trigger(name, payload)))
+        await anyio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        """Tells it to end, gives it a moment, and ends it. From any task, and twice."""
+        if self._lost is None:
+            self._transport.write(encode_line(Shutdown()))
+        self._lose(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
+        if not self._is_gone:
+            waiter = self._loop.create_waiter()
+            self._gone_waiters.append(waiter)
+            await self._loop.finish(waiter)
+
+    def _lose(self, lost: ConnectionLost) -> None:
+        self._lost = self._lost or lost
+        self._changed.set()
+        self._transport.close()
+
+    # -- what the transport calls
+
+    def data_received(self, data: bytes) -> None:
+        """Takes the lines that end in these bytes."""
+        for line in self._lines.feed(data):
+            self._take(line)
+        if self._lines.error is not None:
+            self._lose(reason_of(self._lines.error))
+        self._changed.set()
+
+    def _take(self, line: Frame | Skipped) -> None:
+        try:
+            if isinstance(line, Skipped):
+                raise BadMessage(str(line.error))
+            event = parse_event(bytes(line))
+        except BadMessage as error:
+            self._skip(error)
+            return
+        match event:
+            case Hello() if self._hello is None:
+                self._hello = event
+            case Hello() | Custom():
+                self.ignored += 1
+            case _:
+                self._events.append(event)
+                if len(self._events) >= MOST_EVENTS and not self._is_full:
+                    self._is_full = True
+                    self._transport.pause()
+
+    def _skip(self, error: BadMessage) -> None:
+        import logging
+
+        self.skipped += 1
+        if self.skipped & (self.skipped - 1) == 0:  # the first, the second, the fourth: a flood must not fill a log
+            logging.getLogger("becket.host").warning("%s: a line that is no message: %s", self.name, error)
+
+    def room_made(self) -> None:
+        """Nobody waits for room: what does not fit is refused."""
+
+    def transport_ended(self, describe: Describe) -> None:
+        """It will say no more."""
+        self._lose(describe(str(self._lines.end() or "")))
+
+    def transport_gone(self) -> None:
+        """Nothing of it is left."""
+        self._is_gone = True
+        waiters, self._gone_waiters = self._gone_waiters, []
+        for waiter in waiters:
+            wake(waiter)
+        self._loop.call_soon(self._loop.end)
+
+    def __repr__(self) -> str:
+        return f"<Sidecar {self.name}, {'closed' if self.is_closed else 'running'}>"
+
+
+def has_ended_well(lost: ConnectionLost) -> bool:
+    return lost.reason is DisconnectReason.LOCAL_CLOSE or (isinstance(lost, PeerCrashed) and lost.exit_code == 0)
