@@ -9,10 +9,7 @@ import signal
 from pathlib import Path
 
 from becket import PeerCrashed, RemoteError
-from becket.contract.commands import Table
-from becket.contract.hooks import Block, HookEvent
-from becket.contract.providers import TextDelta, user
-from becket.contract.tasks import TaskStarted, TaskUpdated
+from becket.contract import Block, HookEvent, Table, TaskStarted, TaskUpdated, TextDelta, user
 from becket.host import Host
 from becket.host.events import ExtensionRestarted
 from demo_screen import Screen, bar

@@ -6,8 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from becket.contract.hooks import Block, Confirm, HookEvent, Modify
-from becket.contract.providers import TextDelta, user
+from becket.contract import Block, Confirm, HookEvent, Modify, TextDelta, user
 from becket.errors import BadCapabilities
 from becket.host import Extension, connect_extension, live
 from becket.host.connecting import ConnectingExtension

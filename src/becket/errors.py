@@ -42,6 +42,7 @@ __all__ = [
     "Meaning",
     "MethodNotFound",
     "NotDeclared",
+    "NotPermitted",
     "NotRunning",
     "NotSent",
     "NotSupported",
@@ -300,6 +301,13 @@ class PermissionDenied(RpcError):
         self.method = method
         self.extension = extension
         super().__init__(Meaning.PERMISSION_DENIED, f"permission denied: {permission} required")
+
+
+class NotPermitted(PermissionDenied):
+    """An extension was not called, or given up, since it does not hold the permission that the call runs on.
+
+    No answer, although it is a `PermissionDenied`: a handler whose own call ends so has failed, and is answered as any
+    failure."""
 
 
 class Busy(RpcError):

@@ -9,7 +9,6 @@ import pytest
 from msgspec import Raw, ValidationError
 
 from becket.contract.handshake import (
-    FEATURES,
     INITIALIZE,
     SHUTDOWN,
     Capabilities,
@@ -17,7 +16,6 @@ from becket.contract.handshake import (
     HostInfo,
     Initialize,
     Initialized,
-    agreed_features,
     find_handshake_problems,
     find_shape_problems,
     read_initialized,
@@ -166,15 +164,6 @@ def test_what_is_no_json_has_one_problem(raw: bytes) -> None:
 def test_the_requests_have_the_names_and_times_of_the_contract() -> None:
     assert (INITIALIZE.name, INITIALIZE.timeout) == ("initialize", 10.0)
     assert (SHUTDOWN.name, SHUTDOWN.timeout, SHUTDOWN.params) == ("shutdown", 0.5, None)
-
-
-# -- features
-
-
-def test_what_both_announce_is_agreed() -> None:
-    assert agreed_features(FEATURES, ["ping", "cancel", "of-tomorrow"]) == {"cancel", "ping"}
-    assert agreed_features(FEATURES, ()) == frozenset()
-    assert set(FEATURES) == {"cancel", "progress", "deadline", "credit", "ping", "log"}
 
 
 # -- the rules

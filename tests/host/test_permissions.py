@@ -657,3 +657,21 @@ async def test_a_gate_of_ones_own_is_used_as_it_is() -> None:
             script.say(request(1, "memory.query", {"namespace": "notes"}))
             await script.hear()
     assert [(decision.method, decision.allowed) for decision in decisions] == [("memory.query", False)]
+
+
+# -- what one extension asks for and another may not do
+
+
+async def test_that_another_extension_may_not_be_called_is_no_answer_to_who_asked_for_it() -> None:
+    methods = Registry()
+    async with hosted(id="other") as (other, _):
+        other.gate.revoke("tools.register")
+
+        @methods.handle("relay")
+        async def relay() -> str:
+            return await other.call_tool("echo", {})
+
+        async with hosted(methods=methods) as (_, child):
+            with pytest.raises(RemoteError) as caught:
+                await child.call("relay")
+    assert caught.value.meaning is Meaning.INTERNAL

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 
-from becket.contract.providers import Message, Model, ProviderRequest, ProviderResult
+from becket.contract import Message, Model, ProviderRequest, ProviderResult
 from becket.extension import ExtensionServer, ProviderStream, provider
 
 RULES = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from becket.contract.hooks import Block, Confirm, Continue, HookEvent, HookResult, Inject, Modify, Replace
+from becket.contract import Block, Confirm, Continue, HookEvent, HookResult, Inject, Modify, Replace
 from becket.extension import ExtensionServer, hook
 
 DESTROYS = re.compile(r"\brm\s+-\w*[rf]|\bmkfs\b|\bdd\b.*\bof=/dev/")

@@ -4,7 +4,7 @@ against it. Pure; sending, waiting and refusing are the host's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import msgspec
@@ -33,7 +33,6 @@ __all__ = [
     "HostInfo",
     "Initialize",
     "Initialized",
-    "agreed_features",
     "find_handshake_problems",
     "find_shape_problems",
     "parse_initialized",
@@ -182,11 +181,6 @@ def check_version(extension: str, raw: Raw) -> None:
 
 def unsupported(version: int) -> str:
     return f"initialize returned unsupported protocol_version {version} (supported: {PROTOCOL_VERSION})"
-
-
-def agreed_features(ours: Iterable[str], theirs: Iterable[str]) -> frozenset[str]:
-    """Returns the features that both sides have announced: those that may be used."""
-    return frozenset(ours) & frozenset(theirs)
 
 
 # -- the rules

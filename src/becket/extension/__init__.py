@@ -11,7 +11,7 @@ from becket.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from becket.extension.declarations import command, handles, hook, provider, tool
-    from becket.extension.host_services import BlockingHost, Host
+    from becket.extension.host_services import BlockingHostServices, HostServices
     from becket.extension.outputs import (
         BlockingCommandOutput,
         BlockingProviderStream,
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BlockingCommandOutput",
-    "BlockingHost",
+    "BlockingHostServices",
     "BlockingProviderStream",
     "BlockingTask",
     "CommandOutput",
     "ExtensionServer",
-    "Host",
+    "HostServices",
     "ProviderStream",
     "Task",
     "command",
@@ -41,12 +41,12 @@ __all__ = [
 
 HOMES = {
     "BlockingCommandOutput": "becket.extension.outputs",
-    "BlockingHost": "becket.extension.host_services",
+    "BlockingHostServices": "becket.extension.host_services",
     "BlockingProviderStream": "becket.extension.outputs",
     "BlockingTask": "becket.extension.outputs",
     "CommandOutput": "becket.extension.outputs",
     "ExtensionServer": "becket.extension.server",
-    "Host": "becket.extension.host_services",
+    "HostServices": "becket.extension.host_services",
     "ProviderStream": "becket.extension.outputs",
     "Task": "becket.extension.outputs",
     "command": "becket.extension.declarations",

@@ -1,6 +1,6 @@
 """What the host offers to an extension, behind `self.host`: memory, configuration, the log, and any of its methods.
 
-`Host` is for coroutines: its methods are awaited. `BlockingHost` offers the same to plain functions, which get the
+`HostServices` is for coroutines: its methods are awaited. `BlockingHostServices` offers the same to plain functions, which get the
 values themselves; it runs the methods of the other and adds nothing. Only `log` is the same for both: it never waits.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Level = LogLevel | Literal["debug", "info", "warning", "error", "critical"]
 
-__all__ = ["BlockingConfig", "BlockingHost", "BlockingMemory", "Config", "Host", "Memory"]
+__all__ = ["BlockingConfig", "BlockingHostServices", "BlockingMemory", "Config", "HostServices", "Memory"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = TypeVar("P")
@@ -36,7 +36,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-class Host:
+class HostServices:
     """The host, for an `async def`: `await self.host.memory.query(content_contains="milk")`."""
 
     def __init__(self, face: Face, session: Session) -> None:
@@ -56,9 +56,9 @@ class Host:
         return self._session.host_info
 
     @property
-    def blocking(self) -> BlockingHost:
+    def blocking(self) -> BlockingHostServices:
         """The same for a plain `def`: `self.host.blocking.memory.query(content_contains="milk")`."""
-        return BlockingHost(self, self._face.run)
+        return BlockingHostServices(self, self._face.run)
 
     @property
     def memory(self) -> Memory:
@@ -124,7 +124,7 @@ class Host:
 class Memory:
     """What the host keeps for this extension. Needs `memory.read` and `memory.write`."""
 
-    def __init__(self, face: Face, host: Host) -> None:
+    def __init__(self, face: Face, host: HostServices) -> None:
         self._face = face
         self._host = host
 
@@ -229,10 +229,10 @@ class Config:
 # -- the same for plain functions
 
 
-class BlockingHost:
+class BlockingHostServices:
     """The host, for a plain `def`: its methods return the values themselves, wherever the function runs."""
 
-    def __init__(self, host: Host, run: Run) -> None:
+    def __init__(self, host: HostServices, run: Run) -> None:
         self._host = host
         self._run = run
 
@@ -247,7 +247,7 @@ class BlockingHost:
         return self._host.info
 
     @property
-    def blocking(self) -> BlockingHost:
+    def blocking(self) -> BlockingHostServices:
         """This object itself."""
         return self
 
@@ -288,7 +288,7 @@ class BlockingHost:
         self._run(notify, method, params)
 
     def log(self, message: str, *, level: Level = "info", logger: str | None = None) -> None:
-        """Writes to the host's log, as `Host.log` does."""
+        """Writes to the host's log, as `HostServices.log` does."""
         self._host.log(message, level=level, logger=logger)
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from becket.contract.info import ExtensionInfo, SidecarArgs
     from becket.contract.settings import EditorCommit, EditorKey, EditorOpen
     from becket.dialects import Dialect
-    from becket.extension.host_services import Host
+    from becket.extension.host_services import HostServices
     from becket.extension.loop_face import AsyncioWorkers, TrioWorkers
     from becket.peer.blocking import BlockingPeer
     from becket.peer.peer import Peer
@@ -94,7 +94,7 @@ class ExtensionServer:
     # -- what a method can use
 
     @property
-    def host(self) -> Host:
+    def host(self) -> HostServices:
         """What the host offers: `memory`, `config`, `log`, `call`. Await its methods in an `async def`.
 
         A plain `def` uses `self.host.blocking`, whose methods return values. (There this property is that object

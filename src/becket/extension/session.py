@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from becket.extension.faces import Face
     from becket.extension.foreign import ForeignWords
     from becket.extension.handlers import Serve
-    from becket.extension.host_services import Host
+    from becket.extension.host_services import HostServices
 
 __all__ = ["Outline", "Session"]
 
@@ -67,7 +67,7 @@ class Session:
     ) -> None:
         self.face = face
         self.params: Initialize | None = None
-        self._host: Host | None = None
+        self._host: HostServices | None = None
         self._extension = extension
         self._outline = outline
         self._when_ending = when_ending
@@ -116,12 +116,12 @@ class Session:
         return self._handlers.capabilities(tuple[DeclaredCapability, ...](self._extension.capabilities))
 
     @property
-    def host(self) -> Host:
+    def host(self) -> HostServices:
         """What the host offers, for coroutines."""
         if self._host is None:
-            from becket.extension.host_services import Host  # at first need: many extensions ask their host for nothing
+            from becket.extension.host_services import HostServices  # at first need: many extensions ask their host for nothing
 
-            self._host = Host(self.face, self)
+            self._host = HostServices(self.face, self)
         return self._host
 
     @property

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import anyio
 
-from becket.errors import BecketError, PermissionDenied
+from becket.errors import BecketError, NotPermitted, PermissionDenied
 from becket.methods.permissions import Gate
 from becket.peer.loops import Loop
 
@@ -35,9 +35,12 @@ class Running:
         """Decides whether the extension may be called, which is recorded.
 
         Raises:
-            PermissionDenied: it may not.
+            NotPermitted: it may not.
         """
-        self._gate.check(method, permission)
+        try:
+            self._gate.check(method, permission)
+        except PermissionDenied as error:
+            raise NotPermitted(error.permission, method=method, extension=self._gate.extension) from None
 
     def add(self, permission: str, one: Endable) -> None:
         """From now on it ends with this permission."""
@@ -51,7 +54,7 @@ class Running:
         """Makes a call that needs a permission of the extension, and returns its result.
 
         Raises:
-            PermissionDenied: the extension does not hold it, or lost it before the answer came.
+            NotPermitted: the extension does not hold it, or lost it before the answer came.
         """
         self.check(method, permission)
         scoped = ScopedCall()
@@ -61,7 +64,7 @@ class Running:
                 return await call()
         finally:
             self.remove(permission, scoped)
-        raise scoped.error or PermissionDenied(permission)
+        raise scoped.error or self._lost(permission)
 
     def _hear_of_revocation(self, permission: str) -> None:
         self._loop.call_from_thread(lambda: self._end(permission))  # whoever revokes may be in any
@@ -70,7 +73,10 @@ class Running:
         if self._gate.allows(permission):
             return  # it was given back in the meantime
         for one in self._by_permission.pop(permission, set()):
-            one.end(PermissionDenied(permission))
+            one.end(self._lost(permission))
+
+    def _lost(self, permission: str) -> NotPermitted:
+        return NotPermitted(permission, extension=self._gate.extension)
 
     def close(self) -> None:
         """Hears of no more revocations."""

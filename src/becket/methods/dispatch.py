@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from becket.errors import InvalidRequest, Meaning, MethodNotFound, NotSent, RpcError, Unencodable
+from becket.errors import InvalidRequest, Meaning, MethodNotFound, NotPermitted, NotSent, RpcError, Unencodable
 from becket.methods.registry import Handler
 
 __all__ = ["answer_to", "find_handler", "log_late_failure"]
+
+
+NO_ANSWERS = (NotPermitted, NotSent)  # what a call of the handler's own can end with
 
 
 def find_handler(get: Callable[[str], Handler | None], method: str) -> Handler:
@@ -35,7 +38,7 @@ def find_handler(get: Callable[[str], Handler | None], method: str) -> Handler:
 
 def answer_to(error: BaseException, method: str) -> RpcError:
     """Returns the answer to a request whose handler ended with this error."""
-    if isinstance(error, RpcError) and not isinstance(error, NotSent):
+    if isinstance(error, RpcError) and not isinstance(error, NO_ANSWERS):
         return error
     incident = os.urandom(6).hex()
     log_incident(error, method, incident)
