@@ -57,5 +57,6 @@ class LaterReader(ManifestReader):
 FORMATS: Final[tuple[ManifestReader, ...]] = (
     BecketToml(),
     LaterReader("synaps", file_names=(".synaps-plugin/plugin.json",)),
+    LaterReader("nexo", file_names=("plugin.toml",), list_names=("config/extensions.yaml",)),
 )
 """In the order in which they are asked, where a folder has the files of several."""
