@@ -1,7 +1,8 @@
 """What the host offers to an extension, behind `self.host`: memory, configuration, the log, and any of its methods.
 
-`HostServices` is for coroutines: its methods are awaited. `BlockingHostServices` offers the same to plain functions, which get the
-values themselves; it runs the methods of the other and adds nothing. Only `log` is the same for both: it never waits.
+`HostServices` is for coroutines: its methods are awaited. `BlockingHostServices` offers the same to plain functions,
+which get the values themselves; it runs the methods of the other and adds nothing. Only `log` is the same for both: it
+never waits.
 """
 
 from __future__ import annotations

@@ -119,7 +119,8 @@ class Session:
     def host(self) -> HostServices:
         """What the host offers, for coroutines."""
         if self._host is None:
-            from becket.extension.host_services import HostServices  # at first need: many extensions ask their host for nothing
+            # At first need: many extensions ask their host for nothing.
+            from becket.extension.host_services import HostServices
 
             self._host = HostServices(self.face, self)
         return self._host
