@@ -86,7 +86,7 @@ node: $(OF_NODE) ## Installs what the tests need of Node
 .venv-mcp/.ready:
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found: run make PYTHON=/path/to/python" >&2; exit 1; }
 	test -x .venv-mcp/bin/python || "$(PYTHON)" -m venv .venv-mcp
-	.venv-mcp/bin/python -m pip install --quiet --disable-pip-version-check 'mcp>=1.20' && touch $@ \
+	.venv-mcp/bin/python -m pip install --quiet --disable-pip-version-check 'mcp>=2.3,<3' && touch $@ \
 		|| echo "the kit for MCP could not be installed: the tests that need it will be skipped" >&2
 
 mcp-kit: .venv-mcp/.ready ## Installs the official client of MCP for the tests

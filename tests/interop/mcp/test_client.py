@@ -21,6 +21,7 @@ from becket.interop.mcp import (
     SAMPLING_CREATE_MESSAGE,
     TOOLS_CALL,
     TOOLS_CHANGED,
+    CallTool,
     CreateMessage,
     Elicit,
     ElicitationCompleted,
@@ -47,7 +48,11 @@ from becket.peer.context import Context
 from becket.peer.peer import Peer
 from becket.testing.pairs import memory_transports
 
-ALL = {"tools": ListCapability(), "resources": ResourcesCapability(subscribe=True), "prompts": ListCapability()}
+ALL: dict[str, Any] = {
+    "tools": ListCapability(),
+    "resources": ResourcesCapability(subscribe=True),
+    "prompts": ListCapability(),
+}
 pytestmark = pytest.mark.loops
 
 
@@ -155,8 +160,8 @@ async def test_what_is_not_offered_is_an_empty_list_and_a_refused_call_and_nothi
         def never() -> None:
             pytest.fail("it was asked")
 
-        assert await client.list_tools() == await client.list_prompts() == ()
-        assert await client.list_resources() == await client.list_resource_templates() == ()
+        for listed in (client.list_tools, client.list_prompts, client.list_resources, client.list_resource_templates):
+            assert await listed() == ()
         with pytest.raises(NotSupported):
             await client.read_resource("a:b")
         with pytest.raises(NotSupported):
@@ -324,7 +329,7 @@ async def test_what_the_server_cancels_of_its_own_requests_ends_at_the_client() 
 async def test_an_error_of_the_protocol_is_raised() -> None:
     async with served(answering(**ALL)) as (client, _):
         with pytest.raises(RemoteError) as caught:
-            await client.call(TOOLS_CALL, {"name": "x"})  # type: ignore[arg-type]
+            await client.call(TOOLS_CALL, CallTool("x"))
         assert caught.value.code == -32601
 
 

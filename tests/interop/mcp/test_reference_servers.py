@@ -31,7 +31,8 @@ pytestmark = [needs_node, pytest.mark.process, pytest.mark.loops]
 @asynccontextmanager
 async def everything(**options: Unpack[ClientOptions]) -> AsyncGenerator[McpClient, None]:
     command = reference_server("everything", "stdio")
-    async with McpClient.connect_process(command, limits=HASTY, on_stderr=print, **options) as client:
+    options.setdefault("limits", HASTY)
+    async with McpClient.connect_process(command, on_stderr=print, **options) as client:
         yield client
 
 

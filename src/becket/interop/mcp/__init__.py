@@ -116,7 +116,7 @@ if TYPE_CHECKING:
         ToolsChanged,
         ToolsPage,
     )
-    from becket.dialects.mcp.words import Annotations, Empty, Icon, Role
+    from becket.dialects.mcp.words import Annotations, Empty, Icon, Page, Role
     from becket.interop.mcp.client import McpClient
     from becket.interop.mcp.duties import Duties
 
@@ -178,6 +178,7 @@ __all__ = [
     "McpClient",
     "ModelHint",
     "ModelPreferences",
+    "Page",
     "Progress",
     "Prompt",
     "PromptArgument",
@@ -278,6 +279,7 @@ HOMES = {
     "McpClient": "becket.interop.mcp.client",
     "ModelHint": "becket.dialects.mcp.asking",
     "ModelPreferences": "becket.dialects.mcp.asking",
+    "Page": "becket.dialects.mcp.words",
     "Progress": "becket.dialects.mcp.notices",
     "Prompt": "becket.dialects.mcp.prompts",
     "PromptArgument": "becket.dialects.mcp.prompts",
