@@ -71,6 +71,28 @@ def test_extensions_are_asked_once_each_in_the_order_in_which_they_came() -> Non
     assert hooks.plan(BEFORE) == ("zoo", "ant")
 
 
+def test_a_lower_priority_is_asked_before() -> None:
+    wishes = [HookWish("before_message")]
+    hooks = planned(("logger", wishes))
+    hooks.add("guard", wishes, everything, priority=-10)
+    hooks.add("last", wishes, everything, priority=5)
+    hooks.add("second", wishes, everything)
+
+    assert hooks.plan(MESSAGE) == ("guard", "logger", "second", "last")
+
+
+def test_no_more_than_128_are_asked_at_one_hook() -> None:
+    wishes = [HookWish("before_message")]
+    hooks = planned(*((f"e{number}", wishes) for number in range(128)))
+
+    [diagnostic] = hooks.add("late", [*wishes, HookWish("before_tool_call")], everything)
+
+    assert "128" in diagnostic.problem
+    assert len(hooks.plan(MESSAGE)) == 128
+    assert hooks.plan(BEFORE) == ("late",)
+    assert hooks.add("e7", wishes, everything) == []
+
+
 def test_an_extension_that_restarts_keeps_its_place() -> None:
     hooks = planned(("a", [HookWish("before_message")]), ("b", [HookWish("before_message")]))
 

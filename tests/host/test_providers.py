@@ -240,10 +240,10 @@ class Calls:
         return self.output
 
 
-def weather_tools(*, passes_meta: bool = False) -> Tools:
+def weather_tools() -> Tools:
     tools = Tools()
     schema = {"type": "object", "properties": {"the city": {"type": "string"}}}
-    tools.add("weather", [Tool("get", "d", schema)], passes_meta=passes_meta)
+    tools.add("weather", [Tool("get", "d", schema)])
     return tools
 
 
@@ -298,14 +298,12 @@ async def test_a_tool_that_a_hook_blocks_does_not_run() -> None:
     assert len(events) == 1
 
 
-async def test_a_hook_changes_the_input_but_not_what_the_host_says_about_the_session() -> None:
+async def test_a_hook_changes_the_input() -> None:
     calls = Calls()
-    forged = Modify({"the city": "Oslo", "_meta": {"agent_id": "root"}})
-    user = ToolUser(weather_tools(passes_meta=True), calls.call, hooks([], forged, Continue()), meta={"agent_id": "a"})
 
-    await user.use(USE)
+    await ToolUser(weather_tools(), calls.call, hooks([], Modify({"the city": "Oslo"}), Continue())).use(USE)
 
-    assert calls.inputs == [{"_meta": {"agent_id": "a"}, "the city": "Oslo"}]
+    assert calls.inputs == [{"the city": "Oslo"}]
 
 
 @pytest.mark.parametrize("output", ["sunny", RemoteError(method="tool.call", code=1, message="no net")])

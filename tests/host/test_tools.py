@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from becket.contract.tools import Tool
 from becket.errors import NotDeclared
-from becket.host.tools import MOST_TOOLS, PREFIXED_NAMING, Tools, prefixed_tool_name, with_meta
+from becket.host.tools import MOST_TOOLS, PREFIXED_NAMING, Tools, prefixed_tool_name
 
 
 def tool(name: str, description: str = "Does it.", schema: Any = None) -> Tool:
@@ -29,7 +29,6 @@ def test_a_tool_is_found_by_the_name_that_a_model_sees_and_by_its_runtime_name()
     assert names_of(tools) == {"notes_count": "notes:count", "notes_list_all": "notes:list all"}
     assert tools.find("notes_count") == tools.get("notes:count")
     assert tools.get("notes_count").tool == tool("count")
-    assert tools.get("notes_count").seal({"_meta": 1}, {"agent_id": "a"}) == {"_meta": 1}
     assert tools.get("notes_list_all").tool.name == " list all "
     assert len(tools) == 2
 
@@ -189,34 +188,3 @@ def test_a_model_sees_names_of_properties_that_it_may_write_and_the_extension_ge
 
     assert found.input_schema["required"] == ["a_b"]
     assert found.input_of({"a_b": "milk", "deep": {"x_y": 1}}) == {"a b": "milk", "deep": {"x/y": 1}}
-
-
-SESSION = {"agent_id": "a", "session_id": None}
-
-
-@pytest.mark.parametrize(
-    ("passes_meta", "meta", "written", "expected"),
-    [
-        (False, SESSION, {"city": "Rome"}, {"city": "Rome"}),
-        (False, SESSION, {"_meta": "own"}, {"_meta": "own"}),
-        (True, SESSION, {"city": "Rome"}, {"_meta": SESSION, "city": "Rome"}),
-        (True, SESSION, {"_meta": {"agent_id": "root"}}, {"_meta": SESSION}),
-        (True, None, {"_meta": {"agent_id": "root"}, "city": "Rome"}, {"city": "Rome"}),
-        (True, SESSION, ["no", "object"], ["no", "object"]),
-        (True, SESSION, "text", "text"),
-    ],
-)
-def test_what_the_host_says_about_the_session_cannot_be_forged(
-    passes_meta: bool, meta: dict[str, Any] | None, written: Any, expected: Any
-) -> None:
-    tools = Tools()
-    tools.add("weather", [tool("get")], passes_meta=passes_meta)
-
-    assert tools.get("weather_get").seal(written, meta) == expected
-
-
-def test_the_input_of_the_caller_is_not_changed() -> None:
-    written = {"_meta": 1}
-
-    assert with_meta(written, {}) == {"_meta": {}}
-    assert written == {"_meta": 1}

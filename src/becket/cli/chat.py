@@ -134,7 +134,11 @@ async def answer(host: Host, model: str, how: ChatOptions, messages: Sequence[Me
     from becket.contract.providers import TextDelta, ThinkingDelta
     from becket.host.live_view import LiveView
 
-    options = {"system_prompt": how.system, "temperature": how.temperature, "max_tokens": how.max_tokens}
+    options: dict[str, Any] = {
+        "system_prompt": how.system,
+        "temperature": how.temperature,
+        "max_tokens": how.max_tokens,
+    }
     if how.use_tools or not host.providers.route(model).model.streaming:
         result = await host.complete(model, messages=messages, use_tools=how.use_tools, **options)
         if how.as_json:

@@ -50,6 +50,7 @@ __all__ = [
 CALL_TIMEOUT: Final = HOOK_HANDLE.timeout or 5.0
 CONFIRM_TIMEOUT: Final = 60.0  # as for a permission that is asked for: no answer is no
 LONGEST_QUESTION: Final = 2_000  # characters that a person reads before they say yes
+MOST_ASKED: Final = 128  # extensions at one hook: they are asked one after the other
 YES: Final = ("yes", "y")
 FRAME: Final = "extension-context"
 
@@ -71,12 +72,16 @@ class HookWish(Struct, frozen=True):
 
 
 class Hooks:
-    """Who wants to be asked about what, in the order in which extensions were added."""
+    """Who wants to be asked about what: by priority, the lowest first, and then in the order in which extensions were
+    added."""
 
     def __init__(self) -> None:
         self._wishes: dict[str, tuple[HookWish, ...]] = {}
+        self._priorities: dict[str, int] = {}
 
-    def add(self, extension: str, wishes: Iterable[HookWish], allows: Callable[[str], bool]) -> list[Diagnostic]:
+    def add(
+        self, extension: str, wishes: Iterable[HookWish], allows: Callable[[str], bool], *, priority: int = 0
+    ) -> list[Diagnostic]:
         """Takes the wishes of an extension; where it had some before, these replace them and keep their place.
 
         Returns what is wrong with those that were left out; `allows` tells whether it holds a permission."""
@@ -88,20 +93,30 @@ class Hooks:
                 diagnostics.append(Diagnostic(extension=extension, problem=problem, severity=Severity.WARNING))
                 continue
             permission = HOOKS[HookKind(wish.hook)].permission
-            if allows(permission):
-                taken.append(wish)
-            else:
+            if not allows(permission):
                 diagnostics.append(lacking(extension, permission, wish.hook))
+            elif self._is_full(wish.hook, extension):
+                problem = f"{MOST_ASKED} extensions are asked at `{wish.hook}` already: this one is not"
+                diagnostics.append(Diagnostic(extension=extension, problem=problem, severity=Severity.WARNING))
+            else:
+                taken.append(wish)
         self._wishes[extension] = tuple(taken)
+        self._priorities[extension] = priority
         return diagnostics
+
+    def _is_full(self, hook: str, extension: str) -> bool:
+        others = [wishes for other, wishes in self._wishes.items() if other != extension]
+        return sum(any(wish.hook == hook for wish in wishes) for wishes in others) >= MOST_ASKED
 
     def remove(self, extension: str) -> None:
         """Asks an extension no more."""
         self._wishes.pop(extension, None)
+        self._priorities.pop(extension, None)
 
     def plan(self, event: HookEvent) -> tuple[str, ...]:
         """Returns which extensions are asked about an event, in order, each once. Later changes do not touch it."""
-        return tuple(extension for extension, wishes in self._wishes.items() if any_wants(wishes, event))
+        asked = [extension for extension, wishes in self._wishes.items() if any_wants(wishes, event)]
+        return tuple(sorted(asked, key=self._priorities.__getitem__))
 
     def wishes(self, extension: str) -> tuple[HookWish, ...]:
         """Returns what an extension is asked about."""

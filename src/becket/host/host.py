@@ -370,7 +370,7 @@ class Host:
         self.problems += [
             *self.tools.add(extension.id, copy.tools, naming=PREFIXED_NAMING if is_prefixed else PLAIN_NAMING),
             *self.providers.add(extension.id, copy.providers),
-            *self.hooks.add(extension.id, wishes, extension.gate.allows),
+            *self.hooks.add(extension.id, wishes, extension.gate.allows, priority=priority_of(candidate.particulars)),
         ]
 
     def _hear_of_move(self, event: ExtensionMoved) -> None:
@@ -563,17 +563,23 @@ class Host:
 
     # -- tools
 
-    async def call_tool(self, name: str, input: Mapping[str, Any] | None = None, *, repeat: bool = False) -> str:
+    async def call_tool(
+        self,
+        name: str,
+        input: Mapping[str, Any] | None = None,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        repeat: bool = False,
+    ) -> str:
         """Runs a tool by the name that models know it by, or by `extension:tool`, and returns the text of its result.
+
+        `meta` is what you tell the tool about the call beside its input, where its dialect has a place for that.
 
         Raises:
             NotDeclared: no extension that runs has it; and what `Supervised.call_tool` raises.
         """
         tool = self.tools.get(name)
-        return await self._extensions[tool.extension].call_tool(tool.tool.name, input, repeat=repeat)
-
-    async def _call_registered(self, tool: RegisteredTool, input: Any) -> str:
-        return await self._extensions[tool.extension].call_tool(tool.tool.name, input)
+        return await self._extensions[tool.extension].call_tool(tool.tool.name, input, meta=meta, repeat=repeat)
 
     # -- hooks
 
@@ -597,11 +603,18 @@ class Host:
         return self.providers.models()
 
     async def complete(
-        self, model: str, *, messages: Sequence[Message], use_tools: bool = False, **options: Any
+        self,
+        model: str,
+        *,
+        messages: Sequence[Message],
+        use_tools: bool = False,
+        meta: Mapping[str, Any] | None = None,
+        **options: Any,
     ) -> ProviderResult:
         """Asks a model of an extension and returns its whole answer; the options are those of `Extension.complete`.
 
-        With `use_tools` it is shown the tools of all extensions, and those that it asks for are run.
+        With `use_tools` it is shown the tools of all extensions, and those that it asks for are run; `meta` is what
+        you tell these about the call beside their inputs, as for `call_tool`.
 
         Raises:
             NotDeclared: no extension that runs has such a model.
@@ -614,7 +627,11 @@ class Host:
         if not use_tools:
             return await extension.complete(provider, name, messages=messages, **options)
         shown = self.tools.for_model()
-        user = ToolUser(self.tools, self._call_registered, self._ask_hooks_alone, limits=self._limits)
+
+        async def call(tool: RegisteredTool, input: Any) -> str:
+            return await self._extensions[tool.extension].call_tool(tool.tool.name, input, meta=meta)
+
+        user = ToolUser(self.tools, call, self._ask_hooks_alone, limits=self._limits)
 
         async def ask(request: ProviderRequest) -> ProviderResult:
             return await extension.complete(provider, name, messages=request.messages, tools=shown, **options)
@@ -648,3 +665,9 @@ class Host:
     def __repr__(self) -> str:
         running = sum(extension.state in (State.READY, State.DEGRADED) for extension in self._extensions.values())
         return f"<Host {self.name}: {running} of {len(self._extensions)} extensions run>"
+
+
+def priority_of(particulars: object) -> int:
+    """Returns when an extension is asked at hooks, where its system has an order for that: the lowest first."""
+    priority: object = getattr(particulars, "priority", 0)
+    return priority if isinstance(priority, int) else 0

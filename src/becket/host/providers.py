@@ -234,14 +234,12 @@ class ToolUser:
         call: CallTool,
         ask: AskHooks | None = None,
         *,
-        meta: Mapping[str, Any] | None = None,
         most_output: int = MOST_TOOL_OUTPUT,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._tools = tools
         self._call = call
         self._ask = ask
-        self._meta = meta
         self._most_output = most_output
         self._limits = limits
 
@@ -265,7 +263,7 @@ class ToolUser:
 
     async def _run(self, tool: RegisteredTool, given: Any) -> tuple[str, bool]:
         try:
-            return await self._call(tool, tool.seal(given, self._meta)), False
+            return await self._call(tool, given), False
         except BecketError as error:
             return f"Tool execution failed: {error}", True
         except Exception as error:  # what it says is for the log, not for a model

@@ -116,6 +116,7 @@ class Supervised:
         input: Mapping[str, Any] | None = None,
         *,
         timeout: float | Unset | None = DEFAULT,
+        meta: Mapping[str, Any] | None = None,
         repeat: bool = False,
     ) -> str:
         """Runs a tool and returns what a model reads of its result. Raises what `Extension.call_tool` raises.
@@ -125,7 +126,7 @@ class Supervised:
             NotRunning: it is stopped; or whatever it has failed with.
         """
         return await self.supervisor.use(
-            lambda extension: extension.call_tool(name, input, timeout=timeout), repeat=repeat
+            lambda extension: extension.call_tool(name, input, timeout=timeout, meta=meta), repeat=repeat
         )
 
     async def call_tool_json(
@@ -134,11 +135,12 @@ class Supervised:
         input: Mapping[str, Any] | None = None,
         *,
         timeout: float | Unset | None = DEFAULT,
+        meta: Mapping[str, Any] | None = None,
         repeat: bool = False,
     ) -> Any:
         """Runs a tool and returns its result as it came; otherwise like `call_tool`."""
         return await self.supervisor.use(
-            lambda extension: extension.call_tool_json(name, input, timeout=timeout), repeat=repeat
+            lambda extension: extension.call_tool_json(name, input, timeout=timeout, meta=meta), repeat=repeat
         )
 
     async def complete(

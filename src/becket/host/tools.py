@@ -6,7 +6,7 @@ go on. What cannot be registered is told, and the other tools are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
@@ -20,7 +20,6 @@ from becket.contract.names import (
     tool_runtime_name,
     trim,
 )
-from becket.contract.shapes import is_object
 from becket.contract.tools import Tool
 from becket.errors import NotDeclared
 from becket.host.diagnostics import Diagnostic, Severity
@@ -33,7 +32,6 @@ __all__ = [
     "ToolNaming",
     "Tools",
     "prefixed_tool_name",
-    "with_meta",
 ]
 
 MOST_TOOLS: Final = 256  # of one extension: models are shown fewer, and if all their names clash it takes 20 ms
@@ -109,7 +107,6 @@ class RegisteredTool(Struct, frozen=True):
     description: str
     input_schema: Any
     names: NameMap = NameMap()
-    passes_meta: bool = False
 
     def for_model(self) -> dict[str, Any]:
         """Returns what a model is told of it."""
@@ -118,21 +115,6 @@ class RegisteredTool(Struct, frozen=True):
     def input_of(self, written: Any) -> Any:
         """Returns the input that a model has written with the tool's own names of properties, as hooks see it."""
         return original_input(written, self.names)
-
-    def seal(self, input: Any, meta: Mapping[str, Any] | None = None) -> Any:
-        """Returns what is sent, once nobody changes the input any more: where the extension asked for that, with what
-        the host says about the session."""
-        return with_meta(input, meta) if self.passes_meta else input
-
-
-def with_meta(input: Any, meta: Mapping[str, Any] | None) -> Any:
-    """Returns an input with the host's `_meta`, and never with one that somebody else wrote there.
-
-    What is no object stays as it is."""
-    if not is_object(input):
-        return input
-    own = {} if meta is None else {"_meta": dict(meta)}
-    return {**own, **{name: value for name, value in input.items() if name != "_meta"}}
 
 
 class Tools:
@@ -151,9 +133,7 @@ class Tools:
     def __iter__(self) -> Iterator[RegisteredTool]:
         return iter(tuple(self._by_name.values()))
 
-    def add(
-        self, extension: str, tools: Collection[Tool], *, naming: ToolNaming = PLAIN_NAMING, passes_meta: bool = False
-    ) -> list[Diagnostic]:
+    def add(self, extension: str, tools: Collection[Tool], *, naming: ToolNaming = PLAIN_NAMING) -> list[Diagnostic]:
         """Registers the tools of an extension in place of those that it had. Returns why some were left out."""
         self.remove(extension)
         known = self._remembered.get(extension, {})
@@ -172,18 +152,16 @@ class Tools:
                 continue
             taken.add(name)
             names[runtime_name] = name
-            self._register(extension, tool, runtime_name, name, naming, passes_meta)
+            self._register(extension, tool, runtime_name, name, naming)
         if len(tools) > MOST_TOOLS:
             diagnostics.append(left_out(extension, f"declares {len(tools)} tools, the limit is {MOST_TOOLS}"))
         self._remembered[extension] = names
         return diagnostics
 
-    def _register(
-        self, extension: str, tool: Tool, runtime_name: str, name: str, naming: ToolNaming, passes_meta: bool
-    ) -> None:
+    def _register(self, extension: str, tool: Tool, runtime_name: str, name: str, naming: ToolNaming) -> None:
         schema, names = model_facing_schema(tool.input_schema)
         description = naming.describe(extension, tool.description)
-        registered = RegisteredTool(extension, tool, runtime_name, name, description, schema, names, passes_meta)
+        registered = RegisteredTool(extension, tool, runtime_name, name, description, schema, names)
         self._by_name[name] = self._by_runtime_name[runtime_name] = registered
 
     def remove(self, extension: str) -> None:
