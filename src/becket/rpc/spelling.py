@@ -28,7 +28,7 @@ class Answers(Enum):
 
     ERROR_FIRST = "an error where there is a member `error`, even null, and even beside a result"
     ERROR_UNLESS_NULL = "an error where there is one that is not null, even beside a result"
-    RESULT_FIRST = "a result where there is one, and an error only where that is not null"
+    RESULT_FIRST = "a result where there is one that is not null, and an error only where that is not null"
 
 
 def unsigned(id: bytes) -> bool:
@@ -101,7 +101,7 @@ class SpelledCodec(JsonCodec):
         error = members.get("error")
         if self.spelling.answers is not Answers.ERROR_FIRST:
             error = without_null(error)
-        if self.spelling.answers is Answers.RESULT_FIRST and "result" in members:
+        if self.spelling.answers is Answers.RESULT_FIRST and without_null(members.get("result")) is not None:
             error = None
         return Success(id, members.get("result", NULL)) if error is None else self._failure(id, error)
 
