@@ -2,8 +2,8 @@
 
 Two peers in memory (`memory_pair`), an extension and its host (`connected`), links that go wrong (`CutReads`,
 `SplitReads`, ...), children that misbehave (`child`), time that a test lets pass (`VirtualClock`, `VirtualTimeLoop`),
-what a test left behind (`check_leaks`), and contracts as programs (`check_framing`, `check_store`,
-`check_persistent_store`, `check_power_cuts`).
+what a test left behind (`check_leaks`), and contracts as programs (`check_dialect`,
+`check_framing`, `check_store`, `check_persistent_store`, `check_power_cuts`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from becket.lazy_names import lazy_names
 if TYPE_CHECKING:
     from becket.testing.clocks import VirtualClock, VirtualTimeLoop, run_in_virtual_time
     from becket.testing.connected import connected
+    from becket.testing.dialect_checks import check_dialect
     from becket.testing.faults import CutReads, CutWrites, DelayReads, Fault, SplitReads, TornWrites
     from becket.testing.framing_checks import check_framing
     from becket.testing.leaks import Inventory, adopt_orphans, check_leaks, check_task_leaks, take_inventory
@@ -37,6 +38,7 @@ __all__ = [
     "VirtualClock",
     "VirtualTimeLoop",
     "adopt_orphans",
+    "check_dialect",
     "check_framing",
     "check_leaks",
     "check_persistent_store",
@@ -65,6 +67,7 @@ HOMES = {
     "VirtualClock": "becket.testing.clocks",
     "VirtualTimeLoop": "becket.testing.clocks",
     "adopt_orphans": "becket.testing.leaks",
+    "check_dialect": "becket.testing.dialect_checks",
     "check_framing": "becket.testing.framing_checks",
     "check_leaks": "becket.testing.leaks",
     "check_persistent_store": "becket.testing.persistence_checks",
