@@ -84,4 +84,4 @@ def test_a_class_that_accepts_less_than_its_schema_is_found() -> None:
         id: str
         line: str
 
-    assert disagreement(agreement(StrictLog, "tasks", "log"), {"id": "a", "line": "", "more": 1}) is not None
+    assert disagreement(agreement(StrictLog, "tasks", "log"), {"id": "a", "line": "", "other": 1}) is not None

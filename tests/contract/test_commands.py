@@ -65,10 +65,10 @@ def test_the_event_may_stand_beside_the_request_id(event: Output, wire: bytes) -
 
 
 def test_members_that_nobody_knows_are_ignored() -> None:
-    nested = {"request_id": "r", "kind": "weird", "more": 1, "event": {"kind": "text", "content": "x", "more": 1}}
+    nested = {"request_id": "r", "kind": "weird", "other": 1, "event": {"kind": "text", "content": "x", "more": 1}}
 
     assert read_command_output(raw(nested)) == Text("x")
-    assert read_command_output(raw({"request_id": "r", "kind": "text", "content": "x", "more": 1})) == Text("x")
+    assert read_command_output(raw({"request_id": "r", "kind": "text", "content": "x", "other": 1})) == Text("x")
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_an_extension_declares_as_in_the_contract() -> None:
         {"protocol_version": 1},
         {"protocol_version": 1, "capabilities": []},
         {"protocol_version": 1, "capabilities": {}},
-        {"protocol_version": 1, "capabilities": {"hooks": True, "commands": ["x"]}, "more": 1},
+        {"protocol_version": 1, "capabilities": {"hooks": True, "commands": ["x"]}, "other": 1},
         {"protocol_version": 1, "features": {"of": "somebody else"}},
         {"protocol_version": 1, "features": ["ping", 7]},
         {"protocol_version": 1, "features": None},

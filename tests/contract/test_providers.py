@@ -177,7 +177,7 @@ def test_the_tools_that_an_answer_asks_for_come_in_order() -> None:
         {"type": "text", "text": "let me see"},
         {"type": "tool_use", "id": "a", "name": "count", "input": {"text": "milk"}},
         "x",
-        {"type": "tool_use", "id": "b", "name": "list", "more": 1},
+        {"type": "tool_use", "id": "b", "name": "list", "other": 1},
     )
 
     assert tool_uses(ProviderResult(asked)) == [ToolUse("a", "count", {"text": "milk"}), ToolUse("b", "list", {})]

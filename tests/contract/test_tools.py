@@ -28,7 +28,7 @@ def test_tools_may_take_two_minutes() -> None:
     [
         ("milk", "milk"),
         ("", ""),
-        ({"content": "milk", "more": 1}, "milk"),
+        ({"content": "milk", "other": 1}, "milk"),
         ({"content": ""}, ""),
         ({"content": 7}, '{"content":7}'),
         ({"rows": [["ä", 1.5]]}, '{"rows":[["ä",1.5]]}'),

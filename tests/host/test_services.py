@@ -62,6 +62,27 @@ async def test_what_is_appended_is_found_again(store: Any) -> None:
         assert [record["tags"] for record in found["records"]] == [["shop"]]
 
 
+async def test_records_that_one_message_cannot_hold_are_left_out_and_that_is_said() -> None:
+    limits = Limits(frame=200_000)
+    async with hosted(limits=limits) as (_, child):
+        for number in range(20):
+            await child.call("memory.append", {"namespace": "notes", "content": f"{number}" + "ü" * 8_000})
+        first = await child.call("memory.query", {"namespace": "notes"})
+        small = await child.call("memory.query", {"namespace": "notes", "limit": 3})
+    assert first["more"] is True
+    assert [record["content"][:2] for record in first["records"]][:2] == ["19", "18"]
+    assert 3 < len(first["records"]) < 20
+    assert "more" not in small
+
+
+async def test_a_single_record_is_told_however_large_its_meta_is() -> None:
+    async with hosted() as (_, child):
+        for letter in "ab":
+            await child.call("memory.append", {"namespace": "notes", "content": letter, "meta": ["x" * 50_000]})
+        found = await child.call("memory.query", {"namespace": "notes"})
+    assert [record["content"] for record in found["records"]] == ["b", "a"]
+
+
 async def test_the_same_append_twice_is_one() -> None:
     async with hosted() as (_, child):
         params = {"namespace": "notes", "content": "x", "idem": "k"}

@@ -91,10 +91,11 @@ class Record(Struct, frozen=True, omit_defaults=True):
     id: Natural | None = None
 
 
-class Records(Struct, frozen=True):
-    """What a query has found, newest first."""
+class Records(Struct, frozen=True, omit_defaults=True):
+    """What a query has found, newest first; `more` says that one message could not hold all that was wanted."""
 
     records: tuple[Record, ...]
+    more: bool = False
 
 
 MEMORY_APPEND: Final = Method(

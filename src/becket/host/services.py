@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from becket.contract.config import (
@@ -32,6 +32,7 @@ from becket.contract.memory import (
     Append,
     Appended,
     Query,
+    Record,
     Records,
     check_append,
     check_query,
@@ -44,13 +45,30 @@ from becket.peer.context import Context
 from becket.peer.loops import Loop
 from becket.peer.outbound import READY
 from becket.peer.peer import Peer
+from becket.rpc.json_values import encode_json
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.store import Store
 
 __all__ = ["Services"]
 
 T = TypeVar("T")
+ENVELOPE = 1_024  # bytes of an answer beside its records
+ROUGHLY = 8 * 1_024  # bytes of a record beside its content: names, and tags as long as they may be
 FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def cut_to_fit(found: Sequence[Record], most: int) -> Records:
+    """Returns as many records, the newest first, as a message of so many bytes can hold, and one at least."""
+    # Far below the limit nothing is measured: a character may take six bytes.
+    rough = sum(6 * len(record.content) + ROUGHLY for record in found if record.meta is None)
+    if rough < most and all(record.meta is None for record in found):
+        return Records(tuple(found))
+    size = 0
+    for number, record in enumerate(found):
+        size += len(encode_json(record)) + 1
+        if size > most and number:
+            return Records(tuple(found[:number]), more=True)
+    return Records(tuple(found))
 
 
 class Services:
@@ -88,7 +106,7 @@ class Services:
     def query(self, query: Query) -> Records:
         """Finds records of the extension."""
         check_query(query, self._extension)
-        return Records(tuple(guarded(self._store.query, query)))
+        return cut_to_fit(guarded(self._store.query, query), self._limits.frame - ENVELOPE)
 
     def get_config(self, wanted: ConfigGet) -> ConfigValue:
         """Reads a value of the extension."""
