@@ -58,5 +58,7 @@ FORMATS: Final[tuple[ManifestReader, ...]] = (
     BecketToml(),
     LaterReader("synaps", file_names=(".synaps-plugin/plugin.json",)),
     LaterReader("nexo", file_names=("plugin.toml",), list_names=("config/extensions.yaml",)),
+    LaterReader("morphir", list_names=("morphir.toml",)),
+    LaterReader("cigen", prefixes=("cigen-provider-",)),
 )
 """In the order in which they are asked, where a folder has the files of several."""
