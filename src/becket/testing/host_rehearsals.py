@@ -98,7 +98,7 @@ class HostRehearsal(Rehearsal):
         answers: dict[str, deque[Success | Failure]] = {}
         for request in recorded.requests(Side.HOST):
             answer = recorded.answer_to(request, Side.HOST)
-            is_known = recorded.ask(request, Scene(recorded.id, particulars=recorded.particulars)) is not None
+            is_known = recorded.words.knows(request.method, Scene(recorded.id, particulars=recorded.particulars))
             if answer is not None and not is_known and not is_unknown(answer):
                 answers.setdefault(request.method, deque()).append(answer)
         methods = Registry()
@@ -204,8 +204,8 @@ def find_other_meaning(meant: Any, outcome: Outcome | None) -> str | None:
     if outcome is None:
         return "has come to nothing yet"
     if "events" in meant:
-        events = msgspec.to_builtins(outcome.events)
-        if list(events) != meant["events"]:
+        events = json_of(outcome.events)
+        if events != meant["events"]:
             return f"had the events {as_json(events)}, and not {as_json(meant['events'])}"
     if "error" in meant:
         if outcome.error is None:

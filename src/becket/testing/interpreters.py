@@ -169,6 +169,10 @@ class Vocabulary:
         gather = stream.gather if isinstance(stream, Stream) else None
         return Asked(CONTRACT[name], meant, said, phrase, None if gather is None else gather(said.params))
 
+    def knows(self, method: str, scene: Scene) -> bool:
+        """Returns whether a request of this name is one of the contract's, whatever its params."""
+        return method in CONTRACT if self.speech is None else any(self._find(method, scene))
+
     def _find(self, method: str, scene: Scene) -> Iterator[tuple[str, Phrase, Method[Any, Any]]]:
         assert self.speech is not None
         for name, phrase in self.speech.phrases.items():
