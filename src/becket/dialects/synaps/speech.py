@@ -23,9 +23,10 @@ from becket.contract.config import (
     ConfigValue,
     Subscribe,
     Subscribed,
+    find_key_problem,
 )
 from becket.contract.handshake import SHUTDOWN
-from becket.contract.hooks import HOOK_HANDLE, HookEvent
+from becket.contract.hooks import HOOK_HANDLE, HookEvent, HookResult, decode_result
 from becket.contract.info import INFO_GET, SIDECAR_SPAWN_ARGS
 from becket.contract.memory import (
     MEMORY_APPEND,
@@ -49,6 +50,7 @@ from becket.contract.settings import (
     SETTINGS_EDITOR_OPEN,
     SETTINGS_EDITOR_RENDER,
 )
+from becket.contract.shapes import is_array
 from becket.contract.tasks import (
     TASK_DONE,
     TASK_LOG,
@@ -61,7 +63,7 @@ from becket.contract.tasks import (
 )
 from becket.contract.tools import TOOL_CALL
 from becket.contract.widgets import WIDGET_DISMISS, WIDGET_UPSERT
-from becket.dialects.phrases import Phrase, Saying, Scene, Tale
+from becket.dialects.phrases import Phrase, Saying, Scene, Tale, as_it_is
 from becket.dialects.speech import Speech, TalePhrase
 from becket.dialects.synaps.handshake import WELCOME, greet
 from becket.errors import NotSupported
@@ -92,17 +94,23 @@ def tell_as_it_is(event: Any, saying: Saying, scene: Scene) -> Tale:
     return Tale(PROVIDER_STREAM_EVENT.name, event_params(event))
 
 
-def unchanged(method: Method[Any, Any]) -> Phrase:
+def unchanged(method: Method[Any, Any], read: Callable[[Any, Saying, Scene], Any] = as_it_is) -> Phrase:
     """Returns the phrase of a method that is said as the contract says it."""
     return Phrase(
         say=lambda params, scene: Saying(method, params),
+        read=read,
         heard_as=lambda scene: (method,),
         hear=lambda saying, scene: saying.params,
         tell=tell_as_it_is,
     )
 
 
-# The answer is left raw: what a malformed one comes to depends on what it wanted to do.
+def read_hook(answer: Raw, saying: Saying, scene: Scene) -> HookResult | Raw:
+    """Returns the answer, left raw where it is malformed: what it comes to then depends on what it wanted to do."""
+    reading = decode_result(answer)
+    return reading.result if reading.problem is None else answer
+
+
 RAW_HOOK: Final[Method[HookEvent, Raw]] = Method(
     HOOK_HANDLE.name, HookEvent, Raw, timeout=HOOK_HANDLE.timeout, direction=Direction.TO_EXTENSION
 )
@@ -187,7 +195,10 @@ def say_subscribe(wanted: Subscribe) -> Subscribe:
 
 
 def hear_subscribe(raw: Raw, extension: str) -> Subscribe:
-    return Subscribe(())  # it is acknowledged, and nothing more comes of it
+    # It is acknowledged, whatever it asks for, and nothing more comes of it.
+    given = read_object(raw).get("keys")
+    keys = [key for key in given if isinstance(key, str) and find_key_problem(key) is None] if is_array(given) else None
+    return Subscribe(None if keys is None else tuple(keys))
 
 
 def answer_subscribe(subscribed: Subscribed) -> Subscribed:
@@ -235,7 +246,7 @@ SPEECH: Final = Speech(
     goodbye=lambda scene: Saying(SHUTDOWN),
     phrases={
         **{method.name: unchanged(method) for method in ASKED},
-        HOOK_HANDLE.name: unchanged(RAW_HOOK),
+        HOOK_HANDLE.name: unchanged(RAW_HOOK, read_hook),
         MEMORY_APPEND.name: asked_of_host(MEMORY_APPEND, say_append, hear_append, answer_append),
         MEMORY_QUERY.name: asked_of_host(MEMORY_QUERY, as_given, hear_query, answer_query),
         CONFIG_GET.name: asked_of_host(CONFIG_GET, as_given, hear_get, answer_get),
