@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from tests.dialects.sketched import SKETCHED
+from msgspec.structs import replace
+from tests.dialects.sketched import HELLO, SKETCHED, speak
 
-from becket.dialects import NATIVE
+from becket.dialects import NATIVE, Dialect
+from becket.dialects.handshakes import Greeted, Greeting, Introduction
+from becket.dialects.phrases import Saying
 from becket.testing import check_dialect
 from becket.testing.transcripts import Transcript, parse_transcript
+from becket.wire.content_length import ContentLength
+from becket.wire.json_lines import JsonLines
+from becket.wire.length_prefixed import LengthPrefixed
 
 pytestmark = pytest.mark.loops
 
@@ -240,3 +247,223 @@ SKETCH = sketched(
 
 async def test_a_dialect_with_words_of_its_own_is_held_from_both_sides(tmp_path: Path) -> None:
     await check_dialect(SKETCHED, [SKETCH])
+
+
+# -- what a transcript may say besides
+
+
+def opening(you: str = "demo", **more: Any) -> dict[str, Any]:
+    return to_child(id=1, method="hello", params={"you": you}, **more)
+
+
+async def problems_of(dialect: Dialect, transcript: Transcript, **options: Any) -> str:
+    with pytest.raises(AssertionError) as caught:
+        await check_dialect(dialect, [transcript], **options)
+    return str(caught.value)
+
+
+async def test_files_and_folders_of_transcripts_are_found(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    lines = [{"transcript": 1, "framing": "json-lines"}, opening("else")]
+    for name in ("a.jsonl", "more/b.jsonl"):
+        (tmp_path / name).write_bytes(b"\n".join(map(msgspec.json.encode, lines)))
+
+    for given in (tmp_path, str(tmp_path / "a.jsonl"), [tmp_path / "more", tmp_path / "a.jsonl"]):
+        with pytest.raises(AssertionError, match=r"a\.jsonl, our host, entry 1: it wrote"):
+            await check_dialect(SKETCHED, given)
+    for none in ([], tmp_path / "more" / "nothing.jsonl"):
+        with pytest.raises((ValueError, OSError)):
+            await check_dialect(SKETCHED, none)
+
+
+async def test_what_is_given_reaches_the_handshake() -> None:
+    def greet(introduction: Introduction) -> Greeting:
+        told = [introduction.particulars, introduction.host.name, introduction.root, introduction.config]
+        yield Saying(HELLO, {"you": introduction.extension, "told": told})
+        return Greeted()
+
+    dialect = replace(SKETCHED, contract=lambda: replace(speak(), greet=greet))
+    given = {"id": "demo", "particulars": 20, "host": {"name": "h", "version": "1"}, "root": "/r", "config": {"a": 1}}
+    frame = to_child(id=1, method="hello", params={"you": "demo", "told": [21, "h", "/r", {"a": 1}]})
+
+    transcript = sketched(frame, given=given, ours=["host"])
+    await check_dialect(dialect, [transcript], particulars=lambda number: number + 1)
+
+
+async def test_a_permission_that_is_not_given_is_denied() -> None:
+    asked = to_host(id=1, method="memory.append", params={"namespace": "notes", "content": "x"})
+    denied = to_child(id=1, error={"code": 1003, "message": "x"})
+    lines = [*shake_hands({}, []), asked, denied]
+
+    assert '"result"' in await problems_of(NATIVE, conversation(*lines, ours=["host"]))
+    assert "memory.write" in await problems_of(NATIVE, conversation(*lines, ours=["host"], given={"grants": []}))
+
+
+async def test_a_handshake_that_fails_comes_to_an_error() -> None:
+    error = {"kind": "HandshakeFailed", "message": "it takes itself for else"}
+    lines = [
+        opening(means={"error": error}),
+        to_host(id=1, result={"me": "else", "tools": [], "hooks": [], "version": ""}),
+        to_child(method="thanks"),
+        to_child(id=2, method="extras"),
+        to_host(id=2, result=None),
+        {"to": CHILD, "closed": True},
+    ]
+
+    await check_dialect(SKETCHED, [sketched(*lines, ours=["host"])])
+    further = sketched(*lines[:-1], to_child(id=3, method="bye", params=[""]), ours=["host"])
+    assert "the handshake has failed" in await problems_of(SKETCHED, further)
+
+
+async def test_an_extension_that_refuses_a_host_says_so() -> None:
+    refused = to_host(id=1, error={"code": -7, "message": "somebody else is meant"})
+
+    await check_dialect(SKETCHED, [sketched(opening("else"), refused, ours=["child"])])
+
+
+async def test_bytes_between_the_frames_are_sent_as_they_were() -> None:
+    stray = {"to": HOST, "stray": True, "text": "Hello!\n"}
+    asked = to_child(id=3, method="run", params=["shout", {}], means={"result": "X"})
+    answer = to_host(id=3, result={"out": "X"})
+    tolerant = replace(SKETCHED, framing=partial(JsonLines, skip_stray=True))
+
+    await check_dialect(tolerant, [sketched(*GREETING, stray, asked, answer, ours=["host"])])
+    ours = sketched(*GREETING, {"to": CHILD, "stray": True, "text": "x"}, ours=["host"])
+    assert "it writes nothing but messages" in await problems_of(SKETCHED, ours)
+
+
+async def test_a_call_may_be_cancelled_by_a_request_of_its_own() -> None:
+    lines = [
+        *GREETING,
+        to_child(id=3, method="start", params={"run": 1, "what": "make", "with": []}),
+        to_host(id=3, result={"run": 1}),
+        to_child(id=4, method="stop", params={"run": 1}),
+        to_host(id=4, result={}),
+        to_host(method="piece", params={"run": 1, "text": "", "ended": True, "failed": "cancelled"}),
+    ]
+
+    await check_dialect(SKETCHED, [sketched(*lines)])
+
+
+async def test_a_host_that_closes_closes_for_the_extension() -> None:
+    await check_dialect(SKETCHED, [sketched(*GREETING, {"to": CHILD, "closed": True}, {"to": HOST, "closed": True})])
+
+
+# -- what differs
+
+
+async def test_bytes_that_differ_are_told_with_their_place() -> None:
+    changed = [*GREETING[:1], to_host(id=1, result={**GREETING[1]["frame"]["result"], "hooks": []}), *GREETING[2:]]
+    changed[2] = to_child(method="tanks")
+
+    found = await problems_of(SKETCHED, sketched(*changed))
+
+    assert "transcript 1, our host, entry 3: it wrote\n" in found
+    assert """which differ from byte 28 on: 'hanks"}' instead of 'anks"}'""" in found
+
+
+async def test_a_message_that_does_not_come_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("becket.testing.rehearsals.PATIENCE", 0.05)
+    missing = to_host(method="piece", params={"run": 9, "text": "", "ended": True, "failed": ""})
+    answer = to_host(id=8, result=1)
+
+    assert "entry 6: it did not write" in await problems_of(SKETCHED, sketched(*GREETING, answer, ours=["child"]))
+    assert "not recorded" not in await problems_of(SKETCHED, sketched(*GREETING, answer, missing, ours=["child"]))
+
+
+async def test_what_is_said_beyond_the_recording_is_told() -> None:
+    found = await problems_of(SKETCHED, sketched(*GREETING[:-2], ours=["host"]))
+
+    assert found == (
+        'transcript 1, our host, at the end: it wrote {"jsonrpc":"2.0","id":2,"method":"extras"}, which is not recorded'
+    )
+
+
+async def test_another_framing_is_told() -> None:
+    dialect = replace(SKETCHED, framing=ContentLength)
+
+    found = await problems_of(dialect, sketched(opening(), ours=["host"]))
+
+    assert found.startswith("transcript 1, our host, entry 1: the frame is 'Content-Length: ")
+
+
+async def test_frames_that_are_no_text_are_shown_as_bytes() -> None:
+    dialect = replace(SKETCHED, framing=LengthPrefixed)
+    transcript = conversation({"to": CHILD, "base64": "/wAB"}, framing="length-prefixed", ours=["host"])
+
+    assert "ff 00 01" in await problems_of(dialect, transcript)
+
+
+async def test_an_extension_never_writes_what_is_no_message() -> None:
+    transcript = sketched(*GREETING, {"to": HOST, "frame": [1]}, ours=["child"])
+
+    assert "no extension of ours would write it" in await problems_of(SKETCHED, transcript)
+
+
+async def test_an_extension_that_nobody_could_write_is_told() -> None:
+    twice = {"me": "demo", "tools": ["shout", "shout"], "hooks": [], "version": ""}
+
+    found = await problems_of(
+        SKETCHED, sketched(GREETING[0], to_host(id=1, result=twice), *GREETING[2:], ours=["child"])
+    )
+
+    assert "no extension of ours can be like this one" in found
+
+
+async def test_a_link_that_ends_too_early_is_told() -> None:
+    late = to_child(id=4, method="run", params=["shout", {}])
+    lines = [*GREETING, {"to": CHILD, "closed": True}, late]
+
+    assert "it has closed the link" in await problems_of(SKETCHED, sketched(*lines, ours=["host"]))
+
+
+@pytest.mark.parametrize(
+    ("meant", "problem"),
+    [
+        ({"result": "Y"}, 'came to "X", and not to "Y"'),
+        ({"error": "no"}, 'came to "X", and not to an error'),
+    ],
+)
+async def test_a_result_that_is_another_is_told(meant: Any, problem: str) -> None:
+    lines = [to_child(id=3, method="run", params=["shout", {}], means=meant), to_host(id=3, result={"out": "X"})]
+
+    assert problem in await problems_of(SKETCHED, sketched(*GREETING, *lines, ours=["host"]))
+
+
+@pytest.mark.parametrize(
+    ("meant", "problem"),
+    [
+        ({"result": "Y"}, "failed: run: no (7)"),
+        ({"error": "yes"}, 'failed with {"message":"no"}, and not with {"message":"yes"}'),
+        ({"error": {"code": 8, "message": "no"}}, 'failed with {"code":7}'),
+    ],
+)
+async def test_an_error_that_is_another_is_told(meant: Any, problem: str) -> None:
+    lines = [to_child(id=3, method="run", params=["shout", {}], means=meant), to_host(id=3, error=ERROR)]
+
+    assert problem in await problems_of(SKETCHED, sketched(*GREETING, *lines, ours=["host"]))
+
+
+ERROR = {"code": 7, "message": "no"}
+
+
+async def test_events_may_be_meant_too() -> None:
+    def lines(events: list[Any]) -> list[dict[str, Any]]:
+        meant = {"events": events}
+        return [
+            *GREETING,
+            to_child(id=3, method="start", params={"run": 1, "what": "make", "with": []}, means=meant),
+            to_host(method="piece", params={"run": 1, "text": "a", "ended": False, "failed": ""}),
+            to_host(id=3, result={"run": 1}),
+            to_host(method="piece", params={"run": 1, "text": "", "ended": True, "failed": ""}),
+        ]
+
+    came = {"content": "a", "kind": "text"}
+    await check_dialect(SKETCHED, [sketched(*lines([came, {"problem": ""}]), ours=["host"])])
+    assert "had the events" in await problems_of(SKETCHED, sketched(*lines([came]), ours=["host"]))
+
+
+async def test_a_call_without_an_answer_has_come_to_nothing() -> None:
+    asked = to_child(id=3, method="run", params=["shout", {}], means={"result": "X"})
+
+    assert "has come to nothing yet" in await problems_of(SKETCHED, sketched(*GREETING, asked, ours=["host"]))

@@ -167,6 +167,7 @@ class HostRehearsal(Rehearsal):
 
     async def close(self) -> None:
         """Closes the link, as the host had done."""
+        await self.until(self._is_connected.is_set, "the handshake has not ended")
         if self._extension is not None:
             await self._extension.aclose()
 
@@ -222,7 +223,7 @@ def find_other_meaning(meant: Any, outcome: Outcome | None) -> str | None:
 
 
 def describe_error(error: BecketError) -> dict[str, Any]:
-    described: dict[str, Any] = {"kind": type(error).__name__, "message": str(error)}
+    described: dict[str, Any] = {"kind": type(error).__name__, "message": str(getattr(error, "because", error))}
     if isinstance(error, RemoteError):
         described |= {"message": error.message, "code": error.code, "data": error.data}
         described["meaning"] = None if error.meaning is None else error.meaning.name
