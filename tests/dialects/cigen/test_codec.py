@@ -110,7 +110,7 @@ def test_a_frame_of_no_bytes_is_a_request_like_any_other(plugin: Connection) -> 
 def test_an_error_is_a_result_with_a_diagnostic(core: Connection, plugin: Connection) -> None:
     converse(core, plugin, "hello")
     for method, error, code in (
-        ("plan", RpcError(Meaning.INVALID_PARAMS, "no jobs"), "INVALID_PARAMS"),
+        ("plan", RpcError(Meaning.INTERNAL, "it failed", {"incident": "5f"}), "INTERNAL"),
         ("generate", RpcError(42, "no disk"), "42"),
     ):
         (request,) = plugin.receive(core.open_call(call(method), b"{}"))
@@ -121,6 +121,7 @@ def test_an_error_is_a_result_with_a_diagnostic(core: Connection, plugin: Connec
         (diagnostic,) = msgspec.json.decode(answered.reply or b"", type=PlanResult, strict=True).diagnostics
         assert (diagnostic.level, diagnostic.code, diagnostic.message) == (Level.ERROR, code, error.message)
         assert diagnostic.title == f"{method} failed"
+        assert diagnostic.fix_hint == ("incident 5f" if error.data else "")
 
 
 def test_an_error_in_the_first_exchange_is_a_plugin_that_every_core_refuses(plugin: Connection) -> None:

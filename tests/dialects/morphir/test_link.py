@@ -79,6 +79,14 @@ def test_a_method_that_is_not_there_is_told_in_the_usual_words(extension: Connec
     assert extension.refuse(request, MethodNotFound("fly")) == b'{"id":2,"error":"Unknown method: fly"}\n'
 
 
+def test_a_failure_names_the_incident_that_the_log_tells_of(extension: Connection) -> None:
+    (request,) = extension.receive(b'{"id":2,"method":"fly","params":{}}\n')
+    assert isinstance(request, InboundRequest)
+
+    error = RpcError(Meaning.INTERNAL, "internal error", {"incident": "5f"})
+    assert extension.refuse(request, error) == b'{"id":2,"error":"internal error, incident 5f"}\n'
+
+
 # -- in
 
 

@@ -24,7 +24,7 @@ from becket.dialects.morphir import (
 )
 from becket.dialects.morphir.speech import SPEECH
 from becket.dialects.phrases import Saying, Scene, Tale
-from becket.errors import HandshakeFailed, InvalidParams, NotSupported, RemoteError
+from becket.errors import HandshakeFailed, InvalidParams, NotSupported, RemoteError, RpcError
 from becket.methods.descriptors import Method
 
 INTRODUCTION = Introduction(extension="v", host=HostInfo("becket", "0.1.0"), config={"depth": 2})
@@ -174,6 +174,18 @@ def test_no_params_are_an_empty_input_and_what_is_no_object_is_refused() -> None
     assert phrase.hear(Saying(method), Scene("v", TOOLS)) == ToolCall("transform", {})
     with pytest.raises(InvalidParams):
         phrase.hear(Saying(method, [1]), Scene("v", TOOLS))
+
+
+def test_what_is_wrong_with_an_input_is_told_with_its_place_in_the_params() -> None:
+    fail = SPEECH.phrase_for("tool.call").fail
+    assert fail is not None
+    saying = Saying(Method[Any, Any]("transform", Any, Any), {})
+
+    with pytest.raises(InvalidParams) as caught:
+        fail(InvalidParams([("/input/ir", "is missing")]), saying, Scene("v"))
+    assert caught.value.problems == (("/ir", "is missing"),)
+    with pytest.raises(RpcError, match="no disk"):
+        fail(RpcError(7, "no disk"), saying, Scene("v"))
 
 
 # -- health

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from becket.contract.shapes import is_object
 from becket.dialects.cigen.messages import (
     Diagnostic,
     GenerateRequest,
@@ -137,7 +138,8 @@ class CigenCodec:
         exchange = exchange_at(self._heard - 1)
         if exchange is OPENING:
             return b""
-        told = Diagnostic(Level.ERROR, CODES.get(code, str(code)), f"{exchange.name} failed", message)
+        hint = f"incident {data['incident']}" if is_object(data) and "incident" in data else ""
+        told = Diagnostic(Level.ERROR, CODES.get(code, str(code)), f"{exchange.name} failed", message, hint)
         answer: Any = {"diagnostics": [told]}
         return form_of(exchange.answered).encode(encode_json(answer))
 

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
+from becket.contract.shapes import is_object
 from becket.dialects.dialect import Dialect
 from becket.dialects.habits import Habits, Inherited
 from becket.dialects.speech import Speech
@@ -20,9 +21,12 @@ UNKNOWN = ("unknown method", "method not found")  # what programs begin to say t
 
 
 def say_error(error: RpcError) -> RpcError:
-    """Returns the error in the words that extensions of Morphir use."""
+    """Returns the error in the words that extensions of Morphir use. All that is told is its text: what leads to the
+    log stands in it."""
     if error.meaning is Meaning.UNKNOWN_METHOD:
         return RpcError(Meaning.UNKNOWN_METHOD, error.message[:1].upper() + error.message[1:])
+    if is_object(error.data) and "incident" in error.data:
+        return RpcError(Meaning.INTERNAL, f"{error.message}, incident {error.data['incident']}")
     return error
 
 

@@ -6,7 +6,7 @@ An extension has no words for memory, configuration, models, commands or hooks. 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import msgspec
 from msgspec import Raw
@@ -31,7 +31,7 @@ from becket.dialects.morphir.words import (
 )
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.dialects.speech import Speech, TalePhrase
-from becket.errors import HandshakeFailed, InvalidParams, RemoteError
+from becket.errors import HandshakeFailed, InvalidParams, RemoteError, RpcError
 from becket.methods.descriptors import Method, check_method_name
 
 __all__ = ["SPEECH"]
@@ -149,6 +149,13 @@ def hear_tool(saying: Saying, scene: Scene) -> ToolCall:
     return ToolCall(saying.method.name, given)
 
 
+def fail_tool(error: RpcError, saying: Saying, scene: Scene) -> NoReturn:
+    """Raises what a tool has failed with; the params are the input here, so places in it begin with it."""
+    if isinstance(error, InvalidParams):
+        raise InvalidParams([(pointer.removeprefix("/input"), text) for pointer, text in error.problems])
+    raise error
+
+
 # -- health
 
 
@@ -205,7 +212,7 @@ SPEECH: Final = Speech(
         always=frozenset({CAPABILITIES.name}),
     ),
     phrases={
-        TOOL_CALL.name: Phrase(say=ask_for_tool, heard_as=methods_of_tools, hear=hear_tool),
+        TOOL_CALL.name: Phrase(say=ask_for_tool, heard_as=methods_of_tools, hear=hear_tool, fail=fail_tool),
         INFO_GET.name: Phrase(
             say=lambda _, scene: Saying(HEALTH_CHECK),
             read=read_health,
