@@ -950,3 +950,11 @@ def test_the_verdict_is_that_of_jsonschema(uri: str, reference: Any) -> None:
         assert (found == []) is expected, found
 
     check()
+
+
+def test_a_look_that_takes_long_is_given_up_soon() -> None:
+    validator = compile_schema({"items": {"type": "string"}})
+
+    assert validator.find_problems_soon(["a", 1]) == [("/1", "expected `string`, got `integer`")]
+    assert validator.find_problems_soon(["a"] * 20_000) is None
+    assert validator.find_problems(["a"] * 20_000) == []

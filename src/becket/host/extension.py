@@ -173,7 +173,7 @@ class Extension:
         if tool is None:
             raise NotDeclared(self.id, "tool", name, [*self._tools])
         given = dict(input or {})
-        self._parts.inputs.check(trim(name), given)
+        await self._parts.inputs.check(trim(name), given)
         seconds = self._timeouts.tool if isinstance(timeout, Unset) else timeout
         params = self._voice.seal(ToolCall(tool.name, given), meta)
         return await self._running.call(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import anyio
+
 from becket.contract.names import trim
 from becket.contract.tools import Tool
 from becket.errors import BadCapabilities, BadSchema, BadValue, Problem, list_problems
@@ -36,18 +38,23 @@ class ToolInputs:
         if problems:
             warn("%s: inputs of some tools cannot be checked: %s", extension, list_problems(problems))
 
-    def check(self, tool: str, input: dict[str, Any]) -> None:
-        """Looks at an input before it is sent.
+    async def check(self, tool: str, input: dict[str, Any]) -> None:
+        """Looks at an input before it is sent; in a thread, where schema and input make that a long look.
 
         Raises:
             BadValue: it does not fit the schema, and the mode is to enforce it. All problems, each with its pointer.
         """
         validator = self._validators.get(tool)
-        problems = [] if validator is None else validator.find_problems(input)
+        problems = [] if validator is None else await find_problems(validator, input)
         if problems and self.mode is SchemaMode.ENFORCE:
             raise BadValue(f"input of the tool {tool!r}", problems)
         if problems:
             warn("%s: an input does not fit the tool %r: %s", self._extension, tool, list_problems(problems))
+
+
+async def find_problems(validator: Validator, input: dict[str, Any]) -> list[Problem]:
+    problems = validator.find_problems_soon(input)
+    return await anyio.to_thread.run_sync(validator.find_problems, input) if problems is None else problems
 
 
 def warn(text: str, *parts: object) -> None:

@@ -40,6 +40,15 @@ class Validator:
 
         return find_problems(self._engine, value)
 
+    def find_problems_soon(self, value: object) -> list[Problem] | None:
+        """Returns the same within some milliseconds, or None: it takes longer, and belongs into a thread."""
+        from becket.typed.schema_keywords import FEW_STEPS, Exhausted, Run, list_problems
+
+        try:
+            return list_problems(self._engine, value, Run(FEW_STEPS))
+        except Exhausted:
+            return None
+
     def check(self, value: object) -> None:
         """Does nothing for a value that fits.
 

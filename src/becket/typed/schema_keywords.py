@@ -22,6 +22,7 @@ from becket.typed.problems import MOST_PROBLEMS, below, cut, is_array, is_object
 
 __all__ = [
     "EVERYTHING",
+    "FEW_STEPS",
     "KEYWORDS",
     "MOST_STEPS",
     "NOTHING",
@@ -35,6 +36,7 @@ __all__ = [
     "show",
 ]
 
+FEW_STEPS = 5_000  # some milliseconds, in which an event loop may wait
 MOST_STEPS = 500_000  # about a second; a message of 50,000 values against an ordinary schema takes less
 
 Errors = Iterable[Any]
@@ -120,22 +122,35 @@ def engine_class() -> Any:
 
 def find_problems(engine: Any, value: object, run: Run | None = None) -> list[Problem]:
     """Returns all that is wrong with a value, in the order of the schema; more than a page of it is cut."""
-    # Formats are not asserted: nobody asks for their checker, and its place carries what belongs to this run alone.
-    errors = engine.evolve(format_checker=run or Run(MOST_STEPS)).iter_errors(value)
-    problems: dict[Problem, None] = {}  # in order, each once: several parts of a schema may say the same
+    problems: list[Problem] = []
     try:
-        for error in errors:
-            pointer = "".join(below("", str(name)) for name in error.path)
-            problems[readable(pointer), readable(error.message)] = None
-            if len(problems) > MOST_PROBLEMS:
-                problems.popitem()
-                problems["", "there are further problems"] = None
-                break
+        return list_problems(engine, value, run or Run(MOST_STEPS), problems)
     except Exhausted:
-        problems["", f"takes more than {MOST_STEPS} steps to be checked against its schema"] = None
+        return [*problems, ("", f"takes more than {MOST_STEPS} steps to be checked against its schema")]
+
+
+def list_problems(engine: Any, value: object, run: Run, problems: list[Problem] | None = None) -> list[Problem]:
+    """The same within the steps of a run; what was found until they were used up stands in `problems`.
+
+    Raises:
+        Exhausted: they were.
+    """
+    found = [] if problems is None else problems
+    seen: set[Problem] = set()  # several parts of a schema may say the same
+    # Formats are not asserted: nobody asks for their checker, and its place carries what belongs to this run alone.
+    try:
+        for error in engine.evolve(format_checker=run).iter_errors(value):
+            problem = readable("".join(below("", str(name)) for name in error.path)), readable(error.message)
+            if problem in seen:
+                continue
+            if len(found) == MOST_PROBLEMS:
+                found.append(("", "there are further problems"))
+                break
+            seen.add(problem)
+            found.append(problem)
     except RecursionError:
-        problems["", "is nested too deeply to be checked against its schema"] = None
-    return list(problems)
+        found.append(("", "is nested too deeply to be checked against its schema"))
+    return found
 
 
 def problem(message: str, *path: str | int, keyword: str = "") -> Any:
