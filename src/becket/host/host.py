@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -65,12 +65,16 @@ from becket.peer.loops import Loop, current_loop
 from becket.stores.store import Store
 from becket.typed.schema import SchemaMode
 
+if TYPE_CHECKING:
+    from becket.host.mcp_servers import HostedServers, McpSettings
+
 __all__ = ["ExtensionStatus", "Host", "Survey"]
 
 E = TypeVar("E", bound=HostEvent)
 DEFAULT_DATA: Final = "default"
 FLUSH_EVERY: Final = 60.0  # seconds between two writes of what the audit has only counted
 CONSENT_PATIENCE: Final = 60.0  # seconds for a person to agree; no answer is no
+MCP: Final = "mcp"
 GONE: Final = (State.STOPPED, State.FAILED, State.DISABLED)
 
 
@@ -105,7 +109,7 @@ class Host:
     `confirm` for a yes to what a hook wants confirmed. `only` and `disabled` choose among what is found, and
     `extensions` says what holds for one of them above its manifest. `watch` tells of changed files, or reloads their
     extensions. With `development` changed files need no new consent. `environment` is for all extensions, besides what
-    each asks for; `most_limits` is the most that one may ask for.
+    each asks for; `most_limits` is the most that one may ask for. `mcp` says what is done for MCP servers that ask.
     """
 
     def __init__(
@@ -136,6 +140,7 @@ class Host:
         schemas: SchemaMode | str = SchemaMode.ENFORCE,
         audit_bytes: int = ROTATE_AT,
         extensions: Mapping[str, ExtensionConfig] | None = None,
+        mcp: McpSettings | None = None,
     ) -> None:
         self.name = name
         self.roots = tuple(roots)
@@ -168,6 +173,8 @@ class Host:
         self._schemas = SchemaMode(schemas)
         self._audit_bytes = audit_bytes
         self._settled = dict(extensions or {})
+        self._mcp = mcp
+        self._hosted_servers: HostedServers | None = None
         self._variables = with_own_programs(os.environ if variables is None else variables)
         self.problems: list[Diagnostic] = []
         self._extensions: dict[str, Supervised] = {}
@@ -256,7 +263,10 @@ class Host:
             try:
                 command, grants = await self._admit(candidate, settings)
                 configured = self._config.get(candidate.id)
-                launch = prepare_launch(candidate, command, grants, settings, configured=configured)
+                prepared, equipped = candidate, settings
+                if manifest.dialect == MCP:
+                    prepared, equipped = self._servers().equip(candidate, grants, settings)
+                launch = prepare_launch(prepared, command, grants, equipped, configured=configured)
             except ExtensionRefused as error:
                 self._refuse(candidate, error)
                 continue
@@ -349,8 +359,15 @@ class Host:
             only=self._only,
             disabled=self._disabled,
             limits=self._limits,
-            settle=lambda found, notes: settle_candidates(self._settled, found, notes),
+            settle=self._settle,
         )
+
+    def _settle(self, found: list[Candidate], notes: list[Diagnostic]) -> list[Candidate]:
+        if any(candidate.manifest.mcp_servers for candidate in found):
+            from becket.host.mcp_servers import adopt_servers
+
+            found = adopt_servers(found, notes)
+        return settle_candidates(self._settled, found, notes)
 
     def _refuse(self, candidate: Candidate, error: ExtensionRefused) -> None:
         diagnostic = Diagnostic(extension=candidate.id, path=candidate.folder, problem=error.because)
@@ -372,6 +389,24 @@ class Host:
             *self.providers.add(extension.id, copy.providers),
             *self.hooks.add(extension.id, wishes, extension.gate.allows, priority=priority_of(candidate.particulars)),
         ]
+        if candidate.manifest.dialect == MCP:
+            self._servers().registered(copy)
+
+    def _servers(self) -> HostedServers:
+        """Returns what this host does for MCP servers, made for the first of them."""
+        if self._hosted_servers is None:
+            from becket.host.mcp_servers import HostedServers
+
+            assert self._loop is not None
+            self._hosted_servers = HostedServers(
+                self._mcp,
+                models=self.models,
+                complete=self.complete,
+                current=lambda id: self._extensions[id].supervisor.current(),
+                redeclared=lambda id, copy: self.problems.extend(self.tools.add(id, copy.tools)),
+                spawn=self._loop.spawn,
+            )
+        return self._hosted_servers
 
     def _hear_of_move(self, event: ExtensionMoved) -> None:
         if event.after in GONE:

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from becket.contract.handshake import Capabilities
 from becket.contract.info import BuildInfo, CapabilityInfo, ExtensionInfo
@@ -51,7 +51,7 @@ class Server(Struct, frozen=True, eq=False):
     info: Implementation
     capabilities: ServerCapabilities
     instructions: str | None = None
-    names: Mapping[str, str] = {}
+    names: dict[str, str] = field(default_factory=dict[str, str])  # others, once the tools have changed
     prompts: Mapping[str, Prompt] = {}
 
 

@@ -61,5 +61,6 @@ FORMATS: Final[tuple[ManifestReader, ...]] = (
     LaterReader("roder", file_names=("roder-extension.toml",), list_names=(".roder/config.toml",)),
     LaterReader("morphir", list_names=("morphir.toml",)),
     LaterReader("cigen", prefixes=("cigen-provider-",)),
+    LaterReader("mcp", list_names=(".mcp.json",)),
 )
 """In the order in which they are asked, where a folder has the files of several."""

@@ -1,0 +1,225 @@
+"""MCP servers among the extensions of a host: how they are adopted, what they may ask of it, and their tools, which may
+change while they run. How they are spoken with is the dialect's, `becket.dialects.mcp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final
+from weakref import WeakSet
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from becket.contract.handshake import Capabilities
+from becket.contract.providers import Message, ProviderResult
+from becket.dialects.mcp.asking import CreateMessage, SampledMessage
+from becket.dialects.mcp.contents import ImageContent, SamplingContent, TextContent
+from becket.dialects.mcp.greeting import Server, declare_tools, list_tools
+from becket.dialects.mcp.tools import TOOLS_CHANGED, ToolsChanged
+from becket.dialects.phrases import Saying
+from becket.errors import BecketError, InvalidParams, Meaning, RpcError
+from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.discovery import Candidate
+from becket.host.extension import Extension
+from becket.host.formats.mcp import read_servers
+from becket.host.launching import LaunchSettings
+from becket.host.manifest import Nearby
+from becket.interop.mcp.duties import AskModel, AskPerson, Duties, RootLike
+from becket.methods.permissions import Grants
+from becket.methods.registry import Registry
+from becket.peer.context import Context
+from becket.peer.peer import Peer
+from becket.typed.small_files import show_path
+
+__all__ = ["ASKING", "HostedServers", "McpSettings", "adopt_servers"]
+
+ASKING: Final = "session.drive"
+"""The permission of a server that asks the host's models, or a person."""
+
+
+class McpSettings(Struct, frozen=True, kw_only=True):
+    """What a host does for MCP servers. Those that hold `session.drive` may ask its models: `model`, or one that fits
+    what they wish for; or whatever `sample` asks. With `elicit` they may ask a person. `roots` are told to all."""
+
+    model: str | None = None
+    sample: AskModel | None = None
+    elicit: AskPerson | None = None
+    roots: tuple[RootLike, ...] | None = None
+
+
+# -- finding
+
+
+def adopt_servers(found: Sequence[Candidate], notes: list[Diagnostic]) -> list[Candidate]:
+    """Returns the candidates, and behind each the MCP servers that it brings along, under ids that begin with its own.
+
+    They start after it, and not at all where it is not there."""
+    candidates: list[Candidate] = []
+    for candidate in found:
+        candidates.append(candidate)
+        if candidate.manifest.mcp_servers:
+            candidates += servers_of(candidate, notes)
+    return candidates
+
+
+def servers_of(owner: Candidate, notes: list[Diagnostic]) -> list[Candidate]:
+    nearby = Nearby(owner.folder, owner.folder)
+    listing = read_servers(owner.manifest.mcp_servers, "/mcp_servers", f"{owner.id}.", nearby)
+    path = show_path(owner.manifest_path)
+    notes += [
+        Diagnostic(extension=owner.id, path=path, problem=f"{pointer}: {text}", severity=Severity.WARNING)
+        for pointer, text in listing.problems
+    ]
+    return [
+        Candidate(
+            replace(one.manifest, after=(owner.id,)),
+            one.folder or owner.folder,
+            owner.manifest_path,
+            owner.root,
+            is_operators=owner.is_operators,
+            files=owner.files,
+            is_listed=True,
+        )
+        for one in listing.extensions
+        if one.manifest.id not in listing.disabled
+    ]
+
+
+# -- serving
+
+
+class HostedServers:
+    """What one host does for its MCP servers. `complete` asks one of its `models`; `current` returns the handle on the
+    copy of an extension that runs; `redeclared` is told that its tools are others now."""
+
+    def __init__(
+        self,
+        settings: McpSettings | None,
+        *,
+        models: Callable[[], Sequence[str]],
+        complete: Callable[..., Awaitable[ProviderResult]],
+        current: Callable[[str], Extension | None],
+        redeclared: Callable[[str, Extension], None],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
+        self._settings = settings or McpSettings()
+        self._models = models
+        self._complete = complete
+        self._current = current
+        self._redeclared = redeclared
+        self._spawn = spawn
+        self._stale: WeakSet[Peer] = WeakSet()  # those whose tools have changed since they were listed
+        self._listing: set[str] = set()
+
+    def equip(self, candidate: Candidate, grants: Grants, settings: LaunchSettings) -> tuple[Candidate, LaunchSettings]:
+        """Returns a server and its settings with what it may ask for."""
+        may_ask = grants.allows(ASKING)
+        given = self._settings
+        duties = Duties(
+            roots=given.roots,
+            sample=(given.sample or self._sample) if may_ask else None,
+            elicit=given.elicit if may_ask else None,
+        )
+        methods = settings.methods.including(duties.methods(requires=ASKING)).including(self._listeners())
+        return replace(candidate, particulars=duties.capabilities()), replace(settings, methods=methods)
+
+    # -- tools that change
+
+    def _listeners(self) -> Registry:
+        methods = Registry()
+
+        @methods.on(TOOLS_CHANGED)
+        def changed(params: ToolsChanged | None, ctx: Context) -> None:
+            self._stale.add(ctx.peer)
+            if ctx.caller is not None:
+                self._list_anew(ctx.caller)
+
+        return methods
+
+    def registered(self, extension: Extension) -> None:
+        """A copy of a server is ready: what it has told while it was starting is looked after now."""
+        if extension.peer in self._stale:
+            self._list_anew(extension.id)
+
+    def _list_anew(self, id: str) -> None:
+        if id not in self._listing and self._current(id) is not None:
+            self._listing.add(id)
+            self._spawn(self._follow(id))
+
+    async def _follow(self, id: str) -> None:
+        """Lists the tools of a server until they have not changed meanwhile: it often tells so several times."""
+        try:
+            while (extension := self._current(id)) is not None and extension.peer in self._stale:
+                self._stale.discard(extension.peer)
+                await list_anew(extension)
+                self._redeclared(id, extension)
+        except BecketError as error:
+            import logging
+
+            logging.getLogger("becket.host").warning("%s: its tools have changed and cannot be listed: %s", id, error)
+        finally:
+            self._listing.discard(id)
+
+    # -- models
+
+    async def _sample(self, asked: CreateMessage) -> SampledMessage:
+        """Asks a model of the host's own for a server."""
+        model = self._choose_model(asked)
+        result = await self._complete(
+            model,
+            messages=[Message(one.role, tuple(map(block_of, one.pieces))) for one in asked.messages],
+            system_prompt=asked.system_prompt,
+            temperature=asked.temperature,
+            max_tokens=asked.max_tokens,
+        )
+        return SampledMessage.of_text(result.text, model, STOP_REASONS.get(result.stop_reason or "", "endTurn"))
+
+    def _choose_model(self, asked: CreateMessage) -> str:
+        models = self._models() if self._settings.model is None else (self._settings.model,)
+        if not models:
+            raise RpcError(Meaning.NOT_SUPPORTED, "there is no model here")
+        hints = () if asked.model_preferences is None else asked.model_preferences.hints or ()
+        wishes = [hint.name.casefold() for hint in hints if hint.name]
+        fitting = (model for wish in wishes for model in models if wish in model.casefold())
+        return next(fitting, models[0])
+
+
+STOP_REASONS: Final[Mapping[str, str]] = {
+    "end_turn": "endTurn",
+    "max_tokens": "maxTokens",
+    "stop_sequence": "stopSequence",
+}
+
+
+def block_of(piece: SamplingContent) -> dict[str, Any]:
+    """Returns a piece of content as providers of models have it."""
+    match piece:
+        case TextContent(text=text):
+            return {"type": "text", "text": text}
+        case ImageContent(data=data, mime_type=kind):
+            return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
+        case _:
+            raise InvalidParams([("/messages", "only texts and pictures can be given to a model here")])
+
+
+async def list_anew(extension: Extension) -> None:
+    """Asks a running server for its tools, and puts them in the place of those that it had.
+
+    Raises:
+        RemoteError, CallTimeout, ConnectionLost, BadCapabilities: it does not tell.
+    """
+    server: Server = extension.particulars
+    steps = list_tools(extension.id, server.capabilities)
+    answer: Any = None  # what a generator is begun with
+    while True:
+        try:
+            step = steps.send(answer)
+        except StopIteration as stop:
+            tools, names = declare_tools(stop.value)
+            break
+        assert isinstance(step, Saying)  # nothing is told
+        answer = await extension.peer.call(step.method.name, step.params, returns=Raw)
+    server.names.clear()
+    server.names.update(names)
+    extension.redeclare(Capabilities(tools))
