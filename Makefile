@@ -39,10 +39,10 @@ empty :=
 comma := ,
 PURE_FILES := $(subst $(empty) $(empty),$(comma),$(addprefix */becket/,$(PURE)))
 
-.PHONY: help node mcp-kit demo test tests test-all lint types layers wheel check bench fuzz cover clean
+.PHONY: help language-servers node mcp-kit demo test tests test-all lint types layers wheel check bench fuzz cover clean
 
 help: ## Lists the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # -- set-up
 
@@ -79,7 +79,14 @@ MCP_SERVERS := $(addprefix @modelcontextprotocol/server-,everything@2026 filesys
 	npm install --prefix .node_cache --no-audit --no-fund --no-package-lock --silent --fetch-retries=1 $(MCP_SERVERS) \
 		|| echo "the servers of MCP could not be installed: the tests that need them will be skipped" >&2
 
-OF_NODE := $(addprefix .node_cache/node_modules/,ajv/package.json @modelcontextprotocol/server-everything/package.json)
+# And some with a language server and the JSON-RPC of VS Code. (The compiler of TypeScript 7 is no server any more.)
+LSP_OF_NODE := typescript-language-server@5 typescript@5 vscode-jsonrpc@10
+.node_cache/node_modules/typescript-language-server/package.json: | .node_cache/node_modules/@modelcontextprotocol/server-everything/package.json
+	npm install --prefix .node_cache --no-audit --no-fund --no-package-lock --silent --fetch-retries=1 $(LSP_OF_NODE) \
+		|| echo "typescript-language-server could not be installed: the tests that need it will be skipped" >&2
+
+OF_NODE := $(addprefix .node_cache/node_modules/,$(addsuffix /package.json, \
+	ajv @modelcontextprotocol/server-everything typescript-language-server))
 node: $(OF_NODE) ## Installs what the tests need of Node
 
 # The official kit for MCP is a client to test against. It has an environment of its own: nothing of ours may need it.
@@ -91,6 +98,15 @@ node: $(OF_NODE) ## Installs what the tests need of Node
 
 mcp-kit: .venv-mcp/.ready ## Installs the official client of MCP for the tests
 
+# Language servers have an environment of their own, too: their versions and their warnings are not ours.
+.venv-lsp/.ready: tests/interop/lsp/requirements.txt
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found: run make PYTHON=/path/to/python" >&2; exit 1; }
+	test -x .venv-lsp/bin/python || "$(PYTHON)" -m venv .venv-lsp
+	.venv-lsp/bin/python -m pip install --quiet --disable-pip-version-check -r $< && touch $@ \
+		|| echo "the language servers could not be installed: the tests that need them will be skipped" >&2
+
+language-servers: .venv-lsp/.ready ## Installs the language servers for the tests
+
 # -- use
 
 demo: $(TEST_READY) ## Runs the demonstration
@@ -98,7 +114,8 @@ demo: $(TEST_READY) ## Runs the demonstration
 
 test: tests ## Runs all tests on one Python
 
-tests: $(TEST_READY)
+# What others have written, and some tests speak with, is installed first: that of Node where there is one.
+tests: $(TEST_READY) .venv-lsp/.ready .venv-mcp/.ready $(if $(shell command -v npm 2>/dev/null),$(OF_NODE))
 	$(PYTEST) $(ARGS)
 
 # The whole suite on 3.11, the part without the slow tests on the others.
