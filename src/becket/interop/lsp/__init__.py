@@ -13,6 +13,7 @@ from becket.interop.lsp.documents import Document, path_of, uri_of
 from becket.interop.lsp.feeds import Feed
 from becket.interop.lsp.methods import *  # noqa: F403  (one name for each method of LSP)
 from becket.interop.lsp.progress import Partial, Progress, WorkDone, WorkProgress
+from becket.interop.lsp.serving import run, serve, serve_tcp, serve_unix
 from becket.interop.lsp.texts import apply_edits
 
 __all__ = [
@@ -25,6 +26,10 @@ __all__ = [
     "WorkProgress",
     "apply_edits",
     "path_of",
+    "run",
+    "serve",
+    "serve_tcp",
+    "serve_unix",
     "uri_of",
 ]
 __all__ += methods.__all__

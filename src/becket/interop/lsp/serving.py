@@ -1,0 +1,479 @@
+"""Servers that were written with pygls, on becket's transports: their code unchanged, their link becket's.
+
+pygls goes on to find the function for a message, to call it and to make objects of params. All that concerns the link
+is the peer's: frames and their limits, ids, cancelling, one answer to each request whatever happens, calls back to the
+client, the end. The seam is narrow: messages go in through `structure_message` and `handle_message`, and come out where
+pygls would have written them to a stream.
+
+pygls lives on asyncio, and a server object of its kind has one client in its life.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future
+from enum import Enum
+from signal import SIGINT, SIGTERM
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from lsprotocol import types
+from msgspec import Raw
+from pygls.exceptions import JsonRpcException
+
+from becket.dialects.lsp import LSP
+from becket.errors import (
+    BecketError,
+    InvalidParams,
+    InvalidRequest,
+    LocalProtocolError,
+    Meaning,
+    NotSupported,
+    RemoteError,
+    RpcError,
+    Unencodable,
+)
+from becket.interop.lsp.client import LIMITS
+from becket.interop.lsp.conversion import find_problems, params_type
+from becket.limits import Limits
+from becket.peer import server as sockets
+from becket.peer.context import Context
+from becket.peer.peer import Connecting, Peer
+from becket.peer.transport import ByteStream, Transport
+from becket.rpc.json_values import encode_json
+from becket.typed.problems import is_object
+
+if TYPE_CHECKING:
+    from pygls.lsp.server import LanguageServer
+
+__all__ = ["EXIT_NOT_SHUT_DOWN", "EXIT_SHUT_DOWN", "run", "serve", "serve_tcp", "serve_unix"]
+
+EXIT_SHUT_DOWN = 0
+EXIT_NOT_SHUT_DOWN = 1  # the link ended, or `exit` came, without a `shutdown` before
+EXIT_USAGE = 2  # started by hand, in a terminal
+EXIT_STUCK = 4  # the end took too long: a function in a thread would not return
+END_GRACE = 5.0  # seconds for what runs in threads when the link has ended; a host kills after four
+STDIN = 0
+FROM_CLIENT = {name for name in types.METHOD_TO_TYPES if types.message_direction(name) != "serverToClient"} - {
+    types.CANCEL_REQUEST  # is the peer's
+}
+
+logger = logging.getLogger("becket.lsp")
+
+
+def run(server: LanguageServer, *, limits: Limits = LIMITS) -> NoReturn:
+    """Serves the client that started this program, over stdin and stdout, until that ends; then exits.
+
+    In place of `server.start_io()`. What is printed goes to stderr. It ends with `exit`, with its stdin, with the
+    process that `initialize` names as the client's, and with SIGTERM or SIGINT. The exit code is 0 after a `shutdown`,
+    else 1.
+    """
+    if sys.stdin is not None and os.isatty(STDIN):
+        print(f"{server.name} {server.version} is a language server: an editor starts it.", file=sys.stderr)
+        raise SystemExit(EXIT_USAGE)
+
+    async def serve_stdio() -> int:
+        async with connect(None, limits) as peer:
+            bridge = Bridge(server, peer)
+            for number in (SIGTERM, SIGINT):
+                asyncio.get_running_loop().add_signal_handler(number, bridge.end)
+            await peer.wait_closed()
+        end_in_time()
+        await bridge.aclose()
+        return bridge.exit_code
+
+    check_unused(server)
+    with asyncio.Runner() as runner:
+        code = runner.run(serve_stdio())
+    raise SystemExit(code)
+
+
+async def serve(
+    server: LanguageServer, transport: Transport | ByteStream | None = None, *, limits: Limits = LIMITS
+) -> int:
+    """Serves one client over a transport or a byte stream, or over stdin and stdout, and returns the exit code.
+
+    Cancelling it ends the link.
+
+    Raises:
+        NotSupported: this is not asyncio.
+        LocalProtocolError: this server has, or had, a client.
+    """
+    check_loop()
+    check_unused(server)
+    async with connect(transport, limits) as peer:
+        bridge = Bridge(server, peer)
+        try:
+            await peer.wait_closed()
+        finally:
+            await peer.aclose()
+            await bridge.aclose()
+    return bridge.exit_code
+
+
+def connect(transport: Transport | ByteStream | None, limits: Limits) -> Connecting:
+    if transport is None:
+        return Peer.connect_stdio(name="client", dialect=LSP, limits=limits)
+    return Peer.over(transport, name="client", dialect=LSP, limits=limits)
+
+
+def serve_tcp(
+    build: Callable[[], LanguageServer], host: str = "127.0.0.1", port: int = 0, *, limits: Limits = LIMITS
+) -> Listening:
+    """Serves clients on a TCP port, each with a server of its own: `async with serve_tcp(build) as there: there.port`.
+
+    Raises:
+        NotSupported: when entered, if this is not asyncio.
+    """
+    return Listening(build, lambda setup: sockets.serve_tcp(setup, host, port, dialect=LSP, limits=limits))
+
+
+def serve_unix(
+    build: Callable[[], LanguageServer], path: str | os.PathLike[str], *, limits: Limits = LIMITS
+) -> Listening:
+    """Serves clients on a unix socket, each with a server of its own; otherwise like `serve_tcp`."""
+    return Listening(build, lambda setup: sockets.serve_unix(setup, path, dialect=LSP, limits=limits))
+
+
+class Listening:
+    """Serves clients while its block runs. Leaving it ends their links, and what runs for them."""
+
+    def __init__(
+        self, build: Callable[[], LanguageServer], listen: Callable[[Callable[[Peer], None]], sockets.Server]
+    ) -> None:
+        self._build = build
+        self._sockets = listen(self._open)
+        self._attending: set[asyncio.Task[None]] = set()
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        return self._sockets.port
+
+    async def __aenter__(self) -> Listening:
+        check_loop()
+        await self._sockets.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        try:
+            await self._sockets.__aexit__(*error)
+        finally:
+            await asyncio.gather(*self._attending)
+
+    def _open(self, peer: Peer) -> None:
+        server = self._build()
+        check_unused(server)
+        task = asyncio.ensure_future(attend(Bridge(server, peer), peer))
+        self._attending.add(task)
+        task.add_done_callback(self._attending.discard)
+
+
+async def attend(bridge: Bridge, peer: Peer) -> None:
+    await peer.wait_closed()
+    await bridge.aclose()
+
+
+def check_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        because = "pygls needs asyncio, and this program runs on another loop"
+        raise NotSupported("serving a language server of pygls", because) from None
+
+
+def check_unused(server: LanguageServer) -> None:
+    if server.protocol.writer is not None:
+        raise LocalProtocolError(f"{server.name} has, or had, a client: make another server for the next")
+
+
+class State(Enum):
+    """What may be said to a server."""
+
+    NEW = "the client has not said `initialize` yet"
+    STARTING = "`initialize` has not been answered yet"
+    READY = "it is at work"
+    ENDING = "the client has said `shutdown`"
+
+
+class Bridge:
+    """Between one peer and one server of pygls."""
+
+    def __init__(self, server: LanguageServer, peer: Peer) -> None:
+        self.exit_code = EXIT_NOT_SHUT_DOWN
+        self._server = server
+        self._peer = peer
+        self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
+        self._state = State.NEW
+        self._answers: dict[Any, asyncio.Future[Any]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._client_pidfd = -1
+        self._last_resort: asyncio.TimerHandle | None = None
+        protocol: Any = server.protocol  # what is private in it has no types
+        protocol.set_writer(Writer(self.end))
+        protocol._send_data = self.send
+        protocol._request_futures = Futures()
+        self._protocol = protocol
+        table: dict[str, Any] = dict(types.METHOD_TO_TYPES)
+        for name in sorted(FROM_CLIENT):
+            if table[name][1] is None:
+                peer.methods.on(name)(self._take)
+            else:
+                peer.methods.handle(name)(self._serve)
+        self._add_features()
+
+    def _add_features(self) -> None:
+        """Registers methods of the server's own. It may add some at any time, most often in `initialize`."""
+        for name in self._protocol.fm.features:
+            if name not in self._peer.methods and name not in types.METHOD_TO_TYPES:
+                self._peer.methods.handle(name)(self._serve_own)
+
+    # -- in
+
+    async def _serve(self, params: Any, ctx: Context) -> Any:
+        """Serves a request: hands it to pygls and waits for what that would have written."""
+        method = ctx.method
+        id = ctx.id if isinstance(ctx.id, int | str) else f"becket-{ctx.id}"  # pygls knows no others
+        self._check_state(method)
+        try:
+            result = await self._ask(id, self._structure(method, params, {"id": id}))
+        except BaseException:
+            if method == types.INITIALIZE:
+                self._state = State.NEW
+            raise
+        finally:
+            self._add_features()
+        if method == types.INITIALIZE:
+            self._state = State.READY
+            self._watch_client(params)
+        elif method == types.SHUTDOWN:
+            self._state = State.ENDING
+            self.exit_code = EXIT_SHUT_DOWN
+        return result
+
+    async def _ask(self, id: int | str, message: Any) -> Any:
+        answer = self._answers[id] = self._loop.create_future()
+        try:
+            self._protocol.handle_message(message)
+            return await answer
+        except asyncio.CancelledError:
+            self._protocol.handle_message(types.CancelNotification(types.CancelParams(id)))
+            raise
+        finally:
+            del self._answers[id]
+
+    async def _serve_own(self, params: Any, ctx: Context) -> Any:
+        """Serves a method of the server's own, which may be asked or told."""
+        if ctx.id is None:
+            self._take(params, ctx)
+            return None
+        return await self._serve(params, ctx)
+
+    def _take(self, params: Any, ctx: Context) -> None:
+        """Hands a notification to pygls. Before `initialize` and after `shutdown` only `exit` means something."""
+        is_exit = ctx.method == types.EXIT
+        if is_exit:
+            self._last_resort = self._loop.call_later(END_GRACE, self.end)  # whatever its functions make of it
+        if self._state is State.READY or is_exit:
+            self._protocol.handle_message(self._structure(ctx.method, params, {}))
+            self._add_features()
+
+    def _structure(self, method: str, params: Any, id: dict[str, Any]) -> Any:
+        """Returns a message as pygls knows it: its params as objects, made by the server's own converter."""
+        try:
+            return self._protocol.structure_message({"jsonrpc": "2.0", **id, "method": method, "params": params})
+        except JsonRpcException as error:
+            found = find_problems(params, params_type(method)) if method in types.METHOD_TO_TYPES else []
+            raise InvalidParams(found or [("", str(error.__cause__ or error))]) from error
+
+    def _check_state(self, method: str) -> None:
+        if method == types.INITIALIZE:
+            if self._state is not State.NEW:
+                raise InvalidRequest("`initialize` is said once")
+            self._state = State.STARTING
+        elif self._state in (State.NEW, State.STARTING):
+            raise RpcError(Meaning.NOT_READY, f"not ready: {self._state.value}")
+        elif self._state is State.ENDING:
+            raise InvalidRequest(f"{State.ENDING.value}: only `exit` may follow")
+
+    # -- out
+
+    def send(self, message: Any) -> None:
+        """Takes what pygls would have written to its stream, from whichever thread."""
+        if get_ident() == self._thread:
+            self._send(message)
+            return
+        try:
+            self._loop.call_soon_threadsafe(self._send, message)
+        except RuntimeError:
+            pass  # the loop is gone, and the client with it
+
+    def _send(self, message: Any) -> None:
+        if not hasattr(message, "method"):
+            self._settle(message)
+        elif self._peer.is_closed:
+            self._drop(getattr(message, "id", None))
+        elif hasattr(message, "id"):
+            self._spawn(self._call(message))
+        else:
+            try:
+                self._peer.notify_nowait(message.method, self._encode(message, "params"))
+            except BecketError as error:
+                logger.warning("%s: `%s` was not sent: %s", self._server.name, message.method, error)
+
+    def _settle(self, message: Any) -> None:
+        """Answers a request with what pygls has made of it; once, and not if nobody waits for it any more."""
+        answer = self._answers.get(message.id)
+        if answer is None or answer.done():
+            return
+        error = getattr(message, "error", None)
+        if error is not None:
+            answer.set_exception(RpcError(error.code, error.message, without_traceback(error.data)))
+            return
+        try:
+            answer.set_result(self._encode(message, "result"))
+        except Exception as failure:
+            answer.set_exception(failure)
+
+    def _encode(self, message: Any, member: str) -> Raw | None:
+        """Returns a member of a message as JSON, by the server's own converter; None where there is nothing.
+
+        Raises:
+            Unencodable: it has no JSON.
+        """
+        value = self._protocol._converter.unstructure(message).get(member)
+        if value is None:
+            return None
+        try:
+            return Raw(encode_json(value))
+        except Unencodable:  # pygls writes any object with attributes
+            try:
+                return Raw(json.dumps(value, default=self._protocol._serialize_message, allow_nan=False).encode())
+            except (AttributeError, TypeError, ValueError, RecursionError) as error:
+                raise Unencodable(f"no JSON for this {type(value).__name__}: {error}") from error
+
+    async def _call(self, message: Any) -> None:
+        """Makes a call of the server's to the client. What comes of it goes to the future that pygls has handed out."""
+        id, method = message.id, message.method
+        future: Future[Any] | None = self._protocol._request_futures.get(id)
+        if future is None:
+            return
+        task = asyncio.current_task()
+
+        def give_up(done: Future[Any]) -> None:
+            if done.cancelled() and task is not None:
+                self._loop.call_soon_threadsafe(task.cancel)
+
+        future.add_done_callback(give_up)
+        try:
+            # Whoever is asked may be a person: only the end of the link bounds it, or the server's own patience.
+            result = await self._peer.call(method, self._encode(message, "params"), timeout=None)
+            message = self._protocol.structure_message({"jsonrpc": "2.0", "id": id, "result": result})
+        except RemoteError as error:
+            told = types.ResponseError(error.code, error.message, error.data)
+            message = types.ResponseErrorMessage(error=told, id=id)
+        except Exception as error:
+            self._drop(id, error)
+            return
+        finally:
+            self._protocol._result_types.pop(id, None)
+        self._protocol.handle_message(message)
+
+    def _drop(self, id: Any, error: Exception | None = None) -> None:
+        """Fails a call of the server's that has no answer, and will have none."""
+        future: Future[Any] | None = self._protocol._request_futures.pop(id, None)
+        if future is not None and not future.done():
+            future.set_exception(error or self._peer.close_reason or LocalProtocolError("the call was not made"))
+
+    def _spawn(self, work: Any) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # -- the end
+
+    def end(self) -> None:
+        """Ends the link, from within a function of the server or of the loop."""
+        if not self._peer.is_closed:
+            self._spawn(self._peer.aclose())
+
+    def _watch_client(self, params: Any) -> None:
+        """Ends the link when the process that the client says it is has ended; its pipe may be held by another."""
+        pid: Any = params.get("processId")
+        if not isinstance(pid, int) or pid <= 1 or pid == os.getpid() or not hasattr(os, "pidfd_open"):
+            return
+        try:
+            self._client_pidfd = os.pidfd_open(pid)
+        except OSError:  # of another machine or container, or gone already: then the pipe tells it
+            return
+        self._loop.add_reader(self._client_pidfd, self._lose_client)
+
+    def _lose_client(self) -> None:
+        self._loop.remove_reader(self._client_pidfd)
+        self.end()
+
+    async def aclose(self) -> None:
+        """Lets go of all that runs for the client; what is in threads is waited for, for a while."""
+        if self._client_pidfd >= 0:
+            self._loop.remove_reader(self._client_pidfd)
+            os.close(self._client_pidfd)
+        if self._last_resort is not None:
+            self._last_resort.cancel()
+        futures: list[Future[Any]] = list(self._protocol._request_futures.values())
+        for future in futures:
+            future.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, *filter(asyncio.isfuture, futures), return_exceptions=True)
+        try:
+            await asyncio.wait_for(asyncio.to_thread(self._server.shutdown), END_GRACE)
+        except TimeoutError:
+            logger.warning("%s: a function in a thread did not return within %g s", self._server.name, END_GRACE)
+
+
+class Writer:
+    """Where pygls would write. Only its closing is of interest: it is how a server says that it is through."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        self._end = end
+
+    def write(self, data: bytes) -> None:
+        raise LocalProtocolError("messages of this server are not written: they are sent by its peer")
+
+    def close(self) -> asyncio.Future[None]:
+        """Ends the link. pygls exits the program when what it gets is done, and so it never is."""
+        self._end()
+        return asyncio.get_running_loop().create_future()
+
+
+class Futures(dict[Any, Any]):
+    """What pygls waits for, by id. It forgets some of them; here each goes when it is done."""
+
+    def __setitem__(self, id: Any, future: Any) -> None:
+        super().__setitem__(id, future)
+
+        def forget(_: object) -> None:
+            if self.get(id) is future:
+                del self[id]
+
+        future.add_done_callback(forget)
+
+
+def without_traceback(data: Any) -> Any:
+    """Returns the data of an error without what pygls tells of the inside of a program; its log has it."""
+    return None if is_object(data) and "traceback" in data else data
+
+
+def end_in_time() -> None:
+    """Ends this program although functions in threads do not return: Python would wait for them for ever."""
+    from threading import Timer
+
+    timer = Timer(END_GRACE, lambda: os._exit(EXIT_STUCK))
+    timer.daemon = True
+    timer.start()
