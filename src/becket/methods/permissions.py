@@ -231,7 +231,7 @@ class Gate:
             PermissionDenied: the extension may not call the method.
         """
         if not self.decide(method, requires, chain).allowed:
-            raise PermissionDenied(method if requires is None else requires)
+            raise PermissionDenied(method if requires is None else requires, method=method, extension=self.extension)
 
     def _judge_chain(self, method: str, requires: str | None, chain: Sequence[Gate]) -> Decision:
         behalf = tuple(gate.extension for gate in chain)

@@ -46,13 +46,13 @@ class Admission:
         if self.gate is None:
             if requires is None:
                 return None
-            raise PermissionDenied(requires)
+            raise PermissionDenied(requires, method=handler.name)
         decision = self.gate.decide(handler.name, requires, chain)
         if decision.allowed:
             return None
         if decision.allowed is None and self._ask is not None:
             return decision
-        raise PermissionDenied(requires or handler.name)
+        raise PermissionDenied(requires or handler.name, method=handler.name, extension=self.gate.extension)
 
     async def wait_for_answer(self, decision: Decision, chain: Sequence[Gate]) -> None:
         """Waits for the answer to the question that a decision needs, and decides once more then.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -117,4 +118,8 @@ def test_a_known_channel_is_told_as_a_binding() -> None:
     ],
 )
 def test_a_tool_can_read_what_its_host_says_of_the_session(params: Any, meta: dict[str, Any]) -> None:
-    assert meta_of(Saying(TOOLS_CALL, params)) == meta
+    assert meta_of(SimpleNamespace(saying=Saying(TOOLS_CALL, params))) == meta
+
+
+def test_other_hosts_say_nothing_of_a_session() -> None:
+    assert meta_of(object()) == {}

@@ -7,12 +7,15 @@ the host's: `admin_method` names one, a handler under it serves it, and the exte
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar, overload
 
 from becket.errors import PermissionDenied, RpcError
 from becket.methods.descriptors import Direction, Method
 
 __all__ = ["ADMIN", "NOT_GRANTED", "admin_method", "capability_of", "permission_of", "say_error"]
+
+P = TypeVar("P")
+R = TypeVar("R")
 
 ADMIN: Final = "nexo/admin/"
 NAMESPACE: Final = "nexo."
@@ -30,6 +33,14 @@ def capability_of(permission: str) -> str:
     return permission.removeprefix(NAMESPACE)
 
 
+@overload
+def admin_method(
+    path: str, capability: str, params: type[P], result: type[R], *, summary: str = ""
+) -> Method[P, R]: ...
+@overload
+def admin_method(
+    path: str, capability: str, params: Any = None, result: Any = Any, *, summary: str = ""
+) -> Method[Any, Any]: ...
 def admin_method(
     path: str, capability: str, params: Any = None, result: Any = Any, *, summary: str = ""
 ) -> Method[Any, Any]:

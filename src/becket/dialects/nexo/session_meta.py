@@ -52,9 +52,11 @@ def without_meta(arguments: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if name != META}
 
 
-def meta_of(saying: Saying) -> Mapping[str, Any]:
-    """Returns what the host has said of the session in a request; nothing where it said nothing."""
-    params = saying.params
+def meta_of(context: object) -> Mapping[str, Any]:
+    """Returns what the host has said of the session in the request that a tool's `ctx` stands for; nothing where it
+    said nothing, or speaks another dialect."""
+    saying = getattr(context, "saying", None)
+    params = saying.params if isinstance(saying, Saying) else None
     arguments = params.arguments if isinstance(params, CallParams) else None
     meta = arguments.get(META) if is_object(arguments) else None
     return meta if is_object(meta) else {}
