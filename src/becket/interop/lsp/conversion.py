@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from enum import Enum
 from functools import cache
 from types import NoneType
 from typing import Any
@@ -92,9 +93,8 @@ def describe(type: Any) -> str:
 
 def build_converter(*, explains: bool) -> Converter:
     converter = Converter(detailed_validation=explains)
-    # By their identity: registered for the classes, they would be those of all enums of texts and numbers too.
-    converter.register_structure_hook_func(lambda kind: kind in (str, bool, float), exact)
-    converter.register_structure_hook_func(lambda kind: kind is int, whole_number)
+    for kind in (str, bool, float, int):
+        converter.register_structure_hook(kind, exact)
     get_converter(converter)
     # The one type in what servers say of themselves for which lsprotocol has no hook.
     missing = fields_dict(types.NotebookDocumentFilterWithCells)["notebook"].type
@@ -109,17 +109,16 @@ def build_converter(*, explains: bool) -> Converter:
 
 
 def exact(value: Any, type: Any) -> Any:
-    if value.__class__ is type or (type is float and value.__class__ is int):
+    """Returns a value that is of this type. It is asked for enums too, which are kinds of texts and of numbers."""
+    if value.__class__ is type:
         return value
+    if type is float and value.__class__ is int:
+        return float(value)
+    if type is int and value.__class__ is float and value.is_integer():  # languages with one kind of number write 1.0
+        return int(value)
+    if issubclass(type, Enum):
+        return type(value)
     raise ValueError(f"is no {name_of(type)}")
-
-
-def whole_number(value: Any, _: Any) -> int:
-    if value.__class__ is int:
-        return int(value)
-    if value.__class__ is float and value.is_integer():  # languages with one kind of number write 1.0
-        return int(value)
-    raise ValueError("is no int")
 
 
 FILTERS = {

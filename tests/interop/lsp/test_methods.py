@@ -1,0 +1,67 @@
+"""The descriptors of LSP say what lsprotocol's table says."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+from lsprotocol import types
+from tests.interop.lsp.write_methods import build_module, path
+
+from becket.interop import lsp
+from becket.interop.lsp import methods
+from becket.interop.lsp.conversion import CONVERTER, params_type, result_type
+from becket.methods.descriptors import Direction, Method, Notification, Stream
+from becket.typed.converted import Converted, type_of
+
+
+def test_the_module_is_what_the_table_makes_of_it() -> None:
+    assert path().read_text(encoding="utf-8") == build_module()
+
+
+def test_every_method_has_one_under_its_name_in_lsprotocol() -> None:
+    described = {name: getattr(lsp, name).name for name in methods.__all__}
+
+    assert set(described.values()) == set(types.METHOD_TO_TYPES)
+    assert described == {name: getattr(types, name) for name in described}
+
+
+@pytest.mark.parametrize("name", methods.__all__)
+def test_its_types_are_those_of_the_table(name: str) -> None:
+    descriptor = getattr(lsp, name)
+    wire = descriptor.name
+
+    assert type_of(descriptor.params) == params_type(wire)
+    if isinstance(descriptor, Method):
+        assert type_of(descriptor.result) == result_type(wire)
+    else:
+        assert isinstance(descriptor, Notification)
+        assert types.METHOD_TO_TYPES[wire][1] is None  # type: ignore[index]
+
+
+def test_a_request_that_can_ask_for_progress_is_a_stream() -> None:
+    assert isinstance(lsp.TEXT_DOCUMENT_HOVER, Stream)
+    assert not isinstance(lsp.CODE_ACTION_RESOLVE, Stream)
+
+
+def test_a_descriptor_knows_who_serves_it() -> None:
+    assert lsp.TEXT_DOCUMENT_HOVER.direction is Direction.TO_EXTENSION
+    assert lsp.WORKSPACE_APPLY_EDIT.direction is Direction.TO_HOST
+
+
+def test_all_types_that_travel_can_be_converted() -> None:
+    envelopes = {one for row in types.METHOD_TO_TYPES.values() for one in row[:2] if one is not None}
+    classes = [kind for kind in types.ALL_TYPES_MAP.values() if isinstance(kind, type) and attrs.has(kind)]
+    # Options of dynamic registration travel as any value; nobody but their sender looks into them.
+    untyped = {types.DidChangeConfigurationRegistrationOptions}
+
+    for kind in set(classes) - envelopes - untyped:
+        CONVERTER.get_structure_hook(kind)
+
+
+@pytest.mark.parametrize("name", [name for name in methods.__all__ if isinstance(getattr(lsp, name), Method)])
+def test_all_results_can_be_converted(name: str) -> None:
+    result = getattr(lsp, name).result
+
+    assert isinstance(result, Converted)
+    if repr(result).startswith("Optional") or "None" in repr(result):
+        assert result.read(None) is None
