@@ -43,6 +43,7 @@ from becket.errors import (
 from becket.extension import handles, tool
 from becket.host import Host
 from becket.host.connecting import ConnectingExtension, connect_extension
+from becket.host.extension import Extension
 from becket.testing import connected
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "dialects" / "cigen"
@@ -69,6 +70,11 @@ for answer in {[len(answer).to_bytes(4, "big") + answer for answer in answers]!r
 {then}
 """
     return start(sys.executable, "-c", code, id="script", **options)
+
+
+async def plan_and_generate(plugin: Extension) -> GenerateResult:
+    plan = await plugin.peer.call(PLAN, PlanRequest(schema=SCHEMA))
+    return await plugin.peer.call(GENERATE, GenerateRequest("make", plan.resources, schema=SCHEMA))
 
 
 # -- hosted
@@ -171,8 +177,7 @@ async def test_a_plugin_that_is_none_is_refused(answer: bytes, error: type[Excep
 async def test_what_a_plugin_does_wrong_is_the_end_of_its_link(then: str, text: str) -> None:
     async with script(INFO, then=then) as plugin:
         with pytest.raises(ConnectionLost) as caught:
-            await plugin.peer.call(PLAN, PlanRequest())
-            await plugin.peer.call(GENERATE, GenerateRequest())
+            await plan_and_generate(plugin)
         assert text in str(caught.value)
 
 
