@@ -57,6 +57,7 @@ OPTIONS = {
     "schemas": "what to do with inputs that do not fit a tool",
     "audit_bytes": "the size at which a file of the audit is rotated",
     "extensions": "what holds for one extension above its manifest",
+    "mcp": "a `McpSettings`: what is done for MCP servers that ask for a model or a person; see [MCP](mcp.md)",
 }
 
 # Two are for subscribing to whatever is below them. What an extension logs goes to its logger instead.

@@ -17,6 +17,7 @@ from becket.host.events import (
     ExtensionExited,
     ExtensionFailed,
     ExtensionRecovered,
+    ExtensionRedeclared,
     ExtensionRefused,
     ExtensionReloaded,
     ExtensionRestarted,
@@ -76,6 +77,8 @@ def describe_own(event: ExtensionEvent) -> str | None:
             return "disabled" + (f": {because}" if because else "")
         case ExtensionEnabled():
             return "enabled"
+        case ExtensionRedeclared(_, tools):
+            return f"offers other tools now: {tools}"
         case ExtensionChanged(_, paths):
             return f"changed on disk: {', '.join(paths)}"
         case ExtensionReloaded(_, seconds, cut_off):

@@ -30,6 +30,7 @@ __all__ = [
     "ExtensionLogged",
     "ExtensionMoved",
     "ExtensionRecovered",
+    "ExtensionRedeclared",
     "ExtensionRefused",
     "ExtensionReloaded",
     "ExtensionRestarted",
@@ -175,6 +176,12 @@ class ExtensionReloaded(ExtensionEvent, frozen=True):
 
     seconds: float
     cut_off: int = 0
+
+
+class ExtensionRedeclared(ExtensionEvent, frozen=True):
+    """It offers other tools than before, so many, while it runs."""
+
+    tools: int
 
 
 class ExtensionLogged(ExtensionEvent, frozen=True):

@@ -30,6 +30,7 @@ from becket.host.events import (
     ExtensionChanged,
     ExtensionDiscovered,
     ExtensionMoved,
+    ExtensionRedeclared,
     GrantGiven,
     GrantTaken,
     HostEvent,
@@ -403,10 +404,14 @@ class Host:
                 models=self.models,
                 complete=self.complete,
                 current=lambda id: self._extensions[id].supervisor.current(),
-                redeclared=lambda id, copy: self.problems.extend(self.tools.add(id, copy.tools)),
+                redeclared=self._hear_of_other_tools,
                 spawn=self._loop.spawn,
             )
         return self._hosted_servers
+
+    def _hear_of_other_tools(self, extension: Extension) -> None:
+        self.problems += self.tools.add(extension.id, extension.tools)
+        self.events.publish(ExtensionRedeclared(extension.id, len(extension.tools)))
 
     def _hear_of_move(self, event: ExtensionMoved) -> None:
         if event.after in GONE:

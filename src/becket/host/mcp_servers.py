@@ -100,7 +100,7 @@ class HostedServers:
         models: Callable[[], Sequence[str]],
         complete: Callable[..., Awaitable[ProviderResult]],
         current: Callable[[str], Extension | None],
-        redeclared: Callable[[str, Extension], None],
+        redeclared: Callable[[Extension], None],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self._settings = settings or McpSettings()
@@ -153,7 +153,7 @@ class HostedServers:
             while (extension := self._current(id)) is not None and extension.peer in self._stale:
                 self._stale.discard(extension.peer)
                 await list_anew(extension)
-                self._redeclared(id, extension)
+                self._redeclared(extension)
         except BecketError as error:
             import logging
 
