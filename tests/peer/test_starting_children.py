@@ -175,6 +175,14 @@ async def test_a_program_that_cannot_be_started_is_named_with_its_path(unusable:
     assert command in str(caught.value)
 
 
+async def test_an_interpreter_that_does_not_exist_is_named(unusable: dict[str, str]) -> None:
+    with pytest.raises(StartFailed) as caught:
+        async with Peer.connect_process([unusable["no interpreter"]]):
+            pytest.fail("it was started")
+
+    assert "/no/such/interpreter" in caught.value.because
+
+
 async def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     with pytest.raises(StartFailed) as caught:

@@ -13,7 +13,7 @@ from becket.extension import ExtensionServer, handles, hook, tool
 from becket.peer.context import Context
 
 AGENTS_LIST = nexo.admin_method("agents/list", "agents_crud", dict[str, bool], dict[str, Any])
-RELOAD = nexo.admin_method("reload", "reload", dict[str, Any], dict[str, Any])
+RELOAD = nexo.admin_method("reload", "reload", dict[str, bool], dict[str, Any])
 
 
 class Served(ExtensionServer):
@@ -50,7 +50,7 @@ class Served(ExtensionServer):
     @tool("Asks for what it may not.")
     async def reload(self) -> str:
         try:
-            await self.host.call(RELOAD, {})
+            await self.host.call(RELOAD, {"now": True})
         except RemoteError as error:
             return f"{error.code} {error.message} {error.data}"
         return "reloaded"

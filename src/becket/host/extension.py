@@ -39,7 +39,7 @@ from becket.contract.settings import (
 )
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall, tool_text
 from becket.dialects.handshakes import Greeted
-from becket.errors import BecketError, NotDeclared, PermissionDenied
+from becket.errors import BecketError, NotDeclared, NotSupported, PermissionDenied
 from becket.host.recording import Audit, error_class, record
 from becket.host.running import Running
 from becket.host.runs import Run, Runs
@@ -337,7 +337,7 @@ class Extension:
 
         Raises:
             PermissionDenied: the extension does not hold what this kind of hook needs. Nothing was sent.
-            NotSupported: its dialect has no word for hooks.
+            NotSupported: its dialect has no word for hooks, or for those of this kind. Nothing was sent.
         """
         self._voice.check(HOOK_HANDLE)
         permission = HOOKS[event.kind].permission
@@ -347,7 +347,7 @@ class Extension:
                 permission,
                 lambda: self._voice.call(HOOK_HANDLE, event, returns=Raw, timeout=self._timeouts.hook),
             )
-        except PermissionDenied:
+        except (NotSupported, PermissionDenied):
             raise
         except BecketError as error:
             self._warn("hook %s: %s: it goes on", event.kind, error)

@@ -19,7 +19,7 @@ from pathlib import Path
 from signal import SIGKILL, SIGTERM, Signals
 from typing import Any
 
-from becket.errors import NotSupported, PeerCrashed, StartFailed
+from becket.errors import NotSupported, PeerCrashed, StartFailed, quote
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.peer.stderr import StderrLog
 
@@ -32,6 +32,7 @@ INHERITED_PREFIX = "LC_"
 BLOCKING_GRACE = 1.0  # a killed process is gone in milliseconds, unless the kernel holds it
 FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 SIGNAL_PROCESS_GROUP = 4  # of pidfd_send_signal(2), since Linux 6.9: the group is named by the pidfd, not by a number
+SCRIPT_LINE = 256  # bytes that Linux reads of the first line of a script
 KILL_ROUNDS = 16  # of looking for members of a session that fork while they are being killed
 
 live_children: set[Child] = set()  # so that none outlives a host that ends without closing its peers
@@ -313,7 +314,7 @@ def explain(error: OSError, executable: str, cwd: str | os.PathLike[str] | None)
         case errno.ENOEXEC:
             return f"no program of this system: {executable} (wrong architecture, or a script without `#!`)"
         case errno.ENOENT:
-            return f"{executable} names an interpreter that does not exist (look at its `#!` line)"
+            return f"{executable} names an interpreter that does not exist{read_interpreter(executable)}"
         case errno.EACCES:
             return f"may not be executed: {executable}"
         case errno.EMFILE | errno.ENFILE:
@@ -322,6 +323,16 @@ def explain(error: OSError, executable: str, cwd: str | os.PathLike[str] | None)
             return f"the system has no room for another process: {error.strerror}"
         case _:
             return f"could not be started: {error.strerror or error} ({executable})"
+
+
+def read_interpreter(executable: str) -> str:
+    """Returns the interpreter that a script names; another program may lack its loader, which stands elsewhere."""
+    try:
+        with open(executable, "rb") as file:
+            line = file.readline(SCRIPT_LINE)
+    except OSError:
+        return ""
+    return f": {quote(line[2:].strip())} (look at its `#!` line)" if line.startswith(b"#!") else ""
 
 
 def log_stderr(name: str) -> Callable[[str], None]:
