@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from becket.host.extension import Extension
     from becket.host.host import ExtensionStatus, Host
     from becket.host.live_view import LiveView, live
+    from becket.host.mcp_servers import McpSettings
     from becket.host.restart import RestartPolicy, RestartStrategy
     from becket.host.runs import Run
     from becket.host.sidecar import Sidecar, connect_sidecar
@@ -29,6 +30,7 @@ __all__ = [
     "ExtensionStatus",
     "Host",
     "LiveView",
+    "McpSettings",
     "RestartPolicy",
     "RestartStrategy",
     "Run",
@@ -48,6 +50,7 @@ HOMES = {
     "ExtensionStatus": "becket.host.host",
     "Host": "becket.host.host",
     "LiveView": "becket.host.live_view",
+    "McpSettings": "becket.host.mcp_servers",
     "RestartPolicy": "becket.host.restart",
     "RestartStrategy": "becket.host.restart",
     "Run": "becket.host.runs",
