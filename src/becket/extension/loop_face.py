@@ -222,6 +222,11 @@ class WorkerContext:
         return self._context.caller
 
     @property
+    def saying(self) -> object:
+        """The request as a host of another dialect has made it; None from one of becket."""
+        return getattr(self._context, "saying", None)
+
+    @property
     def id(self) -> int | float | str | None:
         """The id of the request, None for a notification."""
         return self._context.id
