@@ -263,6 +263,43 @@ def test_a_plugin_on_becket_refuses_a_core_of_another_protocol() -> None:
     assert done.stdout.splitlines()[0] == "refused: Protocol version mismatch: core=2, plugin=0"
 
 
+PLAIN = """
+from becket.dialects.cigen import GENERATE, PLAN, Fragment, GenerateRequest, GenerateResult, PlanRequest, PlanResult
+from becket.extension import ExtensionServer, handles
+
+class Plain(ExtensionServer):
+    id, version = "plain", "1.0.0"
+
+    @handles(PLAN)
+    def plan(self, request: PlanRequest) -> PlanResult:
+        return PlanResult()
+
+    @handles(GENERATE)
+    def generate(self, request: GenerateRequest) -> GenerateResult:
+        return GenerateResult((Fragment("a", request.target),))
+
+Plain().run()
+"""
+
+
+@pytest.mark.process
+def test_a_plugin_without_coroutines_serves_a_core_of_cigen() -> None:
+    done = drive(sys.executable, "-c", PLAIN, jobs="build\ntest\n")
+
+    turn = ["plan:", "file: a 'listing'"]
+    assert done.stdout.splitlines() == ["plugin: provider/plain 1.0.0", "capabilities:", *turn, *turn, "exit: 0"]
+
+
+@pytest.mark.process
+def test_protobuf_is_not_imported_before_a_link_needs_it() -> None:
+    code = (
+        "import sys; from becket.dialects import DIALECTS; DIALECTS['cigen']; print('google.protobuf' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=15, check=True)
+
+    assert done.stdout == "cigen False\n"
+
+
 class Sketch(ExtensionServer):
     id, version = "sketch", "2.0.0"
 

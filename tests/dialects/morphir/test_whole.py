@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
@@ -155,6 +156,35 @@ async def test_a_list_of_extensions_is_run(tmp_path: Path) -> None:
         assert {candidate.id for candidate in host.report.candidates} == {"validator"}
 
 
+ABOUT_ITSELF = """
+import json, os, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    tools = [{"name": "tell", "description": "Tells where it runs, and with what."}]
+    about = {"cwd": os.getcwd(), "env": dict(os.environ), "config": config if request["id"] else None}
+    config = request["params"] if request["id"] == 0 else config
+    result = {"initialize": {"status": "ready"}, "capabilities": tools}.get(request["method"], about)
+    print(json.dumps({"id": request["id"], "result": result}), flush=True)
+"""
+
+
+@pytest.mark.process
+async def test_an_extension_runs_beside_its_list_with_all_variables_and_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_THE_HOST", "1")
+    (tmp_path / "about.py").write_text(ABOUT_ITSELF, encoding="utf-8")
+    source = 'source = { type = "process", command = "python3", args = ["./about.py"], env = { OWN = "2" } }'
+    listed = f'[[extensions]]\nname = "about"\n{source}\nconfig = {{ depth = 3, rules = ["a"] }}\n'
+    (tmp_path / "morphir.toml").write_text(listed, encoding="utf-8")
+    async with Host([tmp_path], grants={"about": TOOLS}, data=None) as host:
+        await host.ready("about")
+        told = json.loads(await host.call_tool("about:tell", {}))
+    assert told["cwd"] == str(tmp_path)
+    assert (told["env"]["OF_THE_HOST"], told["env"]["OWN"]) == ("1", "2")
+    assert told["config"] == {"depth": 3, "rules": ["a"]}
+
+
 @pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.timeout(180)
@@ -238,6 +268,45 @@ def test_an_extension_can_be_tried_by_hand(line: str, answer: str) -> None:
     )
 
     assert done.stdout.startswith(answer)
+
+
+PLAIN = """
+from becket.extension import ExtensionServer, tool
+
+class Plain(ExtensionServer):
+    id, version = "plain", "1.0.0"
+
+    def on_start(self) -> None:
+        self.host.log("started", level="warning")
+
+    @tool("Counts letters.")
+    def count(self, text: str) -> int:
+        return len(text)
+
+Plain().run()
+"""
+
+
+@pytest.mark.process
+def test_an_extension_without_coroutines_serves_a_host_of_morphir() -> None:
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "mini_host.py", sys.executable, "-c", PLAIN],
+        input='count {"text":"four"}\nhealth_check\nfly\n',
+        capture_output=True,
+        encoding="utf-8",
+        timeout=15,
+        check=True,
+    )
+
+    assert done.stdout.splitlines() == [
+        "log: warn started",
+        'initialize: {"status": "ready"}',
+        "capability: count - Counts letters.",
+        "count: 4",
+        'health_check: {"status": "healthy"}',
+        "fly: error Unknown method: fly",
+        "exit: 0",
+    ]
 
 
 class Echo(ExtensionServer):
