@@ -225,7 +225,7 @@ def check_manifest(manifest: Manifest, path: str) -> None:
     """Raises ManifestError for what could be in none of our own manifests either, such as a name that spans lines.
 
     How a value and its default fit together is not asked: this system does not either."""
-    table: dict[str, Any] = msgspec.to_builtins(manifest)
+    table: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(manifest))
     for entry in table.get("config", {}).values():
         entry.pop("default", None)
     parse_manifest(table, path)
