@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "check": ("becket.cli.check:check", "Drive any program through the handshake and report what is wrong."),
     "trace": ("becket.cli.trace:trace", "Record a conversation, show it, replay it."),
     "new": ("becket.cli.new:new", "Write a working extension with its test into a folder."),
+    "mcp": ("becket.cli.mcp:mcp", "Offer extensions to clients of MCP, as servers."),
     "memory": ("becket.cli.memory:memory", "Look into what extensions have remembered."),
     "config": ("becket.cli.config:config", "Look into the configuration of extensions, and change it."),
     "grant": ("becket.cli.grants:grant", "Give an extension permissions."),

@@ -17,14 +17,14 @@ from msgspec import Struct
 
 from becket.contract.hooks import HookEvent, HookMatch, HookResult
 from becket.contract.names import trim
-from becket.contract.providers import Message, ProviderEvent, ProviderRequest, ProviderResult
-from becket.dialects import DIALECTS, find_dialect
+from becket.contract.providers import Message, ProviderEvent, ProviderRequest, ProviderResult, ToolUse
+from becket.dialects import find_dialect
 from becket.errors import BecketError, ExtensionRefused, LocalProtocolError, NotDeclared, ProviderDisabled
+from becket.host.admitting import Doorkeeper
 from becket.host.audit_log import ROTATE_AT, AuditMode
-from becket.host.connecting import required_by
 from becket.host.diagnostics import Diagnostic
 from becket.host.discovery import DEFAULT_SETTINGS, Candidate, DiscoveryReport, DiscoverySettings, discover_extensions
-from becket.host.environment import clean_path, with_own_programs
+from becket.host.environment import with_own_programs
 from becket.host.events import (
     Events,
     ExtensionChanged,
@@ -38,18 +38,16 @@ from becket.host.events import (
 )
 from becket.host.events import ExtensionRefused as ExtensionWasRefused
 from becket.host.extension import Extension
-from becket.host.gate import Admission, Admitted, NeedsConsent, Skipped, decide_admission, look_at
-from becket.host.grants_file import GrantEntry
+from becket.host.gate import Admission
 from becket.host.hooks import ConfirmHook, Hooks, HookVerdict, HookWish, ask_hooks
 from becket.host.host_config import ExtensionConfig, settle_candidates
 from becket.host.kept import Kept, open_kept
-from becket.host.launching import LaunchSettings, prepare_launch, read_config
+from becket.host.launching import LaunchSettings, prepare_launch
 from becket.host.lifecycle import Health, State
 from becket.host.manifest import AskedLimits, Environment
 from becket.host.meter import Figures
 from becket.host.order import StartOrder, order_starts
 from becket.host.places import Places, default_data_folder
-from becket.host.programs import list_program_folders
 from becket.host.providers import Providers, Route, ToolUser, blocked_call, complete_with_tools
 from becket.host.recording import record
 from becket.host.restart import Stagger
@@ -59,9 +57,9 @@ from becket.host.supervisor import Care, Supervisor
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.host.tools import PLAIN_NAMING, PREFIXED_NAMING, RegisteredTool, Tools
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.permissions import PERMISSIONS, Decision, Grants, parse_permission
+from becket.methods.permissions import Decision, Grants, parse_permission
 from becket.methods.registry import Registry
-from becket.peer.admission import Ask, is_async
+from becket.peer.admission import Ask
 from becket.peer.loops import Loop, current_loop
 from becket.stores.store import Store
 from becket.typed.schema import SchemaMode
@@ -74,7 +72,6 @@ __all__ = ["ExtensionStatus", "Host", "Survey"]
 E = TypeVar("E", bound=HostEvent)
 DEFAULT_DATA: Final = "default"
 FLUSH_EVERY: Final = 60.0  # seconds between two writes of what the audit has only counted
-CONSENT_PATIENCE: Final = 60.0  # seconds for a person to agree; no answer is no
 MCP: Final = "mcp"
 GONE: Final = (State.STOPPED, State.FAILED, State.DISABLED)
 
@@ -181,6 +178,7 @@ class Host:
         self._extensions: dict[str, Supervised] = {}
         self._refused: dict[str, ExtensionRefused] = {}
         self._kept: Kept
+        self._door: Doorkeeper
         self._candidates: dict[str, Candidate] = {}
         self._order = StartOrder(())
         self._loop: Loop | None = None
@@ -201,11 +199,8 @@ class Host:
         report = self._discover()
         kept = open_kept(self.places, self._given_store, limits=self._limits, read_only=True)
         try:
-            settings = self._build_settings(kept)
-            return Survey(
-                report,
-                {one.id: self._decide(one, settings, kept.grants_of(one.id)) for one in report.candidates},
-            )
+            door = self._build_door(kept, self._build_settings(kept))
+            return Survey(report, {one.id: door.decide(one) for one in report.candidates})
         finally:
             kept.close()
 
@@ -256,13 +251,14 @@ class Host:
         for diagnostic in self.report.diagnostics:
             self._complain(diagnostic)
         settings = self._build_settings(self._kept)
+        self._door = self._build_door(self._kept, settings)
         stagger = Stagger()
         for candidate in self.report.candidates:
             manifest = candidate.manifest
             self.events.publish(ExtensionDiscovered(candidate.id, candidate.folder, manifest.version, manifest.dialect))
             self._candidates[candidate.id] = candidate
             try:
-                command, grants = await self._admit(candidate, settings)
+                command, grants = await self._door.admit(candidate)
                 configured = self._config.get(candidate.id)
                 prepared, equipped = candidate, settings
                 if manifest.dialect == MCP:
@@ -299,59 +295,15 @@ class Host:
             schemas=self._schemas,
         )
 
-    async def _admit(self, candidate: Candidate, settings: LaunchSettings) -> tuple[tuple[str, ...], Grants]:
-        """Returns the command and the grants of an extension that may start.
-
-        Raises:
-            ExtensionRefused: it may not, and why.
-        """
-        id = candidate.id
-        entry = self._kept.grants_of(id)
-        outcome = await anyio.to_thread.run_sync(self._decide, candidate, settings, entry)
-        match outcome:
-            case Skipped():
-                raise outcome.error
-            case NeedsConsent():
-                if not await self._has_agreed(outcome):
-                    raise outcome.refusal.error
-                agreed = await self._change_grants(id, lambda _: outcome.agreed_to())
-                return outcome.command, agreed.grants
-            case Admitted():
-                if outcome.entry is not None and outcome.entry != entry:
-                    written = outcome.entry
-                    await self._change_grants(id, lambda _: written)
-                return outcome.command, outcome.grants
-
-    def _decide(self, candidate: Candidate, settings: LaunchSettings, entry: GrantEntry | None) -> Admission:
-        folders = list_program_folders(clean_path(self._variables.get("PATH", "")))
-        config = read_config(candidate, settings, self._config.get(candidate.id))
-        findings = look_at(
-            candidate, variables=self._variables, program_folders=folders, config=config, limits=self._limits
-        )
-        return decide_admission(
-            candidate.manifest,
-            findings,
-            entry=entry,
-            given=self._given_grants.get(candidate.id),
+    def _build_door(self, kept: Kept, settings: LaunchSettings) -> Doorkeeper:
+        return Doorkeeper(
+            kept,
+            settings,
+            given=self._given_grants,
+            configured=self._config,
             in_development=self._is_development,
-            known=PERMISSIONS | required_by(self._methods),
-            dialects=frozenset(DIALECTS),
+            complain=self._complain,
         )
-
-    async def _has_agreed(self, consent: NeedsConsent) -> bool:
-        """Asks a person whether an extension may run with all that it asks for; no answer in time is no."""
-        if self._ask is None:
-            return False
-        decision = Decision(consent.extension, "start", None, None, "it is to be agreed to")
-        with anyio.move_on_after(CONSENT_PATIENCE):
-            try:
-                if is_async(self._ask):
-                    answer: Any = self._ask(consent.question, decision)
-                    return await answer is True
-                return await anyio.to_thread.run_sync(self._ask, consent.question, decision) is True
-            except Exception as error:
-                self._complain(Diagnostic(extension=consent.extension, problem=f"asking has failed: {error}"))
-        return False
 
     def _discover(self) -> DiscoveryReport:
         return discover_extensions(
@@ -583,7 +535,7 @@ class Host:
             BadFile: the file of grants cannot be written; nothing has changed.
         """
         names = [parse_permission(name) for name in permissions]
-        await self._change_grants(id, lambda entry: entry.granting(names))
+        await self._door.change_grants(id, lambda entry: entry.granting(names))
         if id in self._extensions:
             for name in names:
                 self._extensions[id].gate.grant(name)
@@ -592,14 +544,11 @@ class Host:
     async def revoke(self, id: str, *permissions: str) -> None:
         """Takes permissions away; what runs on them ends. Raises what `grant` raises."""
         names = [parse_permission(name) for name in permissions]
-        await self._change_grants(id, lambda entry: entry.denying(names))
+        await self._door.change_grants(id, lambda entry: entry.denying(names))
         if id in self._extensions:
             for name in names:
                 self._extensions[id].gate.revoke(name)
                 self.events.publish(GrantTaken(id, name, "host"))
-
-    async def _change_grants(self, id: str, change: Callable[[GrantEntry], GrantEntry]) -> GrantEntry:
-        return await anyio.to_thread.run_sync(self._kept.change_grants, id, change)
 
     # -- tools
 
@@ -620,6 +569,16 @@ class Host:
         """
         tool = self.tools.get(name)
         return await self._extensions[tool.extension].call_tool(tool.tool.name, input, meta=meta, repeat=repeat)
+
+    async def use_tool(self, use: ToolUse, *, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Runs a tool that a model asks for, between the hooks that come before and after it.
+
+        Returns the block that tells the model what came of it, also where that is an error."""
+
+        async def call(tool: RegisteredTool, input: Any) -> str:
+            return await self._extensions[tool.extension].call_tool(tool.tool.name, input, meta=meta)
+
+        return await ToolUser(self.tools, call, self._ask_hooks_alone, limits=self._limits).use(use)
 
     # -- hooks
 
@@ -668,16 +627,14 @@ class Host:
             return await extension.complete(provider, name, messages=messages, **options)
         shown = self.tools.for_model()
 
-        async def call(tool: RegisteredTool, input: Any) -> str:
-            return await self._extensions[tool.extension].call_tool(tool.tool.name, input, meta=meta)
-
-        user = ToolUser(self.tools, call, self._ask_hooks_alone, limits=self._limits)
+        async def use(use: ToolUse) -> dict[str, Any]:
+            return await self.use_tool(use, meta=meta)
 
         async def ask(request: ProviderRequest) -> ProviderResult:
             return await extension.complete(provider, name, messages=request.messages, tools=shown, **options)
 
         request = ProviderRequest(route.provider.id, route.model.id, route.model_id, tuple(messages), tools=shown)
-        return await complete_with_tools(extension.id, request, ask, user.use)
+        return await complete_with_tools(extension.id, request, ask, use)
 
     @asynccontextmanager
     async def stream(

@@ -1,0 +1,106 @@
+"""A host as an MCP server: the tools of all its extensions, in whatever language and dialect these are, for a client
+that knows nothing of becket. Permissions, hooks, restarts and the audit are the host's, as for every other use.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any, Final
+
+import anyio
+
+from becket.contract.providers import ToolUse
+from becket.dialects.mcp.contents import TextContent
+from becket.dialects.mcp.lifecycle import (
+    INITIALIZE,
+    PING,
+    Implementation,
+    Initialize,
+    Initialized,
+    ListCapability,
+    ServerCapabilities,
+    choose_version,
+)
+from becket.dialects.mcp.tools import TOOLS_CALL, TOOLS_CHANGED, TOOLS_LIST, CallTool, Tool, ToolResult, ToolsPage
+from becket.dialects.mcp.words import Empty, Page
+from becket.errors import BecketError, InvalidParams, Meaning, RpcError
+from becket.host.events import ExtensionEvent
+from becket.host.host import Host
+from becket.methods.registry import Registry
+from becket.peer.peer import Peer
+
+__all__ = ["McpFace"]
+
+PATIENCE: Final = 10.0  # seconds for extensions to start before a client is answered: it asks for tools right then
+
+
+class McpFace:
+    """What one client sees of a host: `Peer.connect_stdio(dialect="mcp", methods=face.methods())`, then `follow`."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._is_ready = False
+        self._told: frozenset[str] = frozenset()
+
+    def methods(self) -> Registry:
+        """Returns what the client may call."""
+        methods = Registry()
+        methods.handle(INITIALIZE)(self._initialize)
+        methods.handle(PING)(self._answer_ping)
+        methods.handle(TOOLS_LIST)(self._list_tools)
+        methods.handle(TOOLS_CALL)(self._call_tool)
+        return methods
+
+    async def follow(self, peer: Peer) -> None:
+        """Tells the client when there are other tools, until it is gone."""
+
+        def hear(event: ExtensionEvent) -> None:
+            names = self._names()
+            if self._is_ready and names != self._told and not peer.is_closed:
+                self._told = names
+                peer.notify_nowait(TOOLS_CHANGED, None)
+
+        unsubscribe = self._host.events.subscribe(ExtensionEvent, hear)
+        try:
+            await peer.wait_closed()
+        finally:
+            unsubscribe()
+
+    def _names(self) -> frozenset[str]:
+        return frozenset(tool.name for tool in self._host.tools)
+
+    # -- what is asked
+
+    async def _initialize(self, params: Initialize) -> Initialized:
+        with anyio.move_on_after(PATIENCE):
+            for id in self._host:
+                try:
+                    await self._host.ready(id)
+                except BecketError:
+                    pass  # what it lacks stands in the host's problems; the others are there
+        self._is_ready = True
+        return Initialized(
+            choose_version(params.protocol_version),
+            ServerCapabilities(tools=ListCapability(list_changed=True)),
+            Implementation(self._host.name, version("becket")),
+        )
+
+    def _answer_ping(self, params: Empty | None) -> Empty:
+        return Empty()
+
+    def _check_ready(self) -> None:
+        if not self._is_ready:
+            raise RpcError(Meaning.NOT_READY, "the client has not said initialize yet")
+
+    def _list_tools(self, params: Page | None) -> ToolsPage:
+        self._check_ready()
+        self._told = self._names()
+        tools = sorted(self._host.tools, key=lambda tool: tool.name)
+        return ToolsPage(tuple(Tool(tool.name, tool.input_schema, description=tool.description) for tool in tools))
+
+    async def _call_tool(self, params: CallTool) -> ToolResult:
+        self._check_ready()
+        if self._host.tools.find(params.name) is None:
+            raise InvalidParams([("/name", f"there is no tool {params.name[:80]!r} here")])
+        block: dict[str, Any] = await self._host.use_tool(ToolUse("mcp", params.name, params.arguments or {}))
+        return ToolResult((TextContent(str(block["content"])),), is_error=True if block.get("is_error") else None)
