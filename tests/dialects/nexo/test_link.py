@@ -291,7 +291,7 @@ def test_from_the_goodbye_to_the_first_signal_are_three_seconds() -> None:
     [
         pytest.param("/data/weather", {}, "/data/weather/state", id="where the host keeps data"),
         pytest.param("/data/weather", {"NEXO_HOME": "/n"}, "/n/extensions/weather/state", id="where it is told"),
-        pytest.param(None, {"HOME": "/home/ana"}, "/home/ana/.nexo/extensions/weather/state", id="at home"),
+        pytest.param(None, {"NEXO_HOME": "/n"}, "/n/extensions/weather/state", id="where it is told alone"),
     ],
 )
 def test_a_program_is_told_what_it_is_and_where_it_may_keep_something(
@@ -306,3 +306,10 @@ def test_a_program_is_told_what_it_is_and_where_it_may_keep_something(
         "NEXO_EXTENSION_STATE_ROOT": root,
     }
     assert NEXO.habits.folder_variables == ("NEXO_EXTENSION_STATE_ROOT",)
+
+
+def test_a_host_that_keeps_nothing_makes_no_folder() -> None:
+    assert NEXO.habits.own_variables is not None
+    surroundings = Surroundings("weather", HostInfo("ana", "0.1.0"), None, {"HOME": "/home/ana"})
+
+    assert [*NEXO.habits.own_variables(surroundings)] == ["AGENT_VERSION", "AGENT_EXTENSION_ID"]

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["NEXO", "is_admin_id", "own_variables", "recognises"]
 
 ADMIN_ID: Final = b'"app:'
-HOME: Final = "NEXO_HOME"
 STATE_ROOT: Final = "NEXO_EXTENSION_STATE_ROOT"
 
 
@@ -52,17 +51,12 @@ EXTENSION_SPELLING: Final = Spelling(id_prefix="app:", answers=Answers.RESULT_FI
 def own_variables(surroundings: Surroundings) -> Mapping[str, str]:
     """Returns the variables that a host sets for a program: what it is, and the folder for what it keeps.
 
-    That lies where that system has it if `NEXO_HOME` says where that is, or if this host has no folder for data."""
-    extension, known = surroundings.extension, surroundings.variables
-    root = surroundings.data
-    if root is None or known.get(HOME):
-        base = known.get(HOME) or os.path.join(known.get("HOME") or os.path.expanduser("~"), ".nexo")
-        root = os.path.join(base, "extensions", extension)
-    return {
-        "AGENT_VERSION": surroundings.host.version,
-        "AGENT_EXTENSION_ID": extension,
-        STATE_ROOT: os.path.join(root, "state"),
-    }
+    That lies where that system has it if `NEXO_HOME` is set, else where this host keeps data. Where it keeps none there
+    is no such folder, and nothing is made in the user's home."""
+    extension, home = surroundings.extension, surroundings.variables.get("NEXO_HOME")
+    root = os.path.join(home, "extensions", extension) if home else surroundings.data
+    known = {"AGENT_VERSION": surroundings.host.version, "AGENT_EXTENSION_ID": extension}
+    return known if root is None else {**known, STATE_ROOT: os.path.join(root, "state")}
 
 
 HABITS: Final = Habits(
