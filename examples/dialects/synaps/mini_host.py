@@ -78,7 +78,8 @@ class Services:
 
 
 def text_of(params: Any, name: str) -> str:
-    value = (params or {}).get(name)
+    given: Message = params or {}
+    value: object = given.get(name)
     if not isinstance(value, str):
         raise Refused(-32602, f"missing or invalid '{name}' parameter")
     return value
