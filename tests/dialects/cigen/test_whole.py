@@ -292,9 +292,7 @@ def test_a_plugin_without_coroutines_serves_a_core_of_cigen() -> None:
 
 @pytest.mark.process
 def test_protobuf_is_not_imported_before_a_link_needs_it() -> None:
-    code = (
-        "import sys; from becket.dialects import DIALECTS; DIALECTS['cigen']; print('google.protobuf' in sys.modules)"
-    )
+    code = "import sys; from becket.dialects.cigen import CIGEN; print(CIGEN.name, 'google.protobuf' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=15, check=True)
 
     assert done.stdout == "cigen False\n"
