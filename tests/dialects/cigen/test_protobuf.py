@@ -75,6 +75,8 @@ def test_a_message_of_defaults_has_no_bytes(kind: type[Message]) -> None:
 
 def test_keys_of_a_map_are_sorted_so_that_the_same_message_has_the_same_bytes() -> None:
     assert encode(Hello(env={"b": "2", "a": "1"})) == b"\x1a\x06\n\x01a\x12\x011\x1a\x06\n\x01b\x12\x012"
+    many = Hello(env={str(number): "" for number in range(100)})
+    assert [*decode(Hello, encode(many)).env] == sorted(many.env)
 
 
 def test_an_enum_travels_as_its_number() -> None:

@@ -224,7 +224,8 @@ def read(message: Any, kind: type[Message]) -> dict[str, Any]:
 
 def read_values(member: Member, value: Any) -> Any:
     if member.is_map:
-        return {key: read_value(member, one) for key, one in value.items()}
+        keys: list[str] = sorted(value)  # they have no order of their own, and come in another one each time
+        return {key: read_value(member, value[key]) for key in keys}
     if member.is_repeated:
         return [read_value(member, one) for one in value]
     return read_value(member, value)
