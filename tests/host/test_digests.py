@@ -15,7 +15,7 @@ from tests.host.folders import as_nobody, open_folder, write_extension
 
 from becket.errors import BadFile
 from becket.host import digests
-from becket.host.digests import copy_folder, digest_folder
+from becket.host.digests import copy_folder, digest_folder, find_copy, remove_copies
 from becket.limits import Limits
 
 
@@ -210,6 +210,26 @@ def test_a_file_that_becomes_a_link_before_it_is_opened_is_not_followed(
     assert refusal_of(folder)[0] == str(folder / "main.py")
 
 
+def test_what_python_has_compiled_does_not_count(folder: Path) -> None:
+    before = digest_folder(folder)
+
+    for cache in (folder / "__pycache__", folder / "lib" / "__pycache__"):
+        cache.mkdir()
+        (cache / "a.cpython-311.pyc").write_bytes(b"\x00")
+
+    assert digest_folder(folder) == before
+    assert digest_folder(folder, limits=Limits(digest_files=before.files)) == before
+
+
+def test_a_file_of_that_name_counts_as_any_other(folder: Path, tmp_path: Path) -> None:
+    before = digest_folder(folder).digest
+
+    (folder / "__pycache__").write_text("a file", encoding="utf-8")
+
+    assert digest_folder(folder).digest != before
+    assert digest_folder(copy_folder(folder, tmp_path / "copies").folder) == digest_folder(folder)
+
+
 # -- copies
 
 
@@ -295,3 +315,67 @@ def test_a_place_that_cannot_be_written_to_is_named(folder: Path, tmp_path: Path
         copy_folder(folder, tmp_path / "copies")
     assert caught.value.path == str(tmp_path / "copies")
     assert caught.value.problems[0][1].startswith("cannot be written: ")
+
+
+def test_what_python_has_compiled_is_not_copied_and_a_copy_has_room_for_its_own(folder: Path, tmp_path: Path) -> None:
+    (folder / "lib" / "__pycache__").mkdir()
+    (folder / "lib" / "__pycache__" / "a.cpython-311.pyc").write_bytes(b"evil")
+
+    copy = Path(copy_folder(folder, tmp_path / "copies").folder)
+
+    assert list((copy / "lib" / "__pycache__").iterdir()) == []
+    (copy / "lib" / "__pycache__" / "a.cpython-311.pyc").write_bytes(b"compiled")
+    assert not (copy / "bin" / "__pycache__").exists()
+    assert find_copy(tmp_path / "copies", copy.name) is not None
+
+
+def test_nobody_can_write_into_a_copy_and_its_owner_can_replace_and_remove_it() -> None:
+    with open_folder() as root:
+        write_extension(root / "notes", "notes", files={"lib/a.py": "a = 1\n"})
+        root.chmod(0o777)
+        with as_nobody():
+            copy = copy_folder(root / "notes", root / "copies")
+            assert copy_folder(root / "notes", root / "copies") == copy
+            for place in (Path(copy.folder), Path(copy.folder) / "lib"):
+                with pytest.raises(PermissionError):
+                    (place / "evil.py").touch()
+            os.chmod(copy.folder, 0o700)
+            (Path(copy.folder) / "evil.py").touch()
+            assert find_copy(root / "copies", copy.digest) is None
+            assert copy_folder(root / "notes", root / "copies") == copy
+            assert find_copy(root / "copies", copy.digest) == copy
+            remove_copies(root / "copies", keep=())
+            assert list((root / "copies").iterdir()) == []
+
+
+def test_a_copy_that_is_not_there_is_not_found(folder: Path, tmp_path: Path) -> None:
+    assert find_copy(tmp_path / "copies", digest_folder(folder).digest) is None
+
+
+def test_copies_that_nobody_needs_are_removed_and_what_a_dead_host_has_left(folder: Path, tmp_path: Path) -> None:
+    copies = tmp_path / "copies"
+    first = copy_folder(folder, copies)
+    (folder / "main.py").write_text("2", encoding="utf-8")
+    second = copy_folder(folder, copies)
+    (copies / ".new-killed" / "copy").mkdir(parents=True)
+    (copies / "stray").symlink_to(folder)
+
+    remove_copies(copies, keep=[second.digest])
+
+    assert [path.name for path in copies.iterdir()] == [second.digest]
+    assert first.digest != second.digest
+    assert (folder / "main.py").exists()
+
+
+def test_removing_copies_where_there_are_none_does_nothing(tmp_path: Path) -> None:
+    remove_copies(tmp_path / "copies", keep=())
+
+    assert not (tmp_path / "copies").exists()
+
+
+def test_copies_that_cannot_be_removed_are_told(tmp_path: Path) -> None:
+    (tmp_path / "copies").touch()
+
+    with pytest.raises(BadFile) as caught:
+        remove_copies(tmp_path / "copies", keep=())
+    assert caught.value.path == str(tmp_path / "copies")

@@ -1,13 +1,15 @@
 """The digest of an extension's folder: what somebody has agreed to, and whether it is still the same.
 
 It covers the names and the bytes of all files, which of them may be executed, and where links lead; not times, owners,
-or what lies behind a link. Whoever starts an extension from its folder runs what is there then, which may not be what
-was there when the digest was made; whoever starts it from a copy runs the very bytes that the digest is of.
+what lies behind a link, or what Python has compiled: it does that anew where it is missing. Whoever starts an extension
+from its folder runs what is there then, which may not be what was there when the digest was made; whoever starts it
+from a copy runs the very bytes that the digest is of.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Collection, Generator, Iterator
@@ -21,10 +23,19 @@ from becket.errors import BadFile
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.typed.small_files import show_path
 
-__all__ = ["FolderCopy", "FolderDigest", "copy_folder", "digest_files", "digest_folder"]
+__all__ = [
+    "FolderCopy",
+    "FolderDigest",
+    "copy_folder",
+    "digest_files",
+    "digest_folder",
+    "find_copy",
+    "remove_copies",
+]
 
 MOST_LEVELS: Final = 64  # of folders within each other; each holds a descriptor open
 CHUNK: Final = 1024 * 1024
+COMPILED: Final = "__pycache__"
 
 
 def flags_of(*names: str) -> int:
@@ -82,7 +93,8 @@ def copy_folder(
     """Copies a folder into one of the host's own, named by its digest, and returns where it is.
 
     Each byte is read once, and hashed on its way into the copy: nobody can change it in between. A copy that is there
-    already is used again if it still is what it was, and replaced if not. Files of a copy are read-only.
+    already is used again if it still is what it was, and replaced if not. A copy is read-only, but for what Python
+    compiles in it.
 
     Raises:
         BadFile: something in it cannot be read, there is too much, a link leads out of it by a relative way, or the
@@ -99,9 +111,17 @@ def copy_folder(
         if not is_still(target, digest, limits):
             with writing(target):
                 if os.path.lexists(target):
+                    os.chmod(target, 0o700)  # what is not writable cannot be moved either
                     os.rename(target, os.path.join(work, "old"))
                 os.rename(new, target)
+                os.chmod(target, 0o500)
     return FolderCopy(target, digest)
+
+
+def find_copy(copies: str | os.PathLike[str], digest: str, *, limits: Limits = DEFAULT_LIMITS) -> FolderCopy | None:
+    """Returns the copy with this digest; None where there is none, or it is not what it was."""
+    target = os.path.join(copies, digest)
+    return FolderCopy(target, digest) if is_still(target, digest, limits) else None
 
 
 def is_still(folder: str, digest: str, limits: Limits) -> bool:
@@ -109,6 +129,31 @@ def is_still(folder: str, digest: str, limits: Limits) -> bool:
         return digest_folder(folder, limits=limits).digest == digest
     except BadFile:
         return False
+
+
+def remove_copies(copies: str | os.PathLike[str], keep: Collection[str]) -> None:
+    """Removes all copies but those with these digests, and what was left of copies that were never finished.
+
+    Raises:
+        BadFile: one of them cannot be removed.
+    """
+    with writing(copies):
+        try:
+            names = os.listdir(copies)
+        except FileNotFoundError:
+            return
+        for name in names:
+            if name not in keep:
+                remove(os.path.join(copies, name))
+
+
+def remove(path: str) -> None:
+    if os.path.islink(path) or not os.path.isdir(path):
+        os.unlink(path)
+        return
+    for folder, _, _ in os.walk(path):
+        os.chmod(folder, 0o700)
+    shutil.rmtree(path)
 
 
 class Digesting:
@@ -145,7 +190,11 @@ class Digesting:
     def _visit(self, folder: int, above: str, copy: str | None, level: int) -> None:
         if level > MOST_LEVELS:
             raise self._refuse(above, f"lies deeper than {MOST_LEVELS} folders")
-        for name in self._names(folder, above):
+        names = self._names(folder, above)
+        if copy is not None and COMPILED not in names and any(name.endswith(".py") for name in names):
+            with writing(copy):
+                os.mkdir(os.path.join(copy, COMPILED), 0o700)
+        for name in names:
             path = os.path.join(above, name)
             if os.path.join(self._folder, path) in self._without:
                 continue
@@ -162,6 +211,8 @@ class Digesting:
                     with writing(copy):
                         os.mkdir(copy, 0o700)
                 self._visit(below, path, copy, level + 1)
+                if copy is not None:
+                    os.chmod(copy, 0o500)
         elif stat.S_ISREG(mode):
             self._take_file(folder, name, path, copy)
         elif stat.S_ISLNK(mode):
@@ -175,6 +226,8 @@ class Digesting:
         names: list[str] = []
         with os.scandir(folder) as listing:
             for entry in listing:
+                if entry.name == COMPILED and entry.is_dir(follow_symlinks=False):
+                    continue
                 self._files += 1
                 if self._files > self._limits.digest_files:
                     raise self._refuse(above, f"there are more than {self._limits.digest_files} files")
