@@ -1,0 +1,86 @@
+"""What a link makes of messages whose spelling is not ours, also of those that look as we would have written them."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from becket import Peer, Registry
+from becket.dialects import Dialect
+from becket.errors import RemoteError
+from becket.rpc.spelling import Answers, Spelling, nobody
+from becket.wire import JsonLines
+
+pytestmark = pytest.mark.loops
+
+DEAF = Dialect(name="deaf", framing=JsonLines, spelling=Spelling(hears=nobody), answers_garbage=False)
+STRICT_ABOUT_ERRORS = Dialect(
+    name="strict", framing=JsonLines, spelling=Spelling(answers=Answers.ERROR_FIRST, unknown_error="it failed")
+)
+
+
+class Wire:
+    """The other end of a link: says what it is told to, or answers what it hears, and keeps that."""
+
+    def __init__(self, answer: bytes = b"") -> None:
+        self.heard = bytearray()
+        self._answer = answer
+        self._waiting: list[bytes] = []
+        self._more = anyio.Event()
+
+    def say(self, line: bytes) -> None:
+        self._waiting.append(line + b"\n")
+        self._more.set()
+
+    async def receive(self) -> bytes:
+        while not self._waiting:
+            self._more = anyio.Event()
+            await self._more.wait()
+        return self._waiting.pop(0)
+
+    async def send(self, item: bytes, /) -> None:
+        self.heard += item
+        if self._answer:
+            self.say(self._answer)
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def test_a_request_that_is_not_heard_reaches_no_handler() -> None:
+    methods = Registry()
+    served: list[object] = []
+    told = anyio.Event()
+
+    @methods.handle("m")
+    def serve(params: dict[str, int]) -> None:
+        served.append(params)
+
+    @methods.on("n")
+    def take(params: dict[str, int]) -> None:
+        told.set()
+
+    wire = Wire()
+    async with Peer.over(wire, dialect=DEAF, methods=methods):
+        for id in (b"1", b'"1"', b"2"):
+            wire.say(b'{"jsonrpc":"2.0","id":%b,"method":"m","params":{"a":1}}' % id)
+        wire.say(b'{"jsonrpc":"2.0","method":"n","params":{"a":1}}')
+        with anyio.fail_after(5):
+            await told.wait()
+    assert served == []
+    assert wire.heard == b""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"jsonrpc":"2.0","id":1,"result":1,"error":null}',
+        b'{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":{}}',
+        b'{"jsonrpc":"2.0","id":1,"error":null,"result":1}',
+    ],
+)
+async def test_an_error_beside_a_result_is_seen(answer: bytes) -> None:
+    async with Peer.over(Wire(answer), dialect=STRICT_ABOUT_ERRORS) as peer:
+        with pytest.raises(RemoteError) as failed:
+            await peer.call("m", {}, timeout=5)
+    assert failed.value.message == "it failed"
