@@ -64,6 +64,7 @@ __all__ = [
     "StoreUnavailable",
     "StreamOverrun",
     "TooManyTurns",
+    "ToolFailed",
     "Unencodable",
     "UnknownPermission",
     "VersionMismatch",
@@ -405,6 +406,17 @@ class RemoteError(BecketError):
         incident = cast("dict[str, object]", data).get("incident") if isinstance(data, dict) else None
         shown = f"{code}, incident {incident}" if isinstance(incident, str) and len(incident) <= INCIDENT else code
         super().__init__(f"{method}: {message} ({shown})")
+
+
+class ToolFailed(RemoteError):
+    """A tool has run and has failed: the other side answered with a result that says so, and no number stands in it."""
+
+    def __init__(self, tool: str, message: str, data: object = None, *, method: str = "tool.call") -> None:
+        self.tool = tool
+        super().__init__(method=method, code=0, message=message, data=data)
+
+    def __str__(self) -> str:
+        return f"{self.tool}: {self.message}"
 
 
 class BadReply(BecketError):

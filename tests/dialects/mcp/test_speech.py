@@ -21,7 +21,7 @@ from becket.dialects.mcp.prompts import Prompt, PromptArgument, PromptMessage, P
 from becket.dialects.mcp.speech import SPEECH
 from becket.dialects.mcp.tools import TOOLS_CALL, CallTool, ToolResult
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
-from becket.errors import Busy, InvalidParams, Meaning, RemoteError, RpcError
+from becket.errors import Busy, InvalidParams, Meaning, RpcError, ToolFailed
 
 TOOLS = SPEECH.phrases["tool.call"]
 COMMANDS = SPEECH.phrases["command.invoke"]
@@ -63,7 +63,7 @@ def test_a_tool_is_called_by_the_name_that_its_server_knows() -> None:
 
 
 def read(result: ToolResult) -> Any:
-    return TOOLS.read(result, Saying(TOOLS_CALL), on_host())
+    return TOOLS.read(result, Saying(TOOLS_CALL, CallTool("read")), on_host())
 
 
 def test_texts_are_all_that_a_result_of_texts_is() -> None:
@@ -81,14 +81,14 @@ def test_a_result_with_more_than_text_has_its_pieces_beside_the_text() -> None:
 
 
 def test_a_tool_that_has_failed_fails_the_call_with_what_it_says() -> None:
-    with pytest.raises(RemoteError) as caught:
+    with pytest.raises(ToolFailed) as caught:
         read(ToolResult((TextContent("no such file"),), {"why": 1}, is_error=True))
 
-    assert (caught.value.message, caught.value.data) == ("no such file", {"why": 1})
+    assert (caught.value.tool, caught.value.message, caught.value.data) == ("read", "no such file", {"why": 1})
 
 
 def test_a_tool_that_has_failed_without_a_word_fails_the_call_all_the_same() -> None:
-    with pytest.raises(RemoteError):
+    with pytest.raises(ToolFailed):
         read(ToolResult(is_error=True))
 
 

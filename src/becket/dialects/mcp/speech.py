@@ -30,15 +30,11 @@ from becket.dialects.mcp.tools import TOOLS_CALL, CallTool, ToolResult
 from becket.dialects.mcp.words import progress_token
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.dialects.speech import Speech, TalePhrase
-from becket.errors import InvalidParams, Meaning, RemoteError, RpcError
+from becket.errors import InvalidParams, Meaning, RpcError, ToolFailed
 from becket.methods.descriptors import Method, Stream
 from becket.rpc.json_values import decode_json, encode_json
 
 __all__ = ["SPEECH"]
-
-FAILED: Final = 0
-"""The number of the error that a tool's own failure becomes: none stands on the wire."""
-
 
 # -- tools, as a client calls them
 
@@ -52,7 +48,7 @@ def read_tool_result(result: ToolResult, saying: Saying, scene: Scene) -> Any:
     """Returns the text where that is all, or else an object whose `content` is the text, with the pieces beside it."""
     if result.is_error:
         text = result.text or "the tool has failed, and does not say how"
-        raise RemoteError(method=TOOLS_CALL.name, code=FAILED, message=text, data=result.structured_content)
+        raise ToolFailed(saying.params.name, text, result.structured_content, method=TOOLS_CALL.name)
     if result.structured_content is None and all(isinstance(piece, TextContent) for piece in result.content):
         return result.text
     return {
