@@ -340,6 +340,36 @@ def test_what_the_host_grants_is_for_whatever_files_there_are() -> None:
     assert admission.undecided == ()
 
 
+@pytest.mark.parametrize(
+    ("entry", "host", "in_development", "bound_to"),
+    [
+        (GrantEntry(("memory.read",), (), THESE), None, False, THESE),
+        (GrantEntry(("memory.read",)), None, False, THESE),
+        (GrantEntry((), (), THESE), None, False, THESE),
+        (GrantEntry(("memory.read",), (), THESE), None, True, ""),
+        (GrantEntry((), ("memory.read", "memory.write"), THESE), None, False, ""),
+        (None, Grants.of(["memory.read"]), False, ""),
+        (GrantEntry((), ("memory.write",), THESE), Grants.of(["memory.read"]), False, ""),
+        (GrantEntry(("memory.read",), (), THESE), Grants.of(["memory.read"]), False, ""),
+        (GrantEntry(("memory.write",), (), THESE), Grants.of(["memory.read"]), False, THESE),
+        (GrantEntry(("memory.write",), (), OTHERS), Grants.of(["memory.read"]), False, ""),
+        (GrantEntry(("audio.input",), (), THESE), Grants.of(["memory.read"]), False, ""),
+    ],
+)
+def test_it_is_bound_to_its_files_where_it_holds_something_only_by_an_agreement_about_them(
+    entry: GrantEntry | None, host: Grants | None, in_development: bool, bound_to: str
+) -> None:
+    admission = decide_admission(ASKING, FOUND, entry=entry, given=host, in_development=in_development)
+
+    assert admitted(admission).bound_to == bound_to
+
+
+def test_one_that_asks_for_nothing_is_bound_to_no_files() -> None:
+    entry = GrantEntry(("memory.read",), (), THESE)
+
+    assert admitted(decide_admission(manifest_with(), FOUND, entry=entry)).bound_to == ""
+
+
 def test_what_was_not_asked_for_is_never_granted() -> None:
     everything = GrantEntry(tuple(sorted(PERMISSIONS)), (), THESE)
 

@@ -24,7 +24,7 @@ def test_everything_lies_in_the_folder_and_that_is_its_owners_alone(tmp_path: Pa
     places.make()
     places.make()
     assert places.folder.stat().st_mode & 0o077 == 0
-    files = [places.store, places.audit, places.grants, places.trust]
+    files = [places.store, places.audit, places.grants, places.trust, places.copies]
     assert {file.parent for file in files} == {places.folder}
     assert places.data_of("notes") == places.folder / "data" / "notes"
 

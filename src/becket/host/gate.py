@@ -40,6 +40,7 @@ __all__ = [
     "digest_candidate",
     "find_missing",
     "look_at",
+    "settle_grants",
 ]
 
 NOBODY: GrantEntry = GrantEntry()
@@ -132,8 +133,8 @@ class Admitted(Struct, frozen=True, kw_only=True):
     """It may start, with these grants: never more than it asks for.
 
     `undecided` was asked for, and neither given nor denied. `entry` is what should stand in `grants.toml` for it from
-    now on, None where nothing needs to. `agreed_digest` is that of the files that were agreed to, where those that were
-    found are others and start all the same, in development."""
+    now on, None where nothing needs to. `bound_to` is the digest of the files that were agreed to, where no others may
+    start; `agreed_digest` that of those, where others were found and start all the same, in development."""
 
     extension: str
     command: tuple[str, ...]
@@ -141,6 +142,7 @@ class Admitted(Struct, frozen=True, kw_only=True):
     grants: Grants
     undecided: tuple[str, ...] = ()
     entry: GrantEntry | None = None
+    bound_to: str = ""
     agreed_digest: str = ""
 
 
@@ -246,30 +248,39 @@ def decide_admission(
     written, host = entry or NOBODY, given or Grants()
     is_other = bool(written.digest) and written.digest != findings.digest
     counts = entry is not None and (in_development or not is_other)
-    wanted = frozenset(manifest.permissions)
-    deny = host.deny | frozenset(written.deny)
-    allow = host.allow | frozenset(written.allow if counts else ())
+    grants = settle_grants(manifest, written if counts else replace(written, allow=()), given)
+    undenied = frozenset(manifest.permissions) - grants.deny
     secrets = find_secret_names(declared_variables(manifest))
-    if given is None and not counts and (wanted - deny or secrets):
+    if given is None and not counts and (undenied or secrets):
         return NeedsConsent(
             extension=manifest.id,
             version=manifest.version,
             command=findings.command,
             digest=findings.digest,
-            permissions=tuple(sorted(wanted - deny)),
+            permissions=tuple(sorted(undenied)),
             secrets=secrets,
             agreed_digest=written.digest if is_other else "",
             entry=written,
         )
+    # What the host gives by itself is for any files; the rest was agreed to for these alone.
+    rests_on_entry = bool(undenied or secrets) if given is None else bool(grants.allow - grants.deny - host.allow)
     return Admitted(
         extension=manifest.id,
         command=findings.command,
         digest=findings.digest,
-        grants=Grants(allow & wanted, deny),
-        undecided=tuple(sorted(wanted - allow - deny)),
+        grants=grants,
+        undecided=tuple(sorted(undenied - grants.allow)),
         entry=replace(written, digest=findings.digest) if counts and not written.digest and findings.digest else entry,
+        bound_to=findings.digest if counts and rests_on_entry and not in_development else "",
         agreed_digest=written.digest if is_other and counts else "",
     )
+
+
+def settle_grants(manifest: Manifest, entry: GrantEntry | None, given: Grants | None) -> Grants:
+    """Returns what an extension holds, by an entry that counts for its files and by what the host itself gives."""
+    written, host = entry or NOBODY, given or Grants()
+    allow = host.allow | frozenset(written.allow)
+    return Grants(allow & frozenset(manifest.permissions), host.deny | frozenset(written.deny))
 
 
 def declared_variables(manifest: Manifest) -> Iterator[str]:

@@ -44,6 +44,11 @@ class Places:
         """Which providers of models are not to be used."""
         return self.folder / "trust.json"
 
+    @property
+    def copies(self) -> Path:
+        """What was agreed to of extensions, named by its digest: these files are run, and no others."""
+        return self.folder / "copies"
+
     def data_of(self, extension: str) -> Path:
         """Returns the folder that an extension may write to.
 

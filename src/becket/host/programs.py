@@ -13,7 +13,7 @@ from becket.errors import ExtensionRefused
 from becket.host.environment import clean_path
 from becket.typed.small_files import show_path
 
-__all__ = ["find_program", "list_program_folders", "resolve_command"]
+__all__ = ["find_program", "list_program_folders", "move_command", "move_path", "resolve_command"]
 
 
 def list_program_folders(path: str, more: Sequence[str] = ()) -> tuple[str, ...]:
@@ -81,6 +81,29 @@ def resolve_command(
             if problem is not None:
                 raise refuse(word, problem)
     return (found, *arguments)
+
+
+def move_command(command: Sequence[str], folder: str, copy: str) -> tuple[str, ...]:
+    """Returns a command in which every path into a folder leads to the same in its copy.
+
+    Relative paths stay: they begin wherever it runs. A path may also stand behind a `=`, as in `--config=/a/b`."""
+
+    def move(word: str) -> str:
+        name, sign, path = word.rpartition("=") if not os.path.isabs(word) else ("", "", word)
+        return f"{name}{sign}{move_path(path, folder, copy)}"
+
+    return tuple(map(move, command))
+
+
+def move_path(path: str, folder: str, copy: str) -> str:
+    """Returns a path that leads to the same in the copy of a folder; one that does not lead into it, as it is."""
+    if not os.path.isabs(path):
+        return path
+    if path != folder and not path.startswith(folder + os.sep):
+        if not stays_in(folder, path):
+            return path
+        path, folder = os.path.realpath(path), os.path.realpath(folder)
+    return os.path.normpath(os.path.join(copy, os.path.relpath(path, folder)))
 
 
 def find_argument_problem(folder: str, word: str) -> str | None:
