@@ -464,6 +464,10 @@ class Futures(dict[Any, Any]):
 
         future.add_done_callback(forget)
 
+    def items(self) -> Any:
+        """Returns those of now: pygls cancels them one after the other, and each goes when it is cancelled."""
+        return list(super().items())
+
 
 def without_traceback(data: Any) -> Any:
     """Returns the data of an error without what pygls tells of the inside of a program; its log has it."""
