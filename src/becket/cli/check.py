@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from becket.cli.checks import CHECKS, Finding, Level, Subject, is_well, speaks
+from becket.cli.checks import announces_features, check_dialect_of, dialects_to_try
 from becket.cli.exits import Exit
+from becket.cli.findings import NOTHING_DECLARED, Finding, Level, Subject, is_well, speaks
 from becket.cli.hosting import FOLDER
 from becket.cli.output import console, is_terminal, json_option, print_json, print_line, say
+from becket.dialects import NATIVE
 from becket.host.connecting import find_problem, read_id
 from becket.host.environment import build_environment, build_own_variables, with_own_programs
 from becket.peer.stderr import harmless
+
+if TYPE_CHECKING:
+    from becket.host.discovery import Candidate
 
 __all__ = ["check"]
 
@@ -25,13 +31,13 @@ COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "red"}
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option(
     "--dialect",
-    type=click.Choice([AUTO, *CHECKS]),
-    default="native",
+    type=click.Choice([AUTO, *dialects_to_try()]),
+    default=NATIVE.name,
     show_default=True,
     help="What it speaks; auto tries all, each with a fresh process.",
 )
-@click.option("--id", "id", metavar="ID", help="The id that it is told; read from the command unless given.")
-@click.option("--folder", type=FOLDER, metavar="PATH", help="Run it in this folder, its own.")
+@click.option("--id", "id", metavar="ID", help="The id that it is told; read from its manifest or the command.")
+@click.option("--folder", type=FOLDER, metavar="PATH", help="Run it in this folder, its own; its manifest counts too.")
 @click.option(
     "--timeout", type=click.FloatRange(min=0.1), default=3.0, show_default=True, help="Seconds for an answer."
 )
@@ -45,19 +51,12 @@ def check(
 
     \b
     becket check -- python3 notes.py
+    becket check --dialect nexo --folder weather -- ./weather/main.py
     becket check --dialect auto --json -- node dice.js
     """
-    id = read_id(command) if id is None else id
-    if (problem := find_problem(id)) is not None:
-        raise click.UsageError(f"no extension can have the id {id!r}: {problem} (--id gives another)")
-    subject = Subject(
-        command=command,
-        id=id,
-        env=build_environment(with_own_programs(os.environ), own=build_own_variables(id, None)).variables,
-        cwd=None if folder is None else str(folder.absolute()),
-        timeout=timeout,
-    )
-    reports = {name: [*CHECKS[name](subject)] for name in (CHECKS if dialect == AUTO else [dialect])}
+    asked = Asked(command, id, folder, timeout)
+    names = dialects_to_try() if dialect == AUTO else [dialect]
+    reports = {name: [*check_dialect_of(name, asked.subject_in(name))] for name in names}
     best = choose(reports)
     ok = is_well(reports[best])
     if as_json:
@@ -78,9 +77,52 @@ def check(
     return Exit.DONE if ok else Exit.FAILED
 
 
+class Asked:
+    """What somebody wants to know."""
+
+    def __init__(self, command: tuple[str, ...], id: str | None, folder: Path | None, timeout: float) -> None:
+        self._command = command
+        self._id = id
+        self._folder = None if folder is None else str(folder.absolute())
+        self._timeout = timeout
+
+    def subject_in(self, dialect: str) -> Subject:
+        """Returns what is checked in one dialect: where the folder has a manifest of it, that tells more."""
+        found = None if self._folder is None else find_manifest(self._folder, dialect)
+        id = self._id or (read_id(self._command) if found is None else found.id)
+        if (problem := find_problem(id)) is not None:
+            raise click.UsageError(f"no extension can have the id {id!r}: {problem} (--id gives another)")
+        variables = build_environment(with_own_programs(os.environ), own=build_own_variables(id, None)).variables
+        return Subject(
+            command=self._command,
+            id=id,
+            env=variables,
+            cwd=self._folder,
+            timeout=self._timeout,
+            particulars=None if found is None else found.particulars,
+        )
+
+
+def find_manifest(folder: str, dialect: str) -> Candidate | None:
+    """Returns the extension that a folder is by its manifest; None where it has none of this dialect, or several."""
+    from becket.host.discovery import DiscoverySettings, discover_extensions
+    from becket.host.formats import FORMATS
+
+    readers = [reader for reader in FORMATS if reader.dialect == dialect]
+    found: Any = discover_extensions([folder], settings=DiscoverySettings(depth=0), readers=readers).candidates
+    return found[0] if len(found) == 1 else None
+
+
 def choose(reports: dict[str, list[Finding]]) -> str:
     """Returns the dialect that the program speaks best; of equals the first."""
-    return max(reports, key=lambda name: (is_well(reports[name]), speaks(reports[name])))
+    return max(reports, key=lambda name: (is_well(reports[name]), speaks(reports[name]), is_sure(name, reports[name])))
+
+
+def is_sure(name: str, findings: list[Finding]) -> bool:
+    """Returns whether no other dialect is meant: what answers and declares nothing of its own may mean another."""
+    if name == NATIVE.name:
+        return announces_features(findings)
+    return all(finding.text != NOTHING_DECLARED for finding in findings)
 
 
 def print_finding(finding: Finding) -> None:

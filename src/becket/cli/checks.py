@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from msgspec import Struct
-
+from becket.cli.findings import Finding, Level, Subject, how_it_ended
 from becket.cli.probe import Answer, Probe
 from becket.contract.handshake import (
     FEATURES,
@@ -22,7 +20,7 @@ from becket.contract.handshake import (
     read_initialized,
 )
 from becket.contract.shapes import is_object
-from becket.dialects import NATIVE, PLAIN
+from becket.dialects import DIALECTS, NATIVE, OTHERS, PLAIN
 from becket.errors import NUMBERS, BadSchema, Meaning, quote
 from becket.host.connecting import HOST, SYNAPS_VERSION
 from becket.limits import DEFAULT_LIMITS
@@ -30,48 +28,12 @@ from becket.methods.permissions import PERMISSIONS, Grants
 from becket.typed.schema import compile_schema
 from becket.wire import ContentLength, JsonLines, LengthPrefixed, sniff
 
-__all__ = ["CHECKS", "Finding", "Level", "Subject", "is_well", "speaks"]
+__all__ = ["announces_features", "check_dialect_of", "dialects_to_try"]
 
+ANNOUNCED: Final = "features"
 NO_SUCH_METHOD: Final = "becket.check/no_such_method"
 UNKNOWN_METHOD: Final = NUMBERS[Meaning.UNKNOWN_METHOD]
 FRAMINGS: Final = {ContentLength: "Content-Length headers", JsonLines: "JSON lines", LengthPrefixed: "length prefixes"}
-
-
-class Level(StrEnum):
-    """How much a finding matters."""
-
-    OK = "ok"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-class Finding(Struct, frozen=True):
-    """What one check has found."""
-
-    check: str
-    level: Level
-    text: str
-    hint: str = ""
-
-
-class Subject(Struct, frozen=True, kw_only=True):
-    """What is checked: a command, the id that it is told, where and with what it runs, and how long it may take."""
-
-    command: tuple[str, ...]
-    id: str
-    env: Mapping[str, str]
-    cwd: str | None = None
-    timeout: float = 3.0
-
-
-def is_well(findings: Sequence[Finding]) -> bool:
-    """Returns whether nothing is wrong; warnings are no fault."""
-    return bool(findings) and all(finding.level is not Level.ERROR for finding in findings)
-
-
-def speaks(findings: Sequence[Finding]) -> bool:
-    """Returns whether the program has answered in this dialect at all."""
-    return any(finding.check == "answer" and finding.level is not Level.ERROR for finding in findings)
 
 
 # -- native: the contract
@@ -149,11 +111,16 @@ def describe(initialized: Initialized) -> str:
             ("tools", [tool.name for tool in declared.tools]),
             ("providers", [provider.id for provider in declared.providers]),
             ("capabilities", [capability.name for capability in declared.capabilities]),
-            ("features", [*initialized.features]),
+            (ANNOUNCED, [*initialized.features]),
         )
         if names
     ]
     return "; ".join(parts)
+
+
+def announces_features(findings: Iterable[Finding]) -> bool:
+    """Returns whether a program has announced what our own dialect alone has."""
+    return any(finding.check == "handshake" and f"; {ANNOUNCED} " in finding.text for finding in findings)
 
 
 def check_shutdown(probe: Probe) -> Finding:
@@ -190,11 +157,22 @@ def check_plain(subject: Subject) -> Iterator[Finding]:
         yield cannot_start(subject, error)
 
 
-CHECKS: Final[dict[str, Callable[[Subject], Iterator[Finding]]]] = {
-    NATIVE.name: check_native,
-    PLAIN.name: check_plain,
-}
-"""What is done for each dialect, in the order in which they are tried."""
+OWN: Final[dict[str, Callable[[Subject], Iterator[Finding]]]] = {NATIVE.name: check_native, PLAIN.name: check_plain}
+
+
+def dialects_to_try() -> list[str]:
+    """Returns the names of all dialects, in the order in which they are tried: the one that fits most comes last."""
+    added = [name for name in DIALECTS if name not in OWN and name not in OTHERS]
+    return [NATIVE.name, *OTHERS, *added, PLAIN.name]
+
+
+def check_dialect_of(name: str, subject: Subject) -> Iterator[Finding]:
+    """Looks whether a program speaks this dialect, and how well."""
+    if name in OWN:
+        return OWN[name](subject)
+    from becket.cli.spoken_checks import check_spoken
+
+    return check_spoken(DIALECTS[name], subject)
 
 
 # -- what all have in common
@@ -279,8 +257,3 @@ def judge_wire(probe: Probe) -> Iterator[Finding]:
 
 def member_of(error: Any, name: str) -> Any:
     return error.get(name) if is_object(error) else error
-
-
-def how_it_ended(code: int | None) -> str:
-    code = code or 0
-    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"

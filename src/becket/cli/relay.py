@@ -20,6 +20,7 @@ from types import FrameType
 from typing import IO, BinaryIO
 
 from becket.errors import StartFailed
+from becket.limits import DEFAULT_LIMITS, MIB
 from becket.peer.process import explain, find_executable
 from becket.stores.store import now_ms
 from becket.testing.transcripts import Recorder, Side
@@ -29,6 +30,7 @@ __all__ = ["end_like", "open_recording", "relay"]
 STDIN, STDOUT = 0, 1
 READ_SIZE = 64 * 1024
 FULL_PIPE = 1024 * 1024 // READ_SIZE + 1  # reads that empty the largest pipe: what an ended child has left
+LIMITS = DEFAULT_LIMITS.but(frame=16 * MIB)  # the largest frame that any of the dialects has is recorded as one
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -39,7 +41,7 @@ def relay(command: Sequence[str], file: BinaryIO) -> int:
         StartFailed: it cannot be started.
     """
     child = start(command)
-    recording = Recording(Recorder(command, started_ms=now_ms()), file)
+    recording = Recording(Recorder(command, started_ms=now_ms(), limits=LIMITS), file)
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         child.send_signal(number)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import anyio
 
+from becket.dialects import PLAIN, Dialect
 from becket.errors import BecketError
 from becket.limits import DEFAULT_LIMITS
 from becket.peer.child import ChildTransport
@@ -23,6 +24,7 @@ async def replay(
     transcript: Transcript,
     command: Sequence[str],
     *,
+    dialect: Dialect = PLAIN,
     timeout: float,
     ignore: Iterable[str] = (),
     on_stderr: Callable[[str], None] | None = None,
@@ -34,12 +36,13 @@ async def replay(
     Raises:
         StartFailed: the program cannot be started.
     """
-    played = Replay(transcript.entries, ignore=ignore)
+    limits = DEFAULT_LIMITS.but(**dialect.habits.limits)
+    played = Replay(transcript.entries, ignore=ignore, dialect=dialect)
     loop = await current_loop()
     try:
-        child, pipes = open_child(command, inherit_env=True, on_stderr=on_stderr, limits=DEFAULT_LIMITS)
-        transport = ChildTransport(child, pipes, DEFAULT_LIMITS)
-        player = Player(played, transport, transcript.open_framing())
+        child, pipes = open_child(command, inherit_env=True, on_stderr=on_stderr, limits=limits)
+        transport = ChildTransport(child, pipes, limits)
+        player = Player(played, transport, transcript.open_framing(limits))
         try:
             transport.start(loop, player)
             await player.play(timeout)

@@ -25,6 +25,7 @@ from becket.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from becket.dialects import Dialect
     from becket.testing.conversations import Kind, Step
     from becket.testing.replays import Difference, Replay
     from becket.testing.transcripts import Transcript
@@ -90,13 +91,21 @@ def record(file: Path, program: tuple[str, ...], overwrite: bool) -> int:
 # -- show
 
 
+dialect_option = click.option(
+    "--dialect",
+    metavar="NAME",
+    help="What was spoken, such as synaps; told by the recording or its first words unless given.",
+)
+
+
 @trace.command()
+@dialect_option
 @click.option("--diagram", "-d", is_flag=True, help="Draw who said what to whom, time downwards.")
 @click.option("--full", is_flag=True, help="Show params and results whole, however long.")
 @click.option("--method", "-m", multiple=True, metavar="NAME", help="Show only this method; repeatable.")
 @json_option
 @click.argument("file", type=READ_FILE)
-def show(file: Path, diagram: bool, full: bool, method: tuple[str, ...], as_json: bool) -> None:
+def show(file: Path, dialect: str | None, diagram: bool, full: bool, method: tuple[str, ...], as_json: bool) -> None:
     """Show what was said in the conversation in FILE: as a table, or drawn.
 
     \b
@@ -106,10 +115,12 @@ def show(file: Path, diagram: bool, full: bool, method: tuple[str, ...], as_json
     """
     from becket.cli.sequence import without_meta
     from becket.testing.conversations import read_steps
+    from becket.testing.interpreters import Interpreter
     from becket.testing.transcripts import load_transcript
 
     transcript = load_transcript(file)
-    steps = [step for step in read_steps(transcript.entries) if not method or step.method in method]
+    decode = Interpreter(choose_dialect(dialect, transcript)).read
+    steps = [step for step in read_steps(transcript.entries, decode) if not method or step.method in method]
     if as_json:
         for step in steps:
             print_json_line(as_object(step))
@@ -121,6 +132,16 @@ def show(file: Path, diagram: bool, full: bool, method: tuple[str, ...], as_json
     else:
         print_steps(steps, full=full)
     tell_oddities(file, transcript)
+
+
+def choose_dialect(name: str | None, transcript: Transcript) -> Dialect:
+    """Returns the dialect that somebody has named, or that the transcript tells."""
+    from becket.dialects import find_dialect
+
+    try:
+        return transcript.recognise_dialect() if name is None else find_dialect(name)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--dialect") from error
 
 
 def as_object(step: Step) -> dict[str, Any]:
@@ -196,6 +217,7 @@ def print_styled(kind: Kind | None, line: str) -> None:
 
 
 @trace.command(cls=TakesProgram)
+@dialect_option
 @click.option("--timeout", default=5.0, show_default=True, metavar="SECONDS", help="Wait so long for each message.")
 @click.option(
     "--ignore",
@@ -206,7 +228,9 @@ def print_styled(kind: Kind | None, line: str) -> None:
 )
 @json_option
 @click.argument("file", type=READ_FILE)
-def replay(file: Path, program: tuple[str, ...], timeout: float, ignore: tuple[str, ...], as_json: bool) -> int:
+def replay(
+    file: Path, program: tuple[str, ...], dialect: str | None, timeout: float, ignore: tuple[str, ...], as_json: bool
+) -> int:
     """Say to CMD what the host says in FILE, and compare its answers with the recorded ones.
 
     Its calls are answered with the recorded answers, so it needs no host. Messages that may come at the same time may
@@ -224,7 +248,8 @@ def replay(file: Path, program: tuple[str, ...], timeout: float, ignore: tuple[s
         if not pointer.startswith("/"):
             raise click.BadParameter(f"`{pointer}` is no JSON pointer: it begins with a slash", param_hint="--ignore")
     transcript = load_transcript(file)
-    played: Replay = run_async(play, transcript, program, timeout, ignore)
+    spoken = choose_dialect(dialect, transcript)
+    played: Replay = run_async(play, transcript, program, spoken, timeout, ignore)
     if as_json:
         print_json({"compared": played.compared, "differences": played.differences})
     else:
@@ -234,10 +259,12 @@ def replay(file: Path, program: tuple[str, ...], timeout: float, ignore: tuple[s
     return Exit.FAILED if played.differences else Exit.DONE
 
 
-async def play(transcript: Transcript, command: Sequence[str], timeout: float, ignore: Sequence[str]) -> Replay:
+async def play(
+    transcript: Transcript, command: Sequence[str], dialect: Dialect, timeout: float, ignore: Sequence[str]
+) -> Replay:
     from becket.cli import replaying
 
-    return await replaying.replay(transcript, command, timeout=timeout, ignore=ignore, on_stderr=say)
+    return await replaying.replay(transcript, command, dialect=dialect, timeout=timeout, ignore=ignore, on_stderr=say)
 
 
 def difference_text(difference: Difference) -> str:

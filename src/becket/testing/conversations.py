@@ -19,8 +19,8 @@ from becket.testing.transcripts import Closed, Ended, Entry, Frame, Side, Stray
 
 __all__ = ["Decode", "Kind", "Step", "read_steps"]
 
-Decode: TypeAlias = Callable[[bytes], Message]
-"""Returns the message in the body of a frame; never raises."""
+Decode: TypeAlias = Callable[[Side, bytes], Message]
+"""Returns the message in the body of a frame to one side; called for each of them in order, and never raises."""
 
 Member: TypeAlias = Request | Notification | Success | Failure | Malformed | Invalid
 Calls: TypeAlias = dict[tuple[Side, bytes], tuple[str, float]]  # whom the answer goes to, its id: the method, and when
@@ -57,13 +57,15 @@ class Step(Struct, frozen=True, omit_defaults=True):
 
 
 def read_steps(entries: Iterable[Entry], decode: Decode | None = None) -> Iterator[Step]:
-    """Yields what was said, in order; a batch is several steps with the same number."""
-    decode = decode or JsonCodec().decode
+    """Yields what was said, in order; a batch is several steps with the same number.
+
+    `decode` is `Interpreter(dialect).read` where another dialect than JSON-RPC as it is written down was spoken."""
+    decode = decode or decode_json_rpc()
     calls: Calls = {}
     for number, entry in enumerate(entries, 1):
         match entry:
             case Frame(at, to, body):
-                message = decode(body)
+                message = decode(to, body)
                 for member in message.members if isinstance(message, Batch) else [message]:
                     step = Step(number, at, Kind.INVALID, to, size=len(body))
                     yield pair(describe(step, member), to, calls)
@@ -75,6 +77,11 @@ def read_steps(entries: Iterable[Entry], decode: Decode | None = None) -> Iterat
                 yield Step(number, at, Kind.EXIT, content=str(exit_code))
             case _:
                 assert_never(entry)
+
+
+def decode_json_rpc() -> Decode:
+    codec = JsonCodec()
+    return lambda _, body: codec.decode(body)
 
 
 def describe(step: Step, message: Member) -> Step:

@@ -36,6 +36,10 @@ class Interpreter:
     def __init__(self, dialect: Dialect) -> None:
         self._codecs = {Side.HOST: open_codec(dialect), Side.CHILD: open_codec(dialect.of_extension())}
 
+    def codec_of(self, side: Side) -> Codec:
+        """Returns what this side reads and writes with."""
+        return self._codecs[side]
+
     def read(self, to: Side, body: bytes) -> Message:
         """Returns the message in a frame."""
         message: Message = decode(self._codecs[to], body)

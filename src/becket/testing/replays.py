@@ -14,9 +14,11 @@ from typing import Any, Final, TypeAlias, TypeGuard
 import msgspec
 from msgspec import Struct
 
-from becket.rpc.codec import JsonCodec, key_of
+from becket.dialects import PLAIN, Dialect
+from becket.rpc.codec import key_of
 from becket.rpc.json_values import decode_json, encode_json
 from becket.rpc.messages import Batch, Failure, Message, Notification, Request, Success
+from becket.testing.interpreters import Interpreter
 from becket.testing.transcripts import Closed, Entry, Frame, Side
 
 __all__ = ["NOT_COMPARED", "Difference", "Replay", "find_differences"]
@@ -43,6 +45,13 @@ class Difference(Struct, frozen=True, omit_defaults=True):
     found: str | None = None
 
 
+class Came(Struct, frozen=True):
+    """A message, and the frame that it came in."""
+
+    message: Message
+    body: bytes
+
+
 class Replay:
     """Speaks for one side of a conversation, the host unless said otherwise.
 
@@ -56,7 +65,7 @@ class Replay:
         *,
         speaks_for: Side = Side.HOST,
         ignore: Iterable[str] = (),
-        codec: JsonCodec | None = None,
+        dialect: Dialect = PLAIN,
     ) -> None:
         self.differences: list[Difference] = []
         self.compared = 0
@@ -65,14 +74,15 @@ class Replay:
         self._entries = entries
         self._me = speaks_for
         self._ignore = [pointer.split("/")[1:] for pointer in (*NOT_COMPARED, *ignore)]
-        self._codec = codec or JsonCodec()
-        self._came: defaultdict[Key, deque[bytes]] = defaultdict(deque)
+        recording = Interpreter(dialect)
+        self._recorded = [recording.read(each.to, each.body) if isinstance(each, Frame) else None for each in entries]
+        self._now = Interpreter(dialect)
+        self._came: defaultdict[Key, deque[Came]] = defaultdict(deque)
         self._ids: dict[bytes, bytes] = {}  # of their calls: as recorded, and as they are now
         self._asked = {  # an answer to any other call is an oddity, and is sent as it was
             key_of(message.id)
-            for entry in entries
-            if isinstance(entry, Frame) and entry.to is speaks_for
-            if isinstance(message := self._codec.decode(entry.body), Request)
+            for entry, message in zip(entries, self._recorded, strict=True)
+            if isinstance(entry, Frame) and entry.to is speaks_for and isinstance(message, Request)
         }
 
     # -- what goes on
@@ -80,8 +90,7 @@ class Replay:
     @property
     def awaited(self) -> str | None:
         """The message that must come before anything else is sent; None where all has come."""
-        entry = self._expected()
-        return None if entry is None else describe(self._codec.decode(entry.body))
+        return None if self._expected() is None else describe(self._message())
 
     @property
     def is_done(self) -> bool:
@@ -90,9 +99,9 @@ class Replay:
 
     def take(self, body: bytes) -> None:
         """Notes that the other side has sent this."""
-        message = self._codec.decode(body)
+        message = self._now.read(self._me, body)
         if not is_own_word(message):
-            self._came[key(message)].append(body)
+            self._came[key(message)].append(Came(message, body))
 
     def advance(self) -> list[bytes]:
         """Goes on as far as it can, and returns what is to be sent now. `is_closed` tells that nothing will follow."""
@@ -103,8 +112,9 @@ class Replay:
                 if not self._meet(entry):
                     break
             elif isinstance(entry, Frame):
-                body = self._renumber(entry.body)
+                body = self._renumber(self._message(), entry.body)
                 if body is not None:
+                    self._now.read(self._me.other, body)
                     sent.append(body)
             elif isinstance(entry, Closed) and entry.to is not self._me:
                 self.is_closed = True
@@ -124,12 +134,18 @@ class Replay:
             self.advance()
             self.give_up(because)
         for waiting in self._came.values():
-            for body in waiting:
-                what = describe(self._codec.decode(body))
-                self.differences.append(Difference(None, what, "it is not in the recording", found=text_of(body)))
+            for came in waiting:
+                what, found = describe(came.message), text_of(came.body)
+                self.differences.append(Difference(None, what, "it is not in the recording", found=found))
         self._came.clear()
 
     # -- one message
+
+    def _message(self) -> Message:
+        """Returns the recorded message at this position, where there is one."""
+        message = self._recorded[self.position]
+        assert message is not None
+        return message
 
     def _expected(self) -> Frame | None:
         if self.is_done:
@@ -139,33 +155,31 @@ class Replay:
 
     def _meet(self, entry: Frame) -> bool:
         """Returns whether a recorded message needs not be waited for any more."""
-        recorded = self._codec.decode(entry.body)
+        recorded = self._message()
         if is_own_word(recorded):
             return True
         waiting = self._came[key(recorded)]
         if not waiting:
             return False
-        body = waiting.popleft()
-        came = self._codec.decode(body)
-        if isinstance(recorded, Request) and isinstance(came, Request):
-            self._ids[key_of(recorded.id)] = came.id
-        self._compare(recorded, entry.body, body)
+        came = waiting.popleft()
+        if isinstance(recorded, Request) and isinstance(came.message, Request):
+            self._ids[key_of(recorded.id)] = came.message.id
+        self._compare(Came(recorded, entry.body), came)
         return True
 
-    def _compare(self, recorded: Message, expected: bytes, found: bytes) -> None:
+    def _compare(self, recorded: Came, came: Came) -> None:
         self.compared += 1
-        number, what = self.position + 1, describe(recorded)
-        values = [without(read(body), self._ignore) for body in (expected, found)]
+        number, what = self.position + 1, describe(recorded.message)
+        values = [without(read(each), self._ignore) for each in (recorded, came)]
         for pointer, before, now in find_differences(*values):
             self.differences.append(Difference(number, what, "it is another", pointer, before, now))
 
     def _miss(self, entry: Frame, because: str) -> None:
-        what = describe(self._codec.decode(entry.body))
+        what = describe(self._message())
         self.differences.append(Difference(self.position + 1, what, because, expected=text_of(entry.body)))
 
-    def _renumber(self, body: bytes) -> bytes | None:
+    def _renumber(self, message: Message, body: bytes) -> bytes | None:
         """Returns a recorded frame for the calls of now; None for the answer to a call that was not made."""
-        message = self._codec.decode(body)
         if not isinstance(message, Success | Failure):
             return body
         id = self._ids.pop(key_of(message.id), None)
@@ -173,9 +187,10 @@ class Replay:
             return None if key_of(message.id) in self._asked else body
         if id == message.id:
             return body
+        codec = self._now.codec_of(self._me)
         if isinstance(message, Success):
-            return self._codec.encode_success(id, bytes(message.result))
-        return self._codec.encode_failure(id, message.code, message.message, message.data)
+            return codec.encode_success(id, bytes(message.result))
+        return codec.encode_failure(id, message.code, message.message, message.data)
 
 
 def key(message: Message) -> Key:
@@ -215,12 +230,19 @@ def is_own_word(message: Message) -> bool:
 # -- values
 
 
-def read(body: bytes) -> Any:
-    """Returns the value of a body; of what is no JSON, its text."""
+def read(came: Came) -> Any:
+    """Returns the value of a body; of what is no JSON, what it means, and of what means nothing, its text."""
     try:
-        return decode_json(body)
+        return decode_json(came.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return body.decode(errors="replace")
+        pass
+    match came.message:
+        case Request(_, method, params):
+            return {"method": method, "params": None if params is None else decode_json(params)}
+        case Success(_, result):
+            return {"result": decode_json(result)}
+        case _:
+            return came.body.decode(errors="replace")
 
 
 def without(value: Any, pointers: Sequence[Sequence[str]]) -> Any:

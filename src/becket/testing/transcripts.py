@@ -23,7 +23,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
@@ -35,6 +35,9 @@ from becket.wire.framing import Framing, FramingFactory, Skipped
 from becket.wire.json_lines import JsonLines
 from becket.wire.length_prefixed import LengthPrefixed
 from becket.wire.sniffing import sniff
+
+if TYPE_CHECKING:
+    from becket.dialects import Dialect
 
 __all__ = [
     "FRAMINGS",
@@ -69,6 +72,7 @@ TOLERANT: Mapping[str, FramingFactory] = MappingProxyType(
     }
 )
 NAMES = {ContentLength: "content-length", JsonLines: "json-lines", LengthPrefixed: "length-prefixed"}
+TYPES = {name: framing for framing, name in NAMES.items()}
 
 
 class Side(StrEnum):
@@ -128,6 +132,20 @@ class Transcript(Struct, frozen=True):
     is_cut: bool = False
     ours: tuple[Side, ...] = (Side.HOST, Side.CHILD)
     given: Mapping[str, Any] = {}
+
+    def recognise_dialect(self) -> Dialect:
+        """Returns the dialect that was spoken: the one that the transcript names, or that its first words tell.
+
+        Raises:
+            ValueError: it names one that is not known.
+        """
+        from becket.dialects import NATIVE, find_dialect
+        from becket.dialects.recognition import recognise_dialect
+
+        if self.dialect is not None:
+            return find_dialect(self.dialect)
+        first = next((each for each in self.entries if isinstance(each, Frame) and each.to is Side.CHILD), None)
+        return NATIVE if first is None else recognise_dialect(first.body, TYPES[self.framing])
 
     def open_framing(self, limits: Limits = DEFAULT_LIMITS) -> Framing:
         """Returns a new framing, for one end of a link like the one that was recorded."""

@@ -1,0 +1,59 @@
+"""What checks find, as data: each finding says what is right or wrong, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+__all__ = ["NOTHING_DECLARED", "Finding", "Level", "Subject", "how_it_ended", "is_well", "speaks"]
+
+NOTHING_DECLARED: Final = "it declares nothing"
+
+
+class Level(StrEnum):
+    """How much a finding matters."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Finding(Struct, frozen=True):
+    """What one check has found."""
+
+    check: str
+    level: Level
+    text: str
+    hint: str = ""
+
+
+class Subject(Struct, frozen=True, kw_only=True):
+    """What is checked: a command, the id that it is told, where and with what it runs, and how long it may take.
+
+    `particulars` is what its own kind of manifest says, where there is one in its folder."""
+
+    command: tuple[str, ...]
+    id: str
+    env: Mapping[str, str]
+    cwd: str | None = None
+    timeout: float = 3.0
+    particulars: Any = None
+
+
+def is_well(findings: Sequence[Finding]) -> bool:
+    """Returns whether nothing is wrong; warnings are no fault."""
+    return bool(findings) and all(finding.level is not Level.ERROR for finding in findings)
+
+
+def speaks(findings: Sequence[Finding]) -> bool:
+    """Returns whether the program has answered in this dialect at all."""
+    return any(finding.check == "answer" and finding.level is not Level.ERROR for finding in findings)
+
+
+def how_it_ended(code: int | None) -> str:
+    """Returns how a process has ended, for a sentence about it."""
+    code = code or 0
+    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"

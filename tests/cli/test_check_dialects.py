@@ -1,0 +1,204 @@
+"""`becket check` in the dialects of other systems: their programs pass, and what is wrong with one is told."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import here
+
+from becket.cli.exits import Exit
+from becket.dialects import DIALECTS
+
+pytestmark = pytest.mark.process
+
+DIALECT_EXAMPLES = Path(__file__).parents[2] / "examples" / "dialects"
+PROGRAMS = {
+    ("synaps", "journal"): ["python3", "journal.py"],
+    ("nexo", "weather"): ["python3", "weather.py"],
+    ("nexo", "lamp"): ["./lamp.sh"],
+    ("roder", "workshop"): ["python3", "workshop.py"],
+    ("roder", "dice"): ["node", "dice.js"],
+    ("morphir", "."): ["python3", "validator.py"],
+    ("cigen", "."): ["./cigen-provider-make"],
+}
+
+
+@pytest.mark.parametrize(("dialect", "folder"), PROGRAMS)
+def test_a_program_of_another_system_passes(dialect: str, folder: str) -> None:
+    command = PROGRAMS[dialect, folder]
+    if command[0] == "node" and shutil.which("node") is None:
+        pytest.skip("there is no Node here")
+
+    done = here("check", "--dialect", dialect, "--folder", str(DIALECT_EXAMPLES / dialect / folder), "--", *command)
+
+    assert done.exit_code == Exit.DONE, done.output
+    assert done.stderr == f"nothing is wrong: it speaks {dialect}\n"
+
+
+def test_a_program_of_ours_speaks_every_dialect() -> None:
+    program = DIALECT_EXAMPLES / "synaps" / "served.py"
+
+    done = here("check", "--dialect", "auto", "--json", "--", sys.executable, str(program))
+
+    told = json.loads(done.stdout)
+    assert told["dialect"] == "native"
+    assert next(iter(told["reports"])) == "native"
+    assert {*told["reports"]} == {*DIALECTS}
+    spoken = {name for name, report in told["reports"].items() if any(is_answer(one) for one in report["findings"])}
+    assert {"native", "synaps", "nexo", "roder", "morphir", "cigen", "mcp"} <= spoken
+
+
+def is_answer(finding: dict[str, str]) -> bool:
+    return finding["check"] == "answer" and finding["level"] == "ok"
+
+
+# -- what is found out
+
+MORPHIR = """
+import json, sys, time
+
+def answer(message, **more):
+    print(json.dumps({"id": message["id"], **more}), flush=True)
+
+def serve(message):
+    match message["method"]:
+        case "initialize":
+            answer(message, result={"status": "ready"})
+        case "capabilities":
+            answer(message, result=[{"name": "count", "description": "Counts."}])
+        case _:
+            answer(message, error="there is no such method")
+
+CHANGE
+
+for line in sys.stdin:  # and whoever sends something else than JSON finds nobody there any more
+    serve(json.loads(line))
+at_end()
+"""
+
+
+def write(tmp_path: Path, change: str = "") -> Path:
+    path = tmp_path / "program.py"
+    end = "def at_end(): pass\n"
+    path.write_text(MORPHIR.replace("CHANGE", end + change), encoding="utf-8")
+    return path
+
+
+def test_what_is_spoken_is_found_out_and_not_mixed_up_with_what_is_alike(tmp_path: Path) -> None:
+    done = here("check", "--dialect", "auto", "--timeout", "2", "--", sys.executable, str(write(tmp_path)))
+
+    assert done.exit_code == Exit.DONE, done.output
+    first = done.stdout.splitlines()[0]
+    assert "; morphir: yes;" in first
+    assert "native: no;" in first
+    assert done.stderr == "nothing is wrong: it speaks morphir\n"
+
+
+# -- what is wrong
+
+
+def wrong(tmp_path: Path, change: str, dialect: str = "morphir", timeout: str = "2") -> list[tuple[str, str, str]]:
+    """Returns the findings that are not well: the check, how bad it is, and what it is."""
+    path = write(tmp_path, change)
+    words = ["check", "--json", "--dialect", dialect, "--timeout", timeout]
+    done = here(*words, "--", sys.executable, str(path))
+    findings = json.loads(done.stdout)["reports"][dialect]["findings"]
+    bad = [(one["check"], one["level"], one["text"]) for one in findings if one["level"] != "ok"]
+    assert done.exit_code == (Exit.FAILED if any(level == "error" for _, level, _ in bad) else Exit.DONE)
+    return bad
+
+
+def test_a_good_program_has_nothing_wrong(tmp_path: Path) -> None:
+    assert wrong(tmp_path, "") == []
+
+
+def test_a_program_that_ends_at_once_is_told_with_its_last_words(tmp_path: Path) -> None:
+    assert wrong(tmp_path, "sys.exit('no such luck')") == [
+        ("answer", "error", "it ended with exit code 1 before it answered `initialize`, its last words: no such luck")
+    ]
+
+
+def test_a_program_that_is_silent_is_told_with_what_it_wrote(tmp_path: Path) -> None:
+    change = "def serve(message): print('hm', flush=True)"
+
+    assert wrong(tmp_path, change, timeout="0.5") == [
+        ("answer", "error", "`initialize` was not answered within 0.5 s; it wrote: 'hm\\n'"),
+        ("stdout", "warning", "something wrote to stdout: 'hm'"),
+    ]
+
+
+def test_a_program_that_refuses_is_told(tmp_path: Path) -> None:
+    [(check, level, text)] = wrong(tmp_path, "def serve(message): answer(message, error='not you')")
+
+    assert (check, level) == ("answer", "error")
+    assert "not you" in text
+
+
+def test_an_answer_that_breaks_the_rules_is_told(tmp_path: Path) -> None:
+    change = "def serve(message): answer(message, result={})"
+
+    [(check, level, text)] = wrong(tmp_path, change)
+
+    assert (check, level) == ("handshake", "error")
+    assert text
+
+
+def test_text_on_stdout_is_a_warning_where_its_own_hosts_pass_over_it(tmp_path: Path) -> None:
+    assert wrong(tmp_path, "print('Hello!', flush=True)") == [
+        ("stdout", "warning", "something wrote to stdout: 'Hello!'")
+    ]
+
+
+def test_a_program_that_outlives_its_stdin_is_a_warning(tmp_path: Path) -> None:
+    assert wrong(tmp_path, "def at_end(): time.sleep(60)") == [
+        ("stdin", "warning", "it goes on after its stdin has ended")
+    ]
+
+
+def test_a_program_that_ends_badly_is_a_warning(tmp_path: Path) -> None:
+    assert wrong(tmp_path, "def at_end(): sys.exit(3)") == [
+        ("stdin", "warning", "it ended with exit code 3 when its stdin has ended")
+    ]
+
+
+def test_a_program_that_cannot_be_started_is_told() -> None:
+    done = here("check", "--dialect", "nexo", "--", "no-such-program")
+
+    assert done.exit_code == Exit.FAILED
+    assert "`no-such-program` cannot be started" in done.stdout
+
+
+NEXO = """
+def serve(message):
+    if message["method"] == "initialize":
+        print(json.dumps({"jsonrpc": "2.0", "id": 0, "result": {"hooks": ["on_sunrise"]}}), flush=True)
+def at_end():
+    time.sleep(60)
+"""
+
+
+def test_oddities_that_a_host_passes_over_are_warnings_and_so_is_a_goodbye_in_vain(tmp_path: Path) -> None:
+    found = wrong(tmp_path, NEXO, "nexo", timeout="1")
+
+    assert [(check, level) for check, level, _ in found] == [
+        ("handshake", "warning"),
+        ("stdin", "warning"),
+        ("goodbye", "warning"),
+    ]
+    assert "on_sunrise" in found[0][2]
+
+
+def test_a_folder_with_several_manifests_gives_no_particulars(tmp_path: Path) -> None:
+    program = write(tmp_path)
+    lists = "".join(
+        f'[[extensions]]\nname = "{name}"\n[extensions.source]\ntype="process"\ncommand="x"\n' for name in "ab"
+    )
+    (tmp_path / "morphir.toml").write_text(lists, encoding="utf-8")
+
+    done = here("check", "--dialect", "morphir", "--folder", str(tmp_path), "--", sys.executable, str(program))
+
+    assert done.exit_code == Exit.DONE, done.output
