@@ -132,7 +132,7 @@ def test_a_member_that_nobody_knows_is_told_in_every_table(table: str, pointer: 
     assert problems_of(text) == {pointer: "is unknown"}
 
 
-@pytest.mark.parametrize("id", ["Weather", "9lives", "a b", "", "x" * 65, "we.ather", "wetter-ü"])
+@pytest.mark.parametrize("id", ["Weather", "9lives", "a b", "", "x" * 65, "a.b", "wetter-ü"])
 def test_an_id_is_of_few_letters(id: str) -> None:
     assert [*problems_of(SMALL.replace("weather", id))] == ["/plugin/id"]
 
