@@ -147,9 +147,9 @@ def test_a_tool_that_fails_answers_with_what_a_model_reads_and_a_program_too() -
 
 
 def test_arguments_that_do_not_fit_are_for_the_model_to_mend() -> None:
-    result = fail(InvalidParams([("/a", "is no number")]))
+    result = fail(InvalidParams([("/input/a", "is no number")]))
 
-    assert result.is_error
+    assert (result.is_error, result.text) == (True, "invalid params: /arguments/a: is no number")
     assert result.structured_content["error"]["meaning"] == "invalid params"
 
 

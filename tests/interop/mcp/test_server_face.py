@@ -76,7 +76,7 @@ async def test_a_tool_that_fails_answers_with_an_error_that_a_model_can_read() -
 
         misused = await client.call_tool("add", {"text": 5})
         assert misused.is_error
-        assert "/text" in misused.text
+        assert "/arguments/text" in misused.text
 
 
 async def test_a_tool_that_is_not_there_is_an_error_of_the_protocol() -> None:

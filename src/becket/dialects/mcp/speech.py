@@ -100,6 +100,8 @@ def fail_tool_call(error: RpcError, saying: Saying, scene: Scene) -> ToolResult:
     """Returns what a model reads of a failure, so that it can try again. What is no fault of the tool's is an error."""
     if error.meaning in (Meaning.NOT_READY, Meaning.BUSY, Meaning.UNKNOWN_METHOD):
         raise error
+    if isinstance(error, InvalidParams):
+        error = InvalidParams([(f"/arguments{at.removeprefix('/input')}", text) for at, text in error.problems])
     meaning = None if error.meaning is None else error.meaning.value
     told = {"message": error.message, "code": error.code, "meaning": meaning, "data": error.data}
     known = {name: value for name, value in told.items() if value is not None}
