@@ -1,0 +1,90 @@
+"""A server of pygls as a program: its stdio, its signals, its end and its exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from tests.interop.lsp.pygls_server import build
+
+from becket import Peer
+from becket.dialects.lsp import LSP
+from becket.interop import lsp
+
+PROGRAM = [sys.executable, str(Path(__file__).with_name("pygls_server.py"))]
+STUCK = """
+import threading
+from becket.interop.lsp import serving
+from tests.interop.lsp.pygls_server import build
+serving.END_GRACE = 0.2
+server = build()
+
+@server.feature("own/stuck")
+@server.thread()
+def stuck(params):
+    threading.Event().wait()
+
+serving.run(server)
+"""
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+INITIALIZE = {"capabilities": {}, "processId": None, "rootUri": None}
+
+
+async def exit_code_of(peer: Peer) -> int | None:
+    with anyio.fail_after(15):
+        await peer.wait_closed()
+        await peer.aclose()  # which gives it two seconds to end by itself
+    assert peer.process is not None
+    return peer.process.exit_code
+
+
+async def test_what_is_printed_never_reaches_the_wire(tmp_path: Path) -> None:
+    lines: list[str] = []
+    client = lsp.LanguageClient(root=tmp_path)
+    async with client.connect_process(PROGRAM, on_stderr=lines.append):
+        assert await client.peer.call("own/print") == "printed"
+        async with client.open_document("file:///a.py", "x") as document:
+            assert [found.message for found in await document.diagnostics()] == ["opened"]
+    assert "this is not for the wire" in lines
+    assert client.peer.process is not None
+    assert client.peer.process.exit_code == 0
+
+
+async def test_a_signal_and_the_death_of_its_client_end_it() -> None:
+    async with (
+        Peer.connect_process(PROGRAM, dialect=LSP) as first,
+        Peer.connect_process(PROGRAM, dialect=LSP) as second,
+    ):
+        assert first.process is not None
+        await first.call("initialize", INITIALIZE)
+        await first.call("shutdown")
+        os.kill(first.process.pid, signal.SIGTERM)
+        assert await exit_code_of(first) == 0
+
+        async with await anyio.open_process(["sleep", "60"]) as editor:
+            await second.call("initialize", {**INITIALIZE, "processId": editor.pid})
+            editor.kill()
+            assert await exit_code_of(second) == 1
+
+
+async def test_a_function_that_does_not_return_does_not_keep_it() -> None:
+    env = {"PYTHONPATH": os.getcwd()}
+    async with Peer.connect_process([sys.executable, "-c", STUCK], dialect=LSP, env=env) as peer:
+        await peer.call("initialize", INITIALIZE)
+        await peer.notify("own/stuck", {})
+        await peer.call("shutdown")
+        await peer.notify("exit")
+        assert await exit_code_of(peer) == 4
+
+
+def test_in_a_terminal_it_says_what_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("becket.interop.lsp.serving.os.isatty", lambda _: True)
+
+    with pytest.raises(SystemExit) as caught:
+        lsp.run(build())
+    assert caught.value.code == 2
+    assert "counting 1.0 is a language server" in capsys.readouterr().err
