@@ -10,7 +10,14 @@ from tests.examples.running import EXAMPLES, EXTENSIONS, printed_by
 
 pytestmark = [pytest.mark.process]
 
-RUN_HERE = {"raw_peer.py", "blocking_host.py", "tcp_server.py", "small_host.py"}
+RUN_HERE = {
+    "raw_peer.py",
+    "blocking_host.py",
+    "tcp_server.py",
+    "small_host.py",
+    "new_dialect.py",
+    "new_framing.py",
+}
 CHILDREN_OF_THOSE = {"raw_child.py", "raw_child_stdlib.py", "raw_child.js", "blocking_child.py"}
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
@@ -81,4 +88,20 @@ def test_a_host_uses_four_extensions(tmp_path: Path) -> None:
         "run as {'command': 'ls', 'timeout': 60}",
         "not started: notes: handshake failed: /capabilities/tools: "
         "Extension 'notes' registered tools but lacks permission 'tools.register'",
+    ]
+
+
+def test_a_dialect_of_ones_own_takes_one_file(tmp_path: Path) -> None:
+    assert printed_by("new_dialect.py", folder=tmp_path) == [
+        "their program, our host: HELLO",
+        "our program, their words: hello",
+        "as recorded, from both sides",
+    ]
+
+
+def test_a_framing_of_ones_own_takes_one_file(tmp_path: Path) -> None:
+    assert printed_by("new_framing.py", folder=tmp_path) == [
+        '33:{"jsonrpc":"2.0","method":"tick"},',
+        "over netstrings: 6",
+        "it keeps the promises of a framing",
     ]

@@ -127,8 +127,7 @@ class Vocabulary:
             if self.speech is None:
                 opened: Initialize = decoder_for(Initialize)(params)
                 return opened
-            value = decode_params(self.speech.welcome.opening, params)
-            return self.speech.welcome.read(value, scene)
+            return self.speech.welcome.read(None if params is None else decode_json(params), scene)
         except (BecketError, TypeError, ValueError):
             return None
 

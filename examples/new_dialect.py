@@ -1,0 +1,163 @@
+"""A dialect of your own: `walkie`, which no program of this world speaks. All that it takes stands in this file.
+
+Its messages are lines of JSON without a version, and an error is a text. A host begins with `over` and hears what the
+program can do; it asks for that with `do`, and ends with `out`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import anyio
+import msgspec
+
+from becket.contract.handshake import PROTOCOL_VERSION, Capabilities, Initialize, Initialized
+from becket.contract.tools import Tool, ToolCall
+from becket.dialects import DIALECTS, Dialect
+from becket.dialects.handshakes import Greeted, Greeting, Introduction, Welcome
+from becket.dialects.phrases import Phrase, Saying, Scene
+from becket.dialects.speech import Speech
+from becket.errors import HandshakeFailed
+from becket.extension import ExtensionServer, tool
+from becket.host import connect_extension
+from becket.methods.descriptors import Method
+from becket.rpc.spelling import Spelling
+from becket.testing import check_dialect, connected
+from becket.testing.transcripts import parse_transcript
+from becket.wire import JsonLines
+
+# -- its words
+
+
+class Over(msgspec.Struct):
+    """Who is called."""
+
+    who: str
+
+
+class Here(msgspec.Struct):
+    """What it can do, by name, and what that is good for."""
+
+    can: dict[str, str]
+
+
+class Do(msgspec.Struct):
+    """What is to be done."""
+
+    what: str
+    input: dict[str, Any] = {}
+
+
+OVER = Method("over", Over, Here)
+DO: Method[Do, Any] = Method("do", Do, Any)
+OUT = Method("out", None, None)
+
+
+# -- the first exchange, from both sides
+
+
+def greet(introduction: Introduction) -> Greeting:
+    answer = yield Saying(OVER, Over(introduction.extension))
+    try:
+        here = msgspec.json.decode(answer, type=Here)
+    except msgspec.ValidationError as error:
+        raise HandshakeFailed(introduction.extension, f"it does not say what it can do: {error}") from error
+    tools = [Tool(name, described, {"type": "object"}) for name, described in here.can.items()]
+    return Greeted(declared=Capabilities(tuple(tools)))
+
+
+def read_over(given: Any, scene: Scene) -> Initialize:
+    who = msgspec.convert(given, Over).who
+    return Initialize(extension_protocol_version=PROTOCOL_VERSION, plugin_id=who, plugin_root=None, config={})
+
+
+def reply(initialized: Initialized, scene: Scene) -> Here:
+    return Here({one.name: one.description for one in initialized.capabilities.tools})
+
+
+# -- the contract in these words
+
+
+def speak() -> Speech:
+    return Speech(
+        dialect="walkie",
+        greet=greet,
+        welcome=Welcome(opening=OVER, read=read_over, reply=reply),
+        phrases={
+            "tool.call": Phrase(
+                say=lambda call, scene: Saying(DO, Do(call.name, call.input)),
+                heard_as=lambda scene: [DO],
+                hear=lambda saying, scene: ToolCall(saying.params.what, saying.params.input),
+            )
+        },
+        goodbye=lambda scene: Saying(OUT),
+    )
+
+
+WALKIE = Dialect(
+    name="walkie",
+    framing=JsonLines,
+    spelling=Spelling(has_version=False, error_is_text=True),
+    contract=speak,
+    recognises=lambda frame, framing: framing is JsonLines and b'"over"' in frame,
+)
+DIALECTS.add(WALKIE)  # from here on manifests, options and `becket check` may name it
+
+
+# -- a program that speaks it and knows nothing of becket
+
+PROGRAM = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    answer = {"id": asked["id"], "error": "say again"}
+    if asked["method"] == "over":
+        answer = {"id": asked["id"], "result": {"can": {"shout": "Shouts."}}}
+    elif asked["method"] == "do":
+        answer = {"id": asked["id"], "result": asked["params"]["input"]["text"].upper()}
+    print(json.dumps(answer), flush=True)
+    if asked["method"] == "out":
+        break
+"""
+
+
+# -- an extension that knows nothing of the dialect
+
+
+class Echo(ExtensionServer):
+    id = "echo"
+
+    @tool("Says it again.")
+    async def echo(self, text: str) -> str:
+        return text
+
+
+# -- and a conversation as it should be, to the byte
+
+RECORDED = """
+{"transcript": 1, "framing": "json-lines", "dialect": "walkie"}
+{"to": "child", "frame": {"id":1,"method":"over","params":{"who":"loud"}}}
+{"to": "host", "frame": {"id":1,"result":{"can":{"shout":"Shouts."}}}}
+{"to": "child", "frame": {"id":2,"method":"do","params":{"what":"shout","input":{"x":1}}}, "means": {"result": "A"}}
+{"to": "host", "frame": {"id":2,"result":"A"}}
+{"to": "child", "frame": {"id":3,"method":"do","params":{"what":"shout","input":{}}}, "means": {"error": "silence"}}
+{"to": "host", "frame": {"id":3,"error":"silence"}}
+{"to": "child", "frame": {"id":4,"method":"out"}}
+{"to": "host", "frame": {"id":4,"result":null}}
+"""
+
+
+async def main() -> None:
+    command, grants = [sys.executable, "-c", PROGRAM], ["tools.register"]
+    async with connect_extension(command, id="loud", dialect="walkie", grants=grants) as loud:
+        print("their program, our host:", await loud.call_tool("shout", {"text": "hello"}))
+    async with connected(Echo(), dialect="walkie", grants=grants) as (host, _):
+        print("our program, their words:", await host.call_tool("echo", {"text": "hello"}))
+    transcript = parse_transcript(line.encode() + b"\n" for line in RECORDED.strip().splitlines())
+    await check_dialect(WALKIE, [transcript])
+    print("as recorded, from both sides")
+
+
+if __name__ == "__main__":
+    anyio.run(main)
