@@ -90,8 +90,7 @@ def hear_dialect(transport: FdTransport) -> Wire:
             from becket.dialects.recognition import recognise_dialect
 
             dialect = recognise_dialect(bytes(frame), type(sniffing.chosen))
-            if dialect.contract is not None:
-                return dialect, None
+            return dialect, None if dialect.contract is not None else type(sniffing.chosen)
         break
     return NATIVE, Sniffing
 

@@ -102,6 +102,10 @@ NOTIFICATION_BYTES = len('{"jsonrpc":"2.0","method":"","params":}')
 REQUEST_BYTES = len('{"jsonrpc":"2.0","id":,"method":"","params":}')
 SUCCESS_BYTES = len('{"jsonrpc":"2.0","id":,"result":}')
 PARAMS_KEY = b',"params":'
+# What stands where in the frames that we write.
+WITH_ID = b'{"jsonrpc":"2.0","id":'
+RESULT_KEY = b',"result":'
+END = b"}"
 ODD = (0, len(NULL_ID))  # lengths of params that may be none at all
 CHECK_EVERY = 16  # messages between two looks at the clock
 NOT_CLAIMED: dict[str, Callable[[Raw | None], None]] = {}

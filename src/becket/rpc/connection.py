@@ -35,7 +35,18 @@ from becket.errors import (
     quote,
 )
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.rpc.codec import NOT_CLAIMED, Codec, key_of, never, unserved
+from becket.rpc.codec import (
+    END,
+    NOT_CLAIMED,
+    RESULT_KEY,
+    SUCCESS_BYTES,
+    WITH_ID,
+    Codec,
+    JsonCodec,
+    key_of,
+    never,
+    unserved,
+)
 from becket.rpc.json_values import encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
 from becket.rpc.records import BatchReply, Call, Cancelling, Event, EventList, InboundRequest, Taker
@@ -60,6 +71,7 @@ class Connection:
         "_collected",
         "_forgotten",
         "_frames",
+        "_headers",
         "_id_form",
         "_largest_id",
         "_last_id",
@@ -106,6 +118,10 @@ class Connection:
     ) -> None:
         self.framing = framing
         self.codec = codec
+        # Where what stands before a body depends on its size alone, and the body is written as we write it.
+        self._headers: Mapping[int, bytes] = {}
+        if type(codec) is JsonCodec:
+            self._headers = getattr(framing, "headers", self._headers)
         self.limits = limits
         self.cancelling = cancelling
         self.says_cancel = True  # what they say of it is heard in any case
@@ -239,11 +255,11 @@ class Connection:
 
     def answer_unfiled(self, id: bytes, result: bytes) -> bytes:
         """Returns the answer to a request that `serve` has answered where it arrived: no table knows of it."""
-        body = self.codec.encode_success(id, result)
         try:
-            return self.framing.encode(body)
-        except LocalProtocolError:
-            return self._frame_answer(id, body)
+            header = self._headers[len(id) + len(result) + SUCCESS_BYTES]
+        except (KeyError, LocalProtocolError):
+            return self._frame_answer(id, self.codec.encode_success(id, result))
+        return b"".join((header, WITH_ID, id, RESULT_KEY, result, END))
 
     def refuse_unfiled(self, id: bytes, error: RpcError) -> bytes:
         """The same with an error."""

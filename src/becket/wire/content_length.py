@@ -33,6 +33,26 @@ class HeaderReader(Protocol):
     def read(self, chunk: bytes, position: int, frames: int) -> int: ...
 
 
+class Headers(dict[int, bytes]):
+    """The header of each size of body, written once.
+
+    Raises:
+        LocalProtocolError: a body may not be that large.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __missing__(self, size: int) -> bytes:
+        if size > self._most:
+            raise LocalProtocolError(f"frame too large: {size} bytes, the limit is {self._most}")
+        if len(self) >= REMEMBERED:
+            self.clear()
+        header = self[size] = b"%b%d%b" % (NAME, size, BLANK_LINE)
+        return header
+
+
 class ContentLength:
     """Reads and writes `Content-Length: N`, a blank line and N bytes.
 
@@ -56,7 +76,7 @@ class ContentLength:
         self._body: bytearray | None = None
         self._missing = 0
         self._lengths: dict[bytes, int] = {}
-        self._headers: dict[int, bytes] = {}
+        self.headers = Headers(limits.frame)
 
     @property
     def stray(self) -> bytes:
@@ -128,18 +148,7 @@ class ContentLength:
         return None
 
     def encode(self, body: bytes) -> bytes:
-        try:
-            return self._headers[len(body)] + body
-        except KeyError:
-            return self._build_header(len(body)) + body
-
-    def _build_header(self, size: int) -> bytes:
-        if size > self._limits.frame:
-            raise LocalProtocolError(f"frame too large: {size} bytes, the limit is {self._limits.frame}")
-        if len(self._headers) >= REMEMBERED:
-            self._headers.clear()
-        header = self._headers[size] = b"%b%d%b" % (NAME, size, BLANK_LINE)
-        return header
+        return self.headers[len(body)] + body
 
     def _fill(self, body: bytearray, chunk: bytes, found: list[Frame | Skipped]) -> int:
         """Adds to an unfinished body; returns where the chunk goes on behind it."""
