@@ -44,7 +44,7 @@ class EventEnvelope(Struct, frozen=True, kw_only=True):
     `timestamp` is that of RFC 3339; `source` is one of `EventSource`, unless the host is newer."""
 
     event_id: str
-    seq: Annotated[int, Meta(ge=0, le=2**64 - 1)]
+    seq: Annotated[int, Meta(ge=0)]
     timestamp: str
     source: str
     kind: str

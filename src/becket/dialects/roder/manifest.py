@@ -33,7 +33,7 @@ FILE_NAME: Final = "roder-extension.toml"
 PROTOCOL_VERSION: Final = "0.2.0"
 API_VERSION: Final = "0.1.0"  # of the services; a manifest says which it needs
 
-Milliseconds = Annotated[int, Meta(ge=0, le=2**64 - 1)]
+Milliseconds = Annotated[int, Meta(ge=0, le=2**53)]  # more than any clock has, and a double holds it
 
 
 class EventFilter(Struct, frozen=True):

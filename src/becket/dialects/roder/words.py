@@ -6,7 +6,7 @@ name and whose input is `{"args": [...]}`. There is no word for hooks, memory or
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -40,6 +40,7 @@ from becket.dialects.roder.inference import (
     INFERENCE_EVENT,
     LONGEST_WAIT,
     STREAM_TURN,
+    Completed,
     Failed,
     InferenceEvent,
     InferenceEventParams,
@@ -51,6 +52,18 @@ from becket.dialects.roder.inference import (
 from becket.dialects.roder.own_manifest import OwnSide
 from becket.dialects.roder.services import ToolProvider, services_of
 from becket.dialects.roder.shown import show_text
+from becket.dialects.roder.subagents import (
+    SUBAGENTS_CANCEL,
+    SUBAGENTS_DISPATCH,
+    SUBAGENTS_EVENT,
+    DispatchAck,
+    DispatchCancel,
+    DispatchParams,
+    SubagentCompleted,
+    SubagentEventParams,
+    SubagentFailed,
+    SubagentResult,
+)
 from becket.dialects.roder.tasks import (
     TASKS_CANCEL,
     TASKS_EVENT,
@@ -72,7 +85,7 @@ from becket.dialects.roder.tasks import (
 from becket.dialects.roder.tools import TOOLS_CALL, ToolCallParams, ToolCallResult
 from becket.dialects.speech import Speech
 from becket.errors import InvalidParams, RemoteError, RpcError
-from becket.methods.descriptors import Direction, EventReader, Stream
+from becket.methods.descriptors import Direction, EventReader, Method, Stream
 
 __all__ = ["SPEECH"]
 
@@ -187,6 +200,10 @@ def turn_tale(event: InferenceEvent, saying: Saying) -> Tale:
     return Tale(INFERENCE_EVENT.name, InferenceEventParams(params.stream_id, TaggedEvent.of(event)))
 
 
+def turn_of(params: StreamTurn) -> str:
+    return params.stream_id
+
+
 STREAM_PHRASE: Final = Phrase(
     say=say_turn,
     heard_as=lambda _: (STREAM_TURN,),
@@ -194,6 +211,7 @@ STREAM_PHRASE: Final = Phrase(
     tell=tell_of_turn,
     acknowledge=acknowledge_turn,
     end=end_turn,
+    key_of=turn_of,
 )
 COMPLETE_PHRASE: Final = Phrase(say=say_turn, heard_as=lambda _: (), hear=hear_turn)
 """Of an answer whole, the host puts it together; an extension is always asked for its pieces."""
@@ -355,6 +373,64 @@ COMMAND_PHRASE: Final = Phrase(
 )
 
 
+# -- what the contract has no word for: acknowledged, ended and cancelled for the author, who returns the result
+
+
+def own_phrase(
+    method: Method[Any, Any],
+    acknowledge: Callable[[Saying, Scene], Any],
+    end: Callable[[Any, RpcError | None, Saying, Scene], Iterable[Tale]],
+    *,
+    key_of: Callable[[Any], str],
+    cancelled_as: Method[Any, Any] | None = None,
+) -> Phrase:
+    return Phrase(
+        say=lambda params, _: Saying(method, params),
+        heard_as=lambda _: (method,),
+        hear=lambda saying, _: saying.params,
+        acknowledge=acknowledge,
+        end=end,
+        cancelled_as=cancelled_as,
+        key_of=key_of,
+    )
+
+
+def end_own_turn(result: Completed, error: RpcError | None, saying: Saying, _: Scene) -> list[Tale]:
+    return [turn_tale(result if error is None else Failed(error.message), saying)]
+
+
+def end_execution(result: TaskResult, error: RpcError | None, saying: Saying, _: Scene) -> list[Tale]:
+    return [command_tale(TaskCompleted(result) if error is None else TaskFailed(error.message), saying)]
+
+
+def acknowledge_dispatch(saying: Saying, _: Scene) -> DispatchAck:
+    return DispatchAck(saying.params.dispatch_id)
+
+
+def end_dispatch(result: SubagentResult, error: RpcError | None, saying: Saying, _: Scene) -> list[Tale]:
+    event = SubagentCompleted(result) if error is None else SubagentFailed(error.message)
+    return [Tale(SUBAGENTS_EVENT.name, SubagentEventParams(saying.params.dispatch_id, event))]
+
+
+def dispatch_of(params: DispatchParams | DispatchCancel) -> str:
+    return params.dispatch_id
+
+
+OWN_PHRASES: Final = {
+    STREAM_TURN.name: own_phrase(STREAM_TURN, acknowledge_turn, end_own_turn, key_of=turn_of),
+    TASKS_EXECUTE.name: own_phrase(
+        TASKS_EXECUTE, acknowledge_command, end_execution, cancelled_as=TASKS_CANCEL, key_of=execution_of
+    ),
+    SUBAGENTS_DISPATCH.name: own_phrase(
+        SUBAGENTS_DISPATCH,
+        acknowledge_dispatch,
+        end_dispatch,
+        cancelled_as=SUBAGENTS_CANCEL,
+        key_of=dispatch_of,
+    ),
+}
+
+
 SPEECH: Final = Speech(
     dialect="roder",
     greet=greet,
@@ -364,6 +440,7 @@ SPEECH: Final = Speech(
         PROVIDER_COMPLETE.name: COMPLETE_PHRASE,
         PROVIDER_STREAM.name: STREAM_PHRASE,
         COMMAND_INVOKE.name: COMMAND_PHRASE,
+        **OWN_PHRASES,
     },
     goodbye=lambda _: Saying(SHUTDOWN, {}),
 )

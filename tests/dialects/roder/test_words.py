@@ -1,0 +1,404 @@
+"""How the contract is said to an extension of Roder, and by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from becket.contract.commands import CommandDone, CommandEvent, ErrorText, Invoke, SystemText, Table, Text
+from becket.contract.providers import ProviderDone, ProviderFailed, ProviderRequest, ProviderResult, TextDelta, user
+from becket.contract.tasks import TaskEnded, TaskKind, TaskLogged, TaskStarted, TaskUpdated
+from becket.contract.tools import ToolCall
+from becket.dialects.phrases import Saying, Scene
+from becket.dialects.roder import (
+    SHUTDOWN,
+    STREAM_TURN,
+    SUBAGENTS_CANCEL,
+    SUBAGENTS_DISPATCH,
+    TASKS_CANCEL,
+    TASKS_EXECUTE,
+    TOOLS_CALL,
+    Completed,
+    DispatchCancel,
+    DispatchParams,
+    EventFilter,
+    ExecuteCancel,
+    ExecuteParams,
+    ExitReason,
+    InferenceRequest,
+    LoadedManifest,
+    ModelSelection,
+    RoderManifest,
+    StreamTurn,
+    SubagentRequest,
+    SubagentResult,
+    TaskResult,
+    ToolCallParams,
+    ToolCallResult,
+    ToolProvider,
+    ToolSpec,
+)
+from becket.dialects.roder.handshake import Offer
+from becket.dialects.roder.own_manifest import OwnSide
+from becket.dialects.roder.words import COMMAND_RUN, SPEECH, RunDone, read_args, read_command_event
+from becket.errors import InvalidParams, NotSupported, RemoteError, RequestCancelled, RpcError
+
+TOOL = SPEECH.phrases["tool.call"]
+COMPLETE = SPEECH.phrases["provider.complete"]
+STREAM = SPEECH.phrases["provider.stream"]
+COMMAND = SPEECH.phrases["command.invoke"]
+MANIFEST = RoderManifest(
+    id="demo",
+    name="D",
+    version="1",
+    api_version="*",
+    provides=(ToolProvider("t", (ToolSpec("count it", "d", {}),)), ToolProvider("u", (ToolSpec("other", "d", {}),))),
+)
+REQUEST = ProviderRequest("local", "sage-7b", "demo:local:sage-7b", (user("hi"),))
+TURN = StreamTurn(
+    engine_id="e", stream_id="s-1", thread_id="t", turn_id="u", request=InferenceRequest(model=ModelSelection("e", "m"))
+)
+RUN = ExecuteParams(executor_id="tidy", execution_id="e-1", task_id="k", input={"args": ["desk"]})
+DISPATCH = DispatchParams(
+    dispatcher_id="d",
+    dispatch_id="d-1",
+    parent_thread_id="t",
+    parent_turn_id="u",
+    request=SubagentRequest(description="d", prompt="p"),
+)
+
+
+def host_scene() -> Scene:
+    offer = Offer(
+        manifest=MANIFEST,
+        event_filter=EventFilter(),
+        tools={"count-it": ("t", "count it")},
+        models={("local", "sage-7b"): ("Local", "sage:7b")},
+    )
+    return Scene("demo", particulars=offer)
+
+
+def own_scene() -> Scene:
+    return Scene("demo", particulars=OwnSide(LoadedManifest.of(MANIFEST, b"")))
+
+
+def text_of(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def tales(given: Any) -> list[tuple[str, str]]:
+    return [(tale.method, text_of(tale.params)) for tale in given]
+
+
+# -- tools
+
+
+def test_a_tool_is_called_by_the_names_that_the_manifest_has() -> None:
+    saying = TOOL.say(ToolCall("count-it", {"text": "a"}), host_scene())
+
+    assert saying.method is TOOLS_CALL
+    assert text_of(saying.params) == (
+        '{"providerId":"t","toolName":"count it","callId":"call-1","threadId":"becket","turnId":"turn-1",'
+        '"arguments":{"text":"a"}}'
+    )
+
+
+def test_each_call_has_an_id_of_its_own() -> None:
+    scene = host_scene()
+
+    assert [TOOL.say(ToolCall("count-it", {}), scene).params.call_id for _ in range(2)] == ["call-1", "call-2"]
+
+
+@pytest.mark.parametrize(
+    ("data", "result"), [(None, "3 words"), ({"words": 3}, {"content": "3 words", "data": {"words": 3}})]
+)
+def test_the_text_of_a_tool_is_its_result_with_its_data_where_it_has_some(data: Any, result: object) -> None:
+    answer = ToolCallResult(content="3 words", is_error=False, data=data)
+
+    assert TOOL.read(answer, Saying(TOOLS_CALL), host_scene()) == result
+
+
+def test_a_tool_that_failed_is_an_error() -> None:
+    with pytest.raises(RemoteError) as caught:
+        TOOL.read(ToolCallResult(content="no", is_error=True, data=[1]), Saying(TOOLS_CALL), host_scene())
+
+    assert (caught.value.message, caught.value.data) == ("no", [1])
+
+
+def called(provider: str = "t", tool: str = "count it", arguments: object = None) -> Saying:
+    given = {"a": 1} if arguments is None else arguments
+    params = ToolCallParams(
+        provider_id=provider, tool_name=tool, call_id="c", thread_id="x", turn_id="y", arguments=given
+    )
+    return Saying(TOOLS_CALL, params)
+
+
+def test_a_call_is_heard_as_the_contract_has_it() -> None:
+    assert [*TOOL.heard_as(own_scene())] == [TOOLS_CALL]
+    assert TOOL.hear(called(), own_scene()) == ToolCall("count it", {"a": 1})
+
+
+@pytest.mark.parametrize("saying", [called("u"), called("nobody"), called(tool="other"), called(arguments=[1])])
+def test_a_call_of_what_is_not_there_is_refused(saying: Saying) -> None:
+    with pytest.raises(InvalidParams):
+        TOOL.hear(saying, own_scene())
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("text", '{"content":"text","isError":false}'),
+        ({"content": "text"}, '{"content":"text","isError":false}'),
+        ({"content": "text", "data": [1]}, '{"content":"text","isError":false,"data":[1]}'),
+        ({"n": 1}, '{"content":"{\\"n\\":1}","isError":false,"data":{"n":1}}'),
+        (7, '{"content":"7","isError":false,"data":7}'),
+        (None, '{"content":"null","isError":false}'),
+    ],
+)
+def test_whatever_a_tool_gives_is_text_and_data(result: object, answer: str) -> None:
+    assert text_of(TOOL.answer(result, called(), own_scene())) == answer
+
+
+def test_a_tool_that_fails_is_answered_and_not_refused() -> None:
+    assert TOOL.fail is not None
+
+    assert text_of(TOOL.fail(RpcError(4, "no"), called(), own_scene())) == (
+        '{"content":"no","isError":true,"data":{"error":{"kind":"tool_execution_failed","message":"no"}}}'
+    )
+
+
+# -- providers
+
+
+@pytest.mark.parametrize("phrase", [COMPLETE, STREAM])
+def test_a_model_is_asked_by_the_names_that_roder_has(phrase: Any) -> None:
+    saying = phrase.say(REQUEST, host_scene())
+
+    assert saying.method.name == "inference/streamTurn"
+    assert (saying.params.engine_id, saying.params.stream_id, saying.params.turn_id) == ("Local", "stream-1", "turn-1")
+    assert saying.params.request.model == ModelSelection("Local", "sage:7b")
+
+
+def test_an_extension_is_asked_for_pieces_alone() -> None:
+    assert [*STREAM.heard_as(own_scene())] == [STREAM_TURN]
+    assert [*COMPLETE.heard_as(own_scene())] == []
+    assert STREAM.hear(Saying(STREAM_TURN, TURN), own_scene()).provider_id == "e"
+
+
+def test_an_answer_is_acknowledged_told_piece_by_piece_and_ended() -> None:
+    scene, saying = own_scene(), Saying(STREAM_TURN, TURN)
+    assert STREAM.acknowledge is not None
+    assert STREAM.tell is not None
+    assert STREAM.end is not None
+
+    assert text_of(STREAM.acknowledge(saying, scene)) == '{"streamId":"s-1"}'
+    assert STREAM.tell(ProviderDone(), saying, scene) is None
+    piece = STREAM.tell(TextDelta("he"), saying, scene)
+    assert tales([piece]) == [("inference/event", '{"streamId":"s-1","event":{"MessageDelta":{"text":"he"}}}')]
+    assert tales(STREAM.end(ProviderResult.of_text("he"), None, saying, scene)) == [
+        (
+            "inference/event",
+            '{"streamId":"s-1","event":{"Completed":{"stop_reason":null,"provider_response_id":null}}}',
+        )
+    ]
+    assert scene.particulars.told == {}
+
+
+def test_an_answer_that_fails_ends_with_the_reason() -> None:
+    assert STREAM.end is not None
+
+    ended = tales(STREAM.end(None, RpcError(1, "asleep"), Saying(STREAM_TURN, TURN), own_scene()))
+
+    assert ended == [("inference/event", '{"streamId":"s-1","event":{"Failed":{"message":"asleep"}}}')]
+
+
+def test_an_error_that_the_answer_goes_on_after_does_not_end_it() -> None:
+    assert STREAM.tell is not None
+
+    [(_, params)] = tales([STREAM.tell(ProviderFailed("slow"), Saying(STREAM_TURN, TURN), own_scene())])
+
+    assert params == '{"streamId":"s-1","event":{"ProviderMetadata":{"error":{"message":"slow"}}}}'
+
+
+# -- commands
+
+
+def test_a_command_is_a_task_whose_executor_has_its_name() -> None:
+    saying = COMMAND.say(Invoke("tidy", ("desk", "shelf"), "run-1"), host_scene())
+
+    assert saying.method is COMMAND_RUN
+    assert text_of(saying.params) == (
+        '{"executorId":"tidy","executionId":"run-1","taskId":"run-1","input":{"args":["desk","shelf"]}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("event", "heard"),
+    [
+        ({"type": "output", "stream": "stdout", "chunk": "a"}, Text("a")),
+        ({"type": "output", "stream": "stderr", "chunk": "a"}, ErrorText("a")),
+        ({"type": "output", "stream": "log", "chunk": "a"}, SystemText("a")),
+        ({"type": "completed", "result": {"exit_code": 3, "payload": [1]}}, RunDone([1])),
+        ({"type": "failed", "error": "e"}, RunDone(None, "e")),
+    ],
+)
+def test_the_events_of_a_task_are_output_of_a_command(event: dict[str, Any], heard: CommandEvent) -> None:
+    raw = Raw(msgspec.json.encode({"executionId": "e-1", "event": event}))
+
+    assert read_command_event(raw) == heard
+
+
+def gathered(*events: CommandEvent) -> Any:
+    assert COMMAND_RUN.gather is not None
+    run = COMMAND_RUN.gather(RUN)
+    run.acknowledge(Raw(b'{"executionId":"e-1"}'))
+    assert [run.take(event) for event in events] == [False] * (len(events) - 1) + [True]
+    return run
+
+
+def test_a_command_comes_to_the_payload_of_its_task() -> None:
+    assert gathered(Text("a"), RunDone({"n": 1})).result() == {"n": 1}
+
+
+def test_a_command_that_failed_names_its_executor() -> None:
+    with pytest.raises(RpcError, match="task executor tidy failed: e"):
+        gathered(RunDone(None, "e")).result()
+
+
+def test_the_acknowledgement_of_another_run_is_refused() -> None:
+    assert COMMAND_RUN.gather is not None
+    with pytest.raises(ValueError, match='acknowledged execution "e-2" but "e-1" was requested'):
+        COMMAND_RUN.gather(RUN).acknowledge(Raw(b'{"executionId":"e-2"}'))
+
+
+def test_a_task_is_heard_as_a_command() -> None:
+    assert [*COMMAND.heard_as(own_scene())] == [TASKS_EXECUTE]
+    assert COMMAND.hear(Saying(TASKS_EXECUTE, RUN), own_scene()) == Invoke("tidy", ("desk",), "e-1")
+
+
+@pytest.mark.parametrize(
+    ("given", "args"),
+    [
+        ({"args": ["a", "b"]}, ("a", "b")),
+        (["a", "b"], ("a", "b")),
+        ("a b", ("a b",)),
+        ({}, ()),
+        (None, ()),
+        ({"args": [1]}, ('{"args":[1]}',)),
+        ({"prompt": "x"}, ('{"prompt":"x"}',)),
+        ([1], ("[1]",)),
+    ],
+)
+def test_whatever_a_task_is_given_becomes_arguments(given: object, args: tuple[str, ...]) -> None:
+    assert read_args(given) == args
+
+
+@pytest.mark.parametrize(
+    ("event", "output"),
+    [
+        (Text("a"), ("stdout", "a")),
+        (ErrorText("a"), ("stderr", "a")),
+        (SystemText("a"), ("log", "a")),
+        (Table(("h", "i"), (("a", "b"), ("c",))), ("stdout", "h\ti\na\tb\nc")),
+        (TaskStarted("t", "Tidying", TaskKind.GENERIC), ("log", "Tidying: started")),
+        (TaskUpdated("t", 1, 2, "desk"), ("log", "1/2 desk")),
+        (TaskUpdated("t", None, None, "desk"), ("log", "desk")),
+        (TaskUpdated("t", 1), ("log", "1")),
+        (TaskLogged("t", "line"), ("log", "line")),
+        (TaskEnded("t"), ("log", "done")),
+        (TaskEnded("t", "broke"), ("log", "failed: broke")),
+    ],
+)
+def test_the_output_of_a_command_is_told_as_that_of_a_task(event: CommandEvent, output: tuple[str, str]) -> None:
+    assert COMMAND.tell is not None
+
+    told = COMMAND.tell(event, Saying(TASKS_EXECUTE, RUN), own_scene())
+
+    event_text = f'{{"type":"output","stream":"{output[0]}","chunk":{text_of(output[1])}}}'
+    assert tales([told]) == [("tasks/event", f'{{"executionId":"e-1","event":{event_text}}}')]
+
+
+def test_that_a_command_is_done_is_told_by_its_end() -> None:
+    assert COMMAND.tell is not None
+    assert COMMAND.end is not None
+    assert COMMAND.acknowledge is not None
+    saying = Saying(TASKS_EXECUTE, RUN)
+
+    assert COMMAND.tell(CommandDone(), saying, own_scene()) is None
+    assert text_of(COMMAND.acknowledge(saying, own_scene())) == '{"executionId":"e-1"}'
+    assert tales(COMMAND.end({"n": 1}, None, saying, own_scene())) == [
+        ("tasks/event", '{"executionId":"e-1","event":{"type":"completed","result":{"payload":{"n":1}}}}')
+    ]
+    assert tales(COMMAND.end(None, RequestCancelled(), saying, own_scene())) == [
+        ("tasks/event", '{"executionId":"e-1","event":{"type":"failed","error":"cancelled"}}')
+    ]
+
+
+def test_a_command_is_cancelled_by_the_id_of_its_run() -> None:
+    cancel = ExecuteCancel(executor_id="tidy", execution_id="e-1")
+
+    assert COMMAND.cancelled_as is TASKS_CANCEL
+    assert COMMAND.key_of(RUN) == COMMAND.key_of(cancel) == "e-1"
+
+
+# -- what an author serves himself
+
+
+def test_a_dispatch_is_acknowledged_and_ended_for_its_author() -> None:
+    phrase = SPEECH.phrases["subagents/dispatch"]
+    saying = phrase.say(DISPATCH, own_scene())
+    result = SubagentResult(
+        thread_id="t", turn_id="u", agent_type="a", final_message="m", exit_reason=ExitReason.COMPLETED
+    )
+    assert phrase.acknowledge is not None
+    assert phrase.end is not None
+
+    assert [*phrase.heard_as(own_scene())] == [SUBAGENTS_DISPATCH]
+    assert phrase.hear(saying, own_scene()) is DISPATCH
+    assert text_of(phrase.acknowledge(saying, own_scene())) == '{"dispatchId":"d-1"}'
+    [(name, params)] = tales(phrase.end(result, None, saying, own_scene()))
+    assert name == "subagents/event"
+    assert params.startswith('{"dispatchId":"d-1","event":{"type":"completed","result":{')
+    assert tales(phrase.end(None, RpcError(1, "broke"), saying, own_scene())) == [
+        ("subagents/event", '{"dispatchId":"d-1","event":{"type":"failed","error":"broke"}}')
+    ]
+    assert phrase.cancelled_as is SUBAGENTS_CANCEL
+    assert phrase.key_of(DispatchCancel(dispatcher_id="d", dispatch_id="d-1")) == phrase.key_of(DISPATCH)
+
+
+def test_a_task_and_a_turn_of_ones_own_end_with_what_they_come_to() -> None:
+    task, turn = SPEECH.phrases["tasks/execute"], SPEECH.phrases["inference/streamTurn"]
+    assert task.end is not None
+    assert turn.end is not None
+    run, asked = Saying(TASKS_EXECUTE, RUN), Saying(STREAM_TURN, TURN)
+
+    assert tales(task.end(TaskResult(exit_code=3), None, run, own_scene())) == [
+        ("tasks/event", '{"executionId":"e-1","event":{"type":"completed","result":{"exit_code":3,"payload":null}}}')
+    ]
+    assert tales(task.end(None, RpcError(1, "no"), run, own_scene())) == [
+        ("tasks/event", '{"executionId":"e-1","event":{"type":"failed","error":"no"}}')
+    ]
+    [(_, ended)] = tales(turn.end(Completed("stop"), None, asked, own_scene()))
+    assert '"stop_reason":"stop"' in ended
+    [(_, failed)] = tales(turn.end(None, RpcError(1, "no"), asked, own_scene()))
+    assert failed == '{"streamId":"s-1","event":{"Failed":{"message":"no"}}}'
+    assert turn.key_of(TURN) == "s-1"
+
+
+# -- the rest
+
+
+def test_the_goodbye_is_a_request_with_empty_params() -> None:
+    assert SPEECH.goodbye is not None
+    saying = SPEECH.goodbye(own_scene())
+
+    assert (saying.method, saying.params) == (SHUTDOWN, {})
+
+
+@pytest.mark.parametrize("method", ["hook.handle", "memory.append", "config.get", "info.get", "settings.editor.open"])
+def test_what_roder_has_no_word_for_is_not_supported(method: str) -> None:
+    with pytest.raises(NotSupported, match="roder"):
+        SPEECH.phrase_for(method)
