@@ -16,6 +16,7 @@ from benchmarks.faults import Faults, render_faults
 from benchmarks.goals import Goal, Verdict, figure_of, judge
 from benchmarks.growth import Growth, render_growth
 from benchmarks.imports import Imports, render_imports
+from benchmarks.neighbours import Neighbours, render_neighbours
 from benchmarks.places import NODE_MODULES, interpreter
 from benchmarks.roster import ENTRANTS_BY_NAME
 from benchmarks.run import Calm, Figure, Plan, Results, Run
@@ -38,6 +39,7 @@ class Report:
     discovery: Discovery | str | None = None
     faults: Faults | None = None
     store: StoreFigures | None = None
+    neighbours: Neighbours | None = None
     imports: Imports | None = None
     machine: dict[str, str] = field(default_factory=lambda: machine_facts())
     day: str = field(default_factory=lambda: date.today().isoformat())
@@ -62,6 +64,7 @@ def load_report(path: Path) -> Report:
         discovery=stored.get("discovery"),
         faults=stored.get("faults"),  # there were none in earlier reports
         store=stored.get("store"),
+        neighbours=stored.get("neighbours"),
         imports=stored["imports"],
         machine=stored["machine"],
         day=stored["day"],
@@ -115,6 +118,8 @@ def render(report: Report, *, picture: str | None = None) -> str:
         parts.append(render_faults(report.faults))
     if report.store is not None:
         parts.append(render_store(report.store))
+    if report.neighbours is not None:
+        parts.append(render_neighbours(report.neighbours))
     if report.imports is not None:
         parts.append(render_imports(report.imports))
     parts.append(machine_list(report))

@@ -4,11 +4,11 @@ that knows nothing of becket. Permissions, hooks, restarts and the audit are the
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Any, Final
 
 import anyio
 
+from becket import __version__
 from becket.contract.providers import ToolUse
 from becket.dialects.mcp.contents import TextContent
 from becket.dialects.mcp.lifecycle import (
@@ -82,7 +82,7 @@ class McpFace:
         return Initialized(
             choose_version(params.protocol_version),
             ServerCapabilities(tools=ListCapability(list_changed=True)),
-            Implementation(self._host.name, version("becket")),
+            Implementation(self._host.name, __version__),
         )
 
     def _answer_ping(self, params: Empty | None) -> Empty:

@@ -7,6 +7,7 @@ What the server asks in return is answered by its `Duties`.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final, TypedDict, TypeVar, Unpack
@@ -452,9 +453,8 @@ class EarlyEvents:
 
 
 def ourselves() -> Implementation:
-    from importlib.metadata import version
-
-    return Implementation("becket", version("becket"))
+    own = sys.modules["becket"]  # it is there; importing it from here would be in a circle
+    return Implementation(own.__name__, own.__version__)
 
 
 async def shake_hands(peer: Peer, duties: Duties, options: ClientOptions) -> Initialized:
