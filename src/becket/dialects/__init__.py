@@ -50,7 +50,7 @@ class Dialects(Mapping[str, Dialect]):
         return len(list(iter(self)))
 
 
-OTHERS: Final[tuple[str, ...]] = ("synaps", "nexo", "roder", "morphir", "cigen", "mcp")
+OTHERS: Final[tuple[str, ...]] = ("synaps", "nexo", "roder", "morphir", "cigen", "mcp", "lsp")
 DIALECTS: Final = Dialects((PLAIN, NATIVE), {name: f"becket.dialects.{name}" for name in OTHERS})
 
 

@@ -24,12 +24,16 @@ __all__ = ["Greeted", "Greeting", "Introduction", "Welcome"]
 class Introduction(Struct, frozen=True, kw_only=True):
     """What a host knows of an extension, and tells of itself, before the first word.
 
-    `particulars` is what the reader of a dialect's own manifest has found beyond a `Manifest`."""
+    `particulars` is what the reader of a dialect's own manifest has found beyond a `Manifest`. `works_in` is the folder
+    that its process runs in, and `cwd` the same where somebody has chosen it. `serves` are the names of the host's own
+    methods, beside those of the contract."""
 
     extension: str
     host: HostInfo
     root: str | None = None
     cwd: str | None = None
+    works_in: str | None = None
+    serves: frozenset[str] = frozenset()
     config: Mapping[str, Any] = {}
     grants: frozenset[str] = frozenset()
     environment: Mapping[str, str] = {}

@@ -31,8 +31,9 @@ class Speech(Struct, frozen=True, kw_only=True, eq=False):
 
     `phrases` are by the name of the contract's method, those in which the extension asks (`memory.append`) too; `tales`
     by that of its notification. What stands in neither cannot be said. `goodbye` ends a program, where there is a word
-    for that; otherwise the end of its input tells it. `seal` adds to the call of a tool what the host says about it,
-    beside an input that was checked. With `probes_info` a host asks `info.get` right after the handshake."""
+    for that; otherwise the end of its input tells it. `last_word` is told once the goodbye was answered. `seal` adds to
+    the call of a tool what the host says about it, beside an input that was checked. With `probes_info` a host asks
+    `info.get` right after the handshake."""
 
     dialect: str
     greet: Callable[[Introduction], Greeting]
@@ -40,6 +41,7 @@ class Speech(Struct, frozen=True, kw_only=True, eq=False):
     phrases: Mapping[str, Phrase] = {}
     tales: Mapping[str, TalePhrase] = {}
     goodbye: Callable[[Scene], Saying] | None = None
+    last_word: Callable[[Scene], Tale] | None = None
     probes_info: bool = False
     seal: Callable[[ToolCall, Mapping[str, Any] | None, Scene], ToolCall] | None = None
 

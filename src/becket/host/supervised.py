@@ -20,6 +20,7 @@ from becket.host.extension import Extension
 from becket.host.lifecycle import Health, State
 from becket.host.runs import Run
 from becket.host.supervisor import Supervisor
+from becket.methods.descriptors import Method
 from becket.methods.permissions import Gate
 from becket.peer.outbound import DEFAULT, Unset
 
@@ -98,16 +99,22 @@ class Supervised:
 
     async def call(
         self,
-        method: str,
+        method: str | Method[Any, Any],
         params: object = None,
         *,
         returns: Any = Any,
         timeout: float | Unset | None = DEFAULT,
         repeat: bool = False,
     ) -> Any:
-        """Calls a method of the extension's own."""
+        """Calls a method of the extension's own, by its name or by a descriptor."""
+        if isinstance(method, str):
+            name = method
+            return await self.supervisor.use(
+                lambda extension: extension.peer.call(name, params, returns=returns, timeout=timeout), repeat=repeat
+            )
+        described = method
         return await self.supervisor.use(
-            lambda extension: extension.peer.call(method, params, returns=returns, timeout=timeout), repeat=repeat
+            lambda extension: extension.peer.call(described, params, timeout=timeout), repeat=repeat
         )
 
     async def call_tool(

@@ -126,6 +126,9 @@ class Voice:
             return
         try:
             await self.peer.call(saying.method.name, saying.params, timeout=timeout)
+            if self.speech is not None and self.speech.last_word is not None:
+                word = self.speech.last_word(self.scene)
+                await self.peer.notify(word.method, word.params)
         except BecketError:
             pass
 

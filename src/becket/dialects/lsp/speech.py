@@ -64,13 +64,13 @@ def greet(introduction: Introduction) -> Greeting:
 
 def build_initialize(introduction: Introduction) -> dict[str, Any]:
     """Returns the params of `initialize`. No process is named: the server ends with its input, or is killed."""
-    folder = None if introduction.cwd is None else Path(introduction.cwd)
+    folder = None if introduction.works_in is None else Path(introduction.works_in)
     uri = None if folder is None else folder.as_uri()
     return {
         "processId": None,
         "clientInfo": {"name": introduction.host.name, "version": introduction.host.version},
         "rootUri": uri,
-        "capabilities": build_capabilities(getattr(introduction, "serves", frozenset())),
+        "capabilities": build_capabilities(introduction.serves),
         "initializationOptions": dict(introduction.config) or None,
         "workspaceFolders": None if folder is None else [{"uri": uri, "name": folder.name}],
     }
@@ -259,6 +259,10 @@ def say_goodbye(scene: Scene) -> Saying:
     return Saying(SHUTDOWN)
 
 
+def tell_to_exit(scene: Scene) -> Tale:
+    return Tale("exit")
+
+
 SPEECH: Final = Speech(
     dialect="lsp",
     greet=greet,
@@ -270,4 +274,5 @@ SPEECH: Final = Speech(
     },
     tales={LOG.name: TalePhrase(heard_as=LOG_MESSAGE, tell=tell_log, hear=hear_log)},
     goodbye=say_goodbye,
+    last_word=tell_to_exit,
 )
