@@ -1,4 +1,5 @@
-"""Who comes in: decides whether an extension may start, asks a person where it takes one, and writes the answer down.
+"""Who comes in: decides whether an extension may start, asks a person where it takes one, writes the answer down, and
+sees to it that what runs is what was agreed to.
 
 What may be decided is the gate's (`host.gate`); here it is brought to the files, the grants and the people of one host.
 Starting what may start is the supervisor's.
@@ -6,33 +7,91 @@ Starting what may start is the supervisor's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
 
 import anyio
 import anyio.to_thread
+from msgspec import Struct
+from msgspec.structs import replace
 
+from becket.contract.audit import ExtensionChanged
 from becket.dialects import DIALECTS
+from becket.errors import BadFile, ExtensionRefused
 from becket.host.connecting import required_by
-from becket.host.diagnostics import Diagnostic
+from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.digests import copy_folder, find_copy, remove_copies
 from becket.host.discovery import Candidate
 from becket.host.environment import clean_path
-from becket.host.gate import Admission, Admitted, NeedsConsent, Skipped, decide_admission, look_at
+from becket.host.events import Events, GrantGiven, GrantTaken
+from becket.host.gate import (
+    Admission,
+    Admitted,
+    NeedsConsent,
+    Skipped,
+    decide_admission,
+    digest_candidate,
+    look_at,
+    settle_grants,
+)
 from becket.host.grants_file import GrantEntry
 from becket.host.kept import Kept
-from becket.host.launching import LaunchSettings, read_config
-from becket.host.programs import list_program_folders
+from becket.host.launching import LaunchSettings, Way, read_config
+from becket.host.manifest import is_below
+from becket.host.programs import list_program_folders, move_command, move_path
+from becket.host.recording import RecordingGate, record
 from becket.methods.permissions import PERMISSIONS, Decision, Grants
 from becket.peer.admission import is_async
 
-__all__ = ["Doorkeeper"]
+__all__ = ["Doorkeeper", "Guest"]
+
+T = TypeVar("T")
 
 CONSENT_PATIENCE: Final = 60.0  # seconds for a person to agree; no answer is no
+MOST_LOOKS: Final = 3  # at files that change while somebody looks at them
+ANSWER: Final = "answer"
+HOST: Final = "host"
+
+
+class Agreed(Struct, frozen=True):
+    """What was agreed to: these files of an extension, started by this way.
+
+    `digest` is that of the files. It `is_bound` to them where no others may start, and `is_copy` where they lie in a
+    copy that is the host's, so that no others can."""
+
+    candidate: Candidate
+    way: Way
+    digest: str
+    by: str
+    is_bound: bool = False
+    is_copy: bool = False
+
+
+class Guest:
+    """An extension at the door, or in the house. Its gate is the same from the beginning to the end of the host."""
+
+    def __init__(self, candidate: Candidate, outcome: Admitted | NeedsConsent, gate: RecordingGate) -> None:
+        self.candidate = candidate
+        self.outcome = outcome
+        self.gate = gate
+        self.agreed: Agreed | None = None  # None until it may start
+        self.next: Agreed | None = None  # what its next start is to be of
+
+    @property
+    def id(self) -> str:
+        """The id of the extension."""
+        return self.candidate.id
+
+    @property
+    def needs_consent(self) -> bool:
+        """Whether somebody has to agree before it may start."""
+        return self.agreed is None and isinstance(self.outcome, NeedsConsent)
 
 
 class Doorkeeper:
     """Lets extensions into one host. `given` are the grants of the host's own program, `configured` its values for the
-    configuration of extensions, and `complain` takes what an operator should know of."""
+    configuration of extensions. `find_again` looks for an extension whose files may have changed, and `complain` takes
+    what an operator should know of."""
 
     def __init__(
         self,
@@ -42,14 +101,24 @@ class Doorkeeper:
         given: Mapping[str, Grants],
         configured: Mapping[str, Mapping[str, object]],
         in_development: bool,
+        events: Events,
         complain: Callable[[Diagnostic], None],
+        find_again: Callable[[str], Candidate],
     ) -> None:
+        self.guests: dict[str, Guest] = {}
         self._kept = kept
         self._settings = settings
         self._given = given
         self._configured = configured
         self._in_development = in_development
+        self._events = events
         self._complain = complain
+        self._find_again = find_again
+        self._known = PERMISSIONS | required_by(settings.methods)
+        self._data = () if settings.places is None else (str(settings.places.folder),)
+        self._asking = anyio.Lock()  # a person answers one question at a time
+
+    # -- deciding
 
     def decide(self, candidate: Candidate) -> Admission:
         """Returns whether an extension may start, as things are. It reads all of its files: not for a loop."""
@@ -59,6 +128,7 @@ class Doorkeeper:
             variables=settings.variables,
             program_folders=list_program_folders(clean_path(settings.variables.get("PATH", ""))),
             config=read_config(candidate, settings, self._configured.get(candidate.id)),
+            data=self._data,
             limits=settings.limits,
         )
         return decide_admission(
@@ -67,30 +137,155 @@ class Doorkeeper:
             entry=self._kept.grants_of(candidate.id),
             given=self._given.get(candidate.id),
             in_development=self._in_development,
-            known=PERMISSIONS | required_by(settings.methods),
+            known=self._known,
             dialects=frozenset(DIALECTS),
         )
 
-    async def admit(self, candidate: Candidate) -> tuple[tuple[str, ...], Grants]:
-        """Returns the command and the grants of an extension that may start; a person is asked where it takes one.
+    async def meet(self, candidate: Candidate) -> Guest:
+        """Looks at an extension that was found, and returns it as a guest, who may have to be agreed to.
+
+        Raises:
+            ExtensionRefused: it cannot start, whoever agrees to it.
+        """
+        outcome = await in_thread(self.decide, candidate)
+        if isinstance(outcome, Skipped):
+            raise outcome.error
+        settings = self._settings
+        gate = RecordingGate(
+            candidate.id,
+            outcome.grants if isinstance(outcome, Admitted) else Grants(deny=self._held_by(candidate, None).deny),
+            settings.audit,
+            policy=settings.policy,
+            asks=settings.ask is not None,
+            known=self._known,
+        )
+        guest = self.guests[candidate.id] = Guest(candidate, outcome, gate)
+        return guest
+
+    def _held_by(self, candidate: Candidate, digest: str | None) -> Grants:
+        """Returns what an extension with these files holds by what is written and given now."""
+        entry = self._kept.grants_of(candidate.id)
+        counts = self._in_development or (entry is not None and entry.digest in ("", digest))
+        if entry is not None and not counts:
+            entry = replace(entry, allow=())
+        return settle_grants(candidate.manifest, entry, self._given.get(candidate.id))
+
+    # -- letting in
+
+    async def admit(self, guest: Guest) -> None:
+        """Settles that a guest may start, with the files that it has; a person is asked where it takes one.
 
         Raises:
             ExtensionRefused: it may not, and why.
         """
-        outcome = await anyio.to_thread.run_sync(self.decide, candidate)
-        match outcome:
-            case Skipped():
-                raise outcome.error
-            case NeedsConsent():
-                if not await self._has_agreed(outcome):
-                    raise outcome.refusal.error
-                agreed = await self.change_grants(candidate.id, lambda _: outcome.agreed_to())
-                return outcome.command, agreed.grants
-            case Admitted():
-                if outcome.entry is not None and outcome.entry != self._kept.grants_of(candidate.id):
-                    written = outcome.entry
-                    await self.change_grants(candidate.id, lambda _: written)
-                return outcome.command, outcome.grants
+        self._adopt(guest, await self._agree(guest.candidate, guest.outcome))
+
+    async def readmit(self, guest: Guest) -> Candidate:
+        """Settles that a guest may start next with the files that it has now, and returns how it was found.
+
+        Raises:
+            ExtensionRefused: it may not, and why. What runs stays.
+        """
+        guest.next = await self._agree(await in_thread(self._find_again, guest.id))
+        return guest.next.candidate
+
+    async def enter(self, guest: Guest) -> Way:
+        """Returns by which way a guest is started now. Where its files are others than those that were agreed to, and
+        no copy of these is there, it is asked about again.
+
+        Raises:
+            ExtensionRefused: it may not start any more, and why.
+        """
+        if guest.next is not None:
+            agreed, guest.next = guest.next, None
+            self._adopt(guest, agreed)
+        elif guest.agreed is None:
+            await self.admit(guest)
+        assert guest.agreed is not None
+        agreed = guest.agreed
+        entry = self._kept.grants_of(guest.id)
+        wanted = agreed.digest if agreed.is_bound else entry.digest if entry and self._in_development else ""
+        if agreed.is_copy or not wanted:
+            return agreed.way
+        try:
+            found = await in_thread(self._digest, agreed.candidate)
+        except BadFile as error:
+            raise ExtensionRefused(guest.id, f"its folder: {error}") from error
+        if found == wanted:
+            return agreed.way
+        if agreed.is_bound:
+            self._adopt(guest, await self._agree(await in_thread(self._find_again, guest.id)))
+            return guest.agreed.way
+        record(self._settings.audit, ExtensionChanged(guest.id, wanted, found))
+        return agreed.way
+
+    def _digest(self, candidate: Candidate) -> str:
+        return digest_candidate(candidate, without=self._data, limits=self._settings.limits)
+
+    def _adopt(self, guest: Guest, agreed: Agreed) -> None:
+        """From now on this is what was agreed to; the gate lets pass what goes with it."""
+        is_other = guest.agreed is None or guest.agreed.digest != agreed.digest
+        guest.candidate, guest.agreed = agreed.candidate, agreed
+        if is_other:
+            now = self._held_by(agreed.candidate, agreed.digest)
+            self._change_gate(guest, guest.gate.grants, now, agreed.by)
+
+    # -- agreeing
+
+    async def _agree(self, candidate: Candidate, outcome: Admission | None = None) -> Agreed:
+        """Returns what was agreed to. Files that change while somebody is asked about them are looked at again."""
+        id = candidate.id
+        for _ in range(MOST_LOOKS):
+            if outcome is None:
+                outcome = await in_thread(self.decide, candidate)
+            match outcome:
+                case Skipped():
+                    raise outcome.error
+                case NeedsConsent():
+                    await self._ask_for_consent(outcome)
+                    bound_to, by = "" if self._in_development else outcome.digest, ANSWER
+                case Admitted():
+                    if outcome.entry is not None and outcome.entry != self._kept.grants_of(id):
+                        await self._bind(id, outcome.digest)
+                    bound_to, by = outcome.bound_to, HOST
+            way = Way(outcome.command, candidate.folder, candidate.cwd)
+            agreed = Agreed(candidate, way, outcome.digest, by, is_bound=bool(bound_to))
+            if not bound_to or self._settings.places is None or not is_alone(candidate):
+                return agreed
+            try:
+                copy = await in_thread(self._copy, candidate, bound_to)
+            except BadFile as error:
+                self._warn_of_missing_copy(candidate, error)
+                return agreed
+            if copy is not None:
+                return replace(agreed, way=move_way(way, copy), is_copy=True)
+            candidate, outcome = await in_thread(self._find_again, id), None
+        raise ExtensionRefused(id, "its files change all the time")
+
+    async def _ask_for_consent(self, consent: NeedsConsent) -> None:
+        """Asks a person, and writes a yes down.
+
+        Raises:
+            ExtensionRefused: it is a no, or cannot be written down.
+        """
+        if not await self._has_agreed(consent):
+            raise consent.refusal.error
+
+        def agree(entry: GrantEntry) -> GrantEntry:
+            undenied = [name for name in consent.permissions if name not in entry.deny]  # somebody may have, meanwhile
+            return replace(consent, entry=entry).agreed_to(undenied)
+
+        await self._write(consent.extension, agree)
+
+    async def _bind(self, id: str, digest: str) -> None:
+        """Binds what was granted without a word about files to these."""
+        await self._write(id, lambda entry: replace(entry, digest=entry.digest or digest))
+
+    async def _write(self, id: str, change: Callable[[GrantEntry], GrantEntry]) -> None:
+        try:
+            await self._change_grants(id, change)
+        except BadFile as error:
+            raise ExtensionRefused(id, f"what was agreed to cannot be written down: {error}") from error
 
     async def _has_agreed(self, consent: NeedsConsent) -> bool:
         """Asks a person whether an extension may run with all that it asks for; no answer in time is no."""
@@ -98,20 +293,104 @@ class Doorkeeper:
         if ask is None:
             return False
         decision = Decision(consent.extension, "start", None, None, "it is to be agreed to")
-        with anyio.move_on_after(CONSENT_PATIENCE):
-            try:
-                if is_async(ask):
-                    answer: Any = ask(consent.question, decision)
-                    return await answer is True
-                return await anyio.to_thread.run_sync(ask, consent.question, decision) is True
-            except Exception as error:
-                self._complain(Diagnostic(extension=consent.extension, problem=f"asking has failed: {error}"))
+        async with self._asking:
+            with anyio.move_on_after(CONSENT_PATIENCE):
+                try:
+                    if is_async(ask):
+                        answer: Any = ask(consent.question, decision)
+                        return await answer is True
+                    # A thread that waits for a person may wait for ever: it is left.
+                    told: Any = await anyio.to_thread.run_sync(ask, consent.question, decision, abandon_on_cancel=True)
+                    return told is True
+                except Exception as error:
+                    self._complain(Diagnostic(extension=consent.extension, problem=f"asking has failed: {error}"))
         return False
 
-    async def change_grants(self, id: str, change: Callable[[GrantEntry], GrantEntry]) -> GrantEntry:
-        """Changes what stands in the file of grants for an extension, and returns it.
+    # -- copies
+
+    def _copy(self, candidate: Candidate, digest: str) -> str | None:
+        """Returns the folder of a copy with this digest; None where the extension has other files by now."""
+        places, limits = self._settings.places, self._settings.limits
+        assert places is not None
+        copy = find_copy(places.copies, digest, limits=limits)
+        if copy is None:
+            copy = copy_folder(candidate.folder, places.copies, without=self._data, limits=limits)
+        return copy.folder if copy.digest == digest else None
+
+    def _warn_of_missing_copy(self, candidate: Candidate, error: BadFile) -> None:
+        self._complain(
+            Diagnostic(
+                extension=candidate.id,
+                path=candidate.folder,
+                problem=f"it cannot be copied, and runs from its own folder: {error}",
+                hint="its files are held against what was agreed to before each start",
+                severity=Severity.WARNING,
+            )
+        )
+
+    def remove_unused_copies(self) -> None:
+        """Removes the copies that nobody runs and that nobody has agreed to any more. Not for a loop.
 
         Raises:
-            BadFile: the file cannot be read or written; nothing has changed.
+            BadFile: one cannot be removed.
         """
-        return await anyio.to_thread.run_sync(self._kept.change_grants, id, change)
+        if self._settings.places is None:
+            return
+        used = {agreed.digest for guest in self.guests.values() for agreed in (guest.agreed, guest.next) if agreed}
+        remove_copies(self._settings.places.copies, used | self._kept.agreed_digests())
+
+    # -- grants
+
+    async def grant(self, id: str, names: Iterable[str]) -> None:
+        """Gives an extension permissions, from now on and for its next starts.
+
+        Raises:
+            BadFile: the file of grants cannot be written; nothing has changed.
+        """
+        names = [*names]
+        await self._change_grants(id, lambda entry: entry.granting(names))
+        if id in self.guests:
+            for name in names:
+                self._give(self.guests[id], name, HOST)
+
+    async def revoke(self, id: str, names: Iterable[str]) -> None:
+        """Takes permissions away; what runs on them ends. Raises what `grant` raises."""
+        names = [*names]
+        await self._change_grants(id, lambda entry: entry.denying(names))
+        if id in self.guests:
+            for name in names:
+                self._take(self.guests[id], name, HOST)
+
+    async def _change_grants(self, id: str, change: Callable[[GrantEntry], GrantEntry]) -> None:
+        await in_thread(self._kept.change_grants, id, change)
+
+    def _change_gate(self, guest: Guest, before: Grants, now: Grants, by: str) -> None:
+        for name in sorted(before.allow | before.deny | now.allow | now.deny):
+            if now.allows(name) and not before.allows(name):
+                self._give(guest, name, by)
+            elif (before.allows(name) and not now.allows(name)) or name in now.deny - before.deny:
+                self._take(guest, name, by)
+
+    def _give(self, guest: Guest, name: str, by: str) -> None:
+        guest.gate.grant(name, by=by)
+        self._events.publish(GrantGiven(guest.id, name, by))
+
+    def _take(self, guest: Guest, name: str, by: str) -> None:
+        guest.gate.revoke(name, by=by)
+        self._events.publish(GrantTaken(guest.id, name, by))
+
+
+def is_alone(candidate: Candidate) -> bool:
+    """Returns whether a folder is an extension's own, with its manifest in it: then it can be run from a copy."""
+    return candidate.files is None and not candidate.is_listed and is_below(candidate.manifest_path, candidate.folder)
+
+
+def move_way(way: Way, copy: str) -> Way:
+    """Returns the same way in a copy of its folder."""
+    cwd = None if way.cwd is None else move_path(way.cwd, way.folder, copy)
+    return Way(move_command(way.command, way.folder, copy), copy, cwd)
+
+
+async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """Does something that waits for a disk."""
+    return await anyio.to_thread.run_sync(function, *arguments)

@@ -19,10 +19,10 @@ from becket.contract.hooks import HookEvent, HookMatch, HookResult
 from becket.contract.names import trim
 from becket.contract.providers import Message, ProviderEvent, ProviderRequest, ProviderResult, ToolUse
 from becket.dialects import find_dialect
-from becket.errors import BecketError, ExtensionRefused, LocalProtocolError, NotDeclared, ProviderDisabled
-from becket.host.admitting import Doorkeeper
+from becket.errors import BadFile, BecketError, ExtensionRefused, LocalProtocolError, NotDeclared, ProviderDisabled
+from becket.host.admitting import Doorkeeper, Guest
 from becket.host.audit_log import ROTATE_AT, AuditMode
-from becket.host.diagnostics import Diagnostic
+from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.discovery import DEFAULT_SETTINGS, Candidate, DiscoveryReport, DiscoverySettings, discover_extensions
 from becket.host.environment import with_own_programs
 from becket.host.events import (
@@ -31,8 +31,6 @@ from becket.host.events import (
     ExtensionDiscovered,
     ExtensionMoved,
     ExtensionRedeclared,
-    GrantGiven,
-    GrantTaken,
     HostEvent,
     ProblemFound,
 )
@@ -42,9 +40,9 @@ from becket.host.gate import Admission
 from becket.host.hooks import ConfirmHook, Hooks, HookVerdict, HookWish, ask_hooks
 from becket.host.host_config import ExtensionConfig, settle_candidates
 from becket.host.kept import Kept, open_kept
-from becket.host.launching import LaunchSettings, prepare_launch
+from becket.host.launching import LaunchSettings, build_care, launch_extension
 from becket.host.lifecycle import Health, State
-from becket.host.manifest import AskedLimits, Environment
+from becket.host.manifest import AskedLimits, Environment, is_below
 from becket.host.meter import Figures
 from becket.host.order import StartOrder, order_starts
 from becket.host.places import Places, default_data_folder
@@ -179,8 +177,11 @@ class Host:
         self._refused: dict[str, ExtensionRefused] = {}
         self._kept: Kept
         self._door: Doorkeeper
+        self._settings: LaunchSettings
         self._candidates: dict[str, Candidate] = {}
         self._order = StartOrder(())
+        self._tried: dict[str, anyio.Event] = {}  # whether it was tried to start an extension, or never will be
+        self._starting: anyio.CancelScope
         self._loop: Loop | None = None
         self._closing = anyio.Event()
         self._closed = anyio.Event()
@@ -250,33 +251,51 @@ class Host:
         self.report = await anyio.to_thread.run_sync(self._discover)
         for diagnostic in self.report.diagnostics:
             self._complain(diagnostic)
-        settings = self._build_settings(self._kept)
-        self._door = self._build_door(self._kept, settings)
+        self._settings = self._build_settings(self._kept)
+        self._door = self._build_door(self._kept, self._settings)
+        self._starting = anyio.CancelScope()
         stagger = Stagger()
         for candidate in self.report.candidates:
             manifest = candidate.manifest
             self.events.publish(ExtensionDiscovered(candidate.id, candidate.folder, manifest.version, manifest.dialect))
             self._candidates[candidate.id] = candidate
             try:
-                command, grants = await self._door.admit(candidate)
-                configured = self._config.get(candidate.id)
-                prepared, equipped = candidate, settings
-                if manifest.dialect == MCP:
-                    prepared, equipped = self._servers().equip(candidate, grants, settings)
-                launch = prepare_launch(prepared, command, grants, equipped, configured=configured)
+                self._adopt(await self._door.meet(candidate), stagger)
             except ExtensionRefused as error:
-                self._refuse(candidate, error)
-                continue
-            supervisor = Supervisor(
-                candidate.id,
-                launch.start,
-                events=self.events,
-                care=launch.care,
-                command=launch.command,
-                version=candidate.manifest.version,
-                stagger=stagger,
-            )
-            self._adopt(candidate, Supervised(supervisor, launch.gate))
+                self._refuse(candidate.id, error)
+
+    def _adopt(self, guest: Guest, stagger: Stagger) -> None:
+        """From now on there is a handle on an extension, which may be agreed to later."""
+        id, manifest = guest.id, guest.candidate.manifest
+        supervisor = Supervisor(
+            id,
+            lambda: self._start_copy(guest),
+            events=self.events,
+            care=build_care(manifest, self._settings),
+            command=guest.outcome.command,
+            version=manifest.version,
+            stagger=stagger,
+            renew=lambda: self._renew(guest),
+        )
+        extension = self._extensions[id] = Supervised(supervisor, guest.gate)
+        supervisor.arrange(lambda copy: self._register(self._candidates[id], extension, copy))
+        self._tried[id] = anyio.Event()
+
+    async def _start_copy(self, guest: Guest) -> Extension:
+        way = await self._door.enter(guest)
+        candidate, settings = guest.candidate, self._settings
+        if candidate.manifest.dialect == MCP:
+            candidate, settings = self._servers().equip(candidate, guest.gate.grants, settings)
+        configured = self._config.get(guest.id)
+        return await launch_extension(candidate, way, guest.gate, settings, configured=configured)
+
+    async def _renew(self, guest: Guest) -> None:
+        """Lets an extension be started next with the files that it has now."""
+        candidate = await self._door.readmit(guest)
+        self._candidates[guest.id] = candidate
+        supervisor = self._extensions[guest.id].supervisor
+        care = build_care(candidate.manifest, self._settings)
+        supervisor.adopt(care, command=supervisor.command, version=candidate.manifest.version)
 
     def _build_settings(self, kept: Kept) -> LaunchSettings:
         return LaunchSettings(
@@ -302,7 +321,9 @@ class Host:
             given=self._given_grants,
             configured=self._config,
             in_development=self._is_development,
+            events=self.events,
             complain=self._complain,
+            find_again=self._find_again,
         )
 
     def _discover(self) -> DiscoveryReport:
@@ -315,6 +336,20 @@ class Host:
             settle=self._settle,
         )
 
+    def _find_again(self, id: str) -> Candidate:
+        """Returns an extension as it is found now.
+
+        Raises:
+            ExtensionRefused: it is not found any more, and why.
+        """
+        report = self._discover()
+        folder = self._candidates[id].folder
+        for candidate in report.candidates:
+            if candidate.id == id:
+                return candidate
+        reasons = [note.problem for note in report.diagnostics if note.path and is_below(note.path, folder)]
+        raise ExtensionRefused(id, "; ".join(["it is not found any more", *reasons]))
+
     def _settle(self, found: list[Candidate], notes: list[Diagnostic]) -> list[Candidate]:
         if any(candidate.manifest.mcp_servers for candidate in found):
             from becket.host.mcp_servers import adopt_servers
@@ -322,15 +357,10 @@ class Host:
             found = adopt_servers(found, notes)
         return settle_candidates(self._settled, found, notes)
 
-    def _refuse(self, candidate: Candidate, error: ExtensionRefused) -> None:
-        diagnostic = Diagnostic(extension=candidate.id, path=candidate.folder, problem=error.because)
-        self.problems.append(diagnostic)
-        self._refused[candidate.id] = error
-        self.events.publish(ExtensionWasRefused(candidate.id, error.because))
-
-    def _adopt(self, candidate: Candidate, extension: Supervised) -> None:
-        self._extensions[candidate.id] = extension
-        extension.supervisor.arrange(lambda copy: self._register(candidate, extension, copy))
+    def _refuse(self, id: str, error: ExtensionRefused) -> None:
+        self.problems.append(Diagnostic(extension=id, path=self._candidates[id].folder, problem=error.because))
+        self._refused[id] = error
+        self.events.publish(ExtensionWasRefused(id, error.because))
 
     def _register(self, candidate: Candidate, extension: Supervised, copy: Extension) -> None:
         """A copy of an extension is ready: what it declares is offered in place of what the one before it declared."""
@@ -378,38 +408,79 @@ class Host:
             async with anyio.create_task_group() as tasks:
                 for extension in self._extensions.values():
                     tasks.start_soon(extension.supervisor.run)
-                tasks.start_soon(self._start_in_order)
+                tasks.start_soon(self._start_all)
                 tasks.start_soon(self._keep_audit)
                 if self._watch is not None:
                     tasks.start_soon(self._watch_files)
                 started.set()
                 await self._closing.wait()
+                self._starting.cancel()
                 await self._stop_in_order()
                 tasks.cancel_scope.cancel()
         finally:
             unsubscribe()
             with anyio.CancelScope(shield=True):
+                await self._remove_unused_copies()
                 await anyio.to_thread.run_sync(self._kept.close)
             self._closed.set()
 
-    async def _start_in_order(self) -> None:
+    async def _remove_unused_copies(self) -> None:
+        try:
+            await anyio.to_thread.run_sync(self._door.remove_unused_copies)
+        except BadFile as error:
+            self._complain(Diagnostic(problem=str(error), severity=Severity.WARNING))
+
+    async def _start_all(self) -> None:
+        """Starts all that may: those that nobody need be asked about at once, the others as they are agreed to."""
         after = {id: self._candidates[id].manifest.after for id in self._extensions}
-        order = order_starts(after)
+        order = self._order = order_starts(after)
         for diagnostic in order.diagnostics:
             self._complain(diagnostic)
         for id in order.left_out:
-            self._extensions[id].supervisor.refuse(ExtensionRefused(id, "what it needs is not there"))
-        self._order = order
-        for wave in order.waves:
+            self._leave_out(id)
+        ids = [id for wave in order.waves for id in wave]
+        admitted = {id: anyio.Event() for id in ids}
+        with self._starting:
             async with anyio.create_task_group() as tasks:
-                for id in wave:
-                    tasks.start_soon(self._start_one, id)
+                for id in ids:
+                    tasks.start_soon(self._start_one, id, admitted[id])
+                    if not self._door.guests[id].needs_consent:
+                        tasks.start_soon(self._admit, id, admitted[id])
+                for id in self._candidates:  # in the order in which they were found
+                    if id in admitted and self._door.guests[id].needs_consent:
+                        await self._admit(id, admitted[id])
+            await self._remove_unused_copies()
 
-    async def _start_one(self, id: str) -> None:
+    async def _admit(self, id: str, done: anyio.Event) -> None:
         try:
-            await self._extensions[id].start()
+            await self._door.admit(self._door.guests[id])
+        except ExtensionRefused as error:
+            self._refuse(id, error)
+        finally:
+            done.set()
+
+    async def _start_one(self, id: str, admitted: anyio.Event) -> None:
+        try:
+            await admitted.wait()
+            for needed in self._candidates[id].manifest.after:
+                await self._tried[needed].wait()
+                if self._is_refused(needed):
+                    self._complain(Diagnostic(extension=id, problem=f"needs {needed}, which was refused"))
+                    self._leave_out(id)
+                    return
+            if id not in self._refused:
+                await self._extensions[id].start()
         except BecketError as error:  # one bad extension never stops the others; its own state tells why
             self.problems.append(Diagnostic(extension=id, path=self._candidates[id].folder, problem=str(error)))
+        finally:
+            self._tried[id].set()
+
+    def _leave_out(self, id: str) -> None:
+        self._extensions[id].supervisor.refuse(ExtensionRefused(id, "what it needs is not there"))
+        self._tried[id].set()
+
+    def _is_refused(self, id: str) -> bool:
+        return id in self._refused or isinstance(self._extensions[id].supervisor.failure, ExtensionRefused)
 
     async def _stop_in_order(self) -> None:
         waves = self._order.stop_waves or (tuple(self._extensions),)
@@ -472,7 +543,7 @@ class Host:
         return self._extensions[id]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(tuple(self._extensions))
+        return iter([id for id in self._extensions if id not in self._refused])
 
     async def ready(self, id: str) -> Supervised:
         """Waits until an extension runs and returns the handle on it.
@@ -481,12 +552,15 @@ class Host:
             ExtensionRefused, StartFailed, HandshakeFailed, ...: why it does not.
         """
         extension = self[id]
-        await extension.supervisor.wait_started()
+        await self._tried[id].wait()
+        if id in self._refused:
+            raise self._refused[id]
+        await extension.supervisor.ready()
         return extension
 
     def status(self) -> tuple[ExtensionStatus, ...]:
         """Returns how all extensions do, by id."""
-        found = [self._status_of(id, extension) for id, extension in self._extensions.items()]
+        found = [self._status_of(id, self._extensions[id]) for id in self]
         refused = [
             ExtensionStatus(
                 id,
@@ -500,7 +574,6 @@ class Host:
         return tuple(sorted([*found, *refused], key=lambda status: status.id))
 
     def _status_of(self, id: str, extension: Supervised) -> ExtensionStatus:
-        failure = extension.supervisor.failure
         process = None if extension.peer is None else extension.peer.process
         return ExtensionStatus(
             id,
@@ -511,10 +584,16 @@ class Host:
             extension.restarts,
             extension.supervisor.in_flight,
             len(extension.tools),
-            "" if failure is None else str(failure),
+            self._explain(id, extension),
             extension.supervisor.figures(),
             self._candidates[id].manifest.dialect,
         )
+
+    def _explain(self, id: str, extension: Supervised) -> str:
+        if self._door.guests[id].needs_consent:
+            return "somebody is asked whether it may start"
+        failure = extension.supervisor.failure
+        return "" if failure is None else str(failure)
 
     def on(self, kind: type[E]) -> Callable[[Callable[[E], Any]], Callable[[E], Any]]:
         """Registers the decorated plain function for events of a class: `@host.on(ExtensionRestarted)`."""
@@ -535,20 +614,12 @@ class Host:
             BadFile: the file of grants cannot be written; nothing has changed.
         """
         names = [parse_permission(name) for name in permissions]
-        await self._door.change_grants(id, lambda entry: entry.granting(names))
-        if id in self._extensions:
-            for name in names:
-                self._extensions[id].gate.grant(name)
-                self.events.publish(GrantGiven(id, name, "host"))
+        await self._door.grant(id, names)
 
     async def revoke(self, id: str, *permissions: str) -> None:
         """Takes permissions away; what runs on them ends. Raises what `grant` raises."""
         names = [parse_permission(name) for name in permissions]
-        await self._door.change_grants(id, lambda entry: entry.denying(names))
-        if id in self._extensions:
-            for name in names:
-                self._extensions[id].gate.revoke(name)
-                self.events.publish(GrantTaken(id, name, "host"))
+        await self._door.revoke(id, names)
 
     # -- tools
 

@@ -40,6 +40,10 @@ class Kept:
         """Returns what was agreed to for an extension, None where nothing was."""
         return self._entries.get(extension)
 
+    def agreed_digests(self) -> frozenset[str]:
+        """Returns the digests of all files that were agreed to."""
+        return frozenset(entry.digest for entry in self._entries.values() if entry.digest)
+
     def change_grants(self, extension: str, change: Callable[[GrantEntry], GrantEntry]) -> GrantEntry:
         """Changes what an extension may do, in the file too; on return it is safe on disk.
 

@@ -1,13 +1,13 @@
-"""From a candidate that may start to something that can be started, again and again.
+"""Starts an extension that may start: with its environment, its configuration and its limits.
 
-What does not change between two starts (the gate with its grants, the command, the environment) is settled once; the
-configuration is resolved for each start, so that a new copy has the newest.
+All of it is settled anew for each start, so that a new copy has the newest. Who may start, and by which files, is the
+doorkeeper's (`admitting`); starting again what has ended is the supervisor's.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from msgspec import Struct
@@ -19,18 +19,18 @@ from becket.dialects.habits import Habits, Surroundings
 from becket.errors import ExtensionRefused
 from becket.host.breaker import BreakerPolicy
 from becket.host.configuration import ResolvedConfig, resolve_config
-from becket.host.connecting import HOST, connect_extension, required_by
+from becket.host.connecting import HOST, connect_extension
 from becket.host.discovery import Candidate
 from becket.host.environment import build_environment, build_own_variables, policy_of
 from becket.host.extension import Extension
-from becket.host.manifest import AskedLimits, Environment
+from becket.host.manifest import AskedLimits, Environment, Manifest
 from becket.host.places import Places
-from becket.host.recording import Audit, RecordingGate
+from becket.host.recording import Audit
 from becket.host.restart import RestartPolicy, RestartStrategy
 from becket.host.supervisor import Care
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.permissions import PERMISSIONS, Decision, Gate, Grants
+from becket.methods.permissions import Decision, Gate
 from becket.methods.registry import Registry
 from becket.peer.admission import Ask
 from becket.stores.store import Store
@@ -38,7 +38,7 @@ from becket.typed.schema import SchemaMode
 
 S = TypeVar("S", bound=Struct)
 
-__all__ = ["Launch", "LaunchSettings", "prepare_launch", "read_config"]
+__all__ = ["LaunchSettings", "Way", "build_care", "launch_extension", "read_config"]
 
 
 class LaunchSettings(Struct, frozen=True, kw_only=True):
@@ -63,29 +63,31 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     schemas: SchemaMode = SchemaMode.ENFORCE
 
 
-class Launch(Struct, frozen=True):
-    """An extension that can be started."""
+class Way(Struct, frozen=True):
+    """What of an extension is started: a command whose program is an absolute path, and the folder that it is in.
 
-    gate: Gate
-    start: Callable[[], Awaitable[Extension]]
+    `cwd` is where it runs, if not where its dialect runs it."""
+
     command: tuple[str, ...]
-    care: Care
+    folder: str
+    cwd: str | None = None
 
 
-def prepare_launch(
+async def launch_extension(
     candidate: Candidate,
-    command: tuple[str, ...],
-    grants: Grants,
+    way: Way,
+    gate: Gate,
     settings: LaunchSettings,
     *,
     configured: Mapping[str, object] | None = None,
-) -> Launch:
-    """Returns how an extension is started by this command, whose program is an absolute path, with these grants.
+) -> Extension:
+    """Starts an extension by this way and shakes hands with it.
 
     `configured` are its values in the host's own settings.
 
     Raises:
-        ExtensionRefused: its folder for data cannot be made.
+        ExtensionRefused: its folder for data cannot be made, or its configuration lacks something.
+        StartFailed, HandshakeFailed, ...: why it does not run.
         ValueError: there is no such dialect.
     """
     manifest, id = candidate.manifest, candidate.id
@@ -98,46 +100,45 @@ def prepare_launch(
         own=build_own_variables(id, data) | build_habitual_variables(habits, id, data, settings),
         policy=policy_of(habits),
     )
-    known = PERMISSIONS | required_by(settings.methods)
-    gate = RecordingGate(id, grants, settings.audit, policy=settings.policy, asks=settings.ask is not None, known=known)
+    config = read_config(candidate, settings, configured)
+    if config.problems:
+        raise ExtensionRefused(id, "; ".join(f"{pointer} {text}" for pointer, text in config.problems))
     usual = adopt_habits(settings.limits, DEFAULT_LIMITS, {**habits.limits, **habits.host_limits})
-    limits = manifest.limits.at_most(settings.most_limits).over(usual)
-    timeouts = adopt_habits(settings.timeouts, DEFAULT_TIMEOUTS, habits.timeouts)
+    return await connect_extension(
+        way.command,
+        id=id,
+        env=environment.variables,
+        inherit_env=None,
+        root=way.folder,
+        config=config.values,
+        gate=gate,
+        ask=settings.ask,
+        audit=settings.audit,
+        store=settings.store,
+        methods=settings.methods,
+        dialect=manifest.dialect,
+        limits=manifest.limits.at_most(settings.most_limits).over(usual),
+        timeouts=adopt_habits(settings.timeouts, DEFAULT_TIMEOUTS, habits.timeouts),
+        host=settings.host,
+        schemas=settings.schemas,
+        particulars=candidate.particulars,
+        cwd=way.cwd,
+    )
 
-    async def start() -> Extension:
-        config = read_config(candidate, settings, configured)
-        if config.problems:
-            raise ExtensionRefused(id, "; ".join(f"{pointer} {text}" for pointer, text in config.problems))
-        return await connect_extension(
-            command,
-            id=id,
-            env=environment.variables,
-            root=candidate.folder,
-            config=config.values,
-            gate=gate,
-            ask=settings.ask,
-            audit=settings.audit,
-            store=settings.store,
-            methods=settings.methods,
-            dialect=manifest.dialect,
-            limits=limits,
-            timeouts=timeouts,
-            host=settings.host,
-            schemas=settings.schemas,
-            particulars=candidate.particulars,
-            cwd=candidate.cwd,
-        )
 
+def build_care(manifest: Manifest, settings: LaunchSettings) -> Care:
+    """Returns how an extension is looked after: as its manifest, its dialect and the host say, in this order."""
+    habits = find_dialect(manifest.dialect).habits
     usual_restart = {**habits.restart}
     if "strategy" in usual_restart:
         usual_restart["strategy"] = RestartStrategy(usual_restart["strategy"])
-    care = Care(
+    return Care(
         restart=manifest.restart.over(adopt_habits(settings.care.restart, RestartPolicy(), usual_restart)),
         breaker=adopt_habits(settings.care.breaker, BreakerPolicy(), habits.breaker),
         heartbeat=settings.care.heartbeat,
         drain=settings.care.drain,
+        restarts_on_errors=settings.care.restarts_on_errors or habits.restarts_on_errors,
     )
-    return Launch(gate, start, command, care)
 
 
 def adopt_habits(given: S, default: S, habitual: Mapping[str, object]) -> S:

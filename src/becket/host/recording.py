@@ -55,17 +55,17 @@ class RecordingGate(Gate):
         if not decision.allowed:
             raise PermissionDenied(method if requires is None else requires)
 
-    def grant(self, permission: str) -> None:
+    def grant(self, permission: str, *, by: str = "host") -> None:
         had = self.allows(permission)
         super().grant(permission)
         if not had:
-            self._record_change(permission, by="host")
+            self._record_change(permission, by=by)
 
-    def revoke(self, permission: str) -> None:
+    def revoke(self, permission: str, *, by: str = "host") -> None:
         had = self.allows(permission)
         super().revoke(permission)
         if had:
-            self._record_change(permission, by="host")
+            self._record_change(permission, by=by)
 
     def settle(self, permission: str, allowed: bool) -> None:
         super().settle(permission, allowed)

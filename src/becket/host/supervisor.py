@@ -24,6 +24,7 @@ from becket.errors import (
     ExtensionRefused,
     NotRunning,
     PeerCrashed,
+    RemoteError,
     StartFailed,
 )
 from becket.host.breaker import Breaker, BreakerPolicy, BreakerState, outcome_of
@@ -64,12 +65,16 @@ AT_REST = (State.STOPPED, State.FAILED, State.DISABLED)
 
 
 class Care(Struct, frozen=True, kw_only=True):
-    """How an extension is looked after. Without a heartbeat, only exits and timeouts tell that it is dead."""
+    """How an extension is looked after. Without a heartbeat, only exits and timeouts tell that it is dead.
+
+    With `restarts_on_errors` a copy that answers with an error is ended, and the call made once more with the next one:
+    so do the hosts of one system, and a tool that refuses an input runs twice there."""
 
     restart: RestartPolicy = RestartPolicy()
     breaker: BreakerPolicy = BreakerPolicy()
     heartbeat: HeartbeatPolicy | None = HeartbeatPolicy()
     drain: float = 10.0
+    restarts_on_errors: bool = False
 
 
 class Wish(Enum):
@@ -89,7 +94,9 @@ class Ending(Struct, frozen=True):
 
 
 class Supervisor:
-    """The owner of one extension. `run` is its task; the other methods may be called from any task."""
+    """The owner of one extension. `run` is its task; the other methods may be called from any task.
+
+    `renew` is asked before a reload whether there may be one; what it raises keeps the running copy in its place."""
 
     def __init__(
         self,
@@ -102,6 +109,7 @@ class Supervisor:
         version: str | None = None,
         stagger: Stagger | None = None,
         chance: Callable[[], float] = random.random,
+        renew: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.id = id
         self.care = care or Care()
@@ -109,6 +117,7 @@ class Supervisor:
         self.version = version
         self.failure: BecketError | None = None
         self._start = start
+        self._renew = renew
         self._events = events
         self._stagger = stagger
         self._chance = chance
@@ -197,9 +206,12 @@ class Supervisor:
         """Puts a new copy in the place of the running one, which is given time to answer what it was asked.
 
         Raises:
+            ExtensionRefused: there may be none; the one that runs goes on.
             NotRunning: there is none.
             StartFailed, HandshakeFailed, ...: why the new copy could not be started.
         """
+        if self._renew is not None:
+            await self._renew()
         if self.state not in ALIVE:
             await self.start()
             return
@@ -248,11 +260,11 @@ class Supervisor:
         is_dead = self._extension is not None and self._extension.peer.close_reason is not None
         return self.state in (*ON_ITS_WAY, State.STOPPING) or (is_dead and self.state in ALIVE)
 
-    async def wait_started(self) -> Extension:
-        """Waits until the extension runs, also where somebody is only about to start it. Raises what `ready` raises."""
-        with anyio.move_on_after(PATIENCE):
-            await self._wait_while(lambda: self._life.before is None and self.failure is None and not self._is_over)
-        return await self.ready()
+    def adopt(self, care: Care, *, command: tuple[str, ...], version: str | None) -> None:
+        """From the next start on the extension is looked after like this."""
+        if care.breaker != self.care.breaker:
+            self._breaker = Breaker(self.id, care.breaker)
+        self.care, self.command, self.version = care, command, version
 
     def arrange(self, arrangement: Callable[[Extension], object]) -> None:
         """Does something with every copy of the extension from its first moment: the one that runs, and later ones."""
@@ -268,6 +280,7 @@ class Supervisor:
         Raises:
             CircuitOpen: too many calls have failed lately; it was not tried.
         """
+        may_restart = self.care.restarts_on_errors
         while True:
             try:
                 async with self.borrowed() as extension:
@@ -275,7 +288,12 @@ class Supervisor:
             except ConnectionLost:
                 if not repeat or not self._wants_running:
                     raise
-                await self._wait_while(lambda: self._extension is extension)
+            except RemoteError:
+                if not may_restart or not self._wants_running:
+                    raise
+                may_restart = False
+                await extension.aclose()
+            await self._wait_while(lambda: self._extension is extension)
 
     @asynccontextmanager
     async def borrowed(self) -> AsyncGenerator[Extension, None]:
@@ -459,6 +477,9 @@ class Supervisor:
                 return
             try:
                 started = await self._start_copy()
+            except ExtensionRefused as error:  # trying again would only ask again
+                self._fail(error)
+                return
             except BecketError as error:
                 because = error
                 continue
