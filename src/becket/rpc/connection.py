@@ -49,7 +49,7 @@ from becket.rpc.codec import (
 )
 from becket.rpc.json_values import encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
-from becket.rpc.records import BatchReply, Call, Cancelling, Event, EventList, InboundRequest, Taker
+from becket.rpc.records import BatchReply, Call, Cancelling, CancelRule, Event, EventList, InboundRequest, Taker
 from becket.wire.framing import Frame, Framing, Skipped
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class Connection:
             del self._forgotten[next(iter(self._forgotten))]
         if self._batches:  # one whose calls were all given up would stay for ever
             self._batches = [ids for ids in self._batches if ids & self.calls.keys()]
-        if self.cancelling is None or not self.says_cancel:
+        if self.cancelling is None or not self.says_cancel or call.method in self.cancelling.never:
             return b""
         params = b"{" + encode_json(self.cancelling.member) + b":" + call.id + b"}"
         return self.framing.encode(self.codec.encode_notification(self.cancelling.method, params))
@@ -276,6 +276,8 @@ class Connection:
     def _close(self, request: InboundRequest, body: bytes | None) -> bytes:
         if (found := self.requests.pop(request.key, None)) is not request:
             return self._put_back(found)
+        if request.is_unwanted:
+            body = None
         batch = request.batch
         if batch is None:
             return b"" if body is None else self._frame_answer(request.id, body)
@@ -467,20 +469,21 @@ class Connection:
         if self.lost is not None:
             return
         if self.cancelling is not None and method == self.cancelling.method:
-            self._take_cancel(params, self.cancelling.member)
+            self._take_cancel(params, self.cancelling)
         else:
             self.taker.take_notification(Notification(method, params))
 
-    def _take_cancel(self, params: Raw | None, member: str) -> None:
+    def _take_cancel(self, params: Raw | None, cancelling: Cancelling) -> None:
         if params is None:
             return
         try:
             members = msgspec.json.decode(params, type=dict[str, Raw])
-            request = self.requests.get(key_of(bytes(members[member])))
+            request = self.requests.get(key_of(bytes(members[cancelling.member])))
         except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
             return  # it names no request, and a notification is never answered
         if request is not None and not request.is_cancelled:
             request.is_cancelled = True
+            request.is_unwanted = cancelling.rule is CancelRule.NEVER_ANSWERED
             self.taker.take_cancel(request)
 
     def _take_unmatched(self, message: Failure) -> None:

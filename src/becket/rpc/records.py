@@ -39,11 +39,12 @@ class CancelRule(Enum):
 
 
 class Cancelling(Struct, frozen=True):
-    """How a dialect says that a request is no longer wanted."""
+    """How a dialect says that a request is no longer wanted. Of the methods in `never` it does not say so."""
 
     method: str
     member: str = "id"
     rule: CancelRule = CancelRule.ANSWERED
+    never: frozenset[str] = frozenset()
 
 
 class Settles(Protocol):
@@ -92,6 +93,7 @@ class InboundRequest(Struct, eq=False, gc=False):
     depth: int = 0
     credit: int | None = None
     is_cancelled: bool = False
+    is_unwanted: bool = False  # cancelled, where that means that it is never answered, whatever comes of it
     chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it was made, beside its own link's
     runner: Any = None  # whatever its driver runs it with
 

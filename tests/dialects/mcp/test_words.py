@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any, get_args
 
@@ -46,8 +46,11 @@ from becket.dialects.mcp.prompts import Completed, PromptText
 from becket.dialects.mcp.resources import ResourceRead
 from becket.dialects.mcp.tools import TOOLS_CALL, CallTool, ToolResult, ToolsPage
 from becket.dialects.mcp.words import meta_with_token, progress_token
+from becket.errors import RpcError
 from becket.limits import DEFAULT_LIMITS
 from becket.methods.descriptors import Method, Notification
+from becket.peer.streams import GONE
+from becket.rpc.records import Call, InboundRequest
 from becket.wire.content_length import ContentLength
 from becket.wire.json_lines import JsonLines
 
@@ -305,3 +308,45 @@ def test_a_client_of_mcp_is_known_by_its_first_words(frame: bytes, framing: type
 def test_the_dialect_leads_to_its_speech() -> None:
     assert MCP.contract is not None
     assert MCP.contract().dialect == "mcp"
+
+
+CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"too slow"}}\n'
+
+
+@pytest.mark.parametrize(
+    "finish",
+    [
+        lambda connection, request: connection.answer(request, b"{}"),
+        lambda connection, request: connection.refuse(request, RpcError(1, "no")),
+        lambda connection, request: connection.forget(request),
+    ],
+    ids=["answered", "refused", "forgotten"],
+)
+def test_a_cancelled_request_is_never_answered_whatever_comes_of_it(finish: Callable[..., bytes]) -> None:
+    connection = MCP.connection(DEFAULT_LIMITS)
+    (request,) = connection.receive(b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}\n')
+    connection.receive(CANCEL)
+
+    assert finish(connection, request) == b""
+    assert connection.requests == {}
+
+
+def test_a_request_that_nobody_has_cancelled_is_answered() -> None:
+    connection = MCP.connection(DEFAULT_LIMITS)
+    (request,) = connection.receive(b'{"jsonrpc":"2.0","id":2,"method":"tools/call"}\n')
+    assert isinstance(request, InboundRequest)
+    connection.receive(CANCEL)
+
+    assert connection.answer(request, b"{}") == b'{"jsonrpc":"2.0","id":2,"result":{}}\n'
+
+
+def test_all_calls_are_cancelled_but_the_first() -> None:
+    connection = MCP.connection(DEFAULT_LIMITS)
+    first, second = Call("initialize", GONE), Call("tools/call", GONE)
+    connection.open_call(first, None)
+    connection.open_call(second, None)
+
+    assert connection.abandon(first) == b""
+    assert connection.abandon(second) == (
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}\n'
+    )

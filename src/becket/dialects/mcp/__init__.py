@@ -69,7 +69,9 @@ MCP = Dialect(
     framing=lines,
     answers_garbage=False,
     numbers=NUMBERS,
-    cancelling=Cancelling("notifications/cancelled", "requestId", CancelRule.NEVER_ANSWERED),
+    cancelling=Cancelling(
+        "notifications/cancelled", "requestId", CancelRule.NEVER_ANSWERED, never=frozenset({"initialize"})
+    ),
     contract=speech,
     recognises=recognises,
     habits=HABITS,
