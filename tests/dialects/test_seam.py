@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
-from tests.dialects.sketched import SKETCHED
+from tests.dialects.sketched import BYE, SKETCHED, speak
 
 from becket import Context, ExtensionServer
 from becket.contract.commands import Text
 from becket.contract.hooks import Block, HookEvent, HookKind, HookResult
 from becket.dialects import DIALECTS, Dialect
+from becket.dialects.phrases import Saying, Scene
 from becket.errors import HandshakeFailed, NotSupported, RemoteError
 from becket.extension import CommandOutput, command, hook, tool
 from becket.host.connecting import connect_extension
@@ -247,6 +249,44 @@ async def test_a_program_hears_by_the_first_frame_which_dialect_its_host_speaks(
         with anyio.fail_after(MINUTE):
             async with connecting as host:
                 assert await host.call_tool("twice", {"text": "ho"}) == "hoho"
+
+
+REFUSED = PROGRAM.replace('id, version = "plain"', 'id, version = "somebody-else"')
+
+
+@pytest.mark.parametrize("async_", ["", "async "], ids=["plain", "on a loop"])
+async def test_a_program_that_cannot_serve_its_host_says_why_and_ends(tmp_path: Path, async_: str) -> None:
+    program = tmp_path / "plain.py"
+    program.write_text(REFUSED.format(root=str(Path(__file__).parents[2]), async_=async_))
+    said: list[str] = []
+    connecting = connect_extension([sys.executable, program], id="plain", dialect=SKETCHED, on_stderr=said.append)
+    with anyio.fail_after(MINUTE), pytest.raises(HandshakeFailed, match="somebody else is meant"):
+        await connecting
+    assert said == ["somebody-else: somebody else is meant"]
+
+
+@pytest.mark.parametrize("kills_first", [False, True])
+async def test_where_a_system_kills_first_nobody_says_goodbye(kills_first: bool) -> None:
+    asked: list[str] = []
+
+    def say_goodbye(scene: Scene) -> Saying:
+        asked.append(scene.farewell)
+        return Saying(BYE, [scene.farewell])
+
+    habits = msgspec.structs.replace(SKETCHED.habits, kills_before_goodbye=kills_first)
+    dialect = msgspec.structs.replace(
+        SKETCHED, habits=habits, contract=lambda: msgspec.structs.replace(speak(), goodbye=say_goodbye)
+    )
+    async with connected(Sketch(), dialect=dialect, grants=["tools.register"]) as (host, _):
+        await host.shutdown("enough")
+    assert ("enough" in asked) is not kills_first
+
+
+def test_a_dialect_with_other_habits_can_stand_in_for_one() -> None:
+    mine = Dialect(name="another of the tests")
+    DIALECTS.add(mine)
+    DIALECTS.replace(msgspec.structs.replace(mine, answers_garbage=False))
+    assert not DIALECTS["another of the tests"].answers_garbage
 
 
 def test_a_dialect_of_ones_own_can_be_made_known_once() -> None:

@@ -32,6 +32,10 @@ class Dialects(Mapping[str, Dialect]):
             raise ValueError(f"there is a dialect {dialect.name!r} already")
         self._known[dialect.name] = dialect
 
+    def replace(self, dialect: Dialect) -> None:
+        """Puts a dialect in the place of the one of its name: with other habits, say."""
+        self._known[dialect.name] = dialect
+
     def __getitem__(self, name: str) -> Dialect:
         if name not in self._known:
             from importlib import import_module

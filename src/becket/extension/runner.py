@@ -30,17 +30,28 @@ if TYPE_CHECKING:
     from becket.wire.framing import FramingFactory
 
     Wire = tuple[Dialect, FramingFactory | None]
+    Served = tuple[ConnectionLost, str | None]  # why it ended, and why the host was refused
 else:
     from _signal import SIG_DFL, SIGINT, SIGTERM  # the enums of `signal` take a child a millisecond
     from _signal import signal as set_handler
 
-__all__ = ["EXIT_BROKEN", "EXIT_ENDED", "EXIT_STUCK", "EXIT_USAGE", "STOP_GRACE", "explain", "run_extension"]
+__all__ = [
+    "EXIT_BROKEN",
+    "EXIT_ENDED",
+    "EXIT_REFUSED",
+    "EXIT_STUCK",
+    "EXIT_USAGE",
+    "STOP_GRACE",
+    "explain",
+    "run_extension",
+]
 
 EXIT_ENDED: Final = 0  # the host ended us: it said so, closed our stdin, sent SIGTERM or SIGINT, or is gone
 # 1 is Python's own, for an exception that nobody caught
 EXIT_USAGE: Final = 2  # started by hand, in a terminal, or without a stdout: there is no host
 EXIT_BROKEN: Final = 3  # what came in was no message: the other side broke the protocol
 EXIT_STUCK: Final = 4  # the end took too long
+EXIT_REFUSED: Final = 5  # the host is none that this extension can serve; stderr says why
 
 STOP_GRACE: Final = 5.0  # seconds for the end; a host has killed us after four
 STDIN: Final = 0
@@ -72,9 +83,12 @@ def run_extension(extension: ExtensionServer, loop: str | None, dialect: Dialect
     heed_the_end(ending)
     wire = (chosen, None) if chosen is not None else hear_dialect(transport)
     if loop is None and extension.__becket__.is_plain:
-        lost = serve_blocking(extension, transport, wire, ending)
+        lost, refusal = serve_blocking(extension, transport, wire, ending)
     else:
-        lost = serve_on(loop or "asyncio", extension, transport, wire, ending)
+        lost, refusal = serve_on(loop or "asyncio", extension, transport, wire, ending)
+    if refusal is not None:
+        print(f"{extension.id}: {refusal}", file=sys.stderr)
+        return EXIT_REFUSED
     return EXIT_BROKEN if lost.reason is DisconnectReason.REMOTE_VIOLATION else EXIT_ENDED
 
 
@@ -95,7 +109,7 @@ def hear_dialect(transport: FdTransport) -> Wire:
     return NATIVE, Sniffing
 
 
-def serve_blocking(extension: ExtensionServer, transport: FdTransport, wire: Wire, ending: Ending) -> ConnectionLost:
+def serve_blocking(extension: ExtensionServer, transport: FdTransport, wire: Wire, ending: Ending) -> Served:
     dialect, framing = wire
     serving = extension.blocking_over(transport, dialect=dialect, framing=framing, when_ending=begin_to_end)
 
@@ -106,15 +120,13 @@ def serve_blocking(extension: ExtensionServer, transport: FdTransport, wire: Wir
     with serving as peer:
         # In a thread: the one that is interrupted by the signal may be reading, and must go on.
         ending.begin = lambda: start_new_thread(end, ())
-        return peer.serve()
+        return peer.serve(), serving.refusal
 
 
-def serve_on(
-    loop: str, extension: ExtensionServer, transport: FdTransport, wire: Wire, ending: Ending
-) -> ConnectionLost:
+def serve_on(loop: str, extension: ExtensionServer, transport: FdTransport, wire: Wire, ending: Ending) -> Served:
     dialect, framing = wire
 
-    async def serve() -> ConnectionLost:
+    async def serve() -> Served:
         serving = extension.over(transport, dialect=dialect, framing=framing, when_ending=begin_to_end)
 
         async def end() -> None:
@@ -124,7 +136,7 @@ def serve_on(
         async with serving as peer:
             workers = serving.workers
             ending.begin = lambda: workers.call_soon(lambda: workers.spawn(end))
-            return await peer.wait_closed()
+            return await peer.wait_closed(), serving.refusal
 
     if loop == "trio":
         import trio

@@ -284,6 +284,11 @@ class Serving:
         """The loop, as seen from other threads."""
         return self._face.workers
 
+    @property
+    def refusal(self) -> str | None:
+        """Why the host could not be served, where that is why it ended."""
+        return self._session.refusal
+
     async def end(self) -> None:
         """Lets the extension finish; the link stays open."""
         await self._session.end()
@@ -341,6 +346,11 @@ class BlockingServing:
             raise
         peer.agree(())  # until the host has said what it knows
         return peer
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the host could not be served, where that is why it ended."""
+        return self._session.refusal
 
     def end(self) -> None:
         """Lets the extension finish; the link stays open."""

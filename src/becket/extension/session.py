@@ -67,6 +67,7 @@ class Session:
     ) -> None:
         self.face = face
         self.params: Initialize | None = None
+        self.refusal: str | None = None  # why this host cannot be served
         self._host: HostServices | None = None
         self._extension = extension
         self._outline = outline
@@ -149,7 +150,7 @@ class Session:
     async def _initialize(self, given: Any, ctx: Any) -> Any:
         if self._state != State.NEW:
             raise self._not_ready()
-        params = self._read(given) if self._foreign is None else self._foreign.read(given)
+        params = self._read(given) if self._foreign is None else self._read_foreign(self._foreign, given)
         self._state = State.STARTING
         self.params = params
         self.face.peer.agree(params.features)
@@ -176,6 +177,15 @@ class Session:
             from becket.typed.problems import find_problems
 
             raise InvalidParams(find_problems(given, Initialize)) from error
+
+    def _read_foreign(self, foreign: ForeignWords, given: Any) -> Initialize:
+        """Reads the first words of a host of another dialect; one that cannot be served is answered, and left."""
+        try:
+            return foreign.read(given)
+        except RpcError as error:
+            self.refusal = error.message
+            self.face.close_soon()
+            raise
 
     async def _run_on_start(self) -> None:
         if "on_start" in self._outline.overridden:

@@ -249,7 +249,7 @@ class Start:
             }
         )
         record(self._audit, self._describe_start())
-        voice = Voice(peer, self._speech, scene)
+        voice = Voice(peer, self._speech, scene, kills_at_once=self._dialect.habits.kills_before_goodbye)
         try:
             greeted = await self._greet(voice)
             inputs = ToolInputs(self._id, greeted.declared.tools, self._schemas, is_tolerant=greeted.tolerates_schemas)

@@ -52,6 +52,16 @@ SECRET_PARTS: Final = ("CREDENTIAL", "PASSWORD", "PRIVATE_KEY", "SECRET")
 
 # Each of them makes a loader, a shell, an interpreter or a common tool run or load what its value names.
 DANGEROUS_BEGINNINGS: Final = ("BASH_FUNC_", "DYLD_", "GIT_", "LD_", "PERL5", "PYTHON")
+HARMLESS_NAMES: Final = frozenset(
+    {
+        "PYTHONDONTWRITEBYTECODE",
+        "PYTHONFAULTHANDLER",
+        "PYTHONHASHSEED",
+        "PYTHONIOENCODING",
+        "PYTHONUNBUFFERED",
+        "PYTHONUTF8",
+    }
+)
 DANGEROUS_NAMES: Final = frozenset(
     {
         "BASHOPTS",
@@ -92,7 +102,7 @@ def is_secret_name(name: str) -> bool:
 def is_dangerous_name(name: str) -> bool:
     """Returns whether a variable of this name can make a program run or load something else."""
     upper = name.upper()
-    return upper.startswith(DANGEROUS_BEGINNINGS) or upper in DANGEROUS_NAMES
+    return upper not in HARMLESS_NAMES and (upper.startswith(DANGEROUS_BEGINNINGS) or upper in DANGEROUS_NAMES)
 
 
 def find_dangerous_names(declared: Environment) -> tuple[str, ...]:

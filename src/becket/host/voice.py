@@ -39,9 +39,12 @@ class SpokenStream(Struct, Generic[E, R], frozen=True, eq=False):
 
 
 class Voice:
-    """The link to one extension, spoken to in the contract's methods. `speech` is None where those are its own."""
+    """The link to one extension, spoken to in the contract's methods. `speech` is None where those are its own.
 
-    def __init__(self, peer: Peer, speech: Speech | None, scene: Scene) -> None:
+    With `kills_at_once` nobody says goodbye."""
+
+    def __init__(self, peer: Peer, speech: Speech | None, scene: Scene, *, kills_at_once: bool = False) -> None:
+        self._kills_at_once = kills_at_once
         self.peer = peer
         self.speech = speech
         self.scene = scene
@@ -119,7 +122,7 @@ class Voice:
 
     async def say_goodbye(self, timeout: float | None) -> None:
         """Asks the extension to end, and waits a moment for its answer; many end without one."""
-        if self.peer.is_closed:
+        if self.peer.is_closed or self._kills_at_once:
             return
         saying = self._goodbye()
         if saying is None:

@@ -56,7 +56,7 @@ def connect_process(
     command: Sequence[str | os.PathLike[str]],
     *,
     env: Mapping[str, str] | None = None,
-    inherit_env: bool = False,
+    inherit_env: bool | None = False,
     cwd: str | os.PathLike[str] | None = None,
     on_stderr: Callable[[str], None] | None = None,
     name: str | None = None,

@@ -74,7 +74,7 @@ class Peer:
         command: Sequence[str | os.PathLike[str]],
         *,
         env: Mapping[str, str] | None = None,
-        inherit_env: bool = False,
+        inherit_env: bool | None = False,
         cwd: str | os.PathLike[str] | None = None,
         on_stderr: Callable[[str], None] | None = None,
         name: str | None = None,
@@ -82,8 +82,9 @@ class Peer:
     ) -> Connecting:
         """Starts a program and speaks with it over its stdin and stdout; closing the peer ends the program.
 
-        The program sees a short list of environment variables and `env`, or all with `inherit_env`. Its stderr is
-        read line by line into `on_stderr` (the log, if none is given); its tail stands in the error when it crashes.
+        The program sees a short list of environment variables and `env`, or all with `inherit_env`, or `env` alone
+        where that is None. Its stderr is read line by line into `on_stderr` (the log, if none is given); its tail
+        stands in the error when it crashes.
 
         Raises:
             StartFailed: when entered or awaited, if the program cannot be started.

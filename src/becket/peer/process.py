@@ -39,9 +39,13 @@ live_children: set[Child] = set()  # so that none outlives a host that ends with
 abandoned: list[subprocess.Popen[bytes]] = []  # killed, but still in the kernel's hands when their peers had to go on
 
 
-def build_environment(own: Mapping[str, str] | None, *, inherit: bool) -> dict[str, str]:
-    """Returns what a child sees: the short list of names that every program needs, and what the caller gives."""
-    if inherit:
+def build_environment(own: Mapping[str, str] | None, *, inherit: bool | None) -> dict[str, str]:
+    """Returns what a child sees: the short list of names that every program needs, and what the caller gives.
+
+    With `inherit` all variables of this program come before these; with None, not even the short list."""
+    if inherit is None:
+        environment: dict[str, str] = {}
+    elif inherit:
         environment = dict(os.environ)
     else:
         environment = {
@@ -252,7 +256,7 @@ def open_child(
     command: Sequence[str],
     *,
     env: Mapping[str, str] | None = None,
-    inherit_env: bool = False,
+    inherit_env: bool | None = False,
     cwd: str | os.PathLike[str] | None = None,
     on_stderr: Callable[[str], None] | None = None,
     limits: Limits = DEFAULT_LIMITS,

@@ -31,7 +31,7 @@ OURS = TOLD | {method.name for method in METHODS}
 
 def translate_methods(methods: Registry, speech: Speech, scene: Scene) -> Registry:
     """Returns handlers under a dialect's names for those of the contract; what is not of the contract stays as it is,
-    also where the dialect has such a name.
+    also where the dialect has such a name, unless it has a phrase under that name too.
 
     Handlers of what the dialect has no word for are left out: nobody can ask for them."""
     spoken = Registry()
@@ -41,11 +41,11 @@ def translate_methods(methods: Registry, speech: Speech, scene: Scene) -> Regist
             tale = speech.tales.get(handler.name)
             if tale is not None:
                 listen(spoken, handler, tale, scene)
-        elif handler.name in speech.phrases and handler.name in OURS:
+        elif handler.name in speech.phrases:
             phrase = speech.phrases[handler.name]
             for own in phrase.heard_as(scene):
                 serve(spoken, handler, Translation(phrase, own, scene), runs)
-    return spoken.including(methods.without(OURS))
+    return spoken.including(methods.without(OURS | speech.phrases.keys()))
 
 
 def listen(spoken: Registry, handler: Handler, tale: TalePhrase, scene: Scene) -> None:
