@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
 
-from tests.docs import cli_tables, contract_tables, host_tables, manifest_tables
+from tests.docs import cli_tables, contract_tables, dialect_tables, host_tables, manifest_tables
 
 import becket
 from becket import errors
@@ -126,6 +126,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "children": render_children,
     **cli_tables.PARTS,
     **contract_tables.PARTS,
+    **dialect_tables.PARTS,
     **host_tables.PARTS,
     **manifest_tables.PARTS,
 }

@@ -1,0 +1,212 @@
+"""The tables of the page about dialects, made from their records: what each can say, its link, and its habits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from math import isinf
+from typing import Any
+
+from becket.dialects import DIALECTS, NATIVE, OTHERS, Dialect
+from becket.dialects.habits import Inherited
+from becket.dialects.phrases import Scene
+from becket.host.formats import FORMATS
+from becket.host.restart import RestartPolicy, RestartStrategy
+from becket.host.timeouts import DEFAULT_TIMEOUTS
+from becket.limits import DEFAULT_LIMITS, MIB
+from becket.methods.descriptors import Method, Notification
+from becket.wire import ContentLength, JsonLines, LengthPrefixed
+
+__all__ = ["PARTS", "render_abilities", "render_files", "render_habits", "render_links", "render_own_words"]
+
+SHOWN: list[Dialect] = [NATIVE, *(one for name in OTHERS if (one := DIALECTS[name]).contract is not None)]
+FRAMINGS = {ContentLength: "Content-Length", JsonLines: "JSON Lines", LengthPrefixed: "length prefix"}
+
+TO_EXTENSION = {
+    "call a tool": ["tool.call"],
+    "ask a model": ["provider.complete"],
+    "stream its answer": ["provider.stream"],
+    "run a command": ["command.invoke"],
+    "ask at a hook": ["hook.handle"],
+    "ask what it is": ["info.get"],
+    "open its settings": ["settings.editor.open", "settings.editor.key", "settings.editor.commit"],
+    "ask for its sidecar": ["sidecar.spawn_args"],
+}
+TO_HOST = {
+    "keep and find memory": ["memory.append", "memory.query"],
+    "read and write configuration": ["config.get", "config.set"],
+    "write to the log": ["$/log"],
+    "show a task": ["task.start", "task.update", "task.log", "task.done"],
+    "show a widget": ["widget.upsert", "widget.dismiss"],
+}
+
+
+def table(headers: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([f"| {' | '.join(headers)} |", f"|{'---|' * len(headers)}", *lines, ""])
+
+
+# -- who can do what
+
+
+def can_say(dialect: Dialect, names: Sequence[str]) -> bool:
+    if dialect.contract is None:
+        return True
+    speech = dialect.contract()
+    return all(name in speech.phrases or name in speech.tales for name in names)
+
+
+def can_cancel(dialect: Dialect) -> bool:
+    phrases = () if dialect.contract is None else dialect.contract().phrases.values()
+    return dialect.cancelling is not None or any(phrase.cancelled_as is not None for phrase in phrases)
+
+
+def can_report(dialect: Dialect) -> bool:
+    phrases = () if dialect.contract is None else dialect.contract().phrases.values()
+    return dialect.progress is not None or any(phrase.progress is not None for phrase in phrases)
+
+
+def render_abilities() -> str:
+    def rows() -> Iterator[Sequence[str]]:
+        for who, abilities in (("host", TO_EXTENSION), ("extension", TO_HOST)):
+            for what, names in abilities.items():
+                yield who, what, *(yes(can_say(dialect, names)) for dialect in SHOWN)
+        yield "both", "cancel a call", *(yes(can_cancel(dialect)) for dialect in SHOWN)
+        yield "both", "report progress", *(yes(can_report(dialect)) for dialect in SHOWN)
+        yield "both", "deadlines, flow control, pings", *(yes(bool(dialect.features)) for dialect in SHOWN)
+
+    return table(["who", "what", *(f"`{dialect.name}`" for dialect in SHOWN)], rows())
+
+
+def yes(value: bool) -> str:
+    return "yes" if value else ""
+
+
+def render_own_words() -> str:
+    def rows() -> Iterator[Sequence[str]]:
+        for dialect in SHOWN[1:]:
+            own = ", ".join(f"`{name}`" for name in find_own(dialect))
+            if own:
+                yield f"`becket.dialects.{dialect.name}`", own
+
+    return table(["module", "methods and notifications of its own"], rows())
+
+
+def find_own(dialect: Dialect) -> list[str]:
+    """Returns the names of the descriptors that a dialect's module offers."""
+    module = import_module(f"becket.dialects.{dialect.name}")
+    values = (getattr(module, name) for name in module.__all__ if name.isupper())
+    return sorted({value.name for value in values if isinstance(value, Method | Notification)})
+
+
+# -- links
+
+
+def render_links() -> str:
+    def rows() -> Iterator[Sequence[str]]:
+        for dialect in SHOWN:
+            speech = None if dialect.contract is None else dialect.contract()
+            scene = Scene("extension")
+            bye = "shutdown"
+            if speech is not None:
+                bye = "" if speech.goodbye is None else first_name(speech.goodbye(scene))
+            limits = DEFAULT_LIMITS.but(**{**dialect.habits.limits, **dialect.habits.host_limits})
+            yield (
+                f"`{dialect.name}`",
+                framing_of(dialect),
+                f"`{'initialize' if speech is None else speech.welcome.opening.name}`",
+                f"`{bye}`" if bye else "the end of its stdin",
+                f"{limits.frame // MIB} MiB",
+                f"{limits.outbound_calls:,}",
+            )
+
+    headers = ["dialect", "framing", "first request", "last request", "largest frame", "calls at once"]
+    return table(headers, rows())
+
+
+def first_name(goodbye: Any) -> str:
+    first = goodbye[0] if isinstance(goodbye, tuple) else goodbye
+    method = first.method
+    return str(method if isinstance(method, str) else method.name)
+
+
+def framing_of(dialect: Dialect) -> str:
+    return FRAMINGS[type(dialect.framing(DEFAULT_LIMITS))]  # type: ignore[index]
+
+
+# -- habits
+
+
+def render_habits() -> str:
+    def rows() -> Iterator[Sequence[str]]:
+        for dialect in SHOWN:
+            habits = dialect.habits
+            limits = DEFAULT_LIMITS.but(**{**habits.limits, **habits.host_limits})
+            timeouts = {"tool": DEFAULT_TIMEOUTS.tool, **habits.timeouts}
+            yield (
+                f"`{dialect.name}`",
+                seconds(limits.handshake),
+                seconds(timeouts["tool"]),
+                describe_restart(dialect),
+                describe_environment(dialect),
+                "its own folder" if habits.works_in_root else "the host's folder",
+            )
+
+    headers = ["dialect", "first exchange", "a tool's call", "restarts", "environment", "runs in"]
+    return table(headers, rows())
+
+
+def seconds(value: float | None) -> str:
+    return "no limit" if value is None or isinf(value) else f"{value:g} s"
+
+
+def describe_restart(dialect: Dialect) -> str:
+    given = dict(dialect.habits.restart)
+    if "strategy" in given:
+        given["strategy"] = RestartStrategy(given["strategy"])
+    policy = RestartPolicy(**given)
+    if policy.strategy is RestartStrategy.NEVER:
+        return "never"
+    within = "" if isinf(policy.window) else f" in {seconds(policy.window)}"
+    first = "at once, then " if policy.first_is_immediate else ""
+    return f"{policy.most}{within}: {first}{seconds(policy.delay)}, doubled up to {seconds(policy.longest_delay)}"
+
+
+def describe_environment(dialect: Dialect) -> str:
+    habits = dialect.habits
+    if habits.variables:
+        return ", ".join(f"`{name}`" for name in habits.variables)
+    return {
+        Inherited.FEW: "a few, see [Hosting](hosting.md)",
+        Inherited.HARMLESS: "all that do not look like secrets",
+        Inherited.ALL: "all",
+    }[habits.inherited]
+
+
+# -- files
+
+
+def render_files() -> str:
+    def rows() -> Iterator[Sequence[str]]:
+        for reader in FORMATS:
+            yield (
+                f"`{reader.dialect}`",
+                names(reader.file_names),
+                names(reader.list_names),
+                names([f"{prefix}*" for prefix in reader.prefixes]),
+            )
+
+    return table(["dialect", "a folder with", "a list of several", "programs called"], rows())
+
+
+def names(given: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in given)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "who can do what": render_abilities,
+    "own words of dialects": render_own_words,
+    "links of dialects": render_links,
+    "habits of dialects": render_habits,
+    "files of dialects": render_files,
+}
