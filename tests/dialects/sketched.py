@@ -18,7 +18,7 @@ from becket.dialects import Dialect
 from becket.dialects.handshakes import Greeted, Greeting, Introduction, Welcome
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.dialects.speech import Speech, TalePhrase
-from becket.errors import HandshakeFailed, RemoteError, RpcError
+from becket.errors import HandshakeFailed, Meaning, RemoteError, RpcError
 from becket.methods.descriptors import EventReader, Method, Stream
 from becket.wire.json_lines import JsonLines
 
@@ -100,7 +100,7 @@ def greet(introduction: Introduction) -> Greeting:
 
 def read_hello(params: Any, scene: Scene) -> Initialize:
     if params["you"] != scene.extension:
-        raise RpcError(-7, "somebody else is meant")
+        raise RpcError(Meaning.INCOMPATIBLE, "somebody else is meant")
     return Initialize(extension_protocol_version=1, plugin_id=params["you"], plugin_root=None, config={})
 
 

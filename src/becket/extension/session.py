@@ -183,8 +183,9 @@ class Session:
         try:
             return foreign.read(given)
         except RpcError as error:
-            self.refusal = error.message
-            self.face.close_soon()
+            if error.meaning is Meaning.INCOMPATIBLE:  # any other it may try again
+                self.refusal = error.message
+                self.face.close_soon()
             raise
 
     async def _run_on_start(self) -> None:
