@@ -21,6 +21,11 @@ def test_the_dialect_is_found_by_its_name() -> None:
     assert find_dialect("roder") is RODER
 
 
+def test_its_words_for_the_contract_are_loaded_when_they_are_asked_for() -> None:
+    assert RODER.contract is not None
+    assert RODER.contract().dialect == "roder"
+
+
 @pytest.mark.parametrize(
     ("frame", "framing", "is_roder"),
     [

@@ -44,7 +44,7 @@ from becket.dialects.roder import (
 from becket.dialects.roder.handshake import Offer
 from becket.dialects.roder.own_manifest import OwnSide
 from becket.dialects.roder.words import COMMAND_RUN, SPEECH, RunDone, read_args, read_command_event
-from becket.errors import InvalidParams, NotSupported, RemoteError, RequestCancelled, RpcError
+from becket.errors import InvalidParams, NotDeclared, NotSupported, RemoteError, RequestCancelled, RpcError
 
 TOOL = SPEECH.phrases["tool.call"]
 COMPLETE = SPEECH.phrases["provider.complete"]
@@ -106,6 +106,13 @@ def test_a_tool_is_called_by_the_names_that_the_manifest_has() -> None:
     )
 
 
+def test_what_the_extension_does_not_offer_is_not_asked_for() -> None:
+    with pytest.raises(NotDeclared, match="count-it"):
+        TOOL.say(ToolCall("other", {}), host_scene())
+    with pytest.raises(NotDeclared, match="local:sage-7b"):
+        STREAM.say(ProviderRequest("local", "other", "demo:local:other", ()), host_scene())
+
+
 def test_each_call_has_an_id_of_its_own() -> None:
     scene = host_scene()
 
@@ -139,6 +146,7 @@ def called(provider: str = "t", tool: str = "count it", arguments: object = None
 def test_a_call_is_heard_as_the_contract_has_it() -> None:
     assert [*TOOL.heard_as(own_scene())] == [TOOLS_CALL]
     assert TOOL.hear(called(), own_scene()) == ToolCall("count it", {"a": 1})
+    assert TOOL.hear(called("any", "any"), Scene("demo")) == ToolCall("any", {"a": 1})  # before the first exchange
 
 
 @pytest.mark.parametrize("saying", [called("u"), called("nobody"), called(tool="other"), called(arguments=[1])])
@@ -263,9 +271,10 @@ def test_a_command_comes_to_the_payload_of_its_task() -> None:
     assert gathered(Text("a"), RunDone({"n": 1})).result() == {"n": 1}
 
 
-def test_a_command_that_failed_names_its_executor() -> None:
-    with pytest.raises(RpcError, match="task executor tidy failed: e"):
+def test_a_command_that_failed_raises_what_it_said() -> None:
+    with pytest.raises(RpcError) as caught:
         gathered(RunDone(None, "e")).result()
+    assert caught.value.message == "e"
 
 
 def test_the_acknowledgement_of_another_run_is_refused() -> None:

@@ -293,7 +293,7 @@ def read(given: Any, scene: Scene) -> Initialize:
         raise RpcError(Meaning.INCOMPATIBLE, text, {"supported": [PROTOCOL_VERSION]})
     params: InitializeParams = read_params(given, InitializeParams)
     side = scene.particulars if isinstance(scene.particulars, OwnSide) else find_own_side(scene)
-    manifest = side.loaded.manifest
+    manifest = side.manifest
     if side.has_file:
         if params.extension_id != manifest.id:
             text = (

@@ -48,6 +48,11 @@ class OwnSide(Struct, eq=False):
     has_file: bool = True
     told: dict[str, set[type]] = field(default_factory=dict[str, set[type]])
 
+    @property
+    def manifest(self) -> RoderManifest:
+        """The manifest itself."""
+        return self.loaded.manifest
+
 
 def find_own_side(scene: Scene) -> OwnSide:
     """Returns the manifest of the program that runs.

@@ -6,7 +6,7 @@ name and whose input is `{"args": [...]}`. There is no word for hooks, memory or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -49,6 +49,7 @@ from becket.dialects.roder.inference import (
     TaggedEvent,
     check_acknowledged,
 )
+from becket.dialects.roder.manifest import RoderManifest
 from becket.dialects.roder.own_manifest import OwnSide
 from becket.dialects.roder.services import ToolProvider, services_of
 from becket.dialects.roder.shown import show_text
@@ -84,7 +85,7 @@ from becket.dialects.roder.tasks import (
 )
 from becket.dialects.roder.tools import TOOLS_CALL, ToolCallParams, ToolCallResult
 from becket.dialects.speech import Speech
-from becket.errors import InvalidParams, RemoteError, RpcError
+from becket.errors import InvalidParams, NotDeclared, RemoteError, RpcError
 from becket.methods.descriptors import Direction, EventReader, Method, Stream
 
 __all__ = ["SPEECH"]
@@ -98,6 +99,8 @@ TOOL_FAILED: Final = "tool_execution_failed"
 
 def say_tool_call(call: ToolCall, scene: Scene) -> Saying:
     offer: Offer = scene.particulars
+    if call.name not in offer.tools:
+        raise NotDeclared(scene.extension, "tool", call.name, [*offer.tools])
     provider, tool = offer.tools[call.name]
     number = next(scene.numbers)
     params = ToolCallParams(
@@ -120,15 +123,18 @@ def read_tool_result(result: ToolCallResult, _: Saying, scene: Scene) -> Any:
 
 def hear_tool_call(saying: Saying, scene: Scene) -> ToolCall:
     params: ToolCallParams = saying.params
-    side: OwnSide = scene.particulars
-    providers = services_of(side.loaded.manifest.provides, ToolProvider)
-    tools = [tool.name for provider in providers if provider.id == params.provider_id for tool in provider.tools]
-    if params.tool_name not in tools:
+    side: OwnSide | Offer | None = scene.particulars
+    if side is not None and params.tool_name not in tools_of(params.provider_id, side.manifest):
         text = f"there is no tool {show_text(params.tool_name)} of {show_text(params.provider_id)} here"
         raise InvalidParams([("/toolName", text)])
     if not is_object(params.arguments):
         raise InvalidParams([("/arguments", "they are no object")])
     return ToolCall(params.tool_name, params.arguments)
+
+
+def tools_of(provider: str, manifest: RoderManifest) -> list[str]:
+    providers = services_of(manifest.provides, ToolProvider)
+    return [tool.name for one in providers if one.id == provider for tool in one.tools]
 
 
 def answer_tool_call(result: Any, *_: object) -> ToolCallResult:
@@ -160,7 +166,10 @@ TOOL_PHRASE: Final = Phrase(
 
 def say_turn(request: ProviderRequest, scene: Scene) -> Saying:
     offer: Offer = scene.particulars
-    engine, model = offer.models[request.provider_id, request.model_id]
+    asked = request.provider_id, request.model_id
+    if asked not in offer.models:
+        raise NotDeclared(scene.extension, "model", ":".join(asked), [":".join(known) for known in offer.models])
+    engine, model = offer.models[asked]
     number = next(scene.numbers)
     params = StreamTurn(
         engine_id=engine,
@@ -221,18 +230,20 @@ COMPLETE_PHRASE: Final = Phrase(say=say_turn, heard_as=lambda _: (), hear=hear_t
 
 
 def read_command_event(raw: Raw) -> CommandEvent:
-    """Returns output as the contract has it. The end of a run that failed is its last output, too."""
-    match read_task_event(raw):
-        case TaskOutput(TaskOutputStream.STDOUT, chunk):
-            return Text(chunk)
-        case TaskOutput(TaskOutputStream.STDERR, chunk):
-            return ErrorText(chunk)
-        case TaskOutput(_, chunk):
-            return SystemText(chunk)
-        case TaskCompleted(result):
-            return RunDone(result.payload)
-        case TaskFailed(error):
-            return RunDone(None, error)
+    """Returns output as the contract has it, and the end of the run."""
+    event = read_task_event(raw)
+    if isinstance(event, TaskOutput):
+        return OUTPUTS[event.stream](event.chunk)
+    if isinstance(event, TaskCompleted):
+        return RunDone(event.result.payload)
+    return RunDone(None, event.error)
+
+
+OUTPUTS: Final[Mapping[TaskOutputStream, Callable[[str], CommandEvent]]] = {
+    TaskOutputStream.STDOUT: Text,
+    TaskOutputStream.STDERR: ErrorText,
+    TaskOutputStream.LOG: SystemText,
+}
 
 
 class RunDone(CommandDone, frozen=True):
@@ -264,7 +275,7 @@ class GatheredRun:
     def result(self) -> Any:
         """Returns what the command came to."""
         if self._last.error is not None:
-            raise RpcError(FAILED, f"task executor {self._call.executor_id} failed: {self._last.error}")
+            raise RpcError(FAILED, self._last.error)
         return self._last.payload
 
 
