@@ -1,0 +1,488 @@
+"""Who comes in: what was agreed to is what is started, and what is not agreed to is asked about or refused."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from msgspec.structs import replace
+from tests.host.folders import write_extension
+
+from becket.contract.audit import AuditEvent, ExtensionChanged, GrantChanged
+from becket.errors import ExtensionRefused
+from becket.host import admitting
+from becket.host.admitting import Doorkeeper, Guest
+from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.digests import digest_folder
+from becket.host.discovery import Candidate, discover_extensions
+from becket.host.events import Events, ExtensionEvent, GrantGiven, GrantTaken
+from becket.host.grants_file import GrantEntry, edit_grants, load_grants
+from becket.host.kept import open_kept
+from becket.host.launching import LaunchSettings
+from becket.host.places import Places
+from becket.methods.permissions import Decision, Grants
+
+pytestmark = pytest.mark.loops
+
+READING = 'permissions = ["memory.read"]\n'
+BOTH = 'permissions = ["memory.read", "memory.write"]\n'
+
+
+class House:
+    """A doorkeeper, whom it asks, and what it told."""
+
+    def __init__(
+        self,
+        root: Path,
+        data: Path | None,
+        answers: Callable[[str], bool] | None,
+        *,
+        on_find: Callable[[], object] | None = None,
+        **options: Any,
+    ) -> None:
+        self.root = root
+        self._on_find = on_find
+        self.places = None if data is None else Places(data)
+        self.questions: list[str] = []
+        self.complaints: list[Diagnostic] = []
+        self.told: list[ExtensionEvent] = []
+        self.audit: list[AuditEvent] = []
+        self._answers = answers
+        self.kept = open_kept(self.places)
+        events = Events()
+        events.subscribe(ExtensionEvent, self.told.append)
+        settings = LaunchSettings(
+            store=self.kept.store,
+            audit=self.audit.append,
+            places=self.places,
+            ask=None if answers is None else self._ask,
+            variables=os.environ,
+        )
+        arguments: dict[str, Any] = {"given": {}, "configured": {}, "in_development": False, **options}
+        self.door = Doorkeeper(
+            self.kept,
+            settings,
+            events=events,
+            complain=self.complaints.append,
+            find_again=self.find,
+            **arguments,
+        )
+
+    def _ask(self, question: str, decision: Decision) -> bool:
+        self.questions.append(question)
+        assert self._answers is not None
+        return self._answers(question)
+
+    def find(self, id: str = "notes") -> Candidate:
+        if self._on_find is not None:
+            self._on_find()
+        for candidate in discover_extensions([self.root]).candidates:
+            if candidate.id == id:
+                return candidate
+        raise ExtensionRefused(id, "it is not found any more")
+
+    async def let_in(self, candidate: Candidate | None = None) -> Guest:
+        guest = await self.door.meet(candidate or self.find())
+        await self.door.admit(guest)
+        return guest
+
+
+@asynccontextmanager
+async def house_of(
+    root: Path, data: Path | None, answers: Callable[[str], bool] | None = lambda question: True, **options: Any
+) -> AsyncGenerator[House, None]:
+    house = House(root, data, answers, **options)
+    try:
+        with anyio.fail_after(10):
+            yield house
+    finally:
+        house.kept.close()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write_extension(tmp_path / "root" / "notes", "notes", READING)
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def change(root: Path, text: str = "print('changed')\n") -> None:
+    (root / "notes" / "main.py").write_text(text, encoding="utf-8")
+
+
+# -- copies
+
+
+async def test_what_was_agreed_to_is_started_from_a_copy_of_it(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        guest = await house.let_in()
+        way = await house.door.enter(guest)
+
+        digest = digest_folder(root / "notes").digest
+        assert way.folder == str(data / "copies" / digest)
+        assert way.command[1:] == ("main.py",)
+        assert load_grants(data / "grants.toml")["notes"] == GrantEntry(("memory.read",), (), digest)
+
+
+async def test_a_file_that_is_changed_after_the_check_is_not_started(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        guest = await house.let_in()
+        change(root)
+
+        way = await house.door.enter(guest)
+
+        assert (Path(way.folder) / "main.py").read_text(encoding="utf-8") == "print()\n"
+        assert len(house.questions) == 1
+
+
+async def test_a_program_in_the_folder_is_that_of_the_copy(root: Path, data: Path) -> None:
+    manifest = root / "notes" / "becket.toml"
+    manifest.write_text(manifest.read_text("utf-8").replace('"python3", "main.py"', '"./run", "main.py"'), "utf-8")
+    (root / "notes" / "run").write_text("#!/bin/sh\n", encoding="utf-8")
+    (root / "notes" / "run").chmod(0o755)
+    async with house_of(root, data) as house:
+        way = await house.door.enter(await house.let_in())
+
+        assert way.command == (f"{way.folder}/run", "main.py")
+        assert Path(way.folder).parent == data / "copies"
+
+
+async def test_a_place_to_run_in_the_folder_is_one_in_the_copy(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        (root / "notes" / "work").mkdir()
+        candidate = replace(house.find(), cwd=str(root / "notes" / "work"))
+
+        way = await house.door.enter(await house.let_in(candidate))
+
+        assert way.cwd == f"{way.folder}/work"
+
+
+async def test_a_copy_is_made_once_and_made_anew_where_somebody_has_changed_it(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        copy = Path((await house.door.enter(await house.let_in())).folder)
+        first = (copy / "main.py").stat().st_ino
+    async with house_of(root, data) as house:
+        await house.let_in()
+        assert (copy / "main.py").stat().st_ino == first
+    (copy / "main.py").chmod(0o600)
+    (copy / "main.py").write_text("print('evil')\n", encoding="utf-8")
+    async with house_of(root, data) as house:
+        await house.let_in()
+        assert (copy / "main.py").read_text(encoding="utf-8") == "print()\n"
+        assert house.questions == []
+
+
+async def test_copies_that_nobody_has_agreed_to_any_more_are_removed(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        old = await house.door.enter(await house.let_in())
+        change(root)
+        new = await house.door.enter(await house.let_in())
+        house.door.remove_unused_copies()
+        assert [str(path) for path in (data / "copies").iterdir()] == [new.folder]
+        assert old.folder != new.folder
+    edit_grants(data / "grants.toml", "notes", lambda _: None)
+    async with house_of(root, data) as house:
+        house.door.remove_unused_copies()
+        assert [*(data / "copies").iterdir()] == []
+
+
+async def test_what_runs_keeps_its_copy_while_something_else_is_agreed_to(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        guest = await house.let_in()
+        old = await house.door.enter(guest)
+        change(root)
+        await house.door.readmit(guest)
+        house.door.remove_unused_copies()
+        assert os.path.basename(old.folder) in os.listdir(data / "copies")
+
+
+async def test_the_files_of_the_host_do_not_count_where_they_lie_in_the_extensions_folder(root: Path) -> None:
+    async with house_of(root, root / "notes" / "state") as house:
+        way = await house.door.enter(await house.let_in())
+        assert not (Path(way.folder) / "state").exists()
+    async with house_of(root, root / "notes" / "state") as house:
+        await house.let_in()
+        assert house.questions == []
+
+
+# -- without a copy
+
+
+async def test_without_a_place_for_a_copy_a_change_is_asked_about_before_the_next_start(root: Path) -> None:
+    async with house_of(root, None) as house:
+        guest = await house.let_in()
+        assert (await house.door.enter(guest)).folder == str(root / "notes")
+        change(root)
+
+        assert (await house.door.enter(guest)).folder == str(root / "notes")
+
+        assert len(house.questions) == 2
+        assert "changed" in house.questions[1]
+        await house.door.enter(guest)
+        assert len(house.questions) == 2
+
+
+async def test_without_a_copy_a_change_that_nobody_agrees_to_is_refused(root: Path) -> None:
+    answers = iter([True, False])
+    async with house_of(root, None, lambda question: next(answers)) as house:
+        guest = await house.let_in()
+        change(root)
+
+        with pytest.raises(ExtensionRefused) as refused:
+            await house.door.enter(guest)
+
+        assert "its files have changed since they were agreed to" in refused.value.because
+        change(root, "print()\n")
+        assert (await house.door.enter(guest)).folder == str(root / "notes")
+
+
+async def test_without_a_copy_a_folder_that_cannot_be_read_any_more_is_refused(root: Path) -> None:
+    async with house_of(root, None) as house:
+        guest = await house.let_in()
+        (root / "notes").rename(root / "gone")
+
+        with pytest.raises(ExtensionRefused) as refused:
+            await house.door.enter(guest)
+
+        assert str(root / "notes") in refused.value.because
+
+
+async def test_one_that_shares_its_folder_is_held_against_its_digest_before_each_start(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        shared = replace(house.find(), files=(str(root / "notes" / "main.py"),), is_listed=True)
+        guest = await house.let_in(shared)
+        assert (await house.door.enter(guest)).folder == str(root / "notes")
+        change(root)
+        assert not (data / "copies").exists()
+
+        await house.door.enter(guest)
+
+        assert len(house.questions) == 2
+
+
+def add_pipe(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+
+
+def add_way_out(folder: Path) -> None:
+    (folder / "out").symlink_to("..")
+
+
+@pytest.mark.parametrize("spoil", [add_pipe, add_way_out])
+async def test_what_cannot_be_copied_is_told_and_held_against_its_digest(
+    root: Path, data: Path, spoil: Callable[[Path], object]
+) -> None:
+    spoil(root / "notes")
+    async with house_of(root, data) as house:
+        guest = await house.let_in()
+
+        assert (await house.door.enter(guest)).folder == str(root / "notes")
+        assert [(one.extension, one.severity) for one in house.complaints] == [("notes", Severity.WARNING)]
+        change(root)
+        await house.door.enter(guest)
+        assert len(house.questions) == 2
+
+
+async def test_what_the_hosts_program_grants_is_for_whatever_files_there_are(root: Path, data: Path) -> None:
+    async with house_of(root, data, None, given={"notes": Grants.of(["memory.read"])}) as house:
+        guest = await house.let_in()
+        change(root)
+
+        assert (await house.door.enter(guest)).folder == str(root / "notes")
+        assert not (data / "copies").exists()
+
+
+# -- development
+
+
+async def test_in_development_changed_files_start_and_the_audit_says_so(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        await house.let_in()
+        agreed = load_grants(data / "grants.toml")["notes"].digest
+    async with house_of(root, data, None, in_development=True) as house:
+        guest = await house.let_in()
+        assert (await house.door.enter(guest)).folder == str(root / "notes")
+        assert house.audit == []
+        change(root)
+
+        await house.door.enter(guest)
+
+        assert house.audit == [ExtensionChanged("notes", agreed, digest_folder(root / "notes").digest)]
+        assert load_grants(data / "grants.toml")["notes"].digest == agreed
+
+
+# -- asking
+
+
+async def test_a_yes_is_recorded_and_told_with_who_gave_it(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        guest = await house.door.meet(house.find())
+        assert guest.needs_consent
+        assert not guest.gate.allows("memory.read")
+
+        await house.door.admit(guest)
+
+        assert not guest.needs_consent
+        assert guest.gate.allows("memory.read")
+        assert house.audit == [GrantChanged("notes", "memory.read", True, "answer")]
+        assert house.told == [GrantGiven("notes", "memory.read", "answer")]
+
+
+@pytest.mark.parametrize("answer", [False, None, "yes", 1])
+async def test_anything_but_a_yes_is_a_no(root: Path, data: Path, answer: Any) -> None:
+    async with house_of(root, data, lambda question: answer) as house:
+        guest = await house.door.meet(house.find())
+        with pytest.raises(ExtensionRefused):
+            await house.door.admit(guest)
+        assert guest.needs_consent
+        assert not (data / "grants.toml").exists()
+
+
+async def test_where_asking_fails_it_is_a_no_and_told(root: Path, data: Path) -> None:
+    def fail(question: str) -> bool:
+        raise RuntimeError("no terminal")
+
+    async with house_of(root, data, fail) as house:
+        with pytest.raises(ExtensionRefused):
+            await house.let_in()
+        assert ["no terminal" in one.problem for one in house.complaints] == [True]
+
+
+async def test_no_answer_in_time_is_a_no(root: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admitting, "CONSENT_PATIENCE", 0.05)
+    end = threading.Event()
+    async with house_of(root, data, lambda question: end.wait()) as house:
+        try:
+            with pytest.raises(ExtensionRefused):
+                await house.let_in()
+        finally:
+            end.set()
+
+
+async def test_files_that_change_while_somebody_thinks_are_asked_about_again(root: Path, data: Path) -> None:
+    def answer(question: str) -> bool:
+        change(root)
+        return True
+
+    async with house_of(root, data, answer) as house:
+        way = await house.door.enter(await house.let_in())
+        assert len(house.questions) == 2
+        assert (Path(way.folder) / "main.py").read_text(encoding="utf-8") == "print('changed')\n"
+
+
+async def test_files_that_change_at_every_look_are_refused(root: Path, data: Path) -> None:
+    edits: list[str] = []
+
+    def edit(question: str = "") -> bool:
+        edits.append("#\n")
+        change(root, "".join(edits))
+        return True
+
+    async with house_of(root, data, edit, on_find=edit) as house:
+        with pytest.raises(ExtensionRefused) as refused:
+            await house.let_in()
+        assert "change all the time" in refused.value.because
+        assert len(house.questions) == 3
+
+
+async def test_what_is_denied_while_somebody_thinks_stays_denied(tmp_path: Path, data: Path) -> None:
+    root = tmp_path / "root"
+    write_extension(root / "notes", "notes", BOTH)
+
+    def answer(question: str) -> bool:
+        edit_grants(data / "grants.toml", "notes", lambda entry: entry.denying(["memory.write"]))
+        return True
+
+    async with house_of(root, data, answer) as house:
+        guest = await house.let_in()
+        assert guest.gate.allows("memory.read")
+        assert not guest.gate.allows("memory.write")
+        assert load_grants(data / "grants.toml")["notes"].deny == ("memory.write",)
+
+
+async def test_a_yes_that_cannot_be_written_down_is_a_refusal(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        (data / "grants.toml").mkdir()
+        with pytest.raises(ExtensionRefused) as refused:
+            await house.let_in()
+        assert "grants.toml" in refused.value.because
+
+
+async def test_a_grant_without_a_word_about_files_is_bound_to_those_that_are_there(root: Path, data: Path) -> None:
+    edit_grants(data / "grants.toml", "notes", lambda entry: entry.granting(["memory.read"]))
+    async with house_of(root, data, None) as house:
+        way = await house.door.enter(await house.let_in())
+        assert Path(way.folder).parent == data / "copies"
+    assert load_grants(data / "grants.toml")["notes"].digest == digest_folder(root / "notes").digest
+
+
+async def test_one_that_nobody_was_asked_about_is_asked_about_when_it_is_started(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        guest = await house.door.meet(house.find())
+        assert Path((await house.door.enter(guest)).folder).parent == data / "copies"
+        assert len(house.questions) == 1
+
+
+# -- again
+
+
+async def test_changed_files_that_are_agreed_to_are_what_is_started_next(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        guest = await house.let_in()
+        old = await house.door.enter(guest)
+        write_extension(root / "notes", "notes", BOTH)
+
+        candidate = await house.door.readmit(guest)
+
+        assert candidate.manifest.permissions == ("memory.read", "memory.write")
+        assert not guest.gate.allows("memory.write")  # the old copy still runs
+        new = await house.door.enter(guest)
+        assert new.folder != old.folder
+        assert guest.gate.allows("memory.write")
+
+
+async def test_what_changed_files_do_not_ask_for_any_more_is_taken_away(tmp_path: Path, data: Path) -> None:
+    root = tmp_path / "root"
+    write_extension(root / "notes", "notes", BOTH)
+    async with house_of(root, data) as house:
+        guest = await house.let_in()
+        write_extension(root / "notes", "notes", READING)
+        await house.door.readmit(guest)
+        await house.door.enter(guest)
+        assert not guest.gate.allows("memory.write")
+        assert house.told[-1] == GrantTaken("notes", "memory.write", "answer")
+
+
+async def test_changed_files_that_nobody_agrees_to_change_nothing(root: Path, data: Path) -> None:
+    answers = iter([True, False])
+    async with house_of(root, data, lambda question: next(answers)) as house:
+        guest = await house.let_in()
+        old = await house.door.enter(guest)
+        change(root)
+
+        with pytest.raises(ExtensionRefused):
+            await house.door.readmit(guest)
+
+        assert await house.door.enter(guest) == old
+        assert guest.gate.allows("memory.read")
+
+
+async def test_one_that_is_not_found_any_more_is_refused_and_its_copy_stays(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        guest = await house.let_in()
+        (root / "notes" / "becket.toml").unlink()
+
+        with pytest.raises(ExtensionRefused):
+            await house.door.readmit(guest)
+
+        assert (Path((await house.door.enter(guest)).folder) / "becket.toml").exists()
