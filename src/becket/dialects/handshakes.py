@@ -24,15 +24,15 @@ __all__ = ["Greeted", "Greeting", "Introduction", "Welcome"]
 class Introduction(Struct, frozen=True, kw_only=True):
     """What a host knows of an extension, and tells of itself, before the first word.
 
-    `particulars` is what the reader of a dialect's own manifest has found beyond a `Manifest`. `works_in` is the folder
-    that its process runs in, and `cwd` the same where somebody has chosen it. `serves` are the names of the host's own
-    methods, beside those of the contract."""
+    `cwd` is the folder that it runs in, where somebody has chosen one; `host_cwd` is that of the host. `serves` are the
+    names of the host's own methods, beside those of the contract. `particulars` is what the reader of a dialect's own
+    manifest has found beyond a `Manifest`."""
 
     extension: str
     host: HostInfo
     root: str | None = None
     cwd: str | None = None
-    works_in: str | None = None
+    host_cwd: str | None = None
     serves: frozenset[str] = frozenset()
     config: Mapping[str, Any] = {}
     grants: frozenset[str] = frozenset()

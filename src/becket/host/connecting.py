@@ -118,16 +118,7 @@ def connect_extension(
             **peer_options,
         )
 
-    start = Start(
-        id,
-        connect,
-        log,
-        tuple(words),
-        options,
-        environment=env,
-        cwd=None if cwd is None else os.fspath(cwd),
-        works_in=str(Path(works_in or "").absolute()),
-    )
+    start = Start(id, connect, log, tuple(words), options, env, None if cwd is None else os.fspath(cwd))
     return ConnectingExtension(start.run)
 
 
@@ -180,7 +171,6 @@ class Start:
         options: ExtensionOptions,
         environment: Mapping[str, str] | None = None,
         cwd: str | None = None,
-        works_in: str | None = None,
     ) -> None:
         self._id = id
         self._connect = connect
@@ -188,7 +178,6 @@ class Start:
         self._command = command
         self._environment = environment or {}
         self._cwd = cwd
-        self._works_in = works_in
         unknown = sorted(options.keys() - ExtensionOptions.__annotations__.keys())
         if unknown:  # a type checker would say so; a misspelt `grants` must not pass for none without one either
             raise TypeError(f"no option of an extension: {', '.join(unknown)}")
@@ -326,7 +315,7 @@ class Start:
             host=options.get("host", HOST),
             root=self._root,
             cwd=self._cwd,
-            works_in=self._works_in,
+            host_cwd=os.getcwd(),
             serves=frozenset(options.get("methods") or ()),
             config=dict(options.get("config", {})),
             grants=frozenset(name for name in self._known if self._gate.allows(name)),

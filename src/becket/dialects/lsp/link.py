@@ -7,10 +7,14 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+from msgspec import Raw, Struct
+
 from becket.dialects.dialect import Dialect
 from becket.dialects.habits import Habits
 from becket.errors import NUMBERS, Meaning
 from becket.rpc.records import Cancelling
+from becket.wire.content_length import ContentLength
 
 if TYPE_CHECKING:
     from becket.dialects.speech import Speech
@@ -19,6 +23,24 @@ __all__ = ["LSP"]
 
 SERVER_NOT_INITIALIZED: Final = -32002
 MIB: Final = 1024 * 1024
+
+
+class Params(Struct, rename="camel"):
+    capabilities: Raw
+    process_id: Raw
+
+
+class Opening(Struct):
+    method: str
+    params: Params
+
+
+def recognises(frame: bytes, framing: type) -> bool:
+    """Returns whether a program that begins like this is a client of language servers."""
+    try:
+        return framing is ContentLength and msgspec.json.decode(frame, type=Opening).method == "initialize"
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
 
 
 def load_speech() -> Speech:
@@ -32,10 +54,9 @@ LSP: Final = Dialect(
     cancelling=Cancelling("$/cancelRequest"),
     numbers=MappingProxyType({**NUMBERS, Meaning.NOT_READY: SERVER_NOT_INITIALIZED}),
     contract=load_speech,
+    recognises=recognises,
     habits=Habits(
         # The tokens of a large file are half a million numbers; some servers read a whole project before they answer.
-        limits={"frame": 32 * MIB, "nodes": 2_000_000, "handshake": 60.0},
-        # It works on the project of whoever runs the host, not in the folder that it was installed to.
-        works_in_root=False,
+        limits={"frame": 32 * MIB, "nodes": 2_000_000, "handshake": 60.0}
     ),
 )

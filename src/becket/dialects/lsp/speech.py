@@ -64,7 +64,7 @@ def greet(introduction: Introduction) -> Greeting:
 
 def build_initialize(introduction: Introduction) -> dict[str, Any]:
     """Returns the params of `initialize`. No process is named: the server ends with its input, or is killed."""
-    folder = None if introduction.works_in is None else Path(introduction.works_in)
+    folder = None if introduction.host_cwd is None else Path(introduction.host_cwd)
     uri = None if folder is None else folder.as_uri()
     return {
         "processId": None,

@@ -11,7 +11,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, overload
 
 import anyio
 from lsprotocol import types
@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from becket.dialects.lsp import LSP
 from becket.errors import BadValue, BecketError, LocalProtocolError
 from becket.interop.lsp import methods
+from becket.interop.lsp.conversion import convert
 from becket.interop.lsp.documents import Document, find_language, path_of, uri_of
 from becket.interop.lsp.feeds import Feed, Opening
 from becket.interop.lsp.progress import WorkProgress, add_tokens, count_tokens, read_work_done
@@ -34,7 +35,7 @@ from becket.typed.problems import is_object
 if TYPE_CHECKING:
     from becket.peer.options import CallOptions, PeerOptions, StreamOptions
 
-__all__ = ["LIMITS", "LanguageClient"]
+__all__ = ["LIMITS", "LanguageClient", "Supervised"]
 
 E = TypeVar("E")
 P = TypeVar("P")
@@ -50,6 +51,21 @@ LEVELS = {
     types.MessageType.Log: logging.DEBUG,
     types.MessageType.Debug: logging.DEBUG,
 }
+
+
+class Supervisor(Protocol):
+    """Who starts and ends the copies of an extension; see `becket.host.supervisor`."""
+
+    def arrange(self, arrangement: Callable[[Any], object]) -> None: ...
+
+    def use(self, action: Callable[[Any], Awaitable[Any]]) -> Coroutine[Any, Any, Any]: ...
+
+
+class Supervised(Protocol):
+    """An extension of a host, over all its restarts: what `await host.ready(id)` returns."""
+
+    @property
+    def supervisor(self) -> Supervisor: ...
 
 
 class LanguageClient:
@@ -82,6 +98,7 @@ class LanguageClient:
         self.registrations: dict[str, types.Registration] = {}
         self.methods = Registry()
         self._peer: Peer | None = None
+        self._extension: Supervised | None = None
         self._documents: dict[str, Document] = {}
         self._tokens = count_tokens()
         self._progress: set[Feed[WorkProgress]] = set()
@@ -151,6 +168,20 @@ class LanguageClient:
 
         return Opening(open, close)
 
+    def follow(self, extension: Supervised) -> None:
+        """Uses the link of a language server that is an extension of a host, and of each copy that follows it.
+
+        Give the host `methods=client.methods`, so that the server's first question finds its answer. What is open is
+        opened again at a new copy. Calls wait for a copy that is about to run. The host ends the server."""
+        self._extension = extension
+        extension.supervisor.arrange(self._join)
+
+    def _join(self, copy: Any) -> None:
+        self._peer = copy.peer
+        self.adopt(convert(copy.particulars, types.InitializeResult))
+        for document in self._documents.values():
+            document.open_again()
+
     async def initialize(self, *, timeout: float = LIMITS.handshake) -> types.InitializeResult:
         """Says `initialize` and `initialized`, and sends the settings if there are some. Connecting has done it."""
         result = await self.call(methods.INITIALIZE, self.build_initialize(), timeout=timeout)
@@ -171,7 +202,7 @@ class LanguageClient:
     async def aclose(self) -> None:
         """Ends the server in good order: `shutdown`, `exit`, and then its process. From any task, and twice."""
         peer = self._peer
-        if peer is None:
+        if peer is None or self._extension is not None:
             return
         try:
             with anyio.move_on_after(SHUTDOWN_GRACE, shield=True):
@@ -216,7 +247,9 @@ class LanguageClient:
 
     def call(self, method: Any, params: Any = None, **options: Any) -> Coroutine[Any, Any, Any]:
         """Calls a method of the server and returns its result. The same as `client.peer.call`."""
-        return self.peer.call(method, params, **options)
+        if self._extension is None:
+            return self.peer.call(method, params, **options)
+        return self._extension.supervisor.use(lambda copy: copy.peer.call(method, params, **options))
 
     def stream(self, method: Stream[P, R, E], params: P, **options: Unpack[StreamOptions]) -> CallStream[E, R]:
         """Opens a call together with its progress and the parts of its result.

@@ -124,12 +124,19 @@ class Document:
     # -- its life
 
     async def open(self) -> None:
-        """Tells the server of the document; again where the server is another one than before."""
+        """Tells the server of the document."""
         self.is_open = True
+        self.open_again()
+        await self._client.peer.drain()
+
+    def open_again(self) -> None:
+        """Tells another server of the document, as it is now."""
+        self._text = Text(self.text, self._client.encoding)
+        self._pulled = (None, ())
         self._expect()
         if self._sync().open_close:
             item = types.TextDocumentItem(self.uri, self.language, self.version, self.text)
-            await self._client.notify(methods.TEXT_DOCUMENT_DID_OPEN, types.DidOpenTextDocumentParams(item))
+            self._client.peer.notify_nowait(methods.TEXT_DOCUMENT_DID_OPEN, types.DidOpenTextDocumentParams(item))
 
     async def change(self, text: str) -> None:
         """Replaces the text; the server gets what is different, or all of it where it cannot do with less."""
