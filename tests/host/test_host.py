@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import textwrap
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import pytest
 
+from becket.contract.audit import ExtensionChanged as ChangeRecorded
 from becket.contract.hooks import Block, HookEvent
 from becket.contract.providers import TextDelta, user
 from becket.errors import (
@@ -24,16 +27,21 @@ from becket.errors import (
     StartFailed,
     StoreInUse,
 )
+from becket.host.audit_log import read_audit
+from becket.host.digests import digest_folder
 from becket.host.events import (
     ExtensionChanged,
     ExtensionDiscovered,
+    ExtensionFailed,
     ExtensionReloaded,
     ExtensionRestarted,
     ExtensionStarted,
     ExtensionStopped,
     GrantTaken,
     HostEvent,
+    ProblemFound,
 )
+from becket.host.grants_file import load_grants
 from becket.host.host import Host
 from becket.host.lifecycle import Health, State
 from becket.host.manifest import FILE_NAME
@@ -210,6 +218,265 @@ async def test_changed_files_need_a_new_consent_unless_they_are_developed(root: 
             assert "changed" in refused.value.because
         async with host_of(root, grants={}, data=tmp_path / "data", development=True) as host:
             await host.ready("notes")
+
+
+VERSIONED = """
+class Notes(ExtensionServer):
+    id, version = "notes", "1.0.0"
+
+    @tool("Says which it is, and where.")
+    def which(self) -> str:
+        return f"one in {os.getcwd()} {self.root}"
+
+    @tool("Ends the process.")
+    def crash(self) -> None:
+        os._exit(7)
+
+if __name__ == "__main__":
+    Notes().run()
+"""
+REGISTERING = ["tools.register"]
+
+
+def rewrite(folder: Path, old: str, new: str) -> None:
+    main = folder / "main.py"
+    main.write_text(main.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+
+
+def agree(question: str, decision: Decision) -> bool:
+    return True
+
+
+async def test_what_starts_again_is_what_was_agreed_to_whatever_became_of_its_files(tmp_path: Path) -> None:
+    folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
+    with anyio.fail_after(20):
+        async with host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=agree) as host:
+            notes = await host.ready("notes")
+            before = await notes.call_tool("which")
+            rewrite(folder, "one in", "another in")
+            with pytest.raises(PeerCrashed):
+                await notes.call_tool("crash")
+            assert await notes.call_tool("which") == before
+            digest = load_grants(tmp_path / "data" / "grants.toml")["notes"].digest
+            copy = tmp_path / "data" / "copies" / digest
+            assert before == f"one in {copy} {copy}"
+
+
+async def test_without_a_copy_changed_files_are_asked_about_once_and_do_not_start(tmp_path: Path) -> None:
+    folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
+    questions: list[str] = []
+
+    def ask(question: str, decision: Decision) -> bool:
+        questions.append(question)
+        return len(questions) == 1
+
+    host = host_of(tmp_path / "root", grants={}, ask=ask)
+    told = Told(host)
+    with anyio.fail_after(20):
+        async with host:
+            notes = await host.ready("notes")
+            rewrite(folder, "one in", "another in")
+            with pytest.raises(PeerCrashed):
+                await notes.call_tool("crash")
+            await told.until(lambda: bool(told.of(ExtensionFailed)))
+            with pytest.raises(ExtensionRefused) as refused:
+                await notes.call_tool("which")
+            assert "its files have changed" in refused.value.because
+            assert len(questions) == 2
+            rewrite(folder, "another in", "one in")
+            await notes.start()
+            assert (await notes.call_tool("which")).startswith("one in")
+
+
+async def test_a_reload_that_nobody_agrees_to_leaves_the_copy_that_runs(tmp_path: Path) -> None:
+    folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
+    answers = iter([True, False, True])
+
+    async def ask(question: str, decision: Decision) -> bool:
+        return next(answers)
+
+    with anyio.fail_after(20):
+        async with host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=ask) as host:
+            notes = await host.ready("notes")
+            pid = host.status()[0].pid
+            rewrite(folder, "one in", "another in")
+            with pytest.raises(ExtensionRefused):
+                await notes.reload()
+            assert (await notes.call_tool("which")).startswith("one in")
+            assert host.status()[0].pid == pid
+            await notes.reload()
+            assert (await notes.call_tool("which")).startswith("another in")
+    assert len(os.listdir(tmp_path / "data" / "copies")) == 1
+
+
+async def test_a_reload_reads_the_manifest_again(tmp_path: Path) -> None:
+    folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
+    with anyio.fail_after(20):
+        async with host_of(tmp_path / "root") as host:
+            notes = await host.ready("notes")
+            (folder / "other.py").write_text(KIT + VERSIONED.replace("one in", "another in"), encoding="utf-8")
+            manifest = (folder / FILE_NAME).read_text(encoding="utf-8")
+            (folder / FILE_NAME).write_text(
+                manifest.replace("main.py", "other.py").replace("1.0.0", "2.0.0"), encoding="utf-8"
+            )
+            await notes.reload()
+            assert (await notes.call_tool("which")).startswith("another in")
+            assert host.status()[0].version == "2.0.0"
+            (folder / FILE_NAME).write_text("id = ", encoding="utf-8")
+            with pytest.raises(ExtensionRefused) as refused:
+                await notes.reload()
+            assert "not found any more" in refused.value.because
+            assert (await notes.call_tool("which")).startswith("another in")
+
+
+async def test_a_changed_file_that_nobody_agrees_to_is_told_and_not_run(tmp_path: Path) -> None:
+    folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
+    answers = iter([True])
+    host = host_of(
+        tmp_path / "root",
+        grants={},
+        data=tmp_path / "data",
+        ask=lambda question, decision: next(answers, False),
+        watch="reload",
+    )
+    told = Told(host)
+
+    def problems() -> list[str]:
+        return [event.diagnostic.problem for event in told.events if isinstance(event, ProblemFound)]
+
+    with anyio.fail_after(20):
+        async with host:
+            notes = await host.ready("notes")
+            number = 0
+            while not problems():  # the first may come before anybody watches
+                number += 1
+                rewrite(folder, "one in", f"another {number} in")
+                with anyio.move_on_after(1):
+                    await told.until(lambda: bool(problems()))
+            assert "its files have changed" in problems()[0]
+            assert (await notes.call_tool("which")).startswith("one in")
+            assert not told.of(ExtensionReloaded)
+
+
+async def test_in_development_the_audit_says_that_changed_files_were_started(root: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with anyio.fail_after(20):
+        async with host_of(root, grants={}, data=data, ask=agree) as host:
+            await host.ready("notes")
+        agreed = load_grants(data / "grants.toml")["notes"].digest
+        rewrite(root / "notes", "Keeps a text.", "Keeps any text.")
+        async with host_of(root, grants={}, data=data, development=True) as host:
+            await host.ready("notes")
+    changes = [one.event for one in read_audit(data / "audit.jsonl") if isinstance(one.event, ChangeRecorded)]
+    assert changes == [ChangeRecorded("notes", agreed, digest_folder(root / "notes").digest)]
+
+
+# -- while somebody is asked
+
+
+class Person:
+    """Somebody who answers when the test says so."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self._news = anyio.Event()
+        self._answers: dict[str, tuple[anyio.Event, list[bool]]] = {}
+
+    async def ask(self, question: str, decision: Decision) -> bool:
+        self.asked.append(decision.extension)
+        event, answers = self._answers[decision.extension] = anyio.Event(), []
+        news, self._news = self._news, anyio.Event()
+        news.set()
+        await event.wait()
+        return answers[0]
+
+    async def wait_for(self, *asked: str) -> None:
+        while self.asked != [*asked]:
+            await self._news.wait()
+
+    def answer(self, extension: str, *, allowed: bool) -> None:
+        event, answers = self._answers[extension]
+        answers.append(allowed)
+        event.set()
+
+
+def write_asking(root: Path, *ids: str, more: str = "") -> None:
+    for id in ids:
+        write_extension(root, id, VERSIONED.replace('"notes"', f'"{id}"'), REGISTERING, more)
+
+
+async def test_those_that_need_no_question_run_while_the_others_are_asked_about_one_by_one(root: Path) -> None:
+    write_asking(root, "ask-a", "ask-b")
+    person = Person()
+    with anyio.fail_after(20):
+        async with host_of(root, grants={"notes": MEMORY}, ask=person.ask) as host:
+            await person.wait_for("ask-a")
+            notes = await host.ready("notes")
+            assert await notes.call_tool("keep", {"text": "milk"}) == "1"
+            assert person.asked == ["ask-a"]
+            status = {status.id: status for status in host.status()}["ask-a"]
+            assert (status.state, status.because) == (State.STOPPED, "somebody is asked whether it may start")
+            person.answer("ask-a", allowed=True)
+            await person.wait_for("ask-a", "ask-b")
+            assert (await host.ready("ask-a")).state is State.READY
+            person.answer("ask-b", allowed=False)
+            with pytest.raises(ExtensionRefused):
+                await host.ready("ask-b")
+            assert {*host} == {"notes", "ask-a"}
+
+
+async def test_ready_waits_for_the_answer(root: Path) -> None:
+    write_asking(root, "ask-a")
+    person = Person()
+    with anyio.fail_after(20):
+        async with host_of(root, ask=person.ask) as host, anyio.create_task_group() as tasks:
+            ready: list[State] = []
+
+            async def wait() -> None:
+                ready.append((await host.ready("ask-a")).state)
+
+            tasks.start_soon(wait)
+            await person.wait_for("ask-a")
+            assert ready == []
+            person.answer("ask-a", allowed=True)
+        assert ready == [State.READY]
+
+
+async def test_one_that_needs_another_which_is_refused_does_not_start(root: Path) -> None:
+    write_asking(root, "ask-a")
+    write_extension(root, "early", NOTES.replace('"notes"', '"early"'), ["tools.register"], 'after = ["ask-a"]')
+    person = Person()
+    with anyio.fail_after(20):
+        async with host_of(root, grants={"notes": MEMORY, "early": REGISTERING}, ask=person.ask) as host:
+            await person.wait_for("ask-a")
+            person.answer("ask-a", allowed=False)
+            with pytest.raises(ExtensionRefused) as refused:
+                await host.ready("early")
+            assert "what it needs is not there" in refused.value.because
+            assert any("ask-a" in problem.problem for problem in host.problems if problem.extension == "early")
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_host_can_be_closed_while_somebody_is_asked(root: Path, *, is_async: bool) -> None:
+    write_asking(root, "ask-a")
+    person, end = Person(), threading.Event()
+
+    def ask(question: str, decision: Decision) -> bool:
+        anyio.from_thread.run_sync(asked.set)
+        return end.wait()
+
+    asked = anyio.Event()
+    with anyio.fail_after(20):
+        try:
+            async with host_of(root, ask=person.ask if is_async else ask) as host:
+                await (person.wait_for("ask-a") if is_async else asked.wait())
+                await host.ready("notes")
+            assert {status.state for status in host.status()} == {State.STOPPED}
+        finally:
+            end.set()
+
+
+# -- what survives
 
 
 async def test_memory_survives_the_end_of_a_host_and_its_death(root: Path, tmp_path: Path) -> None:
