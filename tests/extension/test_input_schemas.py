@@ -9,7 +9,9 @@ import pytest
 from tests.extension.hosting import FACES, hosted, use_tool
 
 from becket import ExtensionServer, Meaning, RemoteError
+from becket.errors import BadValue
 from becket.extension import input_schemas, tool
+from becket.testing import connected
 from becket.typed.schema import SchemaMode, compile_schema
 
 pytestmark = pytest.mark.loops
@@ -109,3 +111,23 @@ async def test_a_schema_is_compiled_once_when_its_tool_is_called(monkeypatch: py
         await use_tool(host, "count", numbers=[2, 4, 6])
 
     assert compiled == [EVEN]
+
+
+class Doubling(ExtensionServer):
+    id, version = "doubling", "1"
+
+    @tool("Doubles.")
+    def double(self, number: int) -> str:
+        return repr(number * 2)
+
+
+@pytest.mark.parametrize("mode", SchemaMode)
+async def test_host_and_extension_agree_that_a_whole_number_is_an_integer_however_it_is_written(
+    mode: SchemaMode,
+) -> None:
+    async with connected(Doubling(), grants=["tools.register"], schemas=mode) as (host, _):
+        assert await host.call_tool("double", {"number": 2.0}) == "4"
+        with pytest.raises((BadValue, RemoteError)) as error:
+            await host.call_tool("double", {"number": 2.5})
+
+    assert isinstance(error.value, BadValue) is (mode is SchemaMode.ENFORCE)

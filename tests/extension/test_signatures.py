@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
-from enum import Enum
+from enum import Enum, IntEnum
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, Optional, TypedDict, TypeVar
 
@@ -265,12 +266,44 @@ def test_a_schema_that_was_given_replaces_ours() -> None:
     assert described.read({"text": "a", "more": 1}) == {"text": "a"}
 
 
+@pytest.mark.parametrize(
+    ("beside", "refused"),
+    [
+        ({}, []),
+        ({"additionalProperties": {"type": "string"}}, []),
+        ({"additionalProperties": False}, ["/input/x-more", "/input/limit"]),
+        ({"additionalProperties": False, "properties": {"text": {}, "x-more": {}}}, ["/input/limit"]),
+        ({"additionalProperties": False, "patternProperties": {"^x-|limit": {}}}, []),
+    ],
+)
+def test_a_schema_that_was_given_says_which_names_there_may_be_beside_the_parameters(
+    beside: dict[str, Any], refused: list[str]
+) -> None:
+    def count(self: Any, text: str, limit: int = 1) -> None: ...
+
+    described = read_tool_input(count, {"type": "object", "properties": {"text": {}}, **beside})
+    found: list[str] = []
+    try:
+        described.read({"text": "a", "x-more": 1, "limit": 2})
+    except InvalidParams as error:
+        found = [pointer for pointer, _ in error.problems]
+    assert found == refused
+
+
 class Leaf(Struct, tag="leaf"):
     size: int
 
 
 class Branch(Struct, tag="branch"):
     below: list[Leaf | Branch]
+
+
+class First(Struct, tag=1):
+    size: int
+
+
+class Second(Struct, tag=2):
+    size: float
 
 
 class Pair(Struct, array_like=True):
@@ -308,6 +341,8 @@ SHAPED = {"secret": "s", "why": 2}
         (list[Point] | Point | int, [POINT], "/0/why"),
         (list[Point] | Point | int, POINT, "/why"),
         (Leaf | Branch | None, {"type": "branch", "below": [{"type": "leaf", "size": 1, "why": 2}]}, "/below/0/why"),
+        (First | Second, {"type": 2, "size": 1, "why": 2}, "/why"),
+        (First | Second, {"type": 2.0, "size": 1, "why": 2}, "/why"),
         (Tree, {"name": "a", "below": [{"name": "b", "why": 2}]}, "/below/0/why"),
     ],
 )
@@ -320,6 +355,9 @@ def test_a_member_that_no_class_knows_is_refused_at_any_depth_and_by_the_schema_
 
     assert problems_of(function, {"it": value}) == {f"/input/it{pointer}": "is unknown"}
     assert not jsonschema.Draft202012Validator(input_of(function).schema).is_valid({"it": value})
+    with pytest.raises(InvalidParams) as refused:  # a schema that is given makes no class less strict
+        read_tool_input(function, {"type": "object"}).read({"it": value, "more": 1})
+    assert refused.value.problems == ((f"/input/it{pointer}", "is unknown"),)
 
 
 @pytest.mark.parametrize("kind", [Any, dict[str, Any], dict[str, Any] | list[Any], Colour | dict[str, Any]])
@@ -334,8 +372,10 @@ def test_what_no_class_describes_may_have_any_members(kind: Any) -> None:
 def test_what_is_wrong_and_what_is_unknown_is_told_at_once() -> None:
     def function(self: Any, it: list[Point], leaf: Leaf | Branch) -> None: ...
 
-    given = {"it": [{"x": "a", "why": 2}], "leaf": {"type": "no such", "why": 2}, "more": 1}
-    assert set(problems_of(function, given)) == {"/input/it/0/x", "/input/it/0/why", "/input/leaf/type", "/input/more"}
+    unknown = {"/input/it/0/x", "/input/it/0/why", "/input/leaf/type", "/input/more"}
+    for tag in ("no such", ["no such"]):
+        given = {"it": [{"x": "a", "why": 2}], "leaf": {"type": tag, "why": 2}, "more": 1}
+        assert set(problems_of(function, given)) == unknown
 
 
 def test_no_more_unknown_members_are_told_than_anybody_reads() -> None:
@@ -476,15 +516,134 @@ def test_nothing_is_coerced(value: Any) -> None:
     assert list(problems_of(count, {"limit": value})) == ["/input/limit"]
 
 
+@pytest.mark.parametrize("given_schema", [None, {"type": "object"}])
 @pytest.mark.parametrize("kind", [Point, Page, Note, Shaped, Options, Renamed])
-def test_a_whole_input_is_closed_too(kind: Any) -> None:
+def test_a_whole_input_is_closed_too(kind: Any, given_schema: dict[str, Any] | None) -> None:
     def keep(self: Any, it: Any) -> None: ...
 
     keep.__annotations__["it"] = kind
-    problems = problems_of(keep, {"x": 1, "number": 1, "text": "a", "secret": "s", "longName": "", "unheard": 1})
+    members = {"x": 1, "number": 1, "text": "a", "secret": "s", "longName": "", "unheard": 1}
+    with pytest.raises(InvalidParams) as refused:
+        read_tool_input(keep, given_schema).read(members)
+    problems = dict(refused.value.problems)
 
     assert problems["/input/unheard"] == "is unknown"
     assert "/input/it" not in problems
+
+
+def test_a_class_that_is_an_array_is_a_parameter_like_others() -> None:
+    def between(self: Any, points: Pair) -> None: ...
+
+    read = input_of(between).read({"points": [{"x": 1}, {"x": 2}]})
+    assert read == {"points": Pair(Point(1), Point(2))}
+
+
+# -- whole numbers
+
+
+class Level(IntEnum):
+    LOW = 1
+
+
+@attrs.define
+class Square:
+    kind: Literal["square"]
+    side: int
+
+
+@attrs.define
+class Circle:
+    kind: Literal["circle"]
+    radius: int
+    side: float = 0.0
+
+
+@attrs.define
+class Sized:
+    """Is built by cattrs."""
+
+    size: int = attrs.field(validator=attrs.validators.ge(0))
+    inner: list[Sized | None] = attrs.field(factory=list)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "read"),
+    [
+        (int, 3.0, 3),
+        (int, -0.0, 0),
+        (int, 1e300, int(1e300)),
+        (int | str, 3.0, 3),
+        (Annotated[int, Meta(le=3)], 3.0, 3),
+        (Level, 1.0, Level.LOW),
+        (Literal[1, 2], 2.0, 2),
+        (list[int], [1, 2.0], [1, 2]),
+        (tuple[str, int], ["a", 2.0], ("a", 2)),
+        (dict[str, int], {"a": 2.0}, {"a": 2}),
+        (Point, {"x": 1.0}, Point(1)),
+        (Pair, [{"x": 1.0}, {"x": 2}], Pair(Point(1), Point(2))),
+        (First | Second, {"type": 1.0, "size": 2.0}, First(2)),
+        (First | Second, {"type": 2.0, "size": 2.0}, Second(2.0)),
+        (Leaf | Branch, {"type": "branch", "below": [{"type": "leaf", "size": 2.0}]}, Branch([Leaf(2)])),
+        (Square | Circle, {"kind": "square", "side": 2.0}, Square("square", 2)),
+        (Square | Circle, {"kind": "circle", "radius": 2.0, "side": 2.0}, Circle("circle", 2, 2.0)),
+        (Sized, {"size": 2.0, "inner": [None, {"size": 3.0}]}, Sized(2, [None, Sized(3)])),
+    ],
+)
+def test_a_whole_number_is_an_integer_however_it_is_written(kind: Any, value: Any, read: Any) -> None:
+    def function(self: Any, it: Any, also: int = 1) -> None: ...
+
+    function.__annotations__["it"] = kind
+    given = {"it": value, "also": 2.0}
+    before = copy.deepcopy(given)
+
+    assert repr(input_of(function).read(given)) == repr({"it": read, "also": 2})
+    assert repr(given) == repr(before)
+    assert jsonschema.Draft202012Validator(input_of(function).schema).is_valid(given)
+
+
+def test_a_whole_number_stays_as_it_is_where_no_integer_is_asked_for() -> None:
+    def function(self: Any, it: Any, size: float, of: dict[str, Any], at: Point) -> None: ...
+
+    given = {"it": 2.0, "size": 2.0, "of": {"x": 2.0}, "at": {"x": 2.0}}
+    assert repr(input_of(function).read(given)) == repr({"it": 2.0, "size": 2.0, "of": {"x": 2.0}, "at": Point(2)})
+
+
+@pytest.mark.parametrize("value", [2.5, float("inf"), float("nan"), {"x": 2.5}, [2.0]])
+def test_what_is_no_whole_number_is_refused(value: Any) -> None:
+    def function(self: Any, it: int | Point) -> None: ...
+
+    (pointer,) = problems_of(function, {"it": value})
+    assert pointer in ("/input/it", "/input/it/x")
+
+
+def test_a_whole_number_is_none_of_the_problems_beside_it() -> None:
+    def function(self: Any, it: Point) -> None: ...
+
+    assert list(problems_of(function, {"x": 2.0, "y": "a"})) == ["/input/y"]
+
+
+@attrs.define
+class Left:
+    kind: Literal["left"]
+    size: int
+    below: list[Left | Right] = attrs.field(factory=list)
+
+
+@attrs.define
+class Right:
+    kind: Literal["right"]
+    size: int
+    below: list[Left | Right] = attrs.field(factory=list)
+
+
+def test_whole_numbers_in_a_union_take_no_time_that_is_exponential_in_the_depth() -> None:
+    def function(self: Any, it: Left | Right, also: int = 1) -> None: ...
+
+    tree: dict[str, Any] = {"kind": "left", "size": 2.0}
+    for _ in range(40):
+        tree = {"kind": "right", "size": 2.0, "below": [tree]}
+
+    assert repr(input_of(function).read({"it": tree})["it"]).count("size=2,") == 41
 
 
 def test_a_value_with_very_many_problems_gets_a_page_of_them() -> None:
@@ -500,7 +659,7 @@ def test_what_the_class_itself_refuses_is_told_in_its_words() -> None:
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "red", "2026-01-31"]),
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "red", "2026-01-31", 1.0, 1.5]),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["x", "y", "text"]), inner, max_size=2),
     max_leaves=4,
 )
@@ -512,7 +671,7 @@ def test_the_schema_and_the_signature_agree(given: dict[str, Any]) -> None:
         self: Any,
         colour: Literal["red", "a"],
         at: Point | None = None,
-        note: str | int = 1,
+        note: str | Literal[1, 2] = 1,
         sizes: Annotated[list[int], Meta(max_length=1)] = [],  # noqa: B006
         limit: Annotated[int, Meta(ge=0)] = 1,
     ) -> None: ...

@@ -3,7 +3,8 @@
 Types, defaults and `Annotated[..., Meta(...)]` say what is allowed, the section `Args:` of the docstring says what it
 means. A function with a single parameter that is a class of the author's takes that class as its whole input. Values
 are read strictly, and all that is wrong with them is told at once; the signature is the check at run time. Members that
-a class does not know are wrong, at any depth and whatever kind of class it is.
+a class does not know are wrong, at any depth and whatever kind of class it is. Only whole numbers have two forms: 3.0
+is an integer in JSON Schema, and becomes one.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Parameter(Struct, frozen=True, eq=False):
 
     name: str
     type: Any
+    schema: dict[str, Any]
     read: Any
     is_required: bool
 
@@ -61,14 +63,16 @@ class ToolInput:
         whole: Parameter | None,
         context: str | None,
     ) -> None:
-        self.schema = schema = derived if given is None else given
+        self.schema = derived if given is None else given
         self.context = context  # the parameter that gets the context of the call, None if the function takes none
         self._parameters = parameters
         self._whole = whole
-        self._names = frozenset(schema.get("properties", ()))
-        self._is_closed = schema.get("additionalProperties") is False
-        # What a schema that is given allows beside the signature is its own affair.
-        self._holds_classes = given is None and any("properties" in it for it in derived.get("$defs", {}).values())
+        self._definitions: dict[str, Any] = derived.get("$defs", {})
+        # A schema that is given may allow more than there are parameters; a class knows all of its members.
+        self._known = known = derived if given is None or whole is not None else opened(derived, given)
+        self._names = frozenset(known["properties"])
+        self._is_closed = known["additionalProperties"] is False
+        self._holds_classes = any("properties" in definition for definition in self._definitions.values())
 
     def read(self, given: dict[str, Any]) -> dict[str, Any]:
         """Returns the arguments of the function.
@@ -79,11 +83,11 @@ class ToolInput:
         problems: list[Problem] = []
         arguments: dict[str, Any] = {}
         if self._whole is not None:
-            take(self._whole, given, AT, arguments, problems)
+            self._take(self._whole, given, AT, arguments, problems)
         for parameter in self._parameters:
             at = f"{AT}/{parameter.name}"
             if parameter.name in given:
-                take(parameter, given[parameter.name], at, arguments, problems)
+                self._take(parameter, given[parameter.name], at, arguments, problems)
             elif parameter.is_required:
                 problems.append((at, "is missing"))
         if self._holds_classes or (self._is_closed and not given.keys() <= self._names):
@@ -92,12 +96,31 @@ class ToolInput:
             raise InvalidParams(problems)
         return arguments
 
+    def _take(
+        self, parameter: Parameter, value: Any, at: str, arguments: dict[str, Any], problems: list[Problem]
+    ) -> None:
+        try:
+            arguments[parameter.name] = parameter.read(value)
+        except (msgspec.ValidationError, BadValue):
+            from becket.extension.whole_numbers import with_whole_numbers
+
+            value = with_whole_numbers(value, parameter.schema, self._definitions)
+            take(parameter, value, at, arguments, problems)
+
     def _find_unknown(self, given: dict[str, Any]) -> list[Problem]:
         if self._holds_classes:
             from becket.extension.unknown_members import find_unknown_members
 
-            return find_unknown_members(given, self.schema, AT)
+            return find_unknown_members(given, self._known, AT)
         return [(pointer_to(name), "is unknown") for name in given if name not in self._names]
+
+
+def opened(derived: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Returns the schema of the parameters with the names beside them that a schema which was given allows."""
+    ours: dict[str, Any] = derived["properties"]
+    if given.get("additionalProperties") is not False or "patternProperties" in given:
+        return {**derived, "additionalProperties": {}}
+    return {**derived, "properties": {name: ours.get(name, {}) for name in given.get("properties", ())}}
 
 
 def pointer_to(name: str) -> str:
@@ -137,11 +160,12 @@ def read_tool_input(function: Any, given_schema: Any = None) -> ToolInput:
     if len(types) == 1 and len(required) == 1 and has_members(bare(types[required[0]])):
         name = required[0]
         schema = schemas.of_whole(types[name])
-        whole = Parameter(name, types[name], reader_of(types[name], schemas), True)
+        whole = Parameter(name, types[name], schema, reader_of(types[name], schemas), True)
         return ToolInput(schema, given_schema, (), whole=whole, context=context)
     schema = schemas.of_parameters(types, defaults_of(target), describe_parameters(target.__doc__ or ""))
     parameters = tuple(
-        Parameter(name, kind, reader_of(kind, schemas), name in required) for name, kind in types.items()
+        Parameter(name, kind, schema["properties"][name], reader_of(kind, schemas), name in required)
+        for name, kind in types.items()
     )
     return ToolInput(schema, given_schema, parameters, whole=None, context=context)
 
@@ -171,7 +195,11 @@ def is_context(kind: Any) -> bool:
 
 
 def has_members(kind: Any) -> bool:
-    return is_class(kind) or is_a(get_origin(kind) or kind, Struct) or is_typeddict(kind)
+    """Returns whether a class is an object in JSON, as a whole input is."""
+    made: Any = get_origin(kind) or kind
+    if is_a(made, Struct):
+        return not made.__struct_config__.array_like
+    return is_class(kind) or is_typeddict(kind)
 
 
 def reader_of(kind: Any, schemas: Schemas) -> Read:

@@ -57,7 +57,8 @@ def chosen(value: Any, schema: Json, definitions: Json) -> Json:
             schema = defined(schema, definitions)
         elif "discriminator" in schema and is_object(value):
             rule = schema["discriminator"]
-            reference = rule["mapping"].get(str(value.get(rule["propertyName"])))
+            tag = value.get(rule["propertyName"])
+            reference = rule["mapping"].get(tag) if isinstance(tag, str | int | float) else None  # 1.0 is found as 1
             schema = {} if reference is None else {"$ref": reference}
         elif "anyOf" in schema:
             wanted = "object" if is_object(value) else "array"
