@@ -23,15 +23,28 @@ if TYPE_CHECKING:
     from becket.dialects.speech import Speech
     from becket.rpc.spelling import Spelling
 
-__all__ = ["CallMeta", "Dialect", "ProgressForm"]
+__all__ = ["AskedProgress", "CallMeta", "Dialect", "ProgressForm"]
+
+
+class AskedProgress(Struct, frozen=True):
+    """Where progress is told only to who asks for it, under a token that is in the request.
+
+    `write_token` puts one into the params of a request, `read_token` finds that of a request, None where nobody wants
+    to hear of its progress. `write` makes the params of the notification, all of which are the value."""
+
+    write_token: Callable[[bytes | None, bytes], bytes]
+    read_token: Callable[[Raw | None], bytes | None]
+    write: Callable[[bytes, object], bytes]
 
 
 class ProgressForm(Struct, frozen=True):
-    """How a dialect reports from within a call: a notification that names the call and bears a value."""
+    """How a dialect reports from within a call: a notification that names the call, by its id or by the token that it
+    asked with, and bears a value."""
 
     method: str
     token: str = "token"
     value: str = "value"
+    asked: AskedProgress | None = None
 
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]  # more than any clock or counter, and a double holds it

@@ -19,6 +19,8 @@ from becket.typed.decoding import UNDECODABLE, result_decoder
 
 __all__ = ["NULL", "Claim", "Claims", "Listener"]
 
+FIRST_TOKEN = 2**30  # a caller that asks for progress with a token of its own begins at 1
+
 NULL = Raw(b"null")
 
 
@@ -58,13 +60,15 @@ class Claim:
 class Claims:
     """Who waits for which notification on one link."""
 
-    __slots__ = ("_by_method", "_by_token", "_cancel", "_progress", "is_marked", "puts")
+    __slots__ = ("_by_method", "_by_token", "_cancel", "_last_token", "_progress", "_tokens", "is_marked", "puts")
 
     def __init__(self, progress: ProgressForm | None, cancelling: Cancelling | None, *, is_marked: bool) -> None:
         self._progress = progress
         self._cancel = None if cancelling is None else cancelling.method  # the connection's own, whoever claims it
         self._by_method: dict[str, list[Claim]] = {}
         self._by_token: dict[bytes, Claim] = {}
+        self._tokens: dict[bytes, bytes] = {}  # of the calls whose token is not their id
+        self._last_token = FIRST_TOKEN
         self.is_marked = is_marked  # notifications may say which call they belong to
         self.puts: dict[str, Callable[[Raw | None], None]] = {}  # of the methods that one call claims whole
 
@@ -72,8 +76,16 @@ class Claims:
         self._by_method.setdefault(method, []).append(claim)
         self._sort(method)
 
-    def add_progress(self, token: bytes, claim: Claim) -> None:
-        self._by_token[token] = claim
+    def next_token(self) -> bytes:
+        """Returns a token that no call of this link has."""
+        self._last_token += 1
+        return b"%d" % self._last_token
+
+    def add_progress(self, id: bytes, claim: Claim, token: bytes | None = None) -> None:
+        """Claims the progress of the call with this id, which is told under that, or under the token."""
+        if token is not None:
+            self._tokens[id] = token
+        self._by_token[token or id] = claim
 
     def remove(self, method: str, claim: Claim) -> None:
         claims = self._by_method.get(method)
@@ -81,8 +93,8 @@ class Claims:
             claims.remove(claim)
             self._sort(method)
 
-    def remove_progress(self, token: bytes) -> None:
-        self._by_token.pop(token, None)
+    def remove_progress(self, id: bytes) -> None:
+        self._by_token.pop(self._tokens.pop(id, id), None)
 
     def _sort(self, method: str) -> None:
         claims = self._by_method[method]
@@ -94,8 +106,9 @@ class Claims:
 
     def take(self, method: str, params: Raw | None, owner: bytes | None) -> bool:
         """Hands a notification to the calls that claimed it and returns whether there was one."""
-        if self._by_token and self._progress is not None and method == self._progress.method:
-            return self._take_progress(params, self._progress)
+        form = self._progress
+        if form is not None and self._by_token and method == form.method and self._take_progress(params, form):
+            return True
         takers = [claim for claim in tuple(self._by_method.get(method, ())) if claim.take(params, owner)]
         return bool(takers)
 
@@ -108,7 +121,7 @@ class Claims:
         except (*UNDECODABLE, KeyError):
             return False
         if claim is not None:
-            claim.put_own(members.get(form.value))
+            claim.put_own(members.get(form.value) if form.asked is None else params)
         return claim is not None
 
 

@@ -410,6 +410,9 @@ class Inbound:
             raise NotSupported("progress", f"the dialect {self.link.dialect.name} has no word for it")
         if request is None:
             raise LocalProtocolError(f"{method} came as a notification: nobody waits for its progress")
+        if form.asked is not None:
+            token = form.asked.read_token(request.params)
+            return READY if token is None else self.tell(request, form.method, form.asked.write(token, value))
         members = (encode_json(form.token), request.id, encode_json(form.value), encode_json(value))
         return self.tell(request, form.method, b"{%b:%b,%b:%b}" % members)
 

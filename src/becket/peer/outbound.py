@@ -157,8 +157,12 @@ class Outbound:
         encoded = None if params is None else encode_json(params)
         current = serving()
         call.chain = chain_of(current)
+        token = None
         if link.features:
             encoded = self._add_meta(encoded, until, current, credit)
+        elif progress is not None and link.progress is not None and link.progress.asked is not None:
+            token = link.claims.next_token()
+            encoded = link.progress.asked.write_token(encoded, token)
         await self._wait_for_room(call, 0 if encoded is None else len(encoded))
         try:
             frame = link.connection.open_call(call, encoded)
@@ -166,7 +170,7 @@ class Outbound:
             link.window.free()
             raise
         if progress is not None:
-            link.claims.add_progress(call.id, progress)
+            link.claims.add_progress(call.id, progress, token)
         link.send(frame)
         link.wake_at(call.deadline)
 

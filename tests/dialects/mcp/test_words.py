@@ -11,7 +11,21 @@ import pytest
 from msgspec import Raw, Struct
 
 from becket.contract.log import LogLevel
-from becket.dialects.mcp import MCP, asking, contents, lifecycle, notices, prompts, recognises, resources, tools, words
+from becket.dialects.mcp import (
+    MCP,
+    asking,
+    contents,
+    lifecycle,
+    notices,
+    prompts,
+    read_token,
+    recognises,
+    resources,
+    tools,
+    words,
+    write_progress,
+    write_token,
+)
 from becket.dialects.mcp.asking import CreateMessage, Elicited, Roots, SampledMessage, SamplingMessage
 from becket.dialects.mcp.contents import (
     AudioContent,
@@ -350,3 +364,40 @@ def test_all_calls_are_cancelled_but_the_first() -> None:
     assert connection.abandon(second) == (
         b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}\n'
     )
+
+
+# -- progress of any request
+
+
+@pytest.mark.parametrize(
+    ("params", "asked"),
+    [
+        (None, {"_meta": {"progressToken": 7}}),
+        (b'{"a":1}', {"a": 1, "_meta": {"progressToken": 7}}),
+        (b'{"_meta":{"b":2,"progressToken":1}}', {"_meta": {"b": 2, "progressToken": 7}}),
+    ],
+)
+def test_a_token_is_put_beside_what_the_params_have(params: bytes | None, asked: Any) -> None:
+    assert msgspec.json.decode(write_token(params, b"7")) == asked
+
+
+@pytest.mark.parametrize(
+    ("params", "token"),
+    [
+        (None, None),
+        (b"{}", None),
+        (b'{"_meta":{"progressToken":7}}', b"7"),
+        (b'{"_meta":{"progressToken":"a"}}', b'"a"'),
+        (b'{"_meta":{"progressToken":null}}', None),
+        (b'{"_meta":null,"progressToken":1}', None),
+        (b'{"_meta":{"progressToken":[]}}', None),
+    ],
+)
+def test_the_token_of_a_request_is_where_the_protocol_has_it(params: bytes | None, token: bytes | None) -> None:
+    assert read_token(None if params is None else Raw(params)) == token
+
+
+def test_what_is_reported_is_told_in_full() -> None:
+    told = write_progress(b'"t"', {"progress": 1, "total": 2, "message": "m"})
+
+    assert msgspec.json.decode(told) == {"progressToken": "t", "progress": 1, "total": 2, "message": "m"}

@@ -46,7 +46,7 @@ from becket.interop.mcp import (
 from becket.methods.registry import Registry
 from becket.peer.context import Context
 from becket.peer.peer import Peer
-from becket.testing.pairs import memory_transports
+from becket.testing.pairs import memory_pair, memory_transports
 
 ALL: dict[str, Any] = {
     "tools": ListCapability(),
@@ -493,3 +493,53 @@ async def test_what_comes_before_the_handshake_is_over_is_no_problem() -> None:
 
     async with served(methods) as (client, _):
         assert client.server.server_info.name == "s"
+
+
+# -- peers without a client
+
+
+async def test_any_peer_that_speaks_mcp_tells_and_hears_of_progress() -> None:
+    async with memory_pair(dialect="mcp") as (left, right):
+
+        @right.handle("work")
+        async def work(params: dict[str, Any], ctx: Context) -> str:
+            for step in (1, 2):
+                await ctx.progress({"progress": step, "total": 2})
+            return "done"
+
+        heard: list[Any] = []
+        assert await left.call("work", {"a": 1}, on_progress=heard.append) == "done"
+        assert [(one["progress"], one["total"]) for one in heard] == [(1, 2), (2, 2)]
+        async with left.stream("work", {}, progress=Progress) as run:
+            assert [(one.progress, one.total) async for one in run if isinstance(one, Progress)] == [(1, 2), (2, 2)]
+        assert await left.call("work", {}) == "done"  # nobody asked, and nothing is told
+        assert len(heard) == 2
+
+
+async def test_a_client_and_its_peer_do_not_take_each_others_progress() -> None:
+    methods = answering(**ALL)
+    both = anyio.Event()
+    count = 0
+
+    @methods.handle("tools/call")
+    async def call(params: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        nonlocal count
+        count += 1
+        if count == 2:
+            both.set()
+        await both.wait()
+        await ctx.progress({"progress": 1, "message": params["name"]})
+        return {"content": []}
+
+    async with served(methods) as (client, _):
+        heard: list[tuple[str, Any]] = []
+
+        async def with_client() -> None:
+            await client.call_tool("a", on_progress=lambda event: heard.append(("client", event.message)))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(with_client)
+            await client.peer.call(
+                "tools/call", {"name": "b"}, on_progress=lambda event: heard.append(("peer", event["message"]))
+            )
+    assert sorted(heard) == [("client", "a"), ("peer", "b")]
