@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from becket import BecketError, Peer, PeerCrashed
+from demo_dialects import show_dialects
 from demo_host import show_host
 from demo_screen import Broken, Screen, bar
 
@@ -117,6 +118,8 @@ async def show_all(screen: Screen) -> None:
     with tempfile.TemporaryDirectory(prefix="becket-demo-") as folder:
         async with asyncio.timeout(PATIENCE):
             await show_host(screen, Path(folder))
+    async with asyncio.timeout(PATIENCE):
+        await show_dialects(screen)
 
 
 def main() -> int:

@@ -28,6 +28,7 @@ TITLES = [
     "A permission that is taken away",
     "A crash and its recovery",
     "A memory that survives",
+    "Five other systems",
 ]
 COLOUR = re.compile(r"\033\[[0-9;]*m")
 
@@ -57,6 +58,7 @@ def test_it_shows_what_each_section_is_about(lines: list[str]) -> None:
         "census | [####################]",
         "guard | answers: Block",
         "notes | counts 3 notes",
+        "cigen | cigen-provider-make: plans job:build",
     ):
         assert sight in text
 

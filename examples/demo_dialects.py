@@ -1,0 +1,58 @@
+"""The last part of the demonstration: one host, and programs that were written for five other systems."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from becket.dialects import cigen
+from becket.host import Host
+from becket.methods.permissions import PERMISSIONS
+from demo_screen import Screen
+
+__all__ = ["show_dialects"]
+
+DIALECTS = Path(__file__).with_name("dialects")
+TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "journal": ("write", {"text": "dear diary"}),
+    "weather": ("forecast", {"city": "Oslo"}),
+    "workshop": ("word_count", {"text": "one two three"}),
+    "validator": ("validate", {"ir": {"modules": [{"name": "Billing"}]}}),
+}
+PLUGIN = "cigen-provider-make"
+
+
+def open_host() -> Host:
+    ids = [*TOOLS, PLUGIN]
+    roots = sorted(folder for folder in DIALECTS.iterdir() if folder.is_dir())
+    # Each gets what it asks for, and nothing else.
+    return Host(roots, data=None, only=ids, grants=dict.fromkeys(ids, sorted(PERMISSIONS)))
+
+
+async def show_dialects(screen: Screen) -> None:
+    """Shows extensions of five systems side by side. None of these programs knows of becket."""
+    screen.section("Five other systems", "Programs that were written for others, unchanged, side by side in one host.")
+    logging.getLogger("becket").addHandler(logging.NullHandler())  # one of them prints, another has an odd hook
+    answers: dict[str, str] = {}
+    async with open_host() as host:
+
+        async def ask(id: str) -> None:
+            name, input = TOOLS[id]
+            answers[id] = await (await host.ready(id)).call_tool(name, input)
+
+        async def plan() -> None:
+            extension = await host.ready(PLUGIN)
+            schema = cigen.CigenSchema(version="1", jobs=(cigen.JobDefinition("build"),))
+            result = await extension.call(cigen.PLAN, cigen.PlanRequest(schema=schema))
+            answers[PLUGIN] = f"plans {', '.join(resource.id for resource in result.resources)}"
+
+        async with anyio.create_task_group() as tasks:
+            for id in TOOLS:
+                tasks.start_soon(ask, id)
+            tasks.start_soon(plan)
+        for status in host.status():
+            screen.line(status.dialect, f"{status.id}: {answers[status.id]}")
+    screen.check(len(answers) == 5, "Each was found by its own kind of manifest, and spoken to in its own words.")
