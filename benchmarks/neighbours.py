@@ -48,6 +48,7 @@ class Errand:
 
 
 EVERYTHING = NODE_SERVERS / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
+HOVER = ENTRANTS / "pygls" / "hover_server.py"
 ERRANDS = (
     Errand(
         "a tool call, a server of the MCP SDK",
@@ -63,6 +64,20 @@ ERRANDS = (
         "mcp/client.py echo message",
         "mcp SDK",
         EVERYTHING,
+    ),
+    Errand(
+        "a hover, a server on the stdio of pygls",
+        (interpreter(), str(HOVER)),
+        "becket/lsp_client.py",
+        "pygls/lsp_client.py",
+        "pygls",
+    ),
+    Errand(
+        "a hover, the same server on becket's",
+        (interpreter(), str(HOVER), BECKET),
+        "becket/lsp_client.py",
+        "pygls/lsp_client.py",
+        "pygls",
     ),
 )
 

@@ -1,0 +1,26 @@
+"""becket's client, asking a language server for a hover."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from lsprotocol import types
+
+from becket.interop import lsp
+from benchmarks.hosting.asking import Ask, run_client
+from benchmarks.workloads import MESSAGE_TEXT
+
+
+@asynccontextmanager
+async def connect(command: list[str]) -> AsyncIterator[Ask]:
+    client = lsp.LanguageClient()
+    async with (
+        client.connect_process(command, inherit_env=True, on_stderr=lambda _: None),
+        client.open_document("file:///notes.md", MESSAGE_TEXT) as document,
+    ):
+        place = types.HoverParams(document.identifier, types.Position(0, 0))
+        yield lambda: client.call(lsp.TEXT_DOCUMENT_HOVER, place)
+
+
+run_client(connect)
