@@ -241,7 +241,8 @@ def main(manifest: str, *command: str) -> int:
             return host.shut_down()
         except Refused as refused:
             show("refused", str(refused))
-            return 1
+            host.stdin.close()
+            return host.process.wait(10) or 1
         finally:
             host.process.kill()
 
