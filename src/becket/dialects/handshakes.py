@@ -62,7 +62,8 @@ Greeting: TypeAlias = Generator[Saying | Tale, Raw, Greeted]
 class Welcome(Struct, frozen=True, kw_only=True):
     """How an extension takes the first request of its host.
 
-    `read` makes of its params what the contract would have said; it raises `RpcError` for a host that it cannot serve.
+    `read` makes of its params, as plain JSON values, what the contract would have said; it raises `RpcError` for a host
+    that it cannot serve.
     `reply` makes the answer of what the contract would have answered. `queries` are further questions about what the
     extension offers, by name, each with a function that answers it at any time after that: from the params.
     Those named in `always` are answered before it too. `farewell` answers the goodbye."""

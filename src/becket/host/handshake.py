@@ -47,7 +47,7 @@ from becket.peer.peer import Peer
 __all__ = ["greet", "probe_info", "shake_hands"]
 
 FAILURES: Final = (BadReply, Busy, CallTimeout, ConnectionLost, RemoteError)
-HINT: Final = "does it read its stdin and answer on its stdout, in JSON-RPC behind `Content-Length` headers?"
+HINT: Final = "does it read its stdin and answer on its stdout, in the dialect `{dialect}`?"
 
 
 async def shake_hands(
@@ -75,7 +75,7 @@ async def ask(peer: Peer, words: Initialize, timeout: float) -> Raw:
         raise explain_failure(peer, words.plugin_id, error) from error
 
 
-def explain_failure(peer: Peer, extension: str, error: BecketError) -> BecketError:
+def explain_failure(peer: Peer, extension: str, error: BecketError, dialect: str = "native") -> BecketError:
     """Returns what a start has failed with, given how a call of it has failed."""
     match error:
         case PeerCrashed(exit_code=code, stderr_tail=tail):
@@ -84,7 +84,7 @@ def explain_failure(peer: Peer, extension: str, error: BecketError) -> BecketErr
         case RemoteError():
             return HandshakeFailed(extension, f"it refused: {error.message} ({error.code})")
         case CallTimeout():
-            return HandshakeFailed(extension, f"{error} ({HINT}{last_words(peer)})")
+            return HandshakeFailed(extension, f"{error} ({HINT.format(dialect=dialect)}{last_words(peer)})")
         case _:
             return HandshakeFailed(extension, f"{error}{last_words(peer)}")
 
@@ -166,7 +166,7 @@ async def greet(voice: Voice, introduction: Introduction, *, timeout: float) -> 
             greeted: Greeted = stop.value
             return greeted
         except FAILURES as error:
-            raise explain_failure(voice.peer, introduction.extension, error) from error
+            raise explain_failure(voice.peer, introduction.extension, error, voice.speech.dialect) from error
         try:
             answer = await take_step(voice.peer, step, deadline)
         except FAILURES as error:
