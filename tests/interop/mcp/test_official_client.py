@@ -12,13 +12,13 @@ import pytest
 from tests.interop.mcp.servers import KIT, ROOT, needs_kit
 
 HERE = Path(__file__).parent
-pytestmark = [needs_kit, pytest.mark.process]
+pytestmark = [needs_kit, pytest.mark.process, pytest.mark.timeout(60)]  # the kit takes seconds to start
 
 
 def drive(mode: str, *arguments: str) -> dict[str, Any]:
     server = [sys.executable, str(HERE / "notebook.py"), *arguments]
     command = [str(KIT), str(HERE / "official_client.py"), mode, *server]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=19, cwd=ROOT, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=50, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     return report
@@ -56,4 +56,4 @@ def test_a_client_that_first_asks_for_a_newer_protocol_finds_the_one_that_is_spo
     report = drive("auto", "--heard")
 
     assert report["version"] == "2025-11-25"
-    assert text_of(report["find"]) == "call Ada"
+    assert text_of(report["find"]) == "buy milk"
