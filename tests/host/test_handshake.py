@@ -400,7 +400,7 @@ async def test_an_extension_that_never_answers_is_given_up_with_a_hint() -> None
     assert isinstance(error, HandshakeFailed)
     assert error.extension == "demo"
     assert "0.02 s" in error.because
-    assert "Content-Length" in error.because
+    assert "`native`" in error.because
     assert script.is_closed
 
 
