@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tests.fuzz import framings, messages, written_files
+from tests.fuzz import foreign_files, framings, messages, written_files
 from tests.fuzz.target import Target
 
 TARGETS: list[Target] = [
     *framings.TARGETS,
     *messages.TARGETS,
     *written_files.TARGETS,
+    *foreign_files.TARGETS,
 ]
