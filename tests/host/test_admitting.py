@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tests.host.folders import write_extension
 
 from becket.contract.audit import AuditEvent, ExtensionChanged, GrantChanged
-from becket.errors import ExtensionRefused
+from becket.errors import BadFile, ExtensionRefused
 from becket.host import admitting
 from becket.host.admitting import Doorkeeper, Guest
 from becket.host.diagnostics import Diagnostic, Severity
@@ -26,7 +26,7 @@ from becket.host.grants_file import GrantEntry, edit_grants, load_grants
 from becket.host.kept import open_kept
 from becket.host.launching import LaunchSettings
 from becket.host.places import Places
-from becket.methods.permissions import Decision, Grants
+from becket.methods.permissions import MOST_QUESTIONS, Decision, Grants
 
 pytestmark = pytest.mark.loops
 
@@ -486,3 +486,144 @@ async def test_one_that_is_not_found_any_more_is_refused_and_its_copy_stays(root
             await house.door.readmit(guest)
 
         assert (Path((await house.door.enter(guest)).folder) / "becket.toml").exists()
+
+
+async def test_nobody_is_asked_without_end_about_files_that_change(root: Path, data: Path) -> None:
+    answers = iter([True])
+    async with house_of(root, data, lambda question: next(answers, False)) as house:
+        guest = await house.let_in()
+        for number in range(MOST_QUESTIONS + 5):
+            change(root, f"print({number})\n")
+            with pytest.raises(ExtensionRefused):
+                await house.door.readmit(guest)
+        assert len(house.questions) == MOST_QUESTIONS
+
+
+# -- what another program writes down
+
+
+def deny(data: Path, *names: str) -> None:
+    edit_grants(data / "grants.toml", "notes", lambda entry: entry.denying(names))
+
+
+def allow(data: Path, *names: str, digest: str = "") -> None:
+    edit_grants(data / "grants.toml", "notes", lambda entry: entry.granting(names, digest))
+
+
+async def test_what_another_program_takes_away_is_gone_and_what_it_gives_is_there(tmp_path: Path, data: Path) -> None:
+    root = tmp_path / "root"
+    write_extension(root / "notes", "notes", BOTH)
+    async with house_of(root, data) as house:
+        guest = await house.let_in()
+        taken: list[str] = []
+        guest.gate.subscribe(taken.append)
+        assert await house.door.take_over() == {}  # what it has written itself is no news
+        assert not house.kept.has_new_grants()
+        deny(data, "memory.write")
+        assert house.kept.has_new_grants()
+
+        assert await house.door.take_over() == {"notes": False}
+
+        assert not guest.gate.allows("memory.write")
+        assert taken == ["memory.write"]
+        assert house.told[-1] == GrantTaken("notes", "memory.write", "file")
+        assert house.audit[-1] == GrantChanged("notes", "memory.write", False, "file")
+        assert not house.kept.has_new_grants()
+        allow(data, "memory.write", "audio.input")
+        await house.door.take_over()
+        assert guest.gate.allows("memory.write")
+        assert not guest.gate.allows("audio.input")  # which it does not ask for
+        assert house.told[-1] == GrantGiven("notes", "memory.write", "file")
+
+
+async def test_where_all_is_forgotten_only_what_the_host_gives_itself_is_left(tmp_path: Path, data: Path) -> None:
+    root = tmp_path / "root"
+    write_extension(root / "notes", "notes", BOTH)
+    allow(data, "memory.write")
+    async with house_of(root, data, None, given={"notes": Grants.of(["memory.read"])}) as house:
+        guest = await house.let_in()
+        assert guest.gate.allows("memory.write")
+        edit_grants(data / "grants.toml", "notes", lambda _: None)
+        await house.door.take_over()
+        assert not guest.gate.allows("memory.write")
+        assert guest.gate.allows("memory.read")
+
+
+async def test_a_grant_for_other_files_is_none_for_those_that_run_and_takes_nothing_away(
+    tmp_path: Path, data: Path
+) -> None:
+    root = tmp_path / "root"
+    write_extension(root / "notes", "notes", BOTH)
+    async with house_of(root, data) as house:
+        guest = await house.let_in()
+        await house.door.revoke("notes", ["memory.write"])
+        change(root)
+        allow(data, "memory.write", digest=digest_folder(root / "notes").digest)
+
+        assert await house.door.take_over() == {"notes": True}
+
+        assert guest.gate.allows("memory.read")
+        assert not guest.gate.allows("memory.write")
+        deny(data, "memory.read")
+        assert await house.door.take_over() == {"notes": True}
+        assert not guest.gate.allows("memory.read")
+
+
+async def test_what_is_taken_away_just_before_the_host_itself_writes_is_not_missed(tmp_path: Path, data: Path) -> None:
+    root = tmp_path / "root"
+    write_extension(root / "notes", "notes", BOTH)
+    allow(data, "memory.read")
+    async with house_of(root, data) as house:
+        guest = await house.let_in()
+        deny(data, "memory.read")
+        await house.door.grant("notes", ["memory.write"])
+
+        assert await house.door.take_over() == {"notes": False}
+
+        assert not guest.gate.allows("memory.read")
+        assert guest.gate.allows("memory.write")
+
+
+async def test_an_answer_that_was_given_while_it_runs_stands(tmp_path: Path, data: Path) -> None:
+    root = tmp_path / "root"
+    write_extension(root / "notes", "notes", BOTH)
+    allow(data, "memory.read")
+    async with house_of(root, data) as house:
+        guest = await house.let_in()
+        assert guest.gate.begin_question("memory.write")
+        guest.gate.settle("memory.write", True)
+        deny(data, "memory.read")
+        await house.door.take_over()
+        assert guest.gate.allows("memory.write")
+
+
+async def test_grants_that_cannot_be_read_change_nothing(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        guest = await house.let_in()
+        (data / "grants.toml").write_text("[notes", encoding="utf-8")
+        assert house.kept.has_new_grants()
+        with pytest.raises(BadFile):
+            await house.door.take_over()
+        assert guest.gate.allows("memory.read")
+        assert not house.kept.has_new_grants()
+
+
+async def test_what_is_written_about_those_that_are_not_there_or_not_agreed_to_is_told(root: Path, data: Path) -> None:
+    async with house_of(root, data, None) as house:
+        guest = await house.door.meet(house.find())
+        assert not await house.door.look_again(guest)
+        allow(data, "memory.read")
+        edit_grants(data / "grants.toml", "other", lambda entry: entry.granting(["memory.read"]))
+        assert await house.door.take_over() == {"notes": False, "other": False}
+        assert not guest.gate.allows("memory.read")
+        assert await house.door.look_again(guest)
+        await house.door.admit(guest)
+        assert guest.gate.allows("memory.read")
+
+
+async def test_one_that_cannot_start_any_more_is_refused_at_the_second_look(root: Path, data: Path) -> None:
+    async with house_of(root, data, None) as house:
+        guest = await house.door.meet(house.find())
+        write_extension(root / "notes", "notes", 'permissions = ["no.such"]\n')
+        with pytest.raises(ExtensionRefused):
+            await house.door.look_again(guest)

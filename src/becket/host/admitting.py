@@ -7,6 +7,7 @@ Starting what may start is the supervisor's.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -40,7 +41,7 @@ from becket.host.launching import LaunchSettings, Way, read_config
 from becket.host.manifest import is_below
 from becket.host.programs import list_program_folders, move_command, move_path
 from becket.host.recording import RecordingGate, record
-from becket.methods.permissions import PERMISSIONS, Decision, Grants
+from becket.methods.permissions import MOST_QUESTIONS, PERMISSIONS, Decision, Grants
 from becket.peer.admission import is_async
 
 __all__ = ["Doorkeeper", "Guest"]
@@ -51,6 +52,7 @@ CONSENT_PATIENCE: Final = 60.0  # seconds for a person to agree; no answer is no
 MOST_LOOKS: Final = 3  # at files that change while somebody looks at them
 ANSWER: Final = "answer"
 HOST: Final = "host"
+FILE: Final = "file"
 
 
 class Agreed(Struct, frozen=True):
@@ -117,6 +119,7 @@ class Doorkeeper:
         self._known = PERMISSIONS | required_by(settings.methods)
         self._data = () if settings.places is None else (str(settings.places.folder),)
         self._asking = anyio.Lock()  # a person answers one question at a time
+        self._asked: Counter[str] = Counter()
 
     # -- deciding
 
@@ -153,7 +156,7 @@ class Doorkeeper:
         settings = self._settings
         gate = RecordingGate(
             candidate.id,
-            outcome.grants if isinstance(outcome, Admitted) else Grants(deny=self._held_by(candidate, None).deny),
+            outcome.grants if isinstance(outcome, Admitted) else self._held_by(candidate, ""),
             settings.audit,
             policy=settings.policy,
             asks=settings.ask is not None,
@@ -162,13 +165,19 @@ class Doorkeeper:
         guest = self.guests[candidate.id] = Guest(candidate, outcome, gate)
         return guest
 
-    def _held_by(self, candidate: Candidate, digest: str | None) -> Grants:
+    def _held_by(self, candidate: Candidate, digest: str) -> Grants:
         """Returns what an extension with these files holds by what is written and given now."""
-        entry = self._kept.grants_of(candidate.id)
-        counts = self._in_development or (entry is not None and entry.digest in ("", digest))
-        if entry is not None and not counts:
-            entry = replace(entry, allow=())
+        entry = self._count(self._kept.grants_of(candidate.id), digest)
         return settle_grants(candidate.manifest, entry, self._given.get(candidate.id))
+
+    def _count(self, entry: GrantEntry | None, digest: str) -> GrantEntry:
+        """Returns what of an entry holds for these files: denials do in any case."""
+        if entry is None:
+            return GrantEntry()
+        return entry if self._is_about(entry, digest) else replace(entry, allow=())
+
+    def _is_about(self, entry: GrantEntry, digest: str) -> bool:
+        return self._in_development or entry.digest in ("", digest)
 
     # -- letting in
 
@@ -188,6 +197,19 @@ class Doorkeeper:
         """
         guest.next = await self._agree(await in_thread(self._find_again, guest.id))
         return guest.next.candidate
+
+    async def look_again(self, guest: Guest) -> bool:
+        """Returns whether a guest that was refused may start now without a question. `admit` it then.
+
+        Raises:
+            ExtensionRefused: it cannot start, whoever agrees to it.
+        """
+        candidate = await in_thread(self._find_again, guest.id)
+        outcome = await in_thread(self.decide, candidate)
+        if isinstance(outcome, Skipped):
+            raise outcome.error
+        guest.candidate, guest.outcome = candidate, outcome
+        return isinstance(outcome, Admitted)
 
     async def enter(self, guest: Guest) -> Way:
         """Returns by which way a guest is started now. Where its files are others than those that were agreed to, and
@@ -266,8 +288,11 @@ class Doorkeeper:
         """Asks a person, and writes a yes down.
 
         Raises:
-            ExtensionRefused: it is a no, or cannot be written down.
+            ExtensionRefused: it is a no, cannot be written down, or was asked too often.
         """
+        self._asked[consent.extension] += 1
+        if self._asked[consent.extension] > MOST_QUESTIONS:
+            raise ExtensionRefused(consent.extension, "its files have changed too often: nobody is asked any more")
         if not await self._has_agreed(consent):
             raise consent.refusal.error
 
@@ -360,6 +385,29 @@ class Doorkeeper:
         if id in self.guests:
             for name in names:
                 self._take(self.guests[id], name, HOST)
+
+    async def take_over(self) -> dict[str, bool]:
+        """Takes over what another program has changed in the file of grants; what runs on what was taken away ends.
+
+        Returns whose entries have changed, and whether each is about other files than those that run.
+
+        Raises:
+            BadFile: it cannot be read; what held before holds on.
+        """
+        changes = await in_thread(self._kept.reload_grants)
+        return {id: self._take_over(id, before, after) for id, (before, after) in changes.items()}
+
+    def _take_over(self, id: str, before: GrantEntry | None, after: GrantEntry | None) -> bool:
+        guest = self.guests.get(id)
+        if guest is None or guest.agreed is None:
+            return False
+        manifest, given = guest.candidate.manifest, self._given.get(id)
+        was, now = (self._count(entry, guest.agreed.digest) for entry in (before, after))
+        is_about_others = after is not None and not self._is_about(after, guest.agreed.digest)
+        if is_about_others:  # what was agreed to for those that run stands, but for denials
+            now = replace(now, allow=was.allow)
+        self._change_gate(guest, settle_grants(manifest, was, given), settle_grants(manifest, now, given), FILE)
+        return is_about_others
 
     async def _change_grants(self, id: str, change: Callable[[GrantEntry], GrantEntry]) -> None:
         await in_thread(self._kept.change_grants, id, change)

@@ -63,6 +63,8 @@ from becket.stores.store import Store
 from becket.typed.schema import SchemaMode
 
 if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
     from becket.host.mcp_servers import HostedServers, McpSettings
 
 __all__ = ["ExtensionStatus", "Host", "Survey"]
@@ -70,6 +72,7 @@ __all__ = ["ExtensionStatus", "Host", "Survey"]
 E = TypeVar("E", bound=HostEvent)
 DEFAULT_DATA: Final = "default"
 FLUSH_EVERY: Final = 60.0  # seconds between two writes of what the audit has only counted
+LOOK_EVERY: Final = 0.25  # seconds between two looks at the file of grants
 MCP: Final = "mcp"
 GONE: Final = (State.STOPPED, State.FAILED, State.DISABLED)
 
@@ -182,6 +185,9 @@ class Host:
         self._order = StartOrder(())
         self._tried: dict[str, anyio.Event] = {}  # whether it was tried to start an extension, or never will be
         self._starting: anyio.CancelScope
+        self._tasks: TaskGroup
+        self._reloading: set[str] = set()
+        self._to_reload: set[str] = set()
         self._loop: Loop | None = None
         self._closing = anyio.Event()
         self._closed = anyio.Event()
@@ -406,10 +412,13 @@ class Host:
         unsubscribe = self.events.subscribe(ExtensionMoved, self._hear_of_move)
         try:
             async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
                 for extension in self._extensions.values():
                     tasks.start_soon(extension.supervisor.run)
                 tasks.start_soon(self._start_all)
                 tasks.start_soon(self._keep_audit)
+                if self.places is not None:
+                    tasks.start_soon(self._follow_grants)
                 if self._watch is not None:
                     tasks.start_soon(self._watch_files)
                 started.set()
@@ -506,13 +515,63 @@ class Host:
         found = {id: self._candidates[id] for id in self._extensions}
         folders = {id: candidate.folder for id, candidate in found.items()}
         files = {id: candidate.files for id, candidate in found.items() if candidate.files is not None}
-        async for changed in watch_folders(folders, files=files, limits=self._limits):
-            self.events.publish(ExtensionChanged(changed.extension, changed.paths))
-            if self._watch == "reload" and changed.digest is not None:
+        async with anyio.create_task_group() as tasks:
+            async for changed in watch_folders(folders, files=files, limits=self._limits):
+                self.events.publish(ExtensionChanged(changed.extension, changed.paths))
+                if self._watch == "reload" and changed.digest is not None:
+                    tasks.start_soon(self._reload, changed.extension)
+
+    async def _reload(self, id: str) -> None:
+        """Puts changed files in the place of those that run, if they may; changes meanwhile are one more reload."""
+        self._to_reload.add(id)
+        if id in self._reloading:
+            return
+        self._reloading.add(id)
+        try:
+            while id in self._to_reload:
+                self._to_reload.discard(id)
                 try:
-                    await self._extensions[changed.extension].reload()
+                    await self._extensions[id].reload()
+                except ExtensionRefused as error:
+                    problem = f"{error.because}; the files that run stay"
+                    self._complain(Diagnostic(extension=id, path=self._candidates[id].folder, problem=problem))
                 except BecketError as error:
-                    self._complain(Diagnostic(extension=changed.extension, problem=str(error)))
+                    self._complain(Diagnostic(extension=id, problem=str(error)))
+        finally:
+            self._reloading.discard(id)
+
+    async def _follow_grants(self) -> None:
+        """Takes over what another program writes into the file of grants.
+
+        A look costs less than somebody who watches, and works on every kind of disk."""
+        while True:
+            await anyio.sleep(LOOK_EVERY)
+            if not self._kept.has_new_grants():
+                continue
+            try:
+                changes = await self._door.take_over()
+            except BadFile as error:
+                self._complain(Diagnostic(problem=str(error), hint="until then what held before holds on"))
+                continue
+            for id, is_about_others in changes.items():
+                if is_about_others and self._watch == "reload":
+                    self._tasks.start_soon(self._reload, id)
+                await self._reconsider(id)
+
+    async def _reconsider(self, id: str) -> None:
+        """Starts an extension that was refused, where it may start now."""
+        guest = self._door.guests.get(id)
+        if id not in self._refused or guest is None:
+            return
+        try:
+            if not await self._door.look_again(guest):
+                return
+        except ExtensionRefused:
+            return  # as before; it was told why
+        del self._refused[id]
+        self._tried[id], admitted = anyio.Event(), anyio.Event()
+        self._tasks.start_soon(self._start_one, id, admitted)
+        self._tasks.start_soon(self._admit, id, admitted)
 
     def _complain(self, diagnostic: Diagnostic) -> None:
         self.problems.append(diagnostic)
@@ -615,6 +674,7 @@ class Host:
         """
         names = [parse_permission(name) for name in permissions]
         await self._door.grant(id, names)
+        await self._reconsider(id)
 
     async def revoke(self, id: str, *permissions: str) -> None:
         """Takes permissions away; what runs on them ends. Raises what `grant` raises."""

@@ -6,8 +6,10 @@ thread.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 
 from becket.contract.audit import AuditEvent
 from becket.errors import BadFile
@@ -34,6 +36,9 @@ class Kept:
         self.audit = audit
         self.trust = load_trust(places)
         self._ends = ends
+        self._lock = Lock()  # who reads the file and who changes it are in threads of their own
+        self._seen = self._look_at_grants()
+        self._unheard: dict[str, GrantEntry | None] = {}  # entries before a change of ours, to what others had changed
         self._entries: dict[str, GrantEntry] = {} if places is None else load_grants(places.grants)
 
     def grants_of(self, extension: str) -> GrantEntry | None:
@@ -50,12 +55,48 @@ class Kept:
         Raises:
             BadFile: the file cannot be read or written.
         """
-        if self.places is None:
-            entry = change(self._entries.get(extension, GrantEntry()))
-        else:
-            entry = edit_grants(self.places.grants, extension, change) or GrantEntry()
-        self._entries[extension] = entry
+        known = self._entries.get(extension)
+
+        def change_what_is_there(found: GrantEntry) -> GrantEntry:
+            if found != (known or GrantEntry()):
+                self._unheard.setdefault(extension, known)
+            return change(found)
+
+        with self._lock:
+            if self.places is None:
+                entry = change(known or GrantEntry())
+            else:
+                entry = edit_grants(self.places.grants, extension, change_what_is_there) or GrantEntry()
+            self._entries[extension] = entry
         return entry
+
+    def has_new_grants(self) -> bool:
+        """Returns whether the file of grants may hold something else than it did when it was last read."""
+        return self._look_at_grants() != self._seen
+
+    def _look_at_grants(self) -> tuple[int, ...]:
+        if self.places is None:
+            return ()
+        try:
+            found = os.stat(self.places.grants)
+        except OSError:
+            return ()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def reload_grants(self) -> dict[str, tuple[GrantEntry | None, GrantEntry | None]]:
+        """Reads the file of grants again; returns the entries that somebody else has changed, before and after.
+
+        Raises:
+            BadFile: it cannot be read; what was there before holds on.
+        """
+        with self._lock:
+            self._seen = self._look_at_grants()  # first: what is written while it is read is looked at again
+            after = {} if self.places is None else load_grants(self.places.grants)
+            before = {**self._entries, **self._unheard}
+            self._entries = after
+            self._unheard.clear()
+        changed = [id for id in {**before, **after} if before.get(id) != after.get(id)]
+        return {id: (before.get(id), after.get(id)) for id in changed}
 
     def close(self) -> None:
         """Writes what was only counted so far, and lets go of everything."""
