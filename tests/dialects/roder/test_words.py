@@ -44,7 +44,7 @@ from becket.dialects.roder import (
 from becket.dialects.roder.handshake import Offer
 from becket.dialects.roder.own_manifest import OwnSide
 from becket.dialects.roder.words import COMMAND_RUN, SPEECH, RunDone, read_args, read_command_event
-from becket.errors import InvalidParams, NotDeclared, NotSupported, RemoteError, RequestCancelled, RpcError
+from becket.errors import InvalidParams, NotDeclared, NotSupported, RequestCancelled, RpcError, ToolFailed
 
 TOOL = SPEECH.phrases["tool.call"]
 COMPLETE = SPEECH.phrases["provider.complete"]
@@ -125,14 +125,14 @@ def test_each_call_has_an_id_of_its_own() -> None:
 def test_the_text_of_a_tool_is_its_result_with_its_data_where_it_has_some(data: Any, result: object) -> None:
     answer = ToolCallResult(content="3 words", is_error=False, data=data)
 
-    assert TOOL.read(answer, Saying(TOOLS_CALL), host_scene()) == result
+    assert TOOL.read(answer, called(), host_scene()) == result
 
 
 def test_a_tool_that_failed_is_an_error() -> None:
-    with pytest.raises(RemoteError) as caught:
-        TOOL.read(ToolCallResult(content="no", is_error=True, data=[1]), Saying(TOOLS_CALL), host_scene())
+    with pytest.raises(ToolFailed) as caught:
+        TOOL.read(ToolCallResult(content="no", is_error=True, data=[1]), called(), host_scene())
 
-    assert (caught.value.message, caught.value.data) == ("no", [1])
+    assert (caught.value.tool, caught.value.message, caught.value.data) == ("count it", "no", [1])
 
 
 def called(provider: str = "t", tool: str = "count it", arguments: object = None) -> Saying:

@@ -294,7 +294,6 @@ class Peeked(Struct, rename="camel"):
     event: dict[str, Raw]
 
 
-decode_peeked = msgspec.json.Decoder(Peeked).decode
 UNSAID: Final = frozenset(
     {
         "ToolCallStarted",
@@ -310,7 +309,7 @@ UNSAID: Final = frozenset(
 def is_said_in_turn(raw: Raw, call: StreamTurn) -> bool:
     """Returns whether the event is of this answer, and one that the contract has a word for."""
     try:
-        peeked = decode_peeked(raw)
+        peeked = msgspec.json.decode(raw, type=Peeked)
     except REFUSED:
         return False
     return peeked.stream_id == call.stream_id and not (len(peeked.event) == 1 and UNSAID.issuperset(peeked.event))

@@ -6,6 +6,7 @@ There is no word for giving up.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 import msgspec
@@ -463,7 +464,10 @@ INFERENCE_EVENT: Final = Notification(
     "inference/event", InferenceEventParams, direction=Direction.TO_HOST, summary="An event of an answer."
 )
 
-decode_event = msgspec.json.Decoder(InferenceEventParams).decode
+
+@cache
+def events() -> msgspec.json.Decoder[InferenceEventParams]:
+    return msgspec.json.Decoder(InferenceEventParams)  # at the first event: it takes a millisecond to make
 
 
 def read_inference_event(raw: Raw) -> InferenceEvent:
@@ -472,7 +476,7 @@ def read_inference_event(raw: Raw) -> InferenceEvent:
     Raises:
         msgspec.ValidationError: it is malformed, or of an unknown class.
     """
-    event: InferenceEvent = decode_event(raw).event.value
+    event: InferenceEvent = events().decode(raw).event.value
     return event
 
 
@@ -480,13 +484,10 @@ class Addressed(Struct, rename="camel"):
     stream_id: str
 
 
-decode_address = msgspec.json.Decoder(Addressed).decode
-
-
 def is_for_turn(raw: Raw, call: StreamTurn) -> bool:
     """Returns whether the event is of this answer."""
     try:
-        return decode_address(raw).stream_id == call.stream_id
+        return msgspec.json.decode(raw, type=Addressed).stream_id == call.stream_id
     except REFUSED:
         return False
 

@@ -215,25 +215,20 @@ SUBAGENTS_EVENT: Final = Notification(
     "subagents/event", SubagentEventParams, direction=Direction.TO_HOST, summary="How far a piece of work is."
 )
 
-decode_event = msgspec.json.Decoder(SubagentEventParams).decode
-
 
 def read_subagent_event(raw: Raw) -> SubagentEvent:
     """Returns the event; raises `msgspec.ValidationError` for one that is malformed."""
-    return decode_event(raw).event
+    return msgspec.json.decode(raw, type=SubagentEventParams).event
 
 
 class Addressed(Struct, rename="camel"):
     dispatch_id: str
 
 
-decode_address = msgspec.json.Decoder(Addressed).decode
-
-
 def is_for_dispatch(raw: Raw, call: DispatchParams) -> bool:
     """Returns whether the event is of this dispatch."""
     try:
-        return decode_address(raw).dispatch_id == call.dispatch_id
+        return msgspec.json.decode(raw, type=Addressed).dispatch_id == call.dispatch_id
     except REFUSED:
         return False
 

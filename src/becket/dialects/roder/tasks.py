@@ -166,25 +166,20 @@ TASKS_EVENT: Final = Notification(
     "tasks/event", TaskEventParams, direction=Direction.TO_HOST, summary="The output of a run, and its end."
 )
 
-decode_event = msgspec.json.Decoder(TaskEventParams).decode
-
 
 def read_task_event(raw: Raw) -> TaskEvent:
     """Returns the event; raises `msgspec.ValidationError` for one that is malformed."""
-    return decode_event(raw).event
+    return msgspec.json.decode(raw, type=TaskEventParams).event
 
 
 class Addressed(Struct, rename="camel"):
     execution_id: str
 
 
-decode_address = msgspec.json.Decoder(Addressed).decode
-
-
 def is_for_execution(raw: Raw, call: ExecuteParams) -> bool:
     """Returns whether the event is of this run."""
     try:
-        return decode_address(raw).execution_id == call.execution_id
+        return msgspec.json.decode(raw, type=Addressed).execution_id == call.execution_id
     except REFUSED:
         return False
 

@@ -85,7 +85,7 @@ from becket.dialects.roder.tasks import (
 )
 from becket.dialects.roder.tools import TOOLS_CALL, ToolCallParams, ToolCallResult
 from becket.dialects.speech import Speech
-from becket.errors import InvalidParams, NotDeclared, RemoteError, RpcError
+from becket.errors import InvalidParams, NotDeclared, RpcError, ToolFailed
 from becket.methods.descriptors import Direction, EventReader, Method, Stream
 
 __all__ = ["SPEECH"]
@@ -114,10 +114,10 @@ def say_tool_call(call: ToolCall, scene: Scene) -> Saying:
     return Saying(TOOLS_CALL, params)
 
 
-def read_tool_result(result: ToolCallResult, _: Saying, scene: Scene) -> Any:
+def read_tool_result(result: ToolCallResult, saying: Saying, _: Scene) -> Any:
     """Returns the text alone where there is nothing else; raises for a tool that has failed."""
     if result.is_error:
-        raise RemoteError(method=TOOLS_CALL.name, code=FAILED, message=result.content, data=result.data)
+        raise ToolFailed(saying.params.tool_name, result.content, result.data, method=TOOLS_CALL.name)
     return result.content if result.data is None else {"content": result.content, "data": result.data}
 
 
