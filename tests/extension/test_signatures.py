@@ -655,7 +655,7 @@ def test_a_value_with_very_many_problems_gets_a_page_of_them() -> None:
 def test_what_the_class_itself_refuses_is_told_in_its_words() -> None:
     def keep(self: Any, it: Shaped) -> None: ...
 
-    assert "'size' must be > 0" in problems_of(keep, {"secret": "s", "size": 0})["/input"]
+    assert "'size' must be > 0" in problems_of(keep, {"secret": "s", "size": 0})["/input/size"]
 
 
 VALUES = st.recursive(

@@ -119,6 +119,32 @@ class Checked:
             raise LookupError("a bug")
 
 
+@attrs.frozen(init=False)
+class ByHand:
+    _secret: int = attrs.field(alias="secret", validator=attrs.validators.gt(0))
+    odd: int = attrs.field()
+
+    @odd.validator
+    def look(self, attribute: Any, value: int) -> None:
+        if value % 2 == 0:
+            raise ValueError(f"{value} is even")
+
+    def __init__(self, secret: int, odd: int) -> None:
+        if secret + odd == 10:
+            raise ValueError("too much")
+        self.__attrs_init__(secret, odd)  # type: ignore[attr-defined]
+
+
+@dataclass
+class Range:
+    last: int
+    first: int = 2
+
+    def __post_init__(self) -> None:
+        if self.last < self.first:
+            raise ValueError("it ends before it begins")
+
+
 @attrs.define
 class Late:
     first: int
@@ -454,12 +480,20 @@ def test_a_converter_makes_nothing_less_strict() -> None:
     ]
 
 
-def test_what_a_converter_or_validator_refuses_is_a_problem_of_the_value() -> None:
-    assert pointers({"tags": "a", "word": "no number"}, Converted) == [""]
-    assert problems({"number": -1}, Checked) == [("", "'number' must be >= 0: -1")]
+def test_what_a_converter_or_validator_refuses_is_a_problem_of_its_member() -> None:
+    assert pointers({"tags": "a", "word": "no number"}, Converted) == ["/word"]
+    assert problems({"number": -1}, Checked) == [("/number", "'number' must be >= 0: -1")]
     assert pointers({"number": 1, "pick": "c"}, Checked) == ["/pick"]
     assert "Attribute" not in problems({"number": 1, "pick": "c"}, Checked)[0][1]
+    assert problems([{"number": 1}, {"number": -1}], list[Checked])[0][0] == "/1/number"
+    assert problems({"secret": 5, "odd": 2}, ByHand) == [("/odd", "2 is even")]
+    assert pointers({"secret": 0, "odd": 1}, ByHand) == ["/secret"]
+
+
+def test_what_a_class_refuses_as_a_whole_is_a_problem_of_the_whole() -> None:
     assert problems([{"number": 13}], list[Checked]) == [("/0", "ValueError")]
+    assert problems({"last": 1}, Range) == [("", "it ends before it begins")]
+    assert problems({"secret": 9, "odd": 1}, ByHand) == [("", "too much")]
 
 
 def test_an_error_that_says_nothing_of_the_value_is_no_problem_of_it() -> None:

@@ -436,7 +436,7 @@ def test_params_of_such_a_class_are_as_strict_and_as_well_explained() -> None:
         ("/text", "expected `array`, got `str`"),
         ("/at", "expected `int`, got `str`"),
     ]
-    assert problems('{"text":[],"at":-1}', Shaped) == [("", "'at' must be >= 0: -1")]
+    assert problems('{"text":[],"at":-1}', Shaped) == [("/at", "'at' must be >= 0: -1")]
     assert problems("5", Shaped) == [("", "params are an object or an array")]
     assert problems("5", Shaped | int) == [("", "params are an object or an array")]
     assert problems("[1e400]", list[Shaped])[0][0] == "/0"

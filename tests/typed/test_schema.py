@@ -143,6 +143,7 @@ def test_checking_a_value_that_does_not_fit_raises_with_the_problems() -> None:
             [1, 2],
             [("/0", "expected `string`, got `integer`"), ("/1", "is not allowed")],
         ),
+        ({"oneOf": [True, False, False]}, 1, []),
         ({"oneOf": [True, True, False]}, 1, [("", "fits 2 of 3 schemas, of which it must fit one")]),
         ({"anyOf": [{"minimum": 3}, {"maximum": 0}]}, 1, [("", "fits none of 2 schemas")]),
         ({"not": {"type": "string"}}, "a", [("", "fits a schema that it must not fit")]),

@@ -10,6 +10,7 @@ classes that msgspec does not build as they ask for it: see `type_parts.is_shape
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSequence, MutableSet, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache
@@ -457,21 +458,39 @@ def problems_of(error: Any, pointer: str = "") -> Iterator[Problem]:
         for part, note in named:
             yield from problems_of(part, below(pointer, aliases[note.name]))
         for part in others:
-            yield from problems_of_whole(part, pointer)
+            yield from problems_of_whole(part, pointer, aliases)
 
 
-def problems_of_whole(error: Any, pointer: str) -> Iterator[Problem]:
+def problems_of_whole(error: Any, pointer: str, aliases: dict[str, str]) -> Iterator[Problem]:
     """Yields what a class says of its members together: names that it does not know, or what its `__init__` raised."""
-    from attrs import Attribute
     from cattrs import ForbiddenExtraKeysError
 
     if isinstance(error, ForbiddenExtraKeysError):
         for name in sorted(error.extra_fields):
             yield below(pointer, name), "is unknown"
     elif isinstance(error, ValueError | TypeError):
-        # The validators of attrs put the attribute, and more that is nobody's business, beside their message.
-        names = [str(part.alias) for part in error.args if isinstance(part, Attribute)]
+        # The validators of attrs put more beside their message, which is nobody's business.
         message = str(error.args[0]) if error.args else type(error).__name__
-        yield below(pointer, names[0]) if names else pointer, message
+        alias = aliases.get(member_at_fault(error))
+        yield pointer if alias is None else below(pointer, alias), message
     else:
         raise error
+
+
+def member_at_fault(error: Exception) -> str:
+    """Returns the member whose converter or validator has raised; empty if it was the class as a whole.
+
+    attrs does not tell, but calls each of them in a line of its own of the `__init__` that it writes."""
+    from linecache import getline
+    from traceback import walk_tb
+
+    for frame, line in walk_tb(error.__traceback__):
+        code = frame.f_code
+        if code.co_name in INITS and code.co_filename.startswith("<attrs generated"):
+            called = CALLED.search(getline(code.co_filename, line))
+            return "" if called is None else called.group(1)
+    return ""
+
+
+INITS = ("__init__", "__attrs_init__")
+CALLED = re.compile(r"__attr_(?:converter|validator)_(\w+)\(")

@@ -7,7 +7,7 @@ converter knows, stand in a descriptor as `Converted`: the type, and the two fun
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeGuard, TypeVar
 
 from becket.typed.type_parts import name_of
 
@@ -36,9 +36,13 @@ class Converted(Generic[T]):
 
 def type_of(annotation: Any) -> Any:
     """Returns the type that a descriptor means, however its values are converted."""
-    return annotation.type if isinstance(annotation, Converted) else annotation
+    return annotation.type if is_converted(annotation) else annotation
 
 
 def writer_of(annotation: Any) -> Callable[[Any], object] | None:
     """Returns what must be done with a value before it is encoded; None where nothing must."""
-    return annotation.write if isinstance(annotation, Converted) else None
+    return annotation.write if is_converted(annotation) else None
+
+
+def is_converted(annotation: Any) -> TypeGuard[Converted[Any]]:
+    return isinstance(annotation, Converted)
