@@ -28,12 +28,34 @@ def modules_after(statement: str) -> set[str]:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("module", ["becket", "becket.blocking", "becket.typed.convert", "becket.typed.schema"])
+@pytest.mark.parametrize(
+    "module",
+    ["becket", "becket.blocking", "becket.interop.lsp", "becket.typed.convert", "becket.typed.schema"],
+)
 def test_importing_brings_in_nothing_heavy(module: str) -> None:
     loaded = modules_after(f"import {module}")
 
     assert module in loaded
     assert loaded & UNWANTED == set()
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_lsprotocol_and_pygls_come_with_the_parts_of_lsp_that_need_them() -> None:
+    client = modules_after("from becket.interop import lsp; lsp.LanguageClient")
+    server = modules_after("from becket.interop import lsp; lsp.serve")
+
+    assert client & {"lsprotocol", "pygls"} == {"lsprotocol"}
+    assert server & {"lsprotocol", "pygls"} == {"lsprotocol", "pygls"}
+
+
+@pytest.mark.process
+def test_everything_but_lsp_does_without_lsprotocol() -> None:
+    loaded = modules_after(
+        "import becket.host.host, becket.testing, becket.interop, becket.cli.main, becket.dialects.lsp"
+    )
+
+    assert loaded & {"lsprotocol", "pygls"} == set()
 
 
 @pytest.mark.process

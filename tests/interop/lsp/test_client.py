@@ -338,6 +338,22 @@ async def test_diagnostics_are_the_first_that_come_after_the_last_change() -> No
         assert [one.message for one in client.diagnostics[document.uri].diagnostics] == ["second"]
 
 
+async def test_a_server_that_publishes_piece_by_piece_is_waited_for() -> None:
+    async with (
+        linked(lsp.LanguageClient(), SYNCED) as (client, server, _),
+        client.open_document("file:///a.py", "x") as document,
+        anyio.create_task_group() as group,
+    ):
+
+        async def publish() -> None:
+            for text in ("syntax", "types", "style"):
+                await server.notify(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, report(document.uri, text))
+                await server.call(lsp.WORKSPACE_WORKSPACE_FOLDERS)
+
+        group.start_soon(publish)
+        assert [one.message for one in await document.diagnostics(quiet=0.3)] == ["style"]
+
+
 async def test_what_is_published_about_any_document_is_a_feed() -> None:
     async with linked(lsp.LanguageClient()) as (client, server, _), client.published() as feed:
         await server.notify(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, report("file:///other.py", "x"))

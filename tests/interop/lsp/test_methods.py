@@ -18,6 +18,13 @@ def test_the_module_is_what_the_table_makes_of_it() -> None:
     assert path().read_text(encoding="utf-8") == build_module()
 
 
+def test_the_package_lists_and_knows_its_names() -> None:
+    assert {*lsp.__all__, *methods.__all__} == set(dir(lsp))
+    assert all(getattr(lsp, name) is not None for name in dir(lsp))
+    with pytest.raises(AttributeError, match="no_such"):
+        lsp.no_such  # type: ignore[attr-defined]  # noqa: B018
+
+
 def test_every_method_has_one_under_its_name_in_lsprotocol() -> None:
     described = {name: getattr(lsp, name).name for name in methods.__all__}
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, overload
 
 import anyio
 from lsprotocol import types
-from msgspec.structs import replace
 
 from becket.dialects.lsp import LSP
 from becket.errors import BadValue, BecketError, LocalProtocolError
@@ -23,8 +22,8 @@ from becket.interop.lsp import methods
 from becket.interop.lsp.conversion import convert
 from becket.interop.lsp.documents import Document, find_language, path_of, uri_of
 from becket.interop.lsp.feeds import Feed, Opening
+from becket.interop.lsp.limits import LIMITS
 from becket.interop.lsp.progress import WorkProgress, add_tokens, count_tokens, read_work_done
-from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.descriptors import Method, Notification, Stream
 from becket.methods.registry import Registry
 from becket.peer.peer import Connecting, Peer
@@ -35,13 +34,12 @@ from becket.typed.problems import is_object
 if TYPE_CHECKING:
     from becket.peer.options import CallOptions, PeerOptions, StreamOptions
 
-__all__ = ["LIMITS", "LanguageClient", "Supervised"]
+__all__ = ["LanguageClient", "Supervised"]
 
 E = TypeVar("E")
 P = TypeVar("P")
 R = TypeVar("R")
 
-LIMITS: Limits = replace(DEFAULT_LIMITS, **LSP.habits.limits)
 SHUTDOWN_GRACE = 5.0  # seconds for the answer to `shutdown`; some servers leave in the midst of it
 MOST_PUBLISHED = 10_000  # documents whose diagnostics are kept; the oldest are forgotten
 LEVELS = {

@@ -191,10 +191,11 @@ class Document:
 
     # -- what is wrong with it
 
-    async def diagnostics(self, *, timeout: float = 60.0) -> Sequence[types.Diagnostic]:
+    async def diagnostics(self, *, quiet: float = 0.0, timeout: float = 60.0) -> Sequence[types.Diagnostic]:
         """Returns what the server finds in the text as it is now.
 
-        A server that can be asked is asked. Of any other it is the first that it publishes after the last change.
+        A server that can be asked is asked. Of any other it is the first that it publishes after the last change; some
+        publish piece by piece, and then it is the last before it was `quiet` for so many seconds.
 
         Raises:
             CallTimeout: nothing came in so many seconds: some servers publish nothing where they find nothing.
@@ -205,6 +206,12 @@ class Document:
         with anyio.move_on_after(timeout):
             while self._found is None:
                 await wait_for(self._arrival, self._client.peer)
+            is_quiet = not quiet
+            while not is_quiet:
+                self._arrival = anyio.Event()
+                with anyio.move_on_after(quiet) as pause:
+                    await wait_for(self._arrival, self._client.peer)
+                is_quiet = pause.cancelled_caught
             return self._found.diagnostics
         raise CallTimeout(methods.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS.name, timeout)
 

@@ -38,8 +38,7 @@ from becket.errors import (
     RpcError,
     Unencodable,
 )
-from becket.interop.lsp.client import LIMITS
-from becket.interop.lsp.conversion import find_problems, params_type
+from becket.interop.lsp.limits import LIMITS
 from becket.limits import Limits
 from becket.peer import server as sockets
 from becket.peer.context import Context
@@ -289,6 +288,8 @@ class Bridge:
         try:
             return self._protocol.structure_message({"jsonrpc": "2.0", **id, "method": method, "params": params})
         except JsonRpcException as error:
+            from becket.interop.lsp.conversion import find_problems, params_type
+
             found = find_problems(params, params_type(method)) if method in types.METHOD_TO_TYPES else []
             raise InvalidParams(found or [("", str(error.__cause__ or error))]) from error
 
