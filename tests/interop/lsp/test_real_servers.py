@@ -165,9 +165,12 @@ async def test_typescript_language_server_asks_for_edits(tmp_path: Path) -> None
     text = 'import { b, a } from "./other";\nconst x: number = a("milk");\n'
     (tmp_path / "other.ts").write_text("export const a = (n: string) => n;\nexport const b = 1;\n", encoding="utf-8")
     async with editing(servers.typescript(), tmp_path, "a.ts", text) as (editor, document):
-        while not (found := await document.diagnostics()):  # it looks at the syntax first
+        async with editor.published() as feed:
             await document.change(document.text + "\n")
-        assert "Type 'string' is not assignable" in found[0].message
+            found = await anext(feed)
+            while not found.diagnostics:  # it looks at the syntax first
+                found = await anext(feed)
+        assert "Type 'string' is not assignable" in found.diagnostics[0].message
 
         hover = await editor.call(lsp.TEXT_DOCUMENT_HOVER, types.HoverParams(*at(document, "x: number")))
         assert "const x: number" in str(hover)
