@@ -75,3 +75,19 @@ def test_the_examples_are_listed() -> None:
     listed = json.loads(here("list", str(EXTENSIONS), "--no-data", "--json").stdout)
 
     assert [one["id"] for one in listed] == ["census", "dice", "eliza", "guard", "notes"]
+
+
+def test_extensions_of_all_systems_are_listed_with_what_they_speak() -> None:
+    examples = EXTENSIONS.parent / "dialects"
+
+    done = here("list", str(EXTENSIONS), *map(str, sorted(examples.iterdir())), "--no-data")
+
+    rows = {row.split()[0]: row.split()[2] for row in done.stdout.splitlines()[1:]}
+    assert rows.items() >= {
+        "notes": "native",
+        "journal": "synaps",
+        "weather": "nexo",
+        "workshop": "roder",
+        "validator": "morphir",
+        "cigen-provider-make": "cigen",
+    }.items()

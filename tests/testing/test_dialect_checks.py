@@ -316,7 +316,7 @@ async def test_a_handshake_that_fails_comes_to_an_error() -> None:
 
 
 async def test_an_extension_that_refuses_a_host_says_so() -> None:
-    refused = to_host(id=1, error={"code": -7, "message": "somebody else is meant"})
+    refused = to_host(id=1, error={"code": 1008, "message": "somebody else is meant"})
 
     await check_dialect(SKETCHED, [sketched(opening("else"), refused, ours=["child"])])
 

@@ -226,3 +226,45 @@ def test_a_child_that_says_nothing_leaves_a_transcript_all_the_same() -> None:
     lines = recorder.close(0.1, Side.HOST) + recorder.end(0.2, -9)
 
     assert parse_transcript(lines.splitlines(keepends=True)).entries == (Closed(0.1, Side.HOST), Ended(0.2, -9))
+
+
+# -- what is written by hand
+
+
+def test_a_transcript_says_which_sides_can_be_ours_and_what_is_known() -> None:
+    head = b'{"transcript":1,"framing":"json-lines","ours":["host"],"given":{"id":"demo","grants":[]}}\n'
+
+    transcript = parse_transcript([head])
+
+    assert transcript.ours == (Side.HOST,)
+    assert transcript.given == {"id": "demo", "grants": []}
+    assert parse_transcript([encode_head("json-lines")]).ours == (Side.HOST, Side.CHILD)
+
+
+@pytest.mark.parametrize("body", [b'{"id":1}', b"text", b"\xff"])
+def test_what_a_request_means_is_kept(body: bytes) -> None:
+    entry = Frame(0.0, Side.CHILD, body, b'{"result":[1]}')
+
+    assert parse_transcript([encode_head("json-lines"), encode_entry(entry)]).entries == (entry,)
+
+
+@pytest.mark.parametrize(
+    ("framing", "frame", "dialect"),
+    [
+        ("json-lines", '{"id":0,"method":"initialize","params":{}}', "morphir"),
+        ("json-lines", '{"jsonrpc":"2.0","id":1,"method":"extension/initialize","params":{}}', "roder"),
+        ("length-prefixed", "\x08\x01", "cigen"),
+        ("content-length", '{"jsonrpc":"2.0","id":1,"method":"add","params":[]}', "native"),
+    ],
+)
+def test_the_dialect_is_told_by_the_first_words_of_the_host(framing: str, frame: str, dialect: str) -> None:
+    said = [encode_entry(Frame(0.0, Side.HOST, b"{}")), encode_entry(Frame(0.0, Side.CHILD, frame.encode()))]
+
+    assert parse_transcript([encode_head(framing), *said]).recognise_dialect().name == dialect
+
+
+def test_a_dialect_that_is_named_goes_before_the_words() -> None:
+    assert parse_transcript([encode_head("json-lines", dialect="nexo")]).recognise_dialect().name == "nexo"
+    assert parse_transcript([encode_head("json-lines")]).recognise_dialect().name == "native"
+    with pytest.raises(ValueError, match="klingon"):
+        parse_transcript([encode_head("json-lines", dialect="klingon")]).recognise_dialect()
