@@ -3,7 +3,7 @@
 What an extension does for its host is written once, as coroutines that wait for nothing but a face. On an event loop an
 `async def` is awaited and a plain `def` runs in a worker; without one every function is plain and is simply called, and
 the coroutines run through without ever waiting. A plain function gets objects whose methods return values; how these
-come about is a `Run`: at once, or by way of the loop's own thread.
+come about is a `Wait`: at once, or by way of the loop's own thread.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     Face: TypeAlias = "AsyncFace | BlockingFace"
 
-    class Run(Protocol):
-        """Calls a function that returns an awaitable and returns what that comes to."""
+    class Wait(Protocol):
+        """Calls a function that returns an awaitable, waits for that, and returns what it comes to."""
 
         def __call__(self, function: Callable[P, Awaitable[T]], /, *arguments: P.args, **keywords: P.kwargs) -> T: ...
 
@@ -83,7 +83,7 @@ class BlockingFace:
     words: Words | None = None
 
     def __init__(self) -> None:
-        self.run: Run = run_now
+        self.run: Wait = run_now
 
     def runs_plainly(self) -> bool:
         return True

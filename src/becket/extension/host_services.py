@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from becket.contract.handshake import HostInfo
     from becket.contract.log import LogLevel
     from becket.contract.memory import Appended, Record
-    from becket.extension.faces import Face, Run
+    from becket.extension.faces import Face, Wait
     from becket.extension.session import Session
     from becket.peer.options import CallOptions
 
@@ -233,7 +233,7 @@ class Config:
 class BlockingHostServices:
     """The host, for a plain `def`: its methods return the values themselves, wherever the function runs."""
 
-    def __init__(self, host: HostServices, run: Run) -> None:
+    def __init__(self, host: HostServices, run: Wait) -> None:
         self._host = host
         self._run = run
 
@@ -296,7 +296,7 @@ class BlockingHostServices:
 class BlockingMemory:
     """`Memory` for a plain `def`."""
 
-    def __init__(self, memory: Memory, run: Run) -> None:
+    def __init__(self, memory: Memory, run: Wait) -> None:
         self._memory = memory
         self._run = run
 
@@ -327,7 +327,7 @@ class BlockingMemory:
 class BlockingConfig:
     """`Config` for a plain `def`."""
 
-    def __init__(self, config: Config, run: Run) -> None:
+    def __init__(self, config: Config, run: Wait) -> None:
         self._config = config
         self._run = run
 

@@ -46,7 +46,7 @@ from becket.errors import BecketError, RpcError
 if TYPE_CHECKING:
     from typing import Literal
 
-    from becket.extension.faces import PlainEvents, Run
+    from becket.extension.faces import PlainEvents, Wait
     from becket.extension.loop_face import Events
 
     Kind = TaskKind | Literal["download", "rebuild", "generic"]
@@ -169,7 +169,7 @@ class Task:
 class BlockingCommandOutput:
     """`CommandOutput` for a plain `def`."""
 
-    def __init__(self, out: CommandOutput, run: Run) -> None:
+    def __init__(self, out: CommandOutput, run: Wait) -> None:
         self._out = out
         self._run = run
 
@@ -197,7 +197,7 @@ class BlockingCommandOutput:
 class BlockingTask:
     """`Task` for a plain `def`."""
 
-    def __init__(self, task: Task, run: Run) -> None:
+    def __init__(self, task: Task, run: Wait) -> None:
         self._task = task
         self._run = run
 
@@ -284,7 +284,7 @@ class ProviderStream:
 class BlockingProviderStream:
     """`ProviderStream` for a plain `def`."""
 
-    def __init__(self, out: ProviderStream, run: Run) -> None:
+    def __init__(self, out: ProviderStream, run: Wait) -> None:
         self._out = out
         self._run = run
 

@@ -11,24 +11,19 @@ from functools import partial
 from typing import Any, Final, cast
 
 import anyio
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from becket.contract.handshake import (
     INITIALIZE,
-    PROTOCOL_VERSION,
     Capabilities,
     Initialize,
     Initialized,
-    find_handshake_problems,
-    find_shape_problems,
-    read_initialized,
+    parse_initialized,
 )
 from becket.contract.info import INFO_GET, ExtensionInfo
 from becket.dialects.handshakes import Greeted, Introduction
 from becket.dialects.phrases import Saying, Tale
 from becket.errors import (
-    BadCapabilities,
     BadReply,
     BecketError,
     Busy,
@@ -38,7 +33,6 @@ from becket.errors import (
     PeerCrashed,
     RemoteError,
     StartFailed,
-    VersionMismatch,
 )
 from becket.host.voice import Voice
 from becket.methods.permissions import Gate
@@ -63,7 +57,7 @@ async def shake_hands(
     """
     peer.agree(())
     raw = await ask(peer, words, timeout)
-    initialized = read_answer(words, raw, gate, known)
+    initialized = parse_initialized(words.plugin_id, raw, grants=gate.grants, config=words.config, known=known)
     peer.agree(initialized.features)
     return initialized
 
@@ -93,35 +87,6 @@ def last_words(peer: Peer) -> str:
     """Returns the last line of a child's stderr, which often says it all."""
     said = "" if peer.process is None else peer.process.stderr_tail.strip().rpartition("\n")[2]
     return f"; its last words: {said}" if said else ""
-
-
-def read_answer(words: Initialize, raw: Raw, gate: Gate, known: AbstractSet[str] | None) -> Initialized:
-    extension = words.plugin_id
-    check_version(extension, raw)
-    if problems := find_shape_problems(extension, raw):
-        raise BadCapabilities(extension, problems)
-    initialized = read_initialized(raw)
-    if problems := find_handshake_problems(
-        extension, initialized, grants=gate.grants, config=words.config, known=known
-    ):
-        raise BadCapabilities(extension, problems)
-    return initialized
-
-
-class Spoken(Struct):
-    protocol_version: Any = None
-
-
-def check_version(extension: str, raw: Raw) -> None:
-    """Looks at the version before all else: an answer of another version may have any shape."""
-    try:
-        given = msgspec.json.decode(raw, type=Spoken).protocol_version
-    except (msgspec.ValidationError, UnicodeDecodeError, RecursionError):
-        return  # what it is instead is told by whoever reads the whole
-    if isinstance(given, int) and not isinstance(given, bool) and given != PROTOCOL_VERSION:
-        returned = f"initialize returned unsupported protocol_version {given} (supported: {PROTOCOL_VERSION})"
-        because = f"Extension '{extension}' {returned}"
-        raise VersionMismatch(extension, because, given=given, supported=PROTOCOL_VERSION)
 
 
 async def probe_info(
