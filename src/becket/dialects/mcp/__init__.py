@@ -105,7 +105,11 @@ def write_progress(token: bytes, value: object) -> bytes:
 GROWING = count(1)  # what is reported without a number must have one that grows
 
 HABITS = Habits(
-    limits={"frame": 16 * 2**20},  # pictures come in base64
+    limits={
+        "frame": 16 * 2**20,  # pictures come in base64
+        "nodes": 250_000,  # and tables as JSON
+        "stray": 64 * 2**20,  # some servers write their log to stdout for as long as they run
+    },
     host_limits={"handshake": 60.0},  # `npx` and `uvx` may have to fetch the program first
 )
 
