@@ -315,6 +315,16 @@ def test_in_development_other_files_start_and_it_is_told() -> None:
     assert admission.entry == entry  # without development these files are asked about again
 
 
+@pytest.mark.parametrize("in_development", [False, True])
+def test_a_denial_is_no_consent_to_the_rest(*, in_development: bool) -> None:
+    entry = GrantEntry((), ("memory.write",))
+
+    admission = consent(decide_admission(ASKING, FOUND, entry=entry, in_development=in_development))
+
+    assert admission.permissions == ("memory.read",)
+    assert admission.agreed_to() == GrantEntry(("memory.read",), ("memory.write",), THESE)
+
+
 def test_development_does_not_stand_for_consent() -> None:
     assert isinstance(decide_admission(ASKING, FOUND, in_development=True), NeedsConsent)
 
@@ -396,7 +406,8 @@ def test_whatever_was_said_nothing_is_held_that_was_not_asked_for_given_and_unde
         manifest_with(permissions=sorted(wanted)), FOUND, given=host, entry=entry, in_development=in_development
     )
 
-    holds = entry is not None and (in_development or entry.digest != OTHERS)
+    agrees = entry is not None and bool(entry.allow or entry.digest)
+    holds = entry is not None and agrees and (in_development or entry.digest != OTHERS)
     allow = (host.allow if host else frozenset()) | (frozenset(entry.allow) if entry and holds else frozenset())
     deny = (host.deny if host else frozenset()) | (frozenset(entry.deny) if entry else frozenset())
     match admission:

@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import anyio.from_thread
 import pytest
+from msgspec.structs import replace
 
 from becket.contract.audit import ExtensionChanged as ChangeRecorded
 from becket.contract.hooks import Block, HookEvent
@@ -37,11 +38,12 @@ from becket.host.events import (
     ExtensionRestarted,
     ExtensionStarted,
     ExtensionStopped,
+    GrantGiven,
     GrantTaken,
     HostEvent,
     ProblemFound,
 )
-from becket.host.grants_file import load_grants
+from becket.host.grants_file import edit_grants, load_grants
 from becket.host.host import Host
 from becket.host.lifecycle import Health, State
 from becket.host.manifest import FILE_NAME
@@ -474,6 +476,82 @@ async def test_a_host_can_be_closed_while_somebody_is_asked(root: Path, *, is_as
             assert {status.state for status in host.status()} == {State.STOPPED}
         finally:
             end.set()
+
+
+# -- what another program writes into grants.toml
+
+
+async def test_a_permission_that_another_program_takes_away_is_gone_in_a_running_host(
+    root: Path, tmp_path: Path
+) -> None:
+    grants = tmp_path / "data" / "grants.toml"
+    host = host_of(root, grants={}, data=tmp_path / "data", ask=agree)
+    told = Told(host)
+    with anyio.fail_after(20):
+        async with host:
+            notes = await host.ready("notes")
+            edit_grants(grants, "notes", lambda entry: entry.denying(["memory.write"]))
+            await told.until(lambda: bool(told.of(GrantTaken)))
+            with pytest.raises(RemoteError):
+                await notes.call_tool("keep", {"text": "milk"})
+            edit_grants(grants, "notes", lambda entry: entry.granting(["memory.write"]))
+            await told.until(lambda: GrantGiven("notes", "memory.write", "file") in told.events)
+            assert await notes.call_tool("keep", {"text": "milk"}) == "1"
+
+
+async def test_one_that_was_refused_starts_when_another_program_grants_it(root: Path, tmp_path: Path) -> None:
+    host = host_of(root, grants={}, data=tmp_path / "data")
+    told = Told(host)
+    with anyio.fail_after(20):
+        async with host:
+            with pytest.raises(ExtensionRefused):
+                await host.ready("notes")
+            edit_grants(tmp_path / "data" / "grants.toml", "notes", lambda entry: entry.granting(MEMORY))
+            await told.until(lambda: bool(told.of(ExtensionStarted)))
+            assert await host.call_tool("notes:keep", {"text": "milk"}) == "1"
+            assert [*host] == ["notes"]
+
+
+async def test_one_that_was_refused_starts_when_the_host_grants_it_and_not_for_less(root: Path) -> None:
+    write_asking(root, "ask-a")
+    with anyio.fail_after(20):
+        async with host_of(root) as host:
+            with pytest.raises(ExtensionRefused):
+                await host.ready("ask-a")
+            await host.revoke("ask-a", "memory.read")
+            with pytest.raises(ExtensionRefused):
+                host["ask-a"]
+            await host.grant("ask-a", "tools.register")
+            assert (await host.ready("ask-a")).state is State.READY
+
+
+async def test_grants_that_somebody_breaks_are_told_and_change_nothing(root: Path, tmp_path: Path) -> None:
+    host = host_of(root, grants={}, data=tmp_path / "data", ask=agree)
+    told = Told(host)
+    with anyio.fail_after(20):
+        async with host:
+            notes = await host.ready("notes")
+            (tmp_path / "data" / "grants.toml").write_text("[notes", encoding="utf-8")
+            await told.until(lambda: bool(told.of(ProblemFound)))
+            assert await notes.call_tool("keep", {"text": "milk"}) == "1"
+
+
+async def test_a_grant_for_changed_files_reloads_them_where_changes_are_watched(tmp_path: Path) -> None:
+    folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
+    data = tmp_path / "data"
+    digest = digest_folder(folder).digest
+    edit_grants(data / "grants.toml", "notes", lambda entry: entry.granting(REGISTERING, digest))
+    host = host_of(tmp_path / "root", grants={}, data=data, watch="reload")
+    told = Told(host)
+    with anyio.fail_after(20):
+        async with host:
+            notes = await host.ready("notes")
+            rewrite(folder, "one in", "another in")
+            edit_grants(
+                data / "grants.toml", "notes", lambda entry: replace(entry, digest=digest_folder(folder).digest)
+            )
+            await told.until(lambda: bool(told.of(ExtensionReloaded)))
+            assert (await notes.call_tool("which")).startswith("another in")
 
 
 # -- what survives

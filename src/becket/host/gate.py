@@ -247,7 +247,7 @@ def decide_admission(
 
     written, host = entry or NOBODY, given or Grants()
     is_other = bool(written.digest) and written.digest != findings.digest
-    counts = entry is not None and (in_development or not is_other)
+    counts = bool(written.allow or written.digest) and (in_development or not is_other)  # a denial agrees to nothing
     grants = settle_grants(manifest, written if counts else replace(written, allow=()), given)
     undenied = frozenset(manifest.permissions) - grants.deny
     secrets = find_secret_names(declared_variables(manifest))
