@@ -820,6 +820,12 @@ def test_servers_of_a_file_beside_the_manifest_are_adopted(tmp_path: Path, spell
     assert report.diagnostics == ()
 
 
+def test_servers_of_such_a_file_may_have_any_name(tmp_path: Path) -> None:
+    write_extension(tmp_path / "a", "a", files={".mcp.json": '{"mcpServers": {"Git Hub": {}}}'})
+
+    assert discover_extensions([tmp_path]).candidates[0].manifest.mcp_servers == {"Git Hub": {}}
+
+
 def test_servers_of_the_manifest_stand_above_those_of_the_file(tmp_path: Path) -> None:
     write_extension(tmp_path / "a", "a", "[mcp_servers.own]\n", files={".mcp.json": "nonsense"})
 
@@ -834,7 +840,6 @@ def test_servers_of_the_manifest_stand_above_those_of_the_file(tmp_path: Path) -
     [
         "nonsense",
         "[]",
-        '{"mcpServers": {"Mail": {}}}',
         '{"mcpServers": {"mail": 1}}',
         '{"mcpServers": []}',
         "[" * 60_000,

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from becket.errors import BadFile, ManifestError
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.formats import FORMATS
-from becket.host.manifest import Found, Listing, Manifest, ManifestReader, Nearby, Server, is_below, is_id
+from becket.host.manifest import Found, Listing, Manifest, ManifestReader, Nearby, is_below, is_id
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.typed.problems import cut
 from becket.typed.small_files import read_small_file, show_path
@@ -481,10 +481,10 @@ UNREADABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, 
 
 
 class McpFile(Struct):
-    """What is read of a `.mcp.json`; there are two spellings."""
+    """What is read of a `.mcp.json`; there are two spellings, and any names."""
 
-    mcpServers: dict[Server, dict[str, Any]] = {}
-    mcp_servers: dict[Server, dict[str, Any]] = {}
+    mcpServers: dict[str, dict[str, Any]] = {}
+    mcp_servers: dict[str, dict[str, Any]] = {}
 
 
 def parse_servers(data: bytes) -> dict[str, dict[str, Any]]:
