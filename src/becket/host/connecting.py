@@ -26,8 +26,8 @@ from becket.errors import BadCapabilities
 from becket.host.extension import Extension, Parts
 from becket.host.handshake import greet, probe_info, shake_hands
 from becket.host.logs import ExtensionLog
+from becket.host.permitted import Permitted
 from becket.host.recording import Audit, RecordingGate, record
-from becket.host.running import Running
 from becket.host.runs import Runs
 from becket.host.services import Services
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
@@ -212,18 +212,18 @@ class Start:
     async def run(self) -> Extension:
         """Starts the extension and returns the handle on it."""
         loop = await current_loop()
-        running = Running(self._gate, loop)
-        ends: list[Callable[[], object]] = [running.close]
+        permitted = Permitted(self._gate, loop)
+        ends: list[Callable[[], object]] = [permitted.close]
         try:
-            return await self._run(loop, running, ends)
+            return await self._run(loop, permitted, ends)
         except BaseException:
             for end in ends:
                 end()
             loop.end()
             raise
 
-    async def _run(self, loop: Loop, running: Running, ends: list[Callable[[], object]]) -> Extension:
-        runs = Runs(running, loop)
+    async def _run(self, loop: Loop, permitted: Permitted, ends: list[Callable[[], object]]) -> Extension:
+        runs = Runs(permitted, loop, patience=self._timeouts.idle)
         told = Told(runs)
         services = Services(self._choose_store(ends), self._gate, loop, self._limits)
         ends.insert(0, services.close)
@@ -257,7 +257,7 @@ class Start:
                 voice=voice,
                 gate=self._gate,
                 loop=loop,
-                running=running,
+                permitted=permitted,
                 runs=runs,
                 told=told,
                 greeted=greeted,

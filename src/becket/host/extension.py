@@ -1,6 +1,6 @@
 """`Extension`: the host's handle on one extension, whose process runs and has shaken hands.
 
-A façade: what runs on which permission is `running`'s, events are those of `runs`, memory and configuration are
+A façade: what runs on which permission is `permitted`'s, events are those of `runs`, memory and configuration are
 `services`. It never starts anything; that is `connecting`'s.
 """
 
@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from becket.contract.audit import ProviderCalled, ProviderOutcome
 from becket.contract.commands import COMMAND_INVOKE, CommandEvent, Invoke
 from becket.contract.handshake import Capabilities, DeclaredCapability
 from becket.contract.hooks import HOOK_HANDLE, HOOKS, Continue, HookEvent, HookKind, HookResult, read_hook_result
 from becket.contract.info import INFO_GET, SIDECAR_SPAWN_ARGS, ExtensionInfo, SidecarArgs
-from becket.contract.names import model_runtime_id, trim
+from becket.contract.names import trim
 from becket.contract.providers import (
     PROVIDER_COMPLETE,
     PROVIDER_STREAM,
@@ -40,8 +39,9 @@ from becket.contract.settings import (
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall, tool_text
 from becket.dialects.handshakes import Greeted
 from becket.errors import BecketError, NotDeclared, NotSupported, PermissionDenied
-from becket.host.recording import Audit, error_class, record
-from becket.host.running import Running
+from becket.host.asking import describe_call, find_model
+from becket.host.permitted import Permitted
+from becket.host.recording import Audit, record
 from becket.host.runs import Run, Runs
 from becket.host.timeouts import Timeouts
 from becket.host.told import Told
@@ -71,7 +71,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     voice: Voice
     gate: Gate
     loop: Loop
-    running: Running
+    permitted: Permitted
     runs: Runs
     told: Told
     greeted: Greeted
@@ -97,7 +97,7 @@ class Extension:
         self.hooks: tuple[HookKind, ...] = parts.greeted.hooks
         self._parts = parts
         self._voice = parts.voice
-        self._running = parts.running
+        self._permitted = parts.permitted
         self._timeouts = parts.timeouts
         self._tools = {trim(tool.name): tool for tool in parts.greeted.declared.tools}
         self._numbers = count(1)
@@ -176,7 +176,7 @@ class Extension:
         await self._parts.inputs.check(trim(name), given)
         seconds = self._timeouts.tool if isinstance(timeout, Unset) else timeout
         params = self._voice.seal(ToolCall(tool.name, given), meta)
-        return await self._running.call(
+        return await self._permitted.call(
             TOOL_CALL.name, TOOLS, lambda: self._voice.call(TOOL_CALL, params, timeout=seconds)
         )
 
@@ -202,19 +202,25 @@ class Extension:
             PermissionDenied: it does not hold `providers.register`, or lost it before the answer came.
             RemoteError, CallTimeout, ConnectionLost, Busy, BadReply: as for any call; the last too without content.
         """
-        request = self._request(
-            provider, model, messages, system_prompt, tools, temperature, max_tokens, thinking_budget
+        request = ProviderRequest(
+            *self._find_model(provider, model),
+            tuple(messages),
+            system_prompt,
+            tuple(tools),
+            temperature,
+            max_tokens,
+            thinking_budget,
         )
         seconds = self._timeouts.complete if isinstance(timeout, Unset) else timeout
         try:
-            result = await self._running.call(
+            result = await self._permitted.call(
                 PROVIDER_COMPLETE.name, PROVIDERS, lambda: self._voice.call(PROVIDER_COMPLETE, request, timeout=seconds)
             )
             check_completed(self.id, result)
         except BecketError as error:
-            self._record(request, False, None, error)
+            self._record(request, None, error, streamed=False)
             raise
-        self._record(request, False, result, None)
+        self._record(request, result, None, streamed=False)
         return result
 
     def stream(
@@ -239,45 +245,8 @@ class Extension:
             NotDeclared: the extension has no such provider, or that no such model.
             PermissionDenied, NotSent: when entered.
         """
-        request = self._request(
-            provider, model, messages, system_prompt, tools, temperature, max_tokens, thinking_budget
-        )
-        self._add_timeouts(options)
-        spoken = self._voice.stream(PROVIDER_STREAM, request, **options)
-        is_old = not self.features and spoken.method.gather is None
-        return Run(
-            self._parts.runs,
-            spoken,
-            permission=PROVIDERS,
-            takes_turns=is_old,
-            patience=self._timeouts.idle,
-            may_trail=is_old,
-            is_old=is_old,
-            ended=lambda result, error: self._record(request, True, result, error),
-        )
-
-    def _request(
-        self,
-        provider: str,
-        model: str,
-        messages: Sequence[Message],
-        system_prompt: str | None,
-        tools: Sequence[dict[str, Any]],
-        temperature: float | None,
-        max_tokens: int | None,
-        thinking_budget: int,
-    ) -> ProviderRequest:
-        self._voice.check(PROVIDER_COMPLETE)
-        found = {trim(one.id): one for one in self.providers}
-        if provider not in found:
-            raise NotDeclared(self.id, "provider", provider, [*found])
-        models = {trim(one.id): one for one in found[provider].models}
-        if model not in models:
-            raise NotDeclared(self.id, f"model of {provider}", model, [*models])
-        return ProviderRequest(
-            found[provider].id,
-            models[model].id,
-            model_runtime_id(self.id, provider, model),
+        request = ProviderRequest(
+            *self._find_model(provider, model),
             tuple(messages),
             system_prompt,
             tuple(tools),
@@ -285,29 +254,23 @@ class Extension:
             max_tokens,
             thinking_budget,
         )
+        self._add_timeouts(options)
+        return Run(
+            self._parts.runs,
+            self._voice.stream(PROVIDER_STREAM, request, **options),
+            is_marked=bool(self.features),
+            permission=PROVIDERS,
+            ended=lambda result, error: self._record(request, result, error, streamed=True),
+        )
+
+    def _find_model(self, provider: str, model: str) -> tuple[str, str, str]:
+        self._voice.check(PROVIDER_COMPLETE)
+        return find_model(self.id, self.providers, provider, model)
 
     def _record(
-        self, request: ProviderRequest, streamed: bool, result: ProviderResult | None, error: BecketError | None
+        self, request: ProviderRequest, result: ProviderResult | None, error: BecketError | None, *, streamed: bool
     ) -> None:
-        if self._parts.audit is None:
-            return
-        outcome = ProviderOutcome.OK if error is None else ProviderOutcome.ERROR
-        if isinstance(error, PermissionDenied):
-            outcome = ProviderOutcome.BLOCKED
-        asked = [] if result is None else [block for block in result.content if is_tool_use(block)]
-        record(
-            self._parts.audit,
-            ProviderCalled(
-                self.id,
-                request.provider_id,
-                request.model_id,
-                bool(request.tools),
-                outcome,
-                len(asked),
-                streamed,
-                None if error is None else error_class(error),
-            ),
-        )
+        record(self._parts.audit, describe_call(self.id, request, result, error, streamed=streamed))
 
     # -- commands
 
@@ -320,8 +283,7 @@ class Extension:
         params = Invoke(name, tuple(args), f"run-{next(self._numbers)}")
         self._add_timeouts(options)
         spoken = self._voice.stream(COMMAND_INVOKE, params, **options)
-        is_old = not self.features and spoken.method.gather is None
-        return Run(self._parts.runs, spoken, may_trail=spoken.method.gather is None, is_old=is_old)
+        return Run(self._parts.runs, spoken, is_marked=bool(self.features))
 
     def _add_timeouts(self, options: StreamOptions) -> None:
         options.setdefault("timeout", self._timeouts.total)
@@ -342,7 +304,7 @@ class Extension:
         self._voice.check(HOOK_HANDLE)
         permission = HOOKS[event.kind].permission
         try:
-            answer: Any = await self._running.call(
+            answer: Any = await self._permitted.call(
                 HOOK_HANDLE.name,
                 permission,
                 lambda: self._voice.call(HOOK_HANDLE, event, returns=Raw, timeout=self._timeouts.hook),
@@ -433,11 +395,3 @@ class Extension:
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "open"
         return f"<Extension {self.id}: {len(self.tools)} tools, {len(self.providers)} providers, {state}>"
-
-
-def is_tool_use(block: object) -> bool:
-    match block:
-        case {"type": "tool_use"}:
-            return True
-        case _:
-            return False

@@ -17,7 +17,7 @@ from msgspec import Raw
 from becket.contract.commands import CommandDone
 from becket.contract.providers import ProviderDone
 from becket.errors import BecketError, LocalProtocolError, NotSent
-from becket.host.running import Running
+from becket.host.permitted import Permitted
 from becket.host.voice import SpokenStream
 from becket.peer.claims import Listener
 from becket.peer.loops import Loop
@@ -39,19 +39,20 @@ LAST_WORDS = (CommandDone, ProviderDone)
 class Runs:
     """The runs of one extension, and what they share."""
 
-    def __init__(self, running: Running, loop: Loop) -> None:
-        self.running = running
+    def __init__(self, permitted: Permitted, loop: Loop, *, patience: float | None) -> None:
+        self.permitted = permitted
         self.loop = loop
+        self._patience = patience
         self.open: set[Run[Any, Any]] = set()
         self._turn = anyio.Semaphore(1)
 
-    async def take_turn(self, patience: float | None) -> None:
+    async def take_turn(self) -> None:
         """Waits until no other run is under way whose events could be taken for one's own.
 
         Raises:
-            NotSent: it has not ended within `patience` seconds.
+            NotSent: it has not ended within the patience of a run, in seconds.
         """
-        with anyio.move_on_after(patience):
+        with anyio.move_on_after(self._patience):
             await self._turn.acquire()
             return
         raise NotSent("streams whose events cannot be told apart", 1)
@@ -76,24 +77,23 @@ class Run(Generic[E, R]):
         runs: Runs,
         spoken: SpokenStream[E, R],
         *,
+        is_marked: bool,
         permission: str | None = None,
-        takes_turns: bool = False,
-        patience: float | None = None,
-        may_trail: bool = True,
-        is_old: bool = False,
         ended: Callable[[R | None, BecketError | None], None] | None = None,
     ) -> None:
+        """`is_marked` says whether the link marks each event with the request that it belongs to."""
         self._runs = runs
         self._stream = spoken.stream
-        self._method = spoken.method
+        self._method = method = spoken.method
         self._params = spoken.params
         self._read = spoken.read
         self._permission = permission
-        self._takes_turns = takes_turns
-        self._patience = patience
-        self._may_trail = may_trail
-        self._is_old = is_old
         self._ended = ended
+        is_answered_last = method.gather is None  # else the last event ends it, and nothing can come after that
+        is_addressed = any(reader.belongs is not None for reader in method.events.values())
+        self._is_old = is_answered_last and not is_marked
+        self._takes_turns = self._is_old and not is_addressed
+        self._may_trail = is_answered_last and (is_addressed or self._is_old)
         self._is_entered = False
         self._is_open = False
         self._has_turn = False
@@ -125,9 +125,9 @@ class Run(Generic[E, R]):
             raise LocalProtocolError("a run is opened once")
         self._is_entered = True
         try:
-            self._runs.running.check(self._method.name, self._permission)
+            self._runs.permitted.check(self._method.name, self._permission)
             if self._permission is not None:
-                self._runs.running.add(self._permission, self)
+                self._runs.permitted.add(self._permission, self)
             with self._opening:  # which `end` leaves: it may wait for its turn, or for room on the link
                 await self._open()
             if self._error is not None:
@@ -140,7 +140,7 @@ class Run(Generic[E, R]):
 
     async def _open(self) -> None:
         if self._takes_turns:
-            await self._runs.take_turn(self._patience)
+            await self._runs.take_turn()
             self._has_turn = True
         await self._stream.__aenter__()
         self._is_open = True
@@ -148,7 +148,7 @@ class Run(Generic[E, R]):
 
     async def __aexit__(self, *_: object) -> None:
         if self._permission is not None:
-            self._runs.running.remove(self._permission, self)
+            self._runs.permitted.remove(self._permission, self)
         self._runs.open.discard(self)
         was_open, self._is_open = self._is_open, False
         is_answered = was_open and self._stream.done()

@@ -11,7 +11,7 @@ from becket.errors import BecketError, NotPermitted, PermissionDenied
 from becket.methods.permissions import Gate
 from becket.peer.loops import Loop
 
-__all__ = ["Endable", "Running"]
+__all__ = ["Endable", "Permitted"]
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ class Endable(Protocol):
     def end(self, error: BecketError) -> None: ...
 
 
-class Running:
+class Permitted:
     """The calls and streams of one extension, by the permission that each of them needs."""
 
     def __init__(self, gate: Gate, loop: Loop) -> None:

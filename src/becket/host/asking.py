@@ -1,0 +1,63 @@
+"""What a model of an extension is asked as, and what is recorded of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from becket.contract.audit import ProviderCalled, ProviderOutcome
+from becket.contract.names import model_runtime_id, trim
+from becket.contract.providers import Provider, ProviderRequest, ProviderResult
+from becket.errors import BecketError, NotDeclared, PermissionDenied
+from becket.host.recording import error_class
+
+__all__ = ["describe_call", "find_model"]
+
+
+def find_model(extension: str, providers: Sequence[Provider], provider: str, model: str) -> tuple[str, str, str]:
+    """Returns the ids by which a model is asked: of its provider and its own, as declared, and that of both.
+
+    Raises:
+        NotDeclared: there is no such provider, or it has no such model.
+    """
+    offered = {trim(one.id): one for one in providers}
+    if provider not in offered:
+        raise NotDeclared(extension, "provider", provider, [*offered])
+    models = {trim(one.id): one for one in offered[provider].models}
+    if model not in models:
+        raise NotDeclared(extension, f"model of {provider}", model, [*models])
+    return offered[provider].id, models[model].id, model_runtime_id(extension, provider, model)
+
+
+def describe_call(
+    extension: str,
+    request: ProviderRequest,
+    result: ProviderResult | None,
+    error: BecketError | None,
+    *,
+    streamed: bool,
+) -> ProviderCalled:
+    """Returns the record of an answer, or of why there is none."""
+    return ProviderCalled(
+        extension,
+        request.provider_id,
+        request.model_id,
+        bool(request.tools),
+        outcome_of(error),
+        sum(map(is_tool_use, () if result is None else result.content)),
+        streamed,
+        None if error is None else error_class(error),
+    )
+
+
+def outcome_of(error: BecketError | None) -> ProviderOutcome:
+    if error is None:
+        return ProviderOutcome.OK
+    return ProviderOutcome.BLOCKED if isinstance(error, PermissionDenied) else ProviderOutcome.ERROR
+
+
+def is_tool_use(block: object) -> bool:
+    match block:
+        case {"type": "tool_use"}:
+            return True
+        case _:
+            return False
