@@ -57,6 +57,14 @@ def test_they_are_for_the_files_that_there_are_where_these_are_found(root: Path,
     assert isinstance(survey.admissions["notes"], Admitted)
 
 
+def test_the_hosts_own_files_do_not_count_where_they_lie_in_the_extensions_folder(root: Path) -> None:
+    data = root / "notes" / "state"
+    for _ in range(2):  # the second time there are some
+        run(data, "grant", "notes", "memory.read", "--root", str(root))
+
+    assert isinstance(Host([root], data=data).survey().admissions["notes"], Admitted)
+
+
 def test_without_names_all_is_given_that_the_manifest_asks_for(root: Path, data: Path) -> None:
     run(data, "grant", "notes", "--yes", "--root", str(root))
 

@@ -166,6 +166,18 @@ def test_changed_files_are_told_and_reloaded(root: Path) -> None:
         lines.until("quiet: reloaded")
 
 
+def test_grants_of_another_command_are_taken_over(root: Path, tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    write_extension(root, "greedy", QUIET.replace("quiet", "greedy"), permissions=["memory.read"])
+    with Lines("run", str(root), "--data", data) as lines:
+        lines.until("greedy: refused")
+        lines.until("quiet: started")
+        assert becket("grant", "greedy", "--yes", "--root", str(root), "--data", data).returncode == Exit.DONE
+        lines.until("greedy: started")
+        assert becket("revoke", "greedy", "memory.read", "--data", data).returncode == Exit.DONE
+        lines.until("greedy: memory.read taken away by grants.toml")
+
+
 def test_where_nothing_runs_it_ends(tmp_path: Path) -> None:
     write_extension(tmp_path, "broken", BROKEN)
 

@@ -526,14 +526,14 @@ async def test_what_another_program_takes_away_is_gone_and_what_it_gives_is_ther
 
         assert not guest.gate.allows("memory.write")
         assert taken == ["memory.write"]
-        assert house.told[-1] == GrantTaken("notes", "memory.write", "file")
-        assert house.audit[-1] == GrantChanged("notes", "memory.write", False, "file")
+        assert house.told[-1] == GrantTaken("notes", "memory.write", "grants.toml")
+        assert house.audit[-1] == GrantChanged("notes", "memory.write", False, "grants.toml")
         assert not house.kept.has_new_grants()
         allow(data, "memory.write", "audio.input")
         await house.door.take_over()
         assert guest.gate.allows("memory.write")
         assert not guest.gate.allows("audio.input")  # which it does not ask for
-        assert house.told[-1] == GrantGiven("notes", "memory.write", "file")
+        assert house.told[-1] == GrantGiven("notes", "memory.write", "grants.toml")
 
 
 async def test_where_all_is_forgotten_only_what_the_host_gives_itself_is_left(tmp_path: Path, data: Path) -> None:

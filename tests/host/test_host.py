@@ -495,7 +495,7 @@ async def test_a_permission_that_another_program_takes_away_is_gone_in_a_running
             with pytest.raises(RemoteError):
                 await notes.call_tool("keep", {"text": "milk"})
             edit_grants(grants, "notes", lambda entry: entry.granting(["memory.write"]))
-            await told.until(lambda: GrantGiven("notes", "memory.write", "file") in told.events)
+            await told.until(lambda: GrantGiven("notes", "memory.write", "grants.toml") in told.events)
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
 
 

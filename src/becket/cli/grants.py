@@ -53,7 +53,8 @@ def grant(
 
     Without PERMISSIONS: all that its manifest asks for, once you have agreed. The extension is looked for in the roots
     that were given, in those of the configuration, or in the current folder; where it is not found, named permissions
-    hold for the files that it has when it starts next. A running host takes them when it starts next.
+    hold for the files that it has when it starts next. A running host takes them over, and starts an extension that it
+    has refused before.
 
     \b
     becket grant notes memory.read memory.write
@@ -62,7 +63,7 @@ def grant(
     names = [parse_permission(name) for name in permissions]
     places = options.places()
     candidate = find_candidate(options, roots, extension)
-    digest = "" if candidate is None else digest_candidate(candidate)
+    digest = "" if candidate is None else digest_candidate(candidate, without=[str(places.folder)])
     if not names:
         if candidate is None:
             say(f"error: {extension} was not found: name the permissions, or say where it is with --root")
@@ -84,8 +85,8 @@ def grant(
 def revoke(options: PlaceOptions, extension: str, permissions: tuple[str, ...], as_json: bool) -> Exit | None:
     """Take these PERMISSIONS away from EXTENSION, whoever else gives them.
 
-    Without PERMISSIONS: forget all that was agreed to, so that it has to be agreed to anew. A running host hears of it
-    when it starts next.
+    Without PERMISSIONS: forget all that was agreed to, so that it has to be agreed to anew when it starts next. A
+    running host takes it over, and ends what runs on them.
 
     \b
     becket revoke notes memory.write

@@ -60,7 +60,8 @@ class CallsCounted(Struct, frozen=True, tag_field="kind", tag="calls"):
 
 
 class GrantChanged(Struct, frozen=True, tag_field="kind", tag="grant"):
-    """A permission was given or taken away, and by whom: `operator`, `answer` to a question, `host` in its code."""
+    """A permission was given or taken away, and by whom: `operator`, `answer` to a question, `host` in its code; or
+    `grants.toml`, where a host that runs has taken over what somebody wrote there."""
 
     extension: str
     permission: str

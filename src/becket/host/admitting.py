@@ -35,7 +35,7 @@ from becket.host.gate import (
     look_at,
     settle_grants,
 )
-from becket.host.grants_file import GrantEntry
+from becket.host.grants_file import FILE_NAME, GrantEntry
 from becket.host.kept import Kept
 from becket.host.launching import LaunchSettings, Way, read_config
 from becket.host.manifest import is_below
@@ -52,7 +52,6 @@ CONSENT_PATIENCE: Final = 60.0  # seconds for a person to agree; no answer is no
 MOST_LOOKS: Final = 3  # at files that change while somebody looks at them
 ANSWER: Final = "answer"
 HOST: Final = "host"
-FILE: Final = "file"
 
 
 class Agreed(Struct, frozen=True):
@@ -406,7 +405,7 @@ class Doorkeeper:
         is_about_others = after is not None and not self._is_about(after, guest.agreed.digest)
         if is_about_others:  # what was agreed to for those that run stands, but for denials
             now = replace(now, allow=was.allow)
-        self._change_gate(guest, settle_grants(manifest, was, given), settle_grants(manifest, now, given), FILE)
+        self._change_gate(guest, settle_grants(manifest, was, given), settle_grants(manifest, now, given), FILE_NAME)
         return is_about_others
 
     async def _change_grants(self, id: str, change: Callable[[GrantEntry], GrantEntry]) -> None:
