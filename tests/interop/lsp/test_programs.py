@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from lsprotocol import types
 from tests.interop.lsp.pygls_server import build
 
 from becket import Peer
@@ -19,6 +20,7 @@ PROGRAM = [sys.executable, str(Path(__file__).with_name("pygls_server.py"))]
 STUCK = """
 import threading
 from becket.interop.lsp import serving
+from lsprotocol import types
 from tests.interop.lsp.pygls_server import build
 serving.END_GRACE = 0.2
 server = build()
@@ -88,3 +90,45 @@ def test_in_a_terminal_it_says_what_it_is(monkeypatch: pytest.MonkeyPatch, capsy
         lsp.run(build())
     assert caught.value.code == 2
     assert "counting 1.0 is a language server" in capsys.readouterr().err
+
+
+EXTENSION = """
+from becket.extension import CommandOutput, ExtensionServer, command
+
+
+class Indexer(ExtensionServer):
+    id, version = "indexer", "0.3"
+
+    @command("index")
+    async def index(self, args: list[str], out: CommandOutput) -> None:
+        async with out.task("Index", total=len(args)) as task:
+            for _ in args:
+                await task.advance()
+        await out.text(f"{len(args)} files")
+
+
+Indexer().run()
+"""
+
+
+async def test_an_extension_that_a_client_of_lsp_starts_is_a_language_server(tmp_path: Path) -> None:
+    (tmp_path / "indexer.py").write_text(EXTENSION, encoding="utf-8")
+    logged: list[str] = []
+
+    class Client(lsp.LanguageClient):
+        def log_message(self, params: types.LogMessageParams) -> None:
+            logged.append(params.message)
+
+    with anyio.fail_after(15):
+        async with Client(root=tmp_path).connect_process([sys.executable, "indexer.py"]) as client:
+            provider = client.server_capabilities.execute_command_provider
+            assert provider is not None
+            assert list(provider.commands) == ["index"]
+            asked = types.ExecuteCommandParams("index", ["a", "b"])
+            async with client.stream(lsp.WORKSPACE_EXECUTE_COMMAND, asked) as run:
+                kinds = [event.kind async for event in run]  # type: ignore[union-attr]
+                await run.result()
+    assert (kinds[0], kinds[-1]) == ("begin", "end")
+    assert logged == ["2 files"]
+    assert client.peer.process is not None
+    assert client.peer.process.exit_code == 0

@@ -18,6 +18,7 @@ from becket import ConnectionLost, Peer, RemoteError
 from becket.dialects.lsp import LSP
 from becket.errors import LocalProtocolError, NotSupported
 from becket.interop import lsp
+from becket.interop.lsp.limits import LIMITS
 from becket.testing.pairs import memory_transports
 
 URI = "file:///a.py"
@@ -276,6 +277,16 @@ async def test_a_server_object_has_one_client_in_its_life() -> None:
     async with served(server):
         with pytest.raises(LocalProtocolError, match="counting has, or had, a client"):
             await lsp.serve(server, memory_transports()[0])
+
+
+async def test_a_message_beyond_its_bound_ends_the_link() -> None:
+    ours, theirs = memory_transports()
+    serving = asyncio.ensure_future(lsp.serve(build(), theirs, limits=LIMITS.but(frame=10_000)))
+    client = await Editor().over(ours)
+    with pytest.raises(ConnectionLost):
+        await client.peer.call("own/told", {"n": "x" * 20_000})
+    assert await serving == 1
+    await client.aclose()
 
 
 async def test_cancelling_the_serving_ends_the_link() -> None:
