@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import anyio
+import msgspec
 import pytest
 
 from becket.errors import (
@@ -454,6 +455,23 @@ async def test_a_call_that_may_be_repeated_is_made_again_with_the_next_copy() ->
             await stage.until(lambda: len(stage.copies) == 2)
             stage.copies[1].answered.set()
         assert results == ["done"]
+
+
+@pytest.mark.parametrize(("restarts", "copies"), [(False, 1), (True, 2)])
+async def test_an_error_of_an_extension_ends_its_copy_only_where_that_was_asked_for(
+    restarts: bool, copies: int
+) -> None:
+    asked: list[Extension] = []
+
+    async def fail(extension: Extension) -> None:
+        asked.append(extension)
+        raise RemoteError(method="tool.call", code=-32000, message="no")
+
+    async with staged(msgspec.structs.replace(QUICK, restarts_on_errors=restarts)) as stage:
+        await stage.supervisor.start()
+        with pytest.raises(RemoteError):
+            await stage.supervisor.use(fail)
+        assert len(asked) == len(stage.copies) == copies
 
 
 async def test_a_call_waits_for_a_copy_that_is_about_to_run() -> None:

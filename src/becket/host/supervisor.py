@@ -282,6 +282,7 @@ class Supervisor:
         """
         may_restart = self.care.restarts_on_errors
         while True:
+            extension: Extension | None = None
             try:
                 async with self.borrowed() as extension:
                     return await action(extension)
@@ -289,7 +290,7 @@ class Supervisor:
                 if not repeat or not self._wants_running:
                     raise
             except RemoteError:
-                if not may_restart or not self._wants_running:
+                if extension is None or not may_restart or not self._wants_running:
                     raise
                 may_restart = False
                 await extension.aclose()
