@@ -33,6 +33,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     # -- frames to messages
     nodes: int = 50_000  # values and containers in one message: 7 ms of parsing, where bytes would not bound it
     depth: int = 64
+    digits: int = 128  # of one number in a row; 64 bits have 20, and converting thousands takes milliseconds
     batch: int = 50
     id_bytes: int = 256
     method_bytes: int = 1 * KIB

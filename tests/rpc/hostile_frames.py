@@ -53,10 +53,12 @@ FRAMES: dict[str, tuple[Callable[[], bytes], Verdict]] = {
     "a hundred thousand levels": (lambda: request(b"[" * 100_000 + b"]" * 100_000), "refused unread"),
     "levels within the limit": (lambda: request(many(b"[" * 60 + b"]" * 60, 62)), "taken"),
     "integers of 4,300 digits": (lambda: request(full_of(b"9" * 4_300)), "refused unread"),
-    "one integer of a frame": (lambda: request(b"[" + b"9" * (ROOM - 2) + b"]"), "refused"),
+    "one integer of a frame": (lambda: request(b"[" + b"9" * (ROOM - 2) + b"]"), "refused unread"),
     "fractions of 700 digits": (lambda: request(full_of(b"0." + b"1" * 700)), "refused unread"),
     "numbers close to zero": (lambda: request(many(b"5e-324")), "refused unread"),
     "numbers of 80 digits": (lambda: request(many(b"9" * 80)), "taken"),
+    "numbers of 128 digits": (lambda: request(full_of(b"9" * 128)), "taken"),
+    "strings of digits": (lambda: request(full_of(b'"' + b"9" * 200 + b'"')), "taken"),
     "as many values as allowed": (lambda: request(many(b"1")), "taken"),
     "as many objects as allowed": (lambda: request(many(b'{"a":1}', 3)), "taken"),
     "as many names as allowed": (

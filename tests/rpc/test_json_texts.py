@@ -10,7 +10,7 @@ from tests.rpc.json_texts import ACCEPTED, REJECTED
 
 from becket.errors import Meaning, RpcError
 from becket.rpc.codec import JsonCodec
-from becket.rpc.messages import Batch, Invalid, Message, Request, Success
+from becket.rpc.messages import Batch, Invalid, Malformed, Message, Request, Success
 from becket.typed.decoding import UNDECODABLE, decoder_for, result_decoder
 
 CODEC = JsonCodec()
@@ -93,10 +93,16 @@ def test_what_is_no_json_is_no_message() -> None:
     assert wrong == {}
 
 
-@pytest.mark.parametrize("text", [b"1e400", b"-1e400", b"9" * 4_301, b"9" * 5_000, b"-" + b"9" * 100_000])
+@pytest.mark.parametrize("text", [b"1e400", b"-1e400"])
 def test_a_number_that_python_has_no_room_for_is_refused(text: bytes) -> None:
     assert meaning_of(CODEC.decode(request(b"[" + text + b"]"))) is Meaning.INVALID_PARAMS
     assert isinstance(result_of(success(text)), Exception)
+
+
+@pytest.mark.parametrize("text", [b"9" * 129, b"9" * 4_301, b"9" * 5_000, b"-" + b"9" * 100_000])
+def test_a_number_that_takes_long_to_read_is_refused(text: bytes) -> None:
+    assert meaning_of(CODEC.decode(request(b"[" + text + b"]"))) is Meaning.TOO_LARGE
+    assert isinstance(result_of(success(text)), Malformed)
 
 
 @pytest.mark.parametrize("levels", [64, 100, 5_000, 100_000])

@@ -19,13 +19,15 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from becket.errors import LocalProtocolError, Meaning, quote
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.rpc.guards import (
-    FEW,
+    AS_ZERO,
     OPENING_BRACKET,
     SLOW_FROM,
+    SLOW_NUMBERS,
+    TWO_DIGITS,
     find_duplicate,
     find_too_deep,
+    find_too_long,
     find_too_much,
-    may_be_slow,
 )
 from becket.rpc.json_values import decode_json, decode_string, encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
@@ -130,14 +132,16 @@ class JsonCodec:
         "_dense",
         "_methods",
         "_short",
+        "_stride",
         "limits",
     )
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
         self._methods: dict[str, bytes] = {}
-        # A level takes two bytes and a node at least two: smaller values cannot reach the limit. One level is ours.
-        self._deep = 2 * limits.depth - 2
+        # A level takes two bytes and a digit one: smaller values cannot reach the limits. One level is ours.
+        self._deep = min(2 * limits.depth - 2, limits.digits)
+        self._stride = max(1, (limits.digits + 1) // 2)
         self._dense = min(2 * limits.nodes, SLOW_FROM)
         self._short = min(limits.method_bytes, limits.id_bytes)  # all but the params: longer ones are measured
 
@@ -306,16 +310,20 @@ class JsonCodec:
 
     def _find_excess(self, frame: Frame) -> str | None:
         # Counted with what stands in strings: most frames are below the limits even so.
+        limits = self.limits
         opened = frame.count(b"{")
         if OPENING_BRACKET in frame:
             opened += frame.count(b"[")
-        if len(frame) > self._dense:
-            commas = frame.count(b",")
-            if opened + commas > self.limits.nodes or (commas > FEW and may_be_slow(frame)):
-                excess = find_too_much(frame, self.limits.nodes)
-                if excess is not None:
-                    return excess
-        return find_too_deep(frame, self.limits.depth) if opened > self.limits.depth else None
+        if len(frame) > self._dense and (opened + frame.count(b",") > limits.nodes or frame.count(b"-") > SLOW_NUMBERS):
+            excess = find_too_much(frame, limits.nodes)
+            if excess is not None:
+                return excess
+        # Of a number that is too long at least two digits stand so far from each other.
+        if TWO_DIGITS in frame[:: self._stride].translate(AS_ZERO):
+            excess = find_too_long(frame, limits.digits)
+            if excess is not None:
+                return excess
+        return find_too_deep(frame, limits.depth) if opened > limits.depth else None
 
     def _refuse_unread(self, envelope: Envelope, problem: str) -> Malformed | Invalid:
         """Returns the refusal of a message that is too much to parse, under its id where that can be read."""

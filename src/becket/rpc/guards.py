@@ -13,13 +13,15 @@ from becket.rpc.json_values import decode_string
 from becket.wire.framing import Frame
 
 __all__ = [
-    "FEW",
+    "AS_ZERO",
     "OPENING_BRACKET",
     "SLOW_FROM",
+    "SLOW_NUMBERS",
+    "TWO_DIGITS",
     "find_duplicate",
     "find_too_deep",
+    "find_too_long",
     "find_too_much",
-    "may_be_slow",
 ]
 
 
@@ -63,7 +65,7 @@ def find_too_deep(frame: Frame, limit: int) -> str | None:
     # Two quotes in a row enclose nothing, or end one string and begin the next: all else keeps its side without them.
     brackets = without_escapes(frame).translate(ONE_KIND, delete=NO_BRACKET_OR_QUOTE).replace(b'""', b"")
     if QUOTE in brackets:
-        brackets = b"".join(brackets.split(b'"')[::2])
+        brackets = without_strings(brackets)
     # There is one kind of bracket now, so each round takes away exactly one level.
     for _ in range(limit):
         brackets = brackets.replace(b"[]", b"")
@@ -76,12 +78,21 @@ def find_too_much(frame: Frame, limit: int) -> str | None:
     plain = without_escapes(frame)
     if plain.count(b'"') // 2 > 2 * limit:
         return f"more than {limit} values"
-    outside = b"".join(plain.split(b'"')[::2])  # every second piece between quotes
+    outside = without_strings(plain)
     if outside.count(b"[") + outside.count(b"{") + outside.count(b",") > limit:
         return f"more than {limit} values"
     if count_slow(outside) > SLOW_NUMBERS:
-        return f"more than {SLOW_NUMBERS} numbers of many digits or close to zero"
+        return f"more than {SLOW_NUMBERS} numbers close to zero"
     return None
+
+
+def find_too_long(frame: Frame, limit: int) -> str | None:
+    digits = without_strings(without_escapes(frame)).translate(AS_ZERO)
+    return f"a number of more than {limit} digits" if b"0" * (limit + 1) in digits else None
+
+
+def without_strings(plain: bytes) -> bytes:
+    return b"".join(plain.split(b'"')[::2])  # every second piece between quotes
 
 
 def without_escapes(frame: Frame) -> bytes:
@@ -92,27 +103,17 @@ ESCAPE, QUOTE, OPENING_BRACKET = b'\\"['
 NO_BRACKET_OR_QUOTE = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 ONE_KIND = bytes.maketrans(b"{}", b"[]")
 
-# A number of hundreds of digits, or with an exponent below -300, takes a hundred times as long to read as any other,
-# 11 us on a laptop. A message may have so many of them that it stays below 50 ms.
+AS_ZERO = bytes.maketrans(b"123456789", b"0" * 9)
+TWO_DIGITS = b"00"
+
+# A number with an exponent below -300 takes a hundred times as long to read as any other, 11 us on a laptop. A message
+# may have so many of them that it stays below 50 ms.
 SLOW_NUMBERS = 4_096
 SLOW_FROM = SLOW_NUMBERS * len("5e-324")  # bytes
-FEW = 100  # numbers, each as long as Python reads at all: 100 us
-LONG = 128  # digits
-STRIDE = LONG // 2
-AS_ZERO = bytes.maketrans(b"123456789", b"0" * 9)
-
-
-def may_be_slow(frame: Frame) -> bool:
-    """Tells quickly of most frames that they hold fewer slow numbers than the limit."""
-    if frame.count(b"-") > SLOW_NUMBERS // 2 and frame.count(b"e-") + frame.count(b"E-") > SLOW_NUMBERS // 2:
-        return True
-    # Every 64th byte: a long run of digits shows as two digits in a row or more.
-    return len(frame) > SLOW_NUMBERS * STRIDE and frame[::STRIDE].translate(AS_ZERO).count(b"00") > SLOW_NUMBERS // 4
 
 
 def count_slow(outside: bytes) -> int:
+    if outside.count(b"-") <= SLOW_NUMBERS:
+        return 0
     digits = outside.translate(AS_ZERO)
-    slow = digits.count(b"0" * LONG)
-    if outside.count(b"-") > SLOW_NUMBERS // 2:
-        slow += digits.count(b"e-000") + digits.count(b"E-000")
-    return slow
+    return digits.count(b"e-000") + digits.count(b"E-000")
