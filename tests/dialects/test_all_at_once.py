@@ -149,7 +149,7 @@ def write_all(root: Path) -> list[str]:
     """Writes a steady extension and one that crashes for each dialect, as each system has them; returns their ids."""
     ids: list[str] = []
     listed = ""
-    for role in ("steady", "crasher"):
+    for role in ("steady", "victim"):
         own = {
             "native": {
                 "becket.toml": f'id = "native-{role}"\nversion = "1.0.0"\ncommand = ["python3", "program.py"]\n'
@@ -258,7 +258,7 @@ async def test_extensions_of_all_dialects_run_at_once_and_those_that_crash_harm_
         assert {status.id.split("-")[0] for status in host.status()} == {*STARTS_AGAIN}
         assert all(status.dialect == status.id.split("-")[0] for status in host.status())
         middle = Meeting(len(ids))
-        loads = {id: Load(await host.ready(id), middle, crashes="crasher" in id) for id in ids}
+        loads = {id: Load(await host.ready(id), middle, crashes="victim" in id) for id in ids}
 
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
@@ -273,7 +273,7 @@ async def test_extensions_of_all_dialects_run_at_once_and_those_that_crash_harm_
                 assert load.right + len(load.errors) == CALLS
         for dialect, starts_again in STARTS_AGAIN.items():
             await check_afterwards(
-                host, next(id for id in ids if id.startswith(dialect) and "crasher" in id), starts_again
+                host, next(id for id in ids if id.startswith(dialect) and "victim" in id), starts_again
             )
 
 
