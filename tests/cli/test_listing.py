@@ -83,11 +83,14 @@ def test_extensions_of_all_systems_are_listed_with_what_they_speak() -> None:
     done = here("list", str(EXTENSIONS), *map(str, sorted(examples.iterdir())), "--no-data")
 
     rows = {row.split()[0]: row.split()[2] for row in done.stdout.splitlines()[1:]}
-    assert rows.items() >= {
-        "notes": "native",
-        "journal": "synaps",
-        "weather": "nexo",
-        "workshop": "roder",
-        "validator": "morphir",
-        "cigen-provider-make": "cigen",
-    }.items()
+    assert (
+        rows.items()
+        >= {
+            "notes": "native",
+            "journal": "synaps",
+            "weather": "nexo",
+            "workshop": "roder",
+            "validator": "morphir",
+            "cigen-provider-make": "cigen",
+        }.items()
+    )
