@@ -72,7 +72,7 @@ TOLD = [
     (GrantTaken("n", "memory.read", "host"), "n: memory.read taken away by host"),
     (ExtensionMoved("n", State.READY, State.STOPPING), None),
     (ExtensionStarting("n", ("x",)), None),
-    (ExtensionLogged("n", "info", "x"), None),
+    (ExtensionLogged("n", "info", "x"), "n: info: x"),
     (HostEvent(), None),
 ]
 

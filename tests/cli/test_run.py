@@ -178,6 +178,32 @@ def test_grants_of_another_command_are_taken_over(root: Path, tmp_path: Path) ->
         lines.until("greedy: memory.read taken away by grants.toml")
 
 
+TALKER = QUIET.replace("quiet", "talker").replace(
+    "if __name__", "import sys\nprint('WARNING:index:very old', file=sys.stderr, flush=True)\nif __name__"
+)
+
+
+def test_what_extensions_log_is_an_event_among_the_others(tmp_path: Path) -> None:
+    write_extension(tmp_path, "talker", TALKER)
+    with Lines("run", str(tmp_path), "--no-data", "--json", "--logs") as lines:
+        told: Any = json.loads(lines.until("very old"))
+    assert (told["event"], told["extension"], told["level"]) == ("extension_logged", "talker", "warning")
+
+
+def test_what_extensions_log_is_a_line_with_its_level(tmp_path: Path) -> None:
+    write_extension(tmp_path, "talker", TALKER)
+    with Lines("run", str(tmp_path), "--no-data", "--logs") as lines:
+        assert re.fullmatch(r"[\d:]+ talker: warning: .*very old\n", lines.until("very old"))
+
+
+def test_what_matters_less_than_the_configuration_says_is_not_told(tmp_path: Path) -> None:
+    write_extension(tmp_path / "root", "talker", TALKER)
+    (tmp_path / "host.toml").write_text('roots = ["root"]\ndata = false\n[log]\nlevel = "error"\n', encoding="utf-8")
+    with Lines("run", "--config", str(tmp_path / "host.toml"), "--logs") as lines:
+        lines.until("talker: found")
+        assert "talker: started" in lines.until("talker: ")
+
+
 def test_where_nothing_runs_it_ends(tmp_path: Path) -> None:
     write_extension(tmp_path, "broken", BROKEN)
 

@@ -12,7 +12,7 @@ from msgspec.structs import fields
 
 from becket.host import events
 from becket.host.breaker import BreakerPolicy
-from becket.host.events import ExtensionEvent, ExtensionLogged, HostEvent
+from becket.host.events import ExtensionEvent, HostEvent
 from becket.host.heartbeat import HeartbeatPolicy
 from becket.host.host import Host
 from becket.host.lifecycle import HEALTH, MOVES, State, build_diagram
@@ -60,8 +60,8 @@ OPTIONS = {
     "mcp": "a `McpSettings`: what is done for MCP servers that ask for a model or a person; see [MCP](mcp.md)",
 }
 
-# Two are for subscribing to whatever is below them. What an extension logs goes to its logger instead.
-NOT_TOLD = (HostEvent, ExtensionEvent, ExtensionLogged)
+# For subscribing to whatever is below them.
+NOT_TOLD = (HostEvent, ExtensionEvent)
 
 RESTART = {
     "strategy": "`never`, `immediate` (without a delay) or `exponential`",

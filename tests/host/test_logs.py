@@ -82,3 +82,21 @@ def test_what_nobody_wants_to_know_is_not_written(log: ExtensionLog, caplog: pyt
 def test_the_loggers_of_an_extension_are_none_of_ours(log: ExtensionLog) -> None:
     log.take_record(LogRecord(LogLevel.INFO, "made.up.name", "x"))
     assert "becket.ext.notes.made" not in logging.root.manager.loggerDict
+
+
+def test_each_line_is_also_told_to_who_wants_it_whatever_is_written_down(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "becket.ext.notes")
+    told: list[tuple[str, str]] = []
+    log = ExtensionLog("notes", lambda level, line: told.append((level, line)))
+
+    log.take_record(LogRecord(LogLevel.DEBUG, "index", "one\ntwo\x1b[2J"))
+    log.take_line("WARNING:index:old")
+    log.take_line("starting")
+
+    assert told == [
+        ("debug", "index: one"),
+        ("debug", "index: two\\x1b[2J"),
+        ("warning", "index: old"),
+        ("info", "starting"),
+    ]
+    assert caplog.records == []

@@ -16,6 +16,7 @@ from becket.host.events import (
     ExtensionEvent,
     ExtensionExited,
     ExtensionFailed,
+    ExtensionLogged,
     ExtensionRecovered,
     ExtensionRedeclared,
     ExtensionRefused,
@@ -83,6 +84,8 @@ def describe_own(event: ExtensionEvent) -> str | None:
             return f"changed on disk: {', '.join(paths)}"
         case ExtensionReloaded(_, seconds, cut_off):
             return f"reloaded in {seconds:.2f} s" + (f", calls that were not answered: {cut_off}" if cut_off else "")
+        case ExtensionLogged(_, level, message):
+            return f"{level}: {message}"
         case GrantGiven(_, permission, by):
             return f"given {permission} by {by}"
         case GrantTaken(_, permission, by):

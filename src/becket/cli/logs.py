@@ -13,7 +13,15 @@ import msgspec
 if TYPE_CHECKING:
     from becket.host.host_config import LogConfig
 
-__all__ = ["show_logs"]
+__all__ = ["matters", "show_logs"]
+
+EXTENSIONS = "becket.ext."
+
+
+def matters(level: str, config: LogConfig) -> bool:
+    """Returns whether what is logged at this level is to be shown."""
+    levels = logging.getLevelNamesMapping()
+    return levels[level.upper()] >= levels[config.level.upper()]
 
 
 class LogLines(logging.Handler):
@@ -31,7 +39,7 @@ class LogLines(logging.Handler):
             self.handleError(record)
 
     def _describe(self, record: logging.LogRecord) -> str:
-        name = record.name.removeprefix("becket.ext.")
+        name = record.name.removeprefix(EXTENSIONS)
         level = record.levelname.lower()
         if not self._as_json:
             return f"{level}: {name}: {record.getMessage()}"
@@ -40,10 +48,14 @@ class LogLines(logging.Handler):
 
 
 @contextmanager
-def show_logs(config: LogConfig, write: Callable[[str], object] | None = None) -> Generator[None]:
+def show_logs(
+    config: LogConfig, write: Callable[[str], object] | None = None, *, of_extensions: bool = True
+) -> Generator[None]:
     """Shows in the block what is logged, on stderr unless `write` writes it elsewhere."""
     logger = logging.getLogger("becket")
     handler = LogLines(write or write_to_stderr, as_json=config.form == "json")
+    if not of_extensions:
+        handler.addFilter(lambda record: not record.name.startswith(EXTENSIONS))
     before = logger.level
     logger.setLevel(config.level.upper())
     logger.addHandler(handler)

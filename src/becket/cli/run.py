@@ -13,7 +13,7 @@ import click
 from becket.cli.event_lines import describe_event, event_object
 from becket.cli.exits import Exit
 from becket.cli.hosting import HostOptions, host_options, run_async
-from becket.cli.logs import show_logs
+from becket.cli.logs import matters, show_logs
 from becket.cli.output import (
     console,
     is_terminal,
@@ -26,7 +26,7 @@ from becket.cli.output import (
 )
 from becket.cli.status import COLOURS, HEADERS, is_up, problem_objects, status_objects, status_rows
 from becket.errors import BecketError
-from becket.host.events import HostEvent
+from becket.host.events import ExtensionLogged, HostEvent
 from becket.host.host import Host
 from becket.peer.stderr import harmless
 from becket.stores.store import now_ms
@@ -48,8 +48,9 @@ PICTURES: Final = 0.25  # seconds between two pictures of the table: more cannot
 @host_options(roots="argument")
 @click.option("--once", is_flag=True, help="Start all, print how they do, and end; for scripts.")
 @click.option("--watch", type=click.Choice(["report", "reload"]), help="What to do when files of an extension change.")
+@click.option("--logs", is_flag=True, help="Tell what extensions log among the events, instead of on stderr.")
 @json_option
-def run(options: HostOptions, once: bool, watch: str | None, as_json: bool) -> Exit | None:
+def run(options: HostOptions, once: bool, watch: str | None, logs: bool, as_json: bool) -> Exit | None:
     """Start a host on the extensions in ROOTS, or in the current folder.
 
     On a terminal there is a table of all extensions with their state, calls a second, latency and restarts; elsewhere
@@ -58,10 +59,13 @@ def run(options: HostOptions, once: bool, watch: str | None, as_json: bool) -> E
     \b
     becket run extensions --grant notes=memory.read
     becket run --config host.toml --watch reload
+    becket run extensions --json --logs | jq 'select(.event == "extension_logged")'
     becket run extensions --once --json --yes     # 0 if all of them start
     """
     more: dict[str, Any] = {} if watch is None else {"watch": watch}
-    return run_async(run_once if once else run_on, options, more, as_json)
+    if once:
+        return run_async(run_once, options, more, as_json)
+    return run_async(run_on, options, more, as_json, logs)
 
 
 # -- once
@@ -107,11 +111,17 @@ def none_found(host: Host) -> Exit:
 # -- until it is ended
 
 
-async def run_on(options: HostOptions, more: dict[str, Any], as_json: bool) -> Exit:
+async def run_on(options: HostOptions, more: dict[str, Any], as_json: bool, logs: bool) -> Exit:
     screen: Screen | Lines = Screen() if is_terminal() and not as_json else Lines(as_json=as_json)
     host = options.open(pausing=screen.pausing, **more)
-    host.events.subscribe(HostEvent, screen.tell)
-    with show_logs(options.log_config(), screen.log):
+    config = options.log_config()
+
+    def tell(event: HostEvent) -> None:
+        if not isinstance(event, ExtensionLogged) or (logs and matters(event.level, config)):
+            screen.tell(event)
+
+    host.events.subscribe(HostEvent, tell)
+    with show_logs(config, screen.log, of_extensions=not logs):
         async with host, screen.showing(host):
             await wait_for_all(host)
             statuses = host.status()

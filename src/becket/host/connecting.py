@@ -63,7 +63,8 @@ class ExtensionOptions(TypedDict, total=False):
     what to do with inputs that do not fit a tool: refuse them, unless told otherwise. `known` are the permissions that
     exist, where you have some of your own. `particulars` is what the extension's own kind of manifest says beyond ours.
 
-    `limits` and `timeouts` are those that the dialect is used to, unless given."""
+    `limits` and `timeouts` are those that the dialect is used to, unless given. `on_log` gets each line that the
+    extension logs, after the name of its level; it stands in the log as well."""
 
     config: Mapping[str, Any]
     root: str | os.PathLike[str] | None
@@ -80,6 +81,7 @@ class ExtensionOptions(TypedDict, total=False):
     host: HostInfo
     known: AbstractSet[str]
     particulars: Any
+    on_log: Callable[[str, str], object] | None
 
 
 def connect_extension(
@@ -103,7 +105,7 @@ def connect_extension(
     """
     words = words_of(command)
     id = check_id(read_id(words) if id is None else id)
-    log = ExtensionLog(id)
+    log = ExtensionLog(id, options.get("on_log"))
     habits = find_dialect(options.get("dialect", "native")).habits
     works_in = options.get("root") if cwd is None and habits.works_in_root else cwd
 
@@ -135,7 +137,8 @@ def connect_extension_over(
     def connect(peer_options: PeerOptions) -> Connecting:
         return Peer.over(transport, name=id, **peer_options)
 
-    return ConnectingExtension(Start(id, connect, ExtensionLog(id), (), options).run)
+    log = ExtensionLog(id, options.get("on_log"))
+    return ConnectingExtension(Start(id, connect, log, (), options).run)
 
 
 class ConnectingExtension:

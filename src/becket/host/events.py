@@ -185,7 +185,7 @@ class ExtensionRedeclared(ExtensionEvent, frozen=True):
 
 
 class ExtensionLogged(ExtensionEvent, frozen=True):
-    """It has written a line, made harmless for a terminal."""
+    """It has logged a line, made harmless for a terminal; of a flood, some. Made only where somebody subscribes."""
 
     level: str
     message: str
@@ -247,6 +247,10 @@ class Events:
         key = object()
         self._subscribers[key] = (kinds, subscriber)
         return lambda: self._unsubscribe(key)
+
+    def has_subscribers(self, kind: type[HostEvent]) -> bool:
+        """Returns whether anybody wants to know of events of a class."""
+        return any(issubclass(kind, kinds) for kinds, _ in self._subscribers.values())
 
     def _unsubscribe(self, key: object) -> None:
         self._subscribers.pop(key, None)

@@ -42,6 +42,7 @@ from becket.host.host_config import ExtensionConfig, settle_candidates
 from becket.host.kept import Kept, open_kept
 from becket.host.launching import LaunchSettings, build_care, launch_extension
 from becket.host.lifecycle import Health, State
+from becket.host.log_events import LogEvents
 from becket.host.manifest import AskedLimits, Environment, is_below
 from becket.host.meter import Figures
 from becket.host.order import StartOrder, order_starts
@@ -318,6 +319,7 @@ class Host:
             environment=self._environment,
             variables=self._variables,
             schemas=self._schemas,
+            on_log=LogEvents(self.events, anyio.current_time).publish,
         )
 
     def _build_door(self, kept: Kept, settings: LaunchSettings) -> Doorkeeper:

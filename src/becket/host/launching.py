@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
@@ -45,7 +46,8 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     """What a host gives to every extension that it starts.
 
     `most_limits` is the most that a manifest may ask for; `pass_variables` are the host's own additions to what all of
-    them see. `policy` has its say about every call of an extension."""
+    them see. `policy` has its say about every call of an extension. `on_log` gets what each of them logs: its id, the
+    name of the level, and a line."""
 
     store: Store
     audit: Audit
@@ -61,6 +63,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     environment: Environment = Environment()
     variables: Mapping[str, str] = {}
     schemas: SchemaMode = SchemaMode.ENFORCE
+    on_log: Callable[[str, str, str], object] | None = None
 
 
 class Way(Struct, frozen=True):
@@ -123,6 +126,7 @@ async def launch_extension(
         schemas=settings.schemas,
         particulars=candidate.particulars,
         cwd=way.cwd,
+        on_log=None if settings.on_log is None else partial(settings.on_log, id),
     )
 
 

@@ -7,6 +7,7 @@ line; a logger of ours for each of them would stay for ever.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from becket.contract.log import LOG, LogLevel, LogRecord, read_log_line
@@ -22,10 +23,11 @@ TRACEBACK: Final = "Traceback (most recent call last):"
 
 
 class ExtensionLog:
-    """The log of one extension."""
+    """The log of one extension. `on_line` gets each line too, with the name of its level."""
 
-    def __init__(self, extension: str) -> None:
+    def __init__(self, extension: str, on_line: Callable[[str, str], object] | None = None) -> None:
         self._logger = logging.getLogger(f"becket.ext.{extension}")
+        self._on_line = on_line
         self._level = logging.INFO  # of the last record: a traceback that follows belongs to it
         self._is_traceback = False
 
@@ -36,10 +38,10 @@ class ExtensionLog:
     def take_record(self, record: LogRecord) -> None:
         """Writes a message down with its level, line by line."""
         level = LEVELS[record.level]
-        if self._logger.isEnabledFor(level):
+        if self._on_line is not None or self._logger.isEnabledFor(level):
             name = harmless(record.logger[:MOST_NAME])
             for line in record.message[:MOST_TEXT].splitlines() or [""]:
-                self._logger.log(level, "%s: %s", name, harmless(line))
+                self._write(level, f"{name}: {harmless(line)}")
 
     def take_line(self, line: str) -> None:
         """Writes a line of stderr down: with its level, where it says one, or goes on with a traceback."""
@@ -50,6 +52,11 @@ class ExtensionLog:
             return
         if line.startswith(TRACEBACK):
             self._is_traceback = True
-        self._logger.log(self._level if self._is_traceback else logging.INFO, "%s", line)
+        self._write(self._level if self._is_traceback else logging.INFO, line)
         if self._is_traceback and not line.startswith((TRACEBACK, " ")):  # the line that says what was raised
             self._is_traceback = False
+
+    def _write(self, level: int, line: str) -> None:
+        self._logger.log(level, "%s", line)
+        if self._on_line is not None:
+            self._on_line(logging.getLevelName(level).lower(), line)

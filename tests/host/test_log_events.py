@@ -1,0 +1,64 @@
+"""What extensions log, as events: only where somebody wants to know, and not without end."""
+
+from __future__ import annotations
+
+from becket.host.events import Events, ExtensionEvent, ExtensionLogged, ExtensionStarted, GrantGiven, HostEvent
+from becket.host.log_events import LogEvents, Throttle
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_so_many_pass_at_once_and_so_many_a_second_after_that() -> None:
+    throttle = Throttle(3, 2.0)
+
+    assert [throttle.take(50.0) for _ in range(5)] == [0, 0, 0, None, None]
+    assert [throttle.take(50.5), throttle.take(50.6)] == [2, None]
+    assert [throttle.take(90.0) for _ in range(4)] == [1, 0, 0, None]
+
+
+def test_a_line_is_told_to_those_who_want_to_know() -> None:
+    events, told = Events(), list[HostEvent]()
+    log = LogEvents(events, Clock())
+    log.publish("notes", "info", "nobody hears this")
+    events.subscribe(ExtensionLogged, told.append)
+
+    log.publish("notes", "error", "no disk")
+
+    assert told == [ExtensionLogged("notes", "error", "no disk")]
+
+
+def test_of_a_flood_some_is_told_and_how_much_was_left_out() -> None:
+    events, told, clock = Events(), list[ExtensionLogged](), Clock()
+    events.subscribe(ExtensionLogged, told.append)
+    log = LogEvents(events, clock)
+    for number in range(10_000):
+        log.publish("loud", "info", str(number))
+    log.publish("calm", "info", "is heard all the same")
+    clock.now += 1
+    log.publish("loud", "info", "last")
+
+    assert len(told) == 503
+    assert told[-3:] == [
+        ExtensionLogged("calm", "info", "is heard all the same"),
+        ExtensionLogged("loud", "warning", "9500 lines were left out here"),
+        ExtensionLogged("loud", "info", "last"),
+    ]
+
+
+def test_who_subscribes_to_a_class_wants_all_below_it() -> None:
+    events = Events()
+    assert not events.has_subscribers(ExtensionLogged)
+    end = events.subscribe(ExtensionStarted | GrantGiven, lambda event: None)
+    assert events.has_subscribers(GrantGiven)
+    assert not events.has_subscribers(ExtensionLogged)
+    assert not events.has_subscribers(ExtensionEvent)
+    end()
+    assert not events.has_subscribers(GrantGiven)
+    events.subscribe(ExtensionEvent, lambda event: None)
+    assert events.has_subscribers(ExtensionLogged)
