@@ -21,6 +21,7 @@ from becket.contract.settings import (
     EditorOpened,
     EditorRender,
     EditorRow,
+    read_render,
 )
 from becket.contract.widgets import WIDGET_DISMISS, WIDGET_UPSERT, Position, StyledText, WidgetDismiss, WidgetUpsert
 from becket.methods.descriptors import Direction
@@ -100,3 +101,19 @@ def test_info_and_the_arguments_of_a_sidecar_are_asked_for_without_params() -> N
 
 def test_the_value_of_an_editor_goes_both_ways_under_one_name() -> None:
     assert SETTINGS_EDITOR_COMMIT.name == SETTINGS_EDITOR_COMMITTED.name == "settings.editor.commit"
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ({"category": "c", "field": "f", "render": {"rows": [{"label": "l"}]}}, EditorRender((EditorRow("l"),))),
+        ({"category": "c", "field": "f"}, None),
+        ({"category": "c", "field": "f", "render": None}, None),
+        ({"category": "c", "field": "f", "render": {"rows": "l"}}, None),
+        ({"rows": [{"label": "l"}]}, None),
+        ("anything", None),
+        (None, None),
+    ],
+)
+def test_any_answer_but_the_usual_one_shows_nothing_new(answer: object, shown: EditorRender | None) -> None:
+    assert read_render(answer) == shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shlex
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -232,7 +233,7 @@ def render_notes() -> str:
 
 def render_explanation() -> str:
     """Returns what the notes extension says where it was started by hand."""
-    command = " ".join([sys.executable, *sys.argv])
+    command = shlex.join([sys.executable, *sys.argv])
     return f"```text\n{explain(Notes()).replace(command, 'python notes.py')}\n```\n"
 
 

@@ -411,7 +411,8 @@ async def test_the_settings_editor_info_and_sidecar_are_the_authors(
     async with hosted(extension(), face) as host:
         assert await host.call(INFO_GET) == ExtensionInfo(BuildInfo("cuda"))
         assert await host.call(SIDECAR_SPAWN_ARGS) == SidecarArgs(("--fast",), "de")
-        assert await host.call(SETTINGS_EDITOR_OPEN, EditorOpen("look", "colour")) == {"rows": [{"label": "colour"}]}
+        opened = {"category": "look", "field": "colour", "render": {"rows": [{"label": "colour"}]}}
+        assert await host.call(SETTINGS_EDITOR_OPEN, EditorOpen("look", "colour")) == opened
         assert await host.call(SETTINGS_EDITOR_KEY, EditorKey("look", "colour", "Down")) == "Down"
         assert await host.call(SETTINGS_EDITOR_COMMIT, EditorCommit("look", "colour", [1])) == [1]
 

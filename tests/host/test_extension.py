@@ -375,31 +375,34 @@ async def test_an_extension_tells_of_itself_and_of_its_sidecar() -> None:
 
 async def test_the_keys_of_an_editor_go_to_the_extension_and_what_it_draws_comes_back() -> None:
     drawn: list[object] = []
+    heard: list[object] = []
     async with hosted() as (notes, child):
         notes.on(EditorRender, EditorCommitted, EditorClosed)(drawn.append)
 
         @child.handle("settings.editor.open")
         async def open_editor(params: Any) -> Any:
             await child.notify("settings.editor.render", {"rows": [{"label": "one"}]})
-            return params
+            return {**params, "render": {"rows": [{"label": "mode"}], "cursor": 0}}
 
         @child.handle("settings.editor.key")
         async def press(params: Any) -> Any:
+            heard.append(params)
             await child.notify("settings.editor.commit", {"value": 1})
             return params
 
         @child.handle("settings.editor.commit")
         async def commit(params: Any) -> Any:
+            heard.append(params)
             await child.notify("settings.editor.close", {"reason": "done"})
-            return params
+            return "anything"
 
-        assert await notes.open_editor("demo", "mode") == {"category": "demo", "field": "mode"}
-        assert await notes.press_editor_key("demo", "mode", "Down") == {
-            "category": "demo",
-            "field": "mode",
-            "key": "Down",
-        }
-        assert await notes.commit_editor("demo", "mode", [1]) == {"category": "demo", "field": "mode", "value": [1]}
+        assert await notes.open_editor("demo", "mode") == EditorRender((EditorRow("mode"),), 0)
+        assert await notes.press_editor_key("demo", "mode", "Down") is None
+        assert await notes.commit_editor("demo", "mode", [1]) is None
+    assert heard == [
+        {"category": "demo", "field": "mode", "key": "Down"},
+        {"category": "demo", "field": "mode", "value": [1]},
+    ]
     assert drawn == [EditorRender((EditorRow("one"),)), EditorCommitted(1), EditorClosed("done")]
 
 

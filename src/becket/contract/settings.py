@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
+import msgspec
 from msgspec import Meta, Struct
 
 from becket.methods.descriptors import Direction, Method, Notification
@@ -27,6 +28,7 @@ __all__ = [
     "EditorOpened",
     "EditorRender",
     "EditorRow",
+    "read_render",
 ]
 
 EDITOR_TIMEOUT = 5.0  # a person has pressed a key and looks at the screen
@@ -96,6 +98,14 @@ class EditorClosed(Struct, frozen=True, omit_defaults=True):
     """The editor is to be closed without a value. The reason is shown for a moment."""
 
     reason: str | None = None
+
+
+def read_render(answer: object) -> EditorRender | None:
+    """Returns what an answer to opening a field, to a key or to a value shows; None if there is nothing new in it."""
+    try:
+        return msgspec.convert(answer, EditorOpened).render
+    except msgspec.ValidationError:
+        return None  # the contract allows any answer
 
 
 SETTINGS_EDITOR_OPEN: Final[Method[EditorOpen, Any]] = Method(

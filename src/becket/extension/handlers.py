@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from becket.contract.commands import Invoke
     from becket.contract.hooks import HookEvent, HookResult
     from becket.contract.providers import Provider, ProviderRequest, ProviderResult
+    from becket.contract.settings import EditorCommit, EditorKey, EditorOpen
     from becket.dialects.phrases import Scene
     from becket.extension.faces import Face
     from becket.extension.input_schemas import InputSchemas
@@ -147,11 +148,11 @@ class Handlers:
         if any(name.startswith("on_editor") for name in self._overridden):
             from becket.contract.settings import SETTINGS_EDITOR_COMMIT, SETTINGS_EDITOR_KEY, SETTINGS_EDITOR_OPEN
 
-            self._add_overridable(SETTINGS_EDITOR_OPEN, "on_editor_open")
-            self._add_overridable(SETTINGS_EDITOR_KEY, "on_editor_key")
-            self._add_overridable(SETTINGS_EDITOR_COMMIT, "on_editor_commit")
+            self._add_overridable(SETTINGS_EDITOR_OPEN, "on_editor_open", self._answer_editor)
+            self._add_overridable(SETTINGS_EDITOR_KEY, "on_editor_key", self._answer_editor)
+            self._add_overridable(SETTINGS_EDITOR_COMMIT, "on_editor_commit", self._answer_editor)
 
-    def _add_overridable(self, method: Method[Any, Any], attribute: str) -> None:
+    def _add_overridable(self, method: Method[Any, Any], attribute: str, answer: Serve | None = None) -> None:
         """Registers a method of the class that authors may write themselves; what becket wrote is quick."""
         function = getattr(self._extension, attribute)
         is_own = attribute in self._overridden
@@ -160,9 +161,33 @@ class Handlers:
 
         async def serve(params: Any, _: Any) -> Any:
             self._check_ready()
-            return await self._face.perform(routine, *((params,) if takes_params else ()))
+            result = await self._face.perform(routine, *((params,) if takes_params else ()))
+            return result if answer is None else await answer(params, result)
 
         self.add(method, serve, thread=is_own)
+
+    async def _answer_editor(self, asked: EditorOpen | EditorKey | EditorCommit, result: Any) -> Any:
+        """Returns what the author's function returned in the form that hosts look for; what ends an editor is told."""
+        from becket.contract.settings import (
+            SETTINGS_EDITOR_CLOSE,
+            SETTINGS_EDITOR_COMMITTED,
+            EditorClosed,
+            EditorCommitted,
+            EditorOpened,
+            EditorRender,
+        )
+
+        match result:
+            case EditorRender():
+                return EditorOpened(asked.category, asked.field, result)
+            case EditorCommitted():
+                await self._face.notify(SETTINGS_EDITOR_COMMITTED, result)
+                return None
+            case EditorClosed():
+                await self._face.notify(SETTINGS_EDITOR_CLOSE, result)
+                return None
+            case _:
+                return result
 
     def _register_own(self, method: Any, routine: Routine) -> None:
         arity, annotation, _ = read_signature(routine.function, None if isinstance(method, str) else method)

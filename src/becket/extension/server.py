@@ -153,13 +153,16 @@ class ExtensionServer:
         return SidecarArgs()
 
     def on_editor_open(self, opened: EditorOpen) -> object:
-        """Answers that the user has opened a field of this extension in the settings."""
+        """Returns what to show now that the user has opened a field of this extension in the settings.
+
+        This one and the next two return an `EditorRender`; an `EditorCommitted` with the value that is to be kept, or
+        an `EditorClosed`, either of which closes the editor; or None, if there is nothing new to show."""
 
     def on_editor_key(self, pressed: EditorKey) -> object:
-        """Answers a key that was pressed in an open field."""
+        """Returns what to show after a key was pressed in an open field."""
 
     def on_editor_commit(self, taken: EditorCommit) -> object:
-        """Answers that the user has taken a value."""
+        """Returns what to show after the host's user has taken a value."""
 
     # -- serving
 

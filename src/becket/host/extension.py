@@ -35,6 +35,8 @@ from becket.contract.settings import (
     EditorCommit,
     EditorKey,
     EditorOpen,
+    EditorRender,
+    read_render,
 )
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall, tool_text
 from becket.dialects.handshakes import Greeted
@@ -48,6 +50,7 @@ from becket.host.told import Told
 from becket.host.tool_inputs import ToolInputs
 from becket.host.voice import Voice
 from becket.limits import Limits
+from becket.methods.descriptors import Method
 from becket.methods.permissions import Gate
 from becket.peer.loops import Loop
 from becket.peer.outbound import DEFAULT, Unset
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
 __all__ = ["Extension", "Parts"]
 
 K = TypeVar("K")
+P = TypeVar("P")
 TOOLS = "tools.register"
 PROVIDERS = "providers.register"
 TRANSFORM = "tools.transform_output"
@@ -340,24 +344,28 @@ class Extension:
         """Asks how the extension's sidecar is to be started."""
         return await self._voice.call(SIDECAR_SPAWN_ARGS, None, timeout=self._timeouts.info)
 
-    async def open_editor(self, category: str, field: str) -> Any:
-        """Opens the extension's own editor of a field; `on` tells what it shows later."""
-        return await self._voice.call(SETTINGS_EDITOR_OPEN, EditorOpen(category, field), timeout=self._timeouts.editor)
+    async def open_editor(self, category: str, field: str) -> EditorRender | None:
+        """Opens the extension's own editor of a field and returns what it shows.
 
-    async def press_editor_key(self, category: str, field: str, key: str) -> Any:
-        """Passes on a key that was pressed in an open editor."""
-        pressed = EditorKey(category, field, key)
-        return await self._voice.call(SETTINGS_EDITOR_KEY, pressed, timeout=self._timeouts.editor)
+        What it shows later, which value it has and that it is to be closed, the extension tells by itself: see `on`."""
+        return await self._edit(SETTINGS_EDITOR_OPEN, EditorOpen(category, field))
 
-    async def commit_editor(self, category: str, field: str, value: Any) -> Any:
-        """Gives the extension the value that was taken in an open editor."""
-        taken = EditorCommit(category, field, value)
-        return await self._voice.call(SETTINGS_EDITOR_COMMIT, taken, timeout=self._timeouts.editor)
+    async def press_editor_key(self, category: str, field: str, key: str) -> EditorRender | None:
+        """Passes on a key that was pressed in an open editor; returns what that shows now, None if nothing new."""
+        return await self._edit(SETTINGS_EDITOR_KEY, EditorKey(category, field, key))
+
+    async def commit_editor(self, category: str, field: str, value: Any) -> EditorRender | None:
+        """Gives the extension the value that was taken in an open editor; returns what that shows now, if anything."""
+        return await self._edit(SETTINGS_EDITOR_COMMIT, EditorCommit(category, field, value))
+
+    async def _edit(self, method: Method[P, Any], params: P) -> EditorRender | None:
+        return read_render(await self._voice.call(method, params, timeout=self._timeouts.editor))
 
     def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
         """Registers the decorated plain function for what the extension tells outside of the calls that run.
 
-        The classes are those of tasks (`TaskUpdated`), widgets (`WidgetUpsert`) and the editor (`EditorRender`)."""
+        The classes are those of tasks (`TaskUpdated`), of widgets (`WidgetUpsert`) and of the editor of a setting
+        (`EditorRender`, `EditorCommitted`, `EditorClosed`)."""
         return self._parts.told.on(*kinds)
 
     # -- the end

@@ -15,6 +15,7 @@ from becket.contract.handshake import DeclaredCapability
 from becket.contract.hooks import HookEvent, HookResult
 from becket.contract.info import ExtensionInfo, SidecarArgs
 from becket.contract.providers import Message, Provider, ProviderEvent, ProviderResult
+from becket.contract.settings import EditorRender
 from becket.contract.tools import Tool
 from becket.host.extension import Extension
 from becket.host.lifecycle import Health, State
@@ -188,6 +189,18 @@ class Supervised:
     async def sidecar_args(self) -> SidecarArgs:
         """Asks how the extension's sidecar is to be started."""
         return await self.supervisor.use(lambda extension: extension.sidecar_args(), repeat=True)
+
+    async def open_editor(self, category: str, field: str) -> EditorRender | None:
+        """Opens the extension's own editor of a field and returns what it shows; `on` hears the rest."""
+        return await self.supervisor.use(lambda extension: extension.open_editor(category, field))
+
+    async def press_editor_key(self, category: str, field: str, key: str) -> EditorRender | None:
+        """Passes on a key that was pressed in an open editor; returns what that shows now, None if nothing new."""
+        return await self.supervisor.use(lambda extension: extension.press_editor_key(category, field, key))
+
+    async def commit_editor(self, category: str, field: str, value: Any) -> EditorRender | None:
+        """Gives the extension the value that was taken in an open editor; returns what that shows now, if anything."""
+        return await self.supervisor.use(lambda extension: extension.commit_editor(category, field, value))
 
     def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
         """Registers the decorated plain function for what the extension tells outside of the calls that run.

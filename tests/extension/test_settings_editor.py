@@ -1,0 +1,113 @@
+"""The editor of a setting, from the key that a person presses to the value that the host keeps, and in either form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from becket import ExtensionServer
+from becket.contract import (
+    EditorClosed,
+    EditorCommit,
+    EditorCommitted,
+    EditorKey,
+    EditorOpen,
+    EditorRender,
+    EditorRow,
+)
+from becket.contract.settings import SETTINGS_EDITOR_RENDER
+from becket.host import Extension
+from becket.testing import connected
+
+pytestmark = pytest.mark.loops
+
+COLOURS = ("white", "blue")
+
+
+class Menu:
+    """What both of the extensions below show."""
+
+    cursor = 0
+
+    def draw(self) -> EditorRender:
+        return EditorRender(tuple(EditorRow(colour, data=colour) for colour in COLOURS), self.cursor)
+
+    def take(self, key: str) -> object:
+        match key:
+            case "Down":
+                self.cursor = (self.cursor + 1) % len(COLOURS)
+                return self.draw()
+            case "Enter":
+                return EditorCommitted(COLOURS[self.cursor])
+            case "Esc":
+                return EditorClosed("as it was")
+            case _:
+                return None
+
+
+class Plain(ExtensionServer, Menu):
+    id, version = "lamp", "1"
+
+    def on_editor_open(self, opened: EditorOpen) -> EditorRender:
+        return self.draw()
+
+    def on_editor_key(self, pressed: EditorKey) -> object:
+        return self.take(pressed.key)
+
+    def on_editor_commit(self, taken: EditorCommit) -> EditorClosed:
+        self.host.blocking.notify(SETTINGS_EDITOR_RENDER, EditorRender((EditorRow(f"{taken.value} it is"),)))
+        return EditorClosed()
+
+
+class Async(ExtensionServer, Menu):
+    id, version = "lamp", "1"
+
+    async def on_editor_open(self, opened: EditorOpen) -> EditorRender:
+        return self.draw()
+
+    async def on_editor_key(self, pressed: EditorKey) -> object:
+        return self.take(pressed.key)
+
+    async def on_editor_commit(self, taken: EditorCommit) -> EditorClosed:
+        await self.host.notify(SETTINGS_EDITOR_RENDER, EditorRender((EditorRow(f"{taken.value} it is"),)))
+        return EditorClosed()
+
+
+def listen(host: Extension) -> list[Any]:
+    told: list[Any] = []
+    host.on(EditorRender, EditorCommitted, EditorClosed)(told.append)
+    return told
+
+
+@pytest.mark.parametrize("dialect", ["native", "synaps"])
+@pytest.mark.parametrize("kind", [Plain, Async])
+async def test_an_editor_shows_what_its_functions_return_until_one_of_them_gives_a_value(
+    kind: type[ExtensionServer], dialect: str
+) -> None:
+    with anyio.fail_after(10):
+        async with connected(kind(), dialect=dialect) as (host, _):
+            told = listen(host)
+
+            opened = await host.open_editor("look", "colour")
+            assert opened == EditorRender((EditorRow("white", data="white"), EditorRow("blue", data="blue")), 0)
+            moved = await host.press_editor_key("look", "colour", "Down")
+            assert moved is not None
+            assert moved.cursor == 1
+            assert await host.press_editor_key("look", "colour", "Char('x')") is None
+            assert told == []
+            assert await host.press_editor_key("look", "colour", "Enter") is None
+            assert told == [EditorCommitted("blue")]
+
+
+@pytest.mark.parametrize("kind", [Plain, Async])
+async def test_an_editor_is_closed_by_a_key_or_by_what_the_host_has_taken(kind: type[ExtensionServer]) -> None:
+    with anyio.fail_after(10):
+        async with connected(kind()) as (host, _):
+            told = listen(host)
+
+            assert await host.press_editor_key("look", "colour", "Esc") is None
+            assert told == [EditorClosed("as it was")]
+            assert await host.commit_editor("look", "colour", "blue") is None
+            assert told[1:] == [EditorRender((EditorRow("blue it is"),)), EditorClosed()]
