@@ -380,3 +380,26 @@ def test_one_registry_serves_several_children() -> None:
         assert (one.call("x", [1]), other.call("x", [2])) == ([1], [2])
         one.handle("own")(lambda: None)
         assert "own" not in other.methods
+
+
+@pytest.mark.parametrize("thread", [False, True])
+@pytest.mark.parametrize("is_told", [False, True])
+def test_a_handler_that_fails_because_its_caller_is_gone_is_no_incident(
+    thread: bool, is_told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended = threading.Event()
+    with scripted() as (peer, raw):
+
+        def outer(_: Any, ctx: BlockingContext) -> None:
+            try:
+                ctx.call("never")
+            finally:
+                ended.set()
+
+        (peer.on if is_told else peer.handle)("outer", thread=thread)(outer)
+        raw.say(notification("outer", {}) if is_told else request(1, "outer", {}))
+        assert raw.hear()["method"] == "never"
+        raw.close()
+        peer.wait_closed()
+        assert ended.wait(8)
+    assert [record.getMessage() for record in caplog.records] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from copy import copy
 from typing import Any
 
 import pytest
@@ -22,13 +23,14 @@ from becket.errors import (
     Meaning,
     MethodNotFound,
     NotSent,
+    PeerCrashed,
     PermissionDenied,
     RemoteError,
     RequestCancelled,
     RpcError,
 )
 from becket.limits import Limits
-from becket.methods.dispatch import answer_to, find_handler
+from becket.methods.dispatch import answer_to, find_handler, is_end_of
 from becket.methods.registry import Registry
 from becket.testing import MemoryTransport
 
@@ -329,3 +331,52 @@ async def test_a_handler_that_fails_after_its_answer_is_logged_and_not_answered_
         assert wire.seen.count(b"Content-Length") == 2
     assert CANARY.encode() not in wire.seen
     assert CANARY in caplog.text
+
+
+# -- failures that are the end of the link
+
+
+def caused(cause: BaseException) -> RuntimeError:
+    error = RuntimeError("it did not work")
+    error.__cause__ = cause
+    return error
+
+
+LOST = ConnectionLost(DisconnectReason.REMOTE_CLOSE, "good bye")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        LOST,
+        copy(LOST),
+        caused(LOST),
+        caused(caused(copy(LOST))),
+        ExceptionGroup("tasks", [LOST]),
+        ExceptionGroup("tasks", [copy(LOST), ExceptionGroup("more", [caused(LOST), copy(LOST)])]),
+    ],
+)
+def test_a_failure_of_nothing_but_the_end_of_the_link_is_known_as_that(error: BaseException) -> None:
+    assert is_end_of(LOST, error)
+    assert not is_end_of(None, error)  # the link lives: it is the end of another one
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("own"),
+        ConnectionLost(DisconnectReason.REMOTE_CLOSE),
+        ConnectionLost(DisconnectReason.LOCAL_CLOSE, "good bye"),
+        PeerCrashed(exit_code=1),
+        ExceptionGroup("tasks", [LOST, RuntimeError("own")]),
+        caused(RuntimeError("own")),
+    ],
+)
+def test_any_other_failure_is_none_of_the_link(error: BaseException) -> None:
+    assert not is_end_of(LOST, error)
+
+
+def test_what_fails_while_the_end_is_handled_is_a_failure_of_its_own() -> None:
+    error = KeyError("name")
+    error.__context__ = copy(LOST)
+    assert not is_end_of(LOST, error)

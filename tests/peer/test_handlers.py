@@ -475,18 +475,50 @@ async def test_a_function_in_a_thread_may_call_back_and_report_through_the_loop(
     assert reported == ["half"]
 
 
-async def test_a_handler_that_fails_because_its_caller_is_gone_is_no_incident(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("way", ["as it is", "as the cause", "in a group", "in a worker", "of what was told"])
+async def test_a_handler_that_fails_because_its_caller_is_gone_is_no_incident(
+    way: str, caplog: pytest.LogCaptureFixture
+) -> None:
     calling, ended = anyio.Event(), anyio.Event()
     async with memory_pair() as (left, right):
 
-        @right.handle("outer")
-        async def outer(_: Any, ctx: Context) -> None:
+        async def ask(ctx: Context) -> None:
+            calling.set()
+            with anyio.CancelScope(shield=True):
+                await ctx.call("never")
+
+        @right.handle("as it is")
+        @right.on("of what was told")
+        async def as_it_is(_: Any, ctx: Context) -> None:
             try:
-                calling.set()
-                with anyio.CancelScope(shield=True):
-                    await ctx.call("never")
+                await ask(ctx)
             finally:
                 ended.set()
+
+        @right.handle("as the cause")
+        async def as_the_cause(_: Any, ctx: Context) -> None:
+            try:
+                await ask(ctx)
+            except ConnectionLost as lost:
+                raise ValueError("it did not work") from lost
+            finally:
+                ended.set()
+
+        @right.handle("in a group")
+        async def in_a_group(_: Any, ctx: Context) -> None:
+            try:
+                with anyio.CancelScope(shield=True):
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(ask, ctx)
+            finally:
+                ended.set()
+
+        @right.handle("in a worker", thread=True)
+        def in_a_worker(_: Any, ctx: Context) -> None:
+            try:
+                anyio.from_thread.run(ask, ctx)
+            finally:
+                anyio.from_thread.run_sync(ended.set)
 
         @left.handle("never")
         async def never() -> None:
@@ -495,12 +527,31 @@ async def test_a_handler_that_fails_because_its_caller_is_gone_is_no_incident(ca
         async with anyio.create_task_group() as tasks:
 
             async def call() -> None:
+                if way == "of what was told":
+                    await left.notify(way, {})
+                    return
                 with pytest.raises(ConnectionLost):
-                    await left.call("outer", {})
+                    await left.call(way, {})
 
             tasks.start_soon(call)
             with anyio.fail_after(5):
                 await calling.wait()
                 await right.aclose()
                 await ended.wait()
-    assert [record for record in caplog.records if "incident" in record.getMessage()] == []
+                await settled()
+    assert [record.getMessage() for record in caplog.records] == []
+
+
+async def test_a_handler_that_fails_because_another_link_has_ended_is_an_incident(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with memory_pair() as (left, right), memory_pair() as (further, _):
+        await further.aclose()
+
+        @right.handle("outer")
+        async def outer() -> None:
+            await further.call("x")
+
+        with anyio.fail_after(5), pytest.raises(RemoteError):
+            await left.call("outer")
+    assert ["incident" in record.getMessage() for record in caplog.records] == [True]

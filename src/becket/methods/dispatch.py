@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import cast
 
-from becket.errors import InvalidRequest, Meaning, MethodNotFound, NotPermitted, NotSent, RpcError, Unencodable
+from becket.errors import (
+    ConnectionLost,
+    InvalidRequest,
+    Meaning,
+    MethodNotFound,
+    NotPermitted,
+    NotSent,
+    RpcError,
+    Unencodable,
+)
 from becket.methods.registry import Handler
 
-__all__ = ["answer_to", "find_handler", "log_late_failure"]
+__all__ = ["answer_to", "find_handler", "is_end_of", "log_late_failure"]
 
 
 NO_ANSWERS = (NotPermitted, NotSent)  # what a call of the handler's own can end with
@@ -45,6 +55,16 @@ def answer_to(error: BaseException, method: str) -> RpcError:
     if isinstance(error, Unencodable):
         return RpcError(Meaning.INTERNAL, "internal error: the result has no JSON", {"incident": incident})
     return RpcError(Meaning.INTERNAL, "internal error", {"incident": incident})
+
+
+def is_end_of(lost: ConnectionLost | None, error: BaseException | None) -> bool:
+    """Returns whether a function has failed only because its own link has ended: then nobody is left to be told."""
+    if lost is None or error is None:
+        return False
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return all(is_end_of(lost, each) for each in group.exceptions)
+    return (type(error) is type(lost) and error.args == lost.args) or is_end_of(lost, error.__cause__)
 
 
 def log_incident(error: BaseException, method: str, incident: str) -> None:

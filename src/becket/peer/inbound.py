@@ -30,7 +30,7 @@ from becket.errors import (
     RequestCancelled,
     RpcError,
 )
-from becket.methods.dispatch import answer_to, find_handler, log_late_failure
+from becket.methods.dispatch import answer_to, find_handler, is_end_of, log_late_failure
 from becket.methods.permissions import Decision, Gate
 from becket.methods.registry import Handler, Registry
 from becket.peer.admission import Admission, Ask
@@ -144,6 +144,8 @@ class Inbound:
             result = handler.function(handler.decode(params)) if handler.arity else handler.invoke(params, None)
             frame = link.connection.answer_unfiled(id, encode_json(result))
         except Exception as error:
+            if is_end_of(link.lost, error):
+                return True
             frame = link.connection.refuse_unfiled(id, answer_to(error, method))
         link.send(frame)
         return True
@@ -187,6 +189,8 @@ class Inbound:
                 result = handler.invoke(request.params, context)
             frame = link.connection.answer(request, encode_json(result))
         except Exception as error:
+            if is_end_of(link.lost, error):
+                return
             frame = link.connection.refuse(request, refusal_of(request, error))
         link.send(frame)
 
@@ -280,8 +284,8 @@ class Inbound:
         except RequestCancelled:
             frame = self._end_cancelled(request, runner)
         except Exception as error:
-            if link.lost is not None and isinstance(error, ConnectionLost):
-                return  # it has failed only because its caller is gone, and nobody is left to be told
+            if is_end_of(link.lost, error):
+                return
             frame = link.connection.refuse(request, runner.reason() or refusal_of(request, error))
         except BaseException as error:  # the loop's way to cancel
             if link.loop.is_of_another(error):  # something that the handler waits for was cancelled, and not by us
@@ -453,7 +457,7 @@ class Inbound:
                 arguments = handler.arguments(params, context)
                 self._queue(handler, arguments, 0 if params is None else len(params))
         except Exception as error:
-            answer_to(error, method)  # for the log: nobody waits for an answer
+            self._note_failure(error, method)
 
     def _return_credit(self, owner: bytes) -> None:
         """An event that its own call did not claim has used up that call's credit, and nobody else gives it back."""
@@ -486,13 +490,17 @@ class Inbound:
                     else:
                         handler.function(*arguments)
                 except Exception as error:
-                    answer_to(error, handler.name)
+                    self._note_failure(error, handler.name)
                 except BaseException as error:
                     if not self.link.loop.is_of_another(error):
                         raise
-                    answer_to(error, handler.name)
+                    self._note_failure(error, handler.name)
         finally:
             self._is_working_off = False
+
+    def _note_failure(self, error: BaseException, method: str) -> None:
+        if not is_end_of(self.link.lost, error):
+            answer_to(error, method)  # for the log: nobody waits for an answer
 
     def end(self, requests: list[InboundRequest]) -> None:
         """The link has ended: what runs for these requests is cancelled, what waits is dropped."""

@@ -20,7 +20,7 @@ from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.dialects.speech import Speech, TalePhrase
 from becket.errors import RequestCancelled, RpcError
 from becket.methods.descriptors import Method, Notification
-from becket.methods.dispatch import answer_to
+from becket.methods.dispatch import answer_to, is_end_of
 from becket.methods.registry import Handler, Registry
 
 __all__ = ["SpokenContext", "translate_methods"]
@@ -116,6 +116,8 @@ def serve(spoken: Registry, handler: Handler, words: Translation, runs: Acknowle
         try:
             result = call(heard, words.context(ctx, saying))
         except Exception as failure:
+            if is_end_of(ctx.peer.close_reason, failure):
+                raise
             return words.fail(failure, saying)
         return words.answer(result, saying)
 
@@ -124,6 +126,8 @@ def serve(spoken: Registry, handler: Handler, words: Translation, runs: Acknowle
         try:
             result = await call(heard, words.context(ctx, saying))
         except Exception as failure:
+            if is_end_of(ctx.peer.close_reason, failure):
+                raise
             return words.fail(failure, saying)
         return words.answer(result, saying)
 
@@ -134,6 +138,8 @@ def serve(spoken: Registry, handler: Handler, words: Translation, runs: Acknowle
         try:
             result = call(heard, words.context(ctx, saying))
         except Exception as failure:
+            if is_end_of(ctx.peer.close_reason, failure):
+                raise
             error = answer_to(failure, own.name)
         for tale in words.end(result, error, saying):
             ctx.peer.notify(tale.method, tale.params)
@@ -146,6 +152,8 @@ def serve(spoken: Registry, handler: Handler, words: Translation, runs: Acknowle
             try:
                 result = await call(heard, words.context(ctx, saying))
             except Exception as failure:
+                if is_end_of(ctx.peer.close_reason, failure):
+                    raise
                 error = answer_to(failure, own.name)
         if scope.cancelled_caught:
             error = RequestCancelled()
