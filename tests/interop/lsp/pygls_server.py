@@ -100,6 +100,13 @@ def build() -> Counting:
             return "gave up"
         return "answered"
 
+    @server.feature("own/burst")
+    def burst(ls: Counting, params: Any) -> None:
+        """Asks and tells without waiting for anything."""
+        for number in (1, 2):
+            ls.protocol.send_request("demo/asked", {"n": number})
+            ls.protocol.notify("demo/told", {"n": number})
+
     @server.feature("own/unwritable")
     def unwritable(params: Any) -> Any:
         return {"number": float("nan")}

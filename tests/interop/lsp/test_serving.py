@@ -212,6 +212,46 @@ async def test_a_cancelled_request_is_answered_once() -> None:
         assert caught.value.code == -32800
 
 
+async def test_a_request_that_is_cancelled_at_once_does_not_run_on() -> None:
+    async with served_raw() as (peer, _):
+        await peer.call("initialize", {"capabilities": {}, "processId": None, "rootUri": None})
+        pending = asyncio.ensure_future(peer.call("textDocument/definition", PLACE))
+        await anyio.lowlevel.checkpoint()
+        await peer.notify("$/cancelRequest", {"id": 2})  # in the same turn: both are there before anything runs
+        with pytest.raises(RemoteError) as caught:
+            await pending
+        assert caught.value.code == -32800
+        state = await peer.call("own/events")
+        assert (len(state["events"]) - state["cancelled"], state["kept"]) == (0, 0)
+
+
+async def test_a_change_does_not_overtake_a_question() -> None:
+    async with served() as (client, _), client.open_document(URI, "old") as document:
+        place = types.HoverParams(document.identifier, types.Position(0, 0))
+        before = asyncio.ensure_future(client.call(lsp.TEXT_DOCUMENT_HOVER, place))
+        await anyio.lowlevel.checkpoint()
+        await document.change("new")
+        after = asyncio.ensure_future(client.call(lsp.TEXT_DOCUMENT_HOVER, place))
+        assert (await before, await after) == (types.Hover("old"), types.Hover("new"))
+
+
+async def test_what_the_server_tells_does_not_overtake_what_it_asks() -> None:
+    async with served() as (client, _):
+        heard: list[str] = []
+
+        @client.peer.handle("demo/asked")
+        def asked(params: Any) -> None:
+            heard.append(f"asked {params['n']}")
+
+        @client.peer.on("demo/told")
+        def told(params: Any) -> None:
+            heard.append(f"told {params['n']}")
+
+        await client.peer.call("own/burst")
+        await client.peer.call("own/events")
+        assert heard == ["asked 1", "told 1", "asked 2", "told 2"]
+
+
 async def test_a_call_that_the_server_gives_up_is_cancelled_at_the_client() -> None:
     async with served() as (client, server):
         assert await client.peer.call("own/give up") == "gave up"

@@ -18,6 +18,8 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import Future
 from enum import Enum
+from functools import partial
+from itertools import count
 from signal import SIGINT, SIGTERM
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -40,11 +42,13 @@ from becket.errors import (
 )
 from becket.interop.lsp.limits import LIMITS
 from becket.limits import Limits
+from becket.methods.descriptors import Method
 from becket.peer import server as sockets
 from becket.peer.context import Context
 from becket.peer.peer import Connecting, Peer
 from becket.peer.transport import ByteStream, Transport
 from becket.rpc.json_values import encode_json
+from becket.typed.converted import Converted
 from becket.typed.problems import is_object
 
 if TYPE_CHECKING:
@@ -61,6 +65,7 @@ STDIN = 0
 FROM_CLIENT = {name for name in types.METHOD_TO_TYPES if types.message_direction(name) != "serverToClient"} - {
     types.CANCEL_REQUEST  # is the peer's
 }
+BARE = {types.SHUTDOWN, types.EXIT}  # they take no params, and some send an empty object
 
 logger = logging.getLogger("becket.lsp")
 
@@ -201,7 +206,11 @@ class State(Enum):
 
 
 class Bridge:
-    """Between one peer and one server of pygls."""
+    """Between one peer and one server of pygls.
+
+    Messages are handed over where they arrive, in their order, as pygls would take them one after the other: a change
+    of a document never overtakes a question about it. For a request this is where its params are read; what runs later,
+    in a task of its own, only waits for the answer."""
 
     def __init__(self, server: LanguageServer, peer: Peer) -> None:
         self.exit_code = EXIT_NOT_SHUT_DOWN
@@ -210,7 +219,9 @@ class Bridge:
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
         self._state = State.NEW
-        self._answers: dict[Any, asyncio.Future[Any]] = {}
+        self._numbers = count(1)
+        self._pending: dict[str, asyncio.Future[Any]] = {}
+        self._to_leave = 0  # calls and notifications of the server that leave in the loop's next turn
         self._tasks: set[asyncio.Task[Any]] = set()
         self._client_pidfd = -1
         self._last_resort: asyncio.TimerHandle | None = None
@@ -224,55 +235,39 @@ class Bridge:
             if table[name][1] is None:
                 peer.methods.on(name)(self._take)
             else:
-                peer.methods.handle(name)(self._serve)
+                peer.methods.handle(self._describe(name))(self._answer)
         self._add_features()
+
+    def _describe(self, name: str) -> Method[Any, Any]:
+        return Method(name, Converted(Any, read=partial(self._arrive, name), write=lambda value: value), Any)
 
     def _add_features(self) -> None:
         """Registers methods of the server's own. It may add some at any time, most often in `initialize`."""
         for name in self._protocol.fm.features:
             if name not in self._peer.methods and name not in types.METHOD_TO_TYPES:
-                self._peer.methods.handle(name)(self._serve_own)
+                self._peer.methods.handle(self._describe(name))(self._answer)
 
     # -- in
 
-    async def _serve(self, params: Any, ctx: Context) -> Any:
-        """Serves a request: hands it to pygls and waits for what that would have written."""
-        method = ctx.method
-        id = ctx.id if isinstance(ctx.id, int | str) else f"becket-{ctx.id}"  # pygls knows no others
+    def _arrive(self, method: str, params: Any) -> Pending:
+        """Hands a request to pygls and returns what waits for its answer."""
         self._check_state(method)
-        try:
-            result = await self._ask(id, self._structure(method, params, {"id": id}))
-        except BaseException:
-            if method == types.INITIALIZE:
-                self._state = State.NEW
-            raise
-        finally:
-            self._add_features()
+        id = f"becket-{next(self._numbers)}"
+        message = self._structure(method, params, {"id": id})
         if method == types.INITIALIZE:
-            self._state = State.READY
-            self._watch_client(params)
-        elif method == types.SHUTDOWN:
-            self._state = State.ENDING
-            self.exit_code = EXIT_SHUT_DOWN
-        return result
+            self._state = State.STARTING
+        answer = self._pending[id] = self._loop.create_future()
+        pending = Pending(answer, partial(self._cancel, id))
+        self._protocol.handle_message(message)
+        answer.add_done_callback(partial(self._note, method, params))
+        return pending
 
-    async def _ask(self, id: int | str, message: Any) -> Any:
-        answer = self._answers[id] = self._loop.create_future()
-        try:
-            self._protocol.handle_message(message)
-            return await answer
-        except asyncio.CancelledError:
-            self._protocol.handle_message(types.CancelNotification(types.CancelParams(id)))
-            raise
-        finally:
-            del self._answers[id]
-
-    async def _serve_own(self, params: Any, ctx: Context) -> Any:
-        """Serves a method of the server's own, which may be asked or told."""
+    async def _answer(self, pending: Any, ctx: Context) -> Any:
+        """Answers a request with what pygls would have written. Nobody waits where it was told, and not asked."""
         if ctx.id is None:
-            self._take(params, ctx)
+            pending.is_awaited = True
             return None
-        return await self._serve(params, ctx)
+        return await pending.wait()
 
     def _take(self, params: Any, ctx: Context) -> None:
         """Hands a notification to pygls. Before `initialize` and after `shutdown` only `exit` means something."""
@@ -285,8 +280,9 @@ class Bridge:
 
     def _structure(self, method: str, params: Any, id: dict[str, Any]) -> Any:
         """Returns a message as pygls knows it: its params as objects, made by the server's own converter."""
+        message = {"jsonrpc": "2.0", **id, "method": method, "params": None if method in BARE else params}
         try:
-            return self._protocol.structure_message({"jsonrpc": "2.0", **id, "method": method, "params": params})
+            return self._protocol.structure_message(message)
         except JsonRpcException as error:
             from becket.interop.lsp.conversion import find_problems, params_type
 
@@ -297,11 +293,27 @@ class Bridge:
         if method == types.INITIALIZE:
             if self._state is not State.NEW:
                 raise InvalidRequest("`initialize` is said once")
-            self._state = State.STARTING
         elif self._state in (State.NEW, State.STARTING):
             raise RpcError(Meaning.NOT_READY, f"not ready: {self._state.value}")
         elif self._state is State.ENDING:
             raise InvalidRequest(f"{State.ENDING.value}: only `exit` may follow")
+
+    def _note(self, method: str, params: Any, answer: asyncio.Future[Any]) -> None:
+        """Takes note of what a request has changed, when it is answered."""
+        is_well = not answer.cancelled() and answer.exception() is None
+        if method == types.INITIALIZE:
+            self._state = State.READY if is_well else State.NEW
+            if is_well:
+                self._watch_client(params)
+        elif method == types.SHUTDOWN and is_well:
+            self._state = State.ENDING
+            self.exit_code = EXIT_SHUT_DOWN
+        self._add_features()
+
+    def _cancel(self, id: str) -> None:
+        """Nobody wants the answer of a request any more: its function is told."""
+        if self._pending.pop(id, None) is not None:
+            self._protocol.handle_message(types.CancelNotification(types.CancelParams(id)))
 
     # -- out
 
@@ -321,16 +333,27 @@ class Bridge:
         elif self._peer.is_closed:
             self._drop(getattr(message, "id", None))
         elif hasattr(message, "id"):
+            self._to_leave += 1
             self._spawn(self._call(message))
+        elif self._to_leave:  # it must not overtake a call that was made before it
+            self._to_leave += 1
+            self._loop.call_soon(self._tell_in_turn, message)
         else:
-            try:
-                self._peer.notify_nowait(message.method, self._encode(message, "params"))
-            except BecketError as error:
-                logger.warning("%s: `%s` was not sent: %s", self._server.name, message.method, error)
+            self._tell(message)
+
+    def _tell_in_turn(self, message: Any) -> None:
+        self._to_leave -= 1
+        self._tell(message)
+
+    def _tell(self, message: Any) -> None:
+        try:
+            self._peer.notify_nowait(message.method, self._encode(message, "params"))
+        except BecketError as error:
+            logger.warning("%s: `%s` was not sent: %s", self._server.name, message.method, error)
 
     def _settle(self, message: Any) -> None:
         """Answers a request with what pygls has made of it; once, and not if nobody waits for it any more."""
-        answer = self._answers.get(message.id)
+        answer = self._pending.pop(message.id, None)
         if answer is None or answer.done():
             return
         error = getattr(message, "error", None)
@@ -361,10 +384,11 @@ class Bridge:
 
     async def _call(self, message: Any) -> None:
         """Makes a call of the server's to the client. What comes of it goes to the future that pygls has handed out."""
+        self._to_leave -= 1
         id, method = message.id, message.method
         future: Future[Any] | None = self._protocol._request_futures.get(id)
         if future is None:
-            return
+            return  # it was given up at once
         task = asyncio.current_task()
 
         def give_up(done: Future[Any]) -> None:
@@ -436,6 +460,30 @@ class Bridge:
             await asyncio.wait_for(asyncio.to_thread(self._server.shutdown), END_GRACE)
         except TimeoutError:
             logger.warning("%s: a function in a thread did not return within %g s", self._server.name, END_GRACE)
+
+
+class Pending:
+    """A request that pygls has, from its arrival to its answer."""
+
+    __slots__ = ("_answer", "_cancel", "is_awaited")
+
+    def __init__(self, answer: asyncio.Future[Any], cancel: Callable[[], None]) -> None:
+        self._answer = answer
+        self._cancel = cancel
+        self.is_awaited = False
+
+    async def wait(self) -> Any:
+        """Returns the answer."""
+        self.is_awaited = True
+        try:
+            return await self._answer
+        except asyncio.CancelledError:
+            self._cancel()
+            raise
+
+    def __del__(self) -> None:
+        if not self.is_awaited:  # it was cancelled before anybody could wait for it
+            self._cancel()
 
 
 class Writer:
