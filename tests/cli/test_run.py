@@ -17,6 +17,7 @@ from tests.cli.terminals import CTRL_C, Terminal
 from becket.cli.exits import Exit
 from becket.cli.run import fit_rows
 from becket.cli.status import HEADERS
+from becket.testing.transcripts import Ended, Frame, Side, load_transcript
 
 pytestmark = pytest.mark.process
 
@@ -202,6 +203,26 @@ def test_what_matters_less_than_the_configuration_says_is_not_told(tmp_path: Pat
     with Lines("run", "--config", str(tmp_path / "host.toml"), "--logs") as lines:
         lines.until("talker: found")
         assert "talker: started" in lines.until("talker: ")
+
+
+def test_what_is_said_with_each_extension_is_recorded_in_a_file_for_each_start(root: Path, tmp_path: Path) -> None:
+    write_extension(root, "talker", TALKER)
+    with Lines("run", str(root), "--no-data", "--trace", str(tmp_path / "traces" / "run.jsonl")) as lines:
+        pid = int(lines.until("quiet: started").split()[-1])
+        os.kill(pid, signal.SIGKILL)
+        lines.until("quiet: runs again")
+        lines.end(signal.SIGINT)
+
+    names = ["run.quiet.2.jsonl", "run.quiet.jsonl", "run.talker.jsonl"]
+    assert sorted(path.name for path in (tmp_path / "traces").iterdir()) == names
+    for name in names:
+        transcript = load_transcript(tmp_path / "traces" / name)
+        first = transcript.entries[0]
+        assert isinstance(first, Frame)
+        assert (first.to, b'"initialize"' in first.body) == (Side.CHILD, True)
+    assert isinstance(transcript.entries[-1], Ended)
+    shown = becket("trace", "show", str(tmp_path / "traces" / "run.quiet.2.jsonl"))
+    assert "initialize" in shown.stdout
 
 
 def test_where_nothing_runs_it_ends(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ OPTIONS = {
     "audit_bytes": "the size at which a file of the audit is rotated",
     "extensions": "what holds for one extension above its manifest",
     "mcp": "a `McpSettings`: what is done for MCP servers that ask for a model or a person; see [MCP](mcp.md)",
+    "wrap": "gets the id and the command of each start, and returns what to start in its place: a tracer, a sandbox",
 }
 
 # For subscribing to whatever is below them.

@@ -6,7 +6,7 @@ import os
 import signal
 import textwrap
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -677,6 +677,25 @@ async def test_one_that_declares_what_it_may_not_fails_with_the_rule(root: Path)
             with pytest.raises(BadCapabilities) as failed:
                 await host.ready("bold")
             assert "tools.register" in str(failed.value)
+
+
+async def test_another_program_is_put_in_front_of_each_command(root: Path) -> None:
+    wrapped: list[str] = []
+
+    def wrap(id: str, command: Sequence[str]) -> Sequence[str]:
+        wrapped.append(id)
+        return ["/usr/bin/env", "WRAPPED=1", *command]
+
+    host = host_of(root, wrap=wrap)
+    told = Told(host)
+    with anyio.fail_after(20):
+        async with host:
+            notes = await host.ready("notes")
+            with pytest.raises(PeerCrashed):
+                await notes.call_tool("crash")
+            await told.until(lambda: bool(told.of(ExtensionRestarted)))
+            assert await notes.call_tool("keep", {"text": "milk"}) == "1"
+    assert wrapped == ["notes", "notes"]
 
 
 async def test_only_some_and_not_others_are_started(root: Path) -> None:

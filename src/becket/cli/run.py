@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from pathlib import Path
 from time import strftime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,7 @@ import click
 
 from becket.cli.event_lines import describe_event, event_object
 from becket.cli.exits import Exit
-from becket.cli.hosting import HostOptions, host_options, run_async
+from becket.cli.hosting import FILE, HostOptions, host_options, run_async
 from becket.cli.logs import matters, show_logs
 from becket.cli.output import (
     console,
@@ -25,6 +26,7 @@ from becket.cli.output import (
     say,
 )
 from becket.cli.status import COLOURS, HEADERS, is_up, problem_objects, status_objects, status_rows
+from becket.cli.trace import record_each
 from becket.errors import BecketError
 from becket.host.events import ExtensionLogged, HostEvent
 from becket.host.host import Host
@@ -49,8 +51,11 @@ PICTURES: Final = 0.25  # seconds between two pictures of the table: more cannot
 @click.option("--once", is_flag=True, help="Start all, print how they do, and end; for scripts.")
 @click.option("--watch", type=click.Choice(["report", "reload"]), help="What to do when files of an extension change.")
 @click.option("--logs", is_flag=True, help="Tell what extensions log among the events, instead of on stderr.")
+@click.option("--trace", type=FILE, metavar="FILE", help="Record what is said: FILE with the id of each extension.")
 @json_option
-def run(options: HostOptions, once: bool, watch: str | None, logs: bool, as_json: bool) -> Exit | None:
+def run(
+    options: HostOptions, once: bool, watch: str | None, logs: bool, trace: Path | None, as_json: bool
+) -> Exit | None:
     """Start a host on the extensions in ROOTS, or in the current folder.
 
     On a terminal there is a table of all extensions with their state, calls a second, latency and restarts; elsewhere
@@ -60,9 +65,13 @@ def run(options: HostOptions, once: bool, watch: str | None, logs: bool, as_json
     becket run extensions --grant notes=memory.read
     becket run --config host.toml --watch reload
     becket run extensions --json --logs | jq 'select(.event == "extension_logged")'
+    becket run extensions --trace run.jsonl       # run.notes.jsonl, ...: see becket trace show
     becket run extensions --once --json --yes     # 0 if all of them start
     """
     more: dict[str, Any] = {} if watch is None else {"watch": watch}
+    if trace is not None:
+        trace.parent.mkdir(parents=True, exist_ok=True)
+        more["wrap"] = record_each(trace)
     if once:
         return run_async(run_once, options, more, as_json)
     return run_async(run_on, options, more, as_json, logs)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from becket.testing.replays import Difference, Replay
     from becket.testing.transcripts import Transcript
 
-__all__ = ["record_command", "trace"]
+__all__ = ["record_command", "record_each", "trace"]
 
 SHORT = 60  # characters of params that a table shows
 PLAIN_WIDTH = 120  # columns of a diagram that is no picture on a terminal
@@ -52,7 +53,24 @@ def trace() -> None:
 
 def record_command(path: Path, command: Sequence[str]) -> list[str]:
     """Returns the command that runs another one and records what passes, in place of what is in that file."""
-    return [sys.executable, "-m", "becket", "trace", "record", "--overwrite", str(path.absolute()), "--", *command]
+    # It runs in the folder of the extension, whose files are none of ours: -P.
+    becket = [sys.executable, "-P", "-m", "becket"]
+    return [*becket, "trace", "record", "--overwrite", str(path.absolute()), "--", *command]
+
+
+def record_each(path: Path) -> Callable[[str, Sequence[str]], Sequence[str]]:
+    """Returns what puts a recorder in front of every start of every extension.
+
+    Each conversation has a file of its own, named after `path` and the extension: `trace.notes.jsonl`, and with its
+    number if it is not the first."""
+    starts: Counter[str] = Counter()
+
+    def wrap(id: str, command: Sequence[str]) -> Sequence[str]:
+        starts[id] += 1
+        number = "" if starts[id] == 1 else f".{starts[id]}"
+        return record_command(path.with_name(f"{path.stem}.{id}{number}{path.suffix}"), command)
+
+    return wrap
 
 
 # -- record

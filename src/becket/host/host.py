@@ -40,7 +40,7 @@ from becket.host.gate import Admission
 from becket.host.hooks import ConfirmHook, Hooks, HookVerdict, HookWish, ask_hooks
 from becket.host.host_config import ExtensionConfig, settle_candidates
 from becket.host.kept import Kept, open_kept
-from becket.host.launching import LaunchSettings, build_care, launch_extension
+from becket.host.launching import LaunchSettings, Wrap, build_care, launch_extension
 from becket.host.lifecycle import Health, State
 from becket.host.log_events import LogEvents
 from becket.host.manifest import AskedLimits, Environment, is_below
@@ -110,6 +110,7 @@ class Host:
     `extensions` says what holds for one of them above its manifest. `watch` tells of changed files, or reloads their
     extensions. With `development` changed files need no new consent. `environment` is for all extensions, besides what
     each asks for; `most_limits` is the most that one may ask for. `mcp` says what is done for MCP servers that ask.
+    `wrap` puts another program in front of each command: a tracer, or a sandbox.
     """
 
     def __init__(
@@ -141,6 +142,7 @@ class Host:
         audit_bytes: int = ROTATE_AT,
         extensions: Mapping[str, ExtensionConfig] | None = None,
         mcp: McpSettings | None = None,
+        wrap: Wrap | None = None,
     ) -> None:
         self.name = name
         self.roots = tuple(roots)
@@ -174,6 +176,7 @@ class Host:
         self._audit_bytes = audit_bytes
         self._settled = dict(extensions or {})
         self._mcp = mcp
+        self._wrap = wrap
         self._hosted_servers: HostedServers | None = None
         self._variables = with_own_programs(os.environ if variables is None else variables)
         self.problems: list[Diagnostic] = []
@@ -319,6 +322,7 @@ class Host:
             environment=self._environment,
             variables=self._variables,
             schemas=self._schemas,
+            wrap=self._wrap,
             on_log=LogEvents(self.events, anyio.current_time).publish,
         )
 

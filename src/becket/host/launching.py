@@ -7,7 +7,7 @@ doorkeeper's (`admitting`); starting again what has ended is the supervisor's.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -39,7 +39,11 @@ from becket.typed.schema import SchemaMode
 
 S = TypeVar("S", bound=Struct)
 
-__all__ = ["LaunchSettings", "Way", "build_care", "launch_extension", "read_config"]
+__all__ = ["LaunchSettings", "Way", "Wrap", "build_care", "launch_extension", "read_config"]
+
+
+Wrap = Callable[[str, Sequence[str]], Sequence[str]]
+"""Gets the id of an extension and the command that starts it, and returns the one to start in its place."""
 
 
 class LaunchSettings(Struct, frozen=True, kw_only=True):
@@ -47,7 +51,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
 
     `most_limits` is the most that a manifest may ask for; `pass_variables` are the host's own additions to what all of
     them see. `policy` has its say about every call of an extension. `on_log` gets what each of them logs: its id, the
-    name of the level, and a line."""
+    name of the level, and a line. `wrap` puts another program in front of each command."""
 
     store: Store
     audit: Audit
@@ -63,6 +67,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     environment: Environment = Environment()
     variables: Mapping[str, str] = {}
     schemas: SchemaMode = SchemaMode.ENFORCE
+    wrap: Wrap | None = None
     on_log: Callable[[str, str, str], object] | None = None
 
 
@@ -108,7 +113,7 @@ async def launch_extension(
         raise ExtensionRefused(id, "; ".join(f"{pointer} {text}" for pointer, text in config.problems))
     usual = adopt_habits(settings.limits, DEFAULT_LIMITS, {**habits.limits, **habits.host_limits})
     return await connect_extension(
-        way.command,
+        way.command if settings.wrap is None else settings.wrap(id, way.command),
         id=id,
         env=environment.variables,
         inherit_env=None,
