@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from becket.contract.handshake import Capabilities
 from becket.errors import BadFile, ManifestError
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.formats import FORMATS
@@ -53,7 +54,8 @@ class Candidate(Struct, frozen=True):
     `is_operators` says that its command is that of the operator, who may run any program. `particulars` is what a
     reader has found beyond the manifest, in a class of the dialect's. One that is not alone in its folder has `files`,
     those that are its own; one that stands in a list, or is a program without any file, has no manifest in its folder:
-    `is_listed`. `cwd` is where it wants to run, if not where its dialect runs it."""
+    `is_listed`. `cwd` is where it wants to run, if not where its dialect runs it. `declared` is all that it
+    offers, where that is known before it runs."""
 
     manifest: Manifest
     folder: str
@@ -64,6 +66,7 @@ class Candidate(Struct, frozen=True):
     files: tuple[str, ...] | None = None
     is_listed: bool = False
     cwd: str | None = None
+    declared: Capabilities | None = None
 
     @property
     def id(self) -> str:
@@ -378,6 +381,7 @@ class Walk:
                 files=files,
                 is_listed=is_listed,
                 cwd=found.cwd,
+                declared=found.declared,
             )
         )
 

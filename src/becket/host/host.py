@@ -281,7 +281,7 @@ class Host:
             id,
             lambda: self._start_copy(guest),
             events=self.events,
-            care=build_care(manifest, self._settings),
+            care=build_care(guest.candidate, self._settings),
             command=guest.outcome.command,
             version=manifest.version,
             stagger=stagger,
@@ -304,7 +304,7 @@ class Host:
         candidate = await self._door.readmit(guest)
         self._candidates[guest.id] = candidate
         supervisor = self._extensions[guest.id].supervisor
-        care = build_care(candidate.manifest, self._settings)
+        care = build_care(candidate, self._settings)
         supervisor.adopt(care, command=supervisor.command, version=candidate.manifest.version)
 
     def _build_settings(self, kept: Kept) -> LaunchSettings:
@@ -484,11 +484,19 @@ class Host:
                     self._leave_out(id)
                     return
             if id not in self._refused:
-                await self._extensions[id].start()
+                await self._start_or_offer(id)
         except BecketError as error:  # one bad extension never stops the others; its own state tells why
             self.problems.append(Diagnostic(extension=id, path=self._candidates[id].folder, problem=str(error)))
         finally:
             self._tried[id].set()
+
+    async def _start_or_offer(self, id: str) -> None:
+        """Starts an extension, or offers what it is known to have until somebody needs it."""
+        extension, declared = self._extensions[id], self._candidates[id].declared
+        if declared is None or not extension.supervisor.care.starts_when_needed:
+            await extension.start()
+        else:
+            self.problems += self.tools.add(id, declared.tools)
 
     def _leave_out(self, id: str) -> None:
         self._extensions[id].supervisor.refuse(ExtensionRefused(id, "what it needs is not there"))

@@ -24,7 +24,7 @@ from becket.host.connecting import HOST, connect_extension
 from becket.host.discovery import Candidate
 from becket.host.environment import build_environment, build_own_variables, policy_of
 from becket.host.extension import Extension
-from becket.host.manifest import AskedLimits, Environment, Manifest
+from becket.host.manifest import AskedLimits, Environment
 from becket.host.places import Places
 from becket.host.recording import Audit
 from becket.host.restart import RestartPolicy, RestartStrategy
@@ -135,8 +135,9 @@ async def launch_extension(
     )
 
 
-def build_care(manifest: Manifest, settings: LaunchSettings) -> Care:
+def build_care(candidate: Candidate, settings: LaunchSettings) -> Care:
     """Returns how an extension is looked after: as its manifest, its dialect and the host say, in this order."""
+    manifest = candidate.manifest
     habits = find_dialect(manifest.dialect).habits
     usual_restart = {**habits.restart}
     if "strategy" in usual_restart:
@@ -147,6 +148,8 @@ def build_care(manifest: Manifest, settings: LaunchSettings) -> Care:
         heartbeat=settings.care.heartbeat,
         drain=settings.care.drain,
         restarts_on_errors=settings.care.restarts_on_errors or habits.restarts_on_errors,
+        # Of one that has to be asked what it offers, nobody could know that it is needed.
+        starts_when_needed=habits.starts_when_needed and candidate.declared is not None,
     )
 
 

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from becket.contract.handshake import DeclaredCapability
+from becket.contract.handshake import Capabilities, DeclaredCapability
 from becket.contract.hooks import HOOKS, HookKind, HookMatch, find_hook_problem
 from becket.contract.names import find_id_problem, trim
 from becket.contract.shapes import is_array, is_object
@@ -282,7 +282,8 @@ class Found(Struct, frozen=True, kw_only=True):
     `particulars` is what a `Manifest` cannot hold, in a class of the dialect's. `folder` is where its files are, where
     that is not the folder of the file that was read. `path` is the file of its own that a list leads to: it is not read
     again where it lies. `files` are those that are its own in a folder that it shares with others; where nothing is
-    said, those that its command names. `cwd` is where it wants to run. Paths are absolute."""
+    said, those that its command names. `cwd` is where it wants to run. `declared` is all that it offers, where
+    that is known before it runs. Paths are absolute."""
 
     manifest: Manifest
     particulars: Any = None
@@ -290,6 +291,7 @@ class Found(Struct, frozen=True, kw_only=True):
     path: str | None = None
     files: tuple[str, ...] | None = None
     cwd: str | None = None
+    declared: Capabilities | None = None
 
 
 class LookIn(Struct, frozen=True, kw_only=True):

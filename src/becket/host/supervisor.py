@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from copy import copy
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -68,13 +69,15 @@ class Care(Struct, frozen=True, kw_only=True):
     """How an extension is looked after. Without a heartbeat, only exits and timeouts tell that it is dead.
 
     With `restarts_on_errors` a copy that answers with an error is ended, and the call made once more with the next one:
-    so do the hosts of one system, and a tool that refuses an input runs twice there."""
+    so do the hosts of one system, and a tool that refuses an input runs twice there. With `starts_when_needed` the
+    first call starts it, unless somebody has stopped it."""
 
     restart: RestartPolicy = RestartPolicy()
     breaker: BreakerPolicy = BreakerPolicy()
     heartbeat: HeartbeatPolicy | None = HeartbeatPolicy()
     drain: float = 10.0
     restarts_on_errors: bool = False
+    starts_when_needed: bool = False
 
 
 class Wish(Enum):
@@ -129,6 +132,7 @@ class Supervisor:
         self._replaced: Extension | None = None  # by a reload, though it had calls to answer
         self._arrangements: list[Callable[[Extension], object]] = []
         self._wants_running = False
+        self._was_stopped = False  # by hand
         self._wish = Wish.NOTHING
         self._is_over = False
         self._in_flight = 0
@@ -182,6 +186,7 @@ class Supervisor:
         if means is RequestMeans.REFUSE:
             raise NotRunning(self.id, self.state, "enable it first")
         if means in (RequestMeans.BEGIN, RequestMeans.AFTERWARDS):
+            self._was_stopped = False
             self.failure = None
             self._history = self._history.forgotten()
             self._wants_running = True
@@ -194,7 +199,7 @@ class Supervisor:
 
     async def stop(self) -> None:
         """Ends the extension in good order; returns when its process is gone. Twice is once."""
-        self._wants_running = False
+        self._wants_running, self._was_stopped = False, True
         if ON_STOP[self.state] is RequestMeans.BEGIN:
             self._wish = Wish.STOP
             if self._starting is not None:
@@ -247,6 +252,8 @@ class Supervisor:
             StartFailed, HandshakeFailed, PeerCrashed, ...: why it does not run.
         """
         with anyio.move_on_after(patience):
+            if self.care.starts_when_needed and self.state is State.STOPPED and not self._was_stopped:
+                await self.start()
             await self._wait_while(lambda: self._is_passing() and not self._is_over)
             if self._extension is not None and self.state in ALIVE:
                 return self._extension
@@ -294,7 +301,10 @@ class Supervisor:
                     raise
                 may_restart = False
                 await extension.aclose()
-            await self._wait_while(lambda: self._extension is extension)
+            await self._wait_while(partial(self._is_current, extension))
+
+    def _is_current(self, extension: Extension | None) -> bool:
+        return self._extension is extension
 
     @asynccontextmanager
     async def borrowed(self) -> AsyncGenerator[Extension, None]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from becket.contract.handshake import Capabilities
 from becket.contract.shapes import is_array
 from becket.dialects.roder import (
     EventFilter,
@@ -25,6 +26,7 @@ from becket.dialects.roder import (
     ToolProvider,
     find_manifest_problems,
 )
+from becket.dialects.roder.handshake import find_tools
 from becket.dialects.roder.manifest import FILE_NAME
 from becket.errors import BadFile, ManifestError, Problem
 from becket.host.manifest import (
@@ -164,8 +166,18 @@ def launched(manifest: RoderManifest, launch: Launch, data: bytes, folder: str) 
     args = launch.args if cwd == folder else tuple(path_in(folder, word) for word in launch.args)
     timeout = 10_000 if launch.startup_timeout_ms is None else launch.startup_timeout_ms
     return Found(
-        manifest=to_manifest(manifest, (launch.command, *args), launch.env, timeout), particulars=loaded, cwd=cwd
+        manifest=to_manifest(manifest, (launch.command, *args), launch.env, timeout),
+        particulars=loaded,
+        cwd=cwd,
+        declared=declared_by(manifest),
     )
+
+
+def declared_by(manifest: RoderManifest) -> Capabilities | None:
+    """Returns all that an extension offers, where its manifest says it all: the models of an engine are asked for."""
+    if any(isinstance(service, InferenceEngine) for service in manifest.provides):
+        return None
+    return Capabilities(tuple(tool for tool, _ in find_tools(manifest.provides).values()))
 
 
 def path_in(folder: str, word: str) -> str:
@@ -195,6 +207,7 @@ def configured(entry: ProcessExtension, base: str, nearby: Nearby) -> Found:
         folder=folder,
         path=path,
         cwd=cwd,
+        declared=declared_by(manifest),
     )
 
 
