@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
 import anyio
 import pytest
+from tests.peer.scripted import Script
 from tests.peer.starting import QUICK, ready_child
 
 from becket import Busy, CallTimeout, ConnectionLost, DisconnectReason, Limits, Peer
@@ -88,6 +89,32 @@ async def test_a_notification_waits_for_a_child_that_does_not_read_and_gives_up_
                 for _ in range(1000):
                     await peer.notify("x", ["y" * KIB])
             assert transport.queued <= SMALL.send_high + 64 * KIB  # frames of one turn leave together
+
+
+class Stuck(Script):
+    """Takes nothing of what is written."""
+
+    def write(self, data: bytes) -> None:
+        self.queued += len(data)
+
+
+@pytest.mark.parametrize("most", [1_000, 20 * KIB, 200 * KIB])
+async def test_the_limits_of_the_queue_are_exact_however_small_they_are(most: int) -> None:
+    """To a frame, though all that is told in one turn of the loop could leave together."""
+    stuck = Stuck()
+    async with Peer.over(stuck, limits=Limits(send_high=most // 2, send_queue=most)) as peer:
+        for _ in range(most // 100):
+            before = stuck.queued
+            try:
+                waits = peer.notify("x", ["y" * 100])
+            except NotSent:
+                break
+            assert before <= most
+            assert isinstance(waits, Coroutine) == (stuck.queued > most // 2)
+            if isinstance(waits, Coroutine):
+                waits.close()
+        assert most < stuck.queued < most + 200
+        stuck.queued = 0
 
 
 async def test_a_child_that_never_reads_is_closed_like_any_other() -> None:

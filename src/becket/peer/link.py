@@ -29,6 +29,8 @@ from becket.wire.framing import Frame, Skipped
 __all__ = ["Link", "Server"]
 
 MOST_QUEUES = 4  # calls and notifications stop at one; answers that were on their way may fill the others
+MOST_JOINED = READ_SIZE  # bytes that leave together
+SLACK = 4  # and how much larger the limits of the queue must be
 LEAST_READ = 4 * 1024  # some 40 small messages: less would be mostly reading
 
 
@@ -95,6 +97,7 @@ class Link:
         "_is_taking",
         "_joins",
         "_meter",
+        "_most_joined",
         "_paced",
         "_partial",
         "_room_waiters",
@@ -152,6 +155,9 @@ class Link:
         self._buffer: list[bytes] = []
         self._buffered = 0
         self._joins = False  # what is sent now leaves together with what follows
+        # What waits to be joined does not count as queued: where the limits are that small, nothing waits.
+        least = min(self.limits.send_high, self.limits.send_queue)
+        self._most_joined = MOST_JOINED if least >= SLACK * MOST_JOINED else 0
         self._wrote_alone = False
         self._is_flush_planned = False
         # reading
@@ -354,7 +360,7 @@ class Link:
         if self._joins:
             self._buffer.append(frame)
             size = self._buffered = self._buffered + len(frame)
-            if size > READ_SIZE:
+            if size > self._most_joined:
                 self.flush()
         elif self._wrote_alone:
             if self.lost is None:
