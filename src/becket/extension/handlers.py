@@ -202,7 +202,8 @@ class Handlers:
 
         # Under a descriptor that requires nothing: a host may call whatever its extension offers.
         if not isinstance(method, Notification):
-            self.add(Method(name, params, Any), serve, thread=not routine.inline)
+            result = Any if isinstance(method, str) else method.result  # it may have a conversion of its own
+            self.add(Method(name, params, result), serve, thread=not routine.inline)
         elif face.is_blocking:
             self.registry.on(Notification(name, params), thread=not routine.inline)(
                 lambda params, ctx: run_now(serve, params, ctx)

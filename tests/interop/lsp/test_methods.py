@@ -5,12 +5,15 @@ from __future__ import annotations
 import attrs
 import pytest
 from lsprotocol import types
+from tests.blocking.pairs import blocking_pair
 from tests.interop.lsp.write_methods import build_module, path
 
+from becket.extension import ExtensionServer, handles
 from becket.interop import lsp
 from becket.interop.lsp import methods
-from becket.interop.lsp.conversion import CONVERTER, params_type, result_type
+from becket.interop.lsp.conversion import CONVERTER, params_type, result_type, write
 from becket.methods.descriptors import Direction, Method, Notification, Stream
+from becket.testing.connected import connected
 from becket.typed.converted import Converted, type_of
 
 
@@ -30,6 +33,35 @@ def test_every_method_has_one_under_its_name_in_lsprotocol() -> None:
 
     assert set(described.values()) == set(types.METHOD_TO_TYPES)
     assert described == {name: getattr(types, name) for name in described}
+
+
+PLACE = types.HoverParams(types.TextDocumentIdentifier("file:///a.py"), types.Position(3, 0))
+
+
+def test_they_work_without_an_event_loop() -> None:
+    with blocking_pair(dialect="lsp") as (left, right):
+
+        @right.handle(lsp.TEXT_DOCUMENT_HOVER)
+        def hover(params: types.HoverParams) -> types.Hover | None:
+            return types.Hover(f"line {params.position.line}")
+
+        assert left.call(lsp.TEXT_DOCUMENT_HOVER, PLACE) == types.Hover("line 3")
+        assert left.call("textDocument/hover", write(PLACE)) == {"contents": "line 3"}
+
+
+class Hovering(ExtensionServer):
+    id, version = "hovering", "1"
+
+    @handles(lsp.TEXT_DOCUMENT_HOVER)
+    def hover(self, params: types.HoverParams) -> types.Hover | None:
+        return types.Hover(f"line {params.position.line}")
+
+
+@pytest.mark.parametrize("dialect", ["native", "lsp"])
+async def test_an_extension_can_serve_them(dialect: str) -> None:
+    async with connected(Hovering(), dialect=dialect) as (extension, _):
+        assert await extension.peer.call(lsp.TEXT_DOCUMENT_HOVER, PLACE) == types.Hover("line 3")
+        assert await extension.peer.call("textDocument/hover", write(PLACE)) == {"contents": "line 3"}
 
 
 @pytest.mark.parametrize("name", methods.__all__)
