@@ -100,7 +100,7 @@ def test_an_event_is_a_json_object_with_its_name_and_its_time(event: HostEvent) 
 
 
 def test_a_row_says_how_an_extension_does() -> None:
-    figures = Figures(12, 1, 3.25, 0.0042, 1.5)
+    figures = Figures(12, 1, 3.25, 0.0042, 1.5, 40, 6.04)
     status = ExtensionStatus("n", State.READY, Health.RUNNING, "1.0.0", 7, 2, 0, 3, "n: why\nmore", figures)
 
     (row,) = status_rows([status])
@@ -117,6 +117,8 @@ def test_a_row_says_how_an_extension_does() -> None:
         "calls/s": "3.2",
         "latency": "4.2 ms",
         "95 %": "1.5 s",
+        "asked": "40",
+        "asked/s": "6.0",
         "restarts": "2",
         "note": "why",
     }

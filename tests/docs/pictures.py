@@ -21,10 +21,10 @@ from rich.text import Text
 from tests.docs.pages import ROOT
 
 from becket.cli.event_lines import describe_event
-from becket.cli.run import build_table
+from becket.cli.run import WIDE, build_table
 from becket.contract.providers import user
 from becket.host import Care, Host, live
-from becket.host.events import ExtensionDiscovered, ExtensionEvent, ExtensionRestarted
+from becket.host.events import ExtensionDiscovered, ExtensionEvent, ExtensionLogged, ExtensionRestarted
 
 __all__ = ["PICTURES", "words_of"]
 
@@ -54,7 +54,7 @@ async def draw_run() -> str:
 
     def tell(event: ExtensionEvent) -> None:
         text = describe_event(event)
-        if text is not None and not isinstance(event, ExtensionDiscovered):
+        if text is not None and not isinstance(event, ExtensionDiscovered | ExtensionLogged):
             lines.append(f"{strftime('%H:%M:%S')} {text}")
         if isinstance(event, ExtensionRestarted):
             has_returned.set()
@@ -69,7 +69,7 @@ async def draw_run() -> str:
         os.kill(process, signal.SIGKILL)
         await has_returned.wait()
         unsubscribe()
-        screen = record(110)
+        screen = record(WIDE)
         screen.print("$ becket run examples/extensions --disable dice", style="bold")
         for line in lines:
             screen.print(line, markup=False)

@@ -151,7 +151,7 @@ async def test_an_extension_in_a_folder_is_found_started_and_called(root: Path) 
             (status,) = host.status()
             assert (status.state, status.health, status.tools) == (State.READY, Health.RUNNING, 2)
             assert status.pid is not None
-            assert status.figures.calls == 2
+            assert (status.figures.calls, status.figures.asked) == (2, 4)  # each keeps a text, and looks at all
             assert "1 of 1" in repr(host)
     assert [tool.name for tool in host.tools] == []
 

@@ -65,3 +65,29 @@ def test_memory_does_not_grow_with_the_number_of_calls() -> None:
         tracemalloc.stop()
 
     assert grown < 64 * 1024
+
+
+def test_calls_to_the_host_are_told_with_their_rate_since_earlier_looks() -> None:
+    meter = Meter()
+
+    assert meter.read(100.0, 50) == Figures(asked=50)
+    assert meter.read(100.1, 52).asked_per_second == 2  # the first second counts as a whole one
+    assert meter.read(104.0, 90).asked_per_second == 10
+    assert meter.read(108.0, 90).asked_per_second == 5
+
+
+def test_looks_that_are_older_than_the_window_do_not_count() -> None:
+    meter = Meter()
+    meter.read(0.0, 0)
+    meter.read(95.0, 1_000)
+
+    assert meter.read(100.0, 1_050).asked_per_second == 10
+    assert meter.read(200.0, 1_050).asked_per_second == 0
+
+
+def test_looking_all_the_time_takes_no_room_and_gives_the_same() -> None:
+    meter = Meter()
+
+    rates = {meter.read(n / 1000, n // 10).asked_per_second for n in range(100_000)}
+
+    assert max(rates) == pytest.approx(100, abs=2)

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-WIDE: Final = 110  # columns of a terminal that has room for all headers
+WIDE: Final = 130  # columns of a terminal that has room for all headers
 NARROW: Final = frozenset({"extension", "state", "calls/s", "latency", "restarts", "note"})  # what one with less shows
 GAP: Final = 3  # columns between two cells
-NUMBERS: Final = frozenset({"pid", "tools", "calls", "calls/s", "latency", "95 %", "restarts"})
+NUMBERS: Final = frozenset({"pid", "tools", "calls", "calls/s", "latency", "95 %", "asked", "asked/s", "restarts"})
 PICTURES: Final = 0.25  # seconds between two pictures of the table: more cannot be read
 
 

@@ -25,6 +25,8 @@ HEADERS: Final = (
     "calls/s",
     "latency",
     "95 %",
+    "asked",
+    "asked/s",
     "restarts",
     "note",
 )
@@ -56,6 +58,8 @@ def status_rows(statuses: Iterable[ExtensionStatus]) -> list[Sequence[str]]:
             f"{status.figures.per_second:.1f}",
             show_seconds(status.figures.latency),
             show_seconds(status.figures.latency_95),
+            str(status.figures.asked),
+            f"{status.figures.asked_per_second:.1f}",
             str(status.restarts),
             without_id(status.id, status.because.partition("\n")[0]),
         )

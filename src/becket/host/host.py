@@ -658,7 +658,7 @@ class Host:
             extension.supervisor.in_flight,
             len(extension.tools),
             self._explain(id, extension),
-            extension.supervisor.figures(),
+            extension.supervisor.figures(self._door.guests[id].gate.calls),
             self._candidates[id].manifest.dialect,
         )
 

@@ -1,5 +1,5 @@
-"""How often an extension is called and how long its answers take: counts, and a window that slides. Pure: time comes in
-with each question; making the calls is whoever asks.
+"""How often an extension is called, how long its answers take, and how often it calls its host: counts, and a window
+that slides. Pure: time comes in with each question; making the calls is whoever asks.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from collections import deque
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 __all__ = ["Figures", "Meter"]
 
@@ -17,20 +18,22 @@ MOST_LATENCIES: Final = 256  # the newest in the window; enough for a 95th perce
 
 
 class Figures(Struct, frozen=True):
-    """How one extension answers. `latency` is the median of the window in seconds, `latency_95` what 95 of 100 calls
-    stay below; both None where there was none."""
+    """How one extension answers, and how often it calls its host: `asked`. `latency` is the median of the window in
+    seconds, `latency_95` what 95 of 100 calls stay below; both None where there was none."""
 
     calls: int = 0
     failures: int = 0
     per_second: float = 0.0
     latency: float | None = None
     latency_95: float | None = None
+    asked: int = 0
+    asked_per_second: float = 0.0
 
 
 class Meter:
     """Counts calls that have ended."""
 
-    __slots__ = ("_calls", "_counts", "_failures", "_first", "_latencies")
+    __slots__ = ("_asked", "_calls", "_counts", "_failures", "_first", "_latencies")
 
     def __init__(self) -> None:
         self._calls = 0
@@ -38,6 +41,7 @@ class Meter:
         self._first: float | None = None
         self._counts: deque[list[float]] = deque()  # slices of the window with calls: when each began, and how many
         self._latencies: deque[tuple[float, float]] = deque(maxlen=MOST_LATENCIES)
+        self._asked: deque[tuple[float, int]] = deque(maxlen=SLICES + 1)  # counts of earlier looks, and when these were
 
     def record(self, began: float, ended: float, *, failed: bool) -> None:
         """Counts a call."""
@@ -53,8 +57,22 @@ class Meter:
         counts[-1][1] += 1
         self._latencies.append((ended, ended - began))
 
-    def read(self, now: float) -> Figures:
-        """Returns the counts of all time, and the rate and the latencies of the window before `now`."""
+    def read(self, now: float, asked: int = 0) -> Figures:
+        """Returns the counts of all time, and the rate and the latencies of the window before `now`.
+
+        `asked` is how often the extension has called its host, in all; the rate is that since an earlier look."""
+        return replace(self._read_calls(now), asked=asked, asked_per_second=self._read_rate(now, asked))
+
+    def _read_rate(self, now: float, asked: int) -> float:
+        looks = self._asked
+        while len(looks) > 1 and looks[0][0] < now - WINDOW:
+            looks.popleft()
+        if not looks or now - looks[-1][0] >= WINDOW / SLICES:
+            looks.append((now, asked))
+        since, before = looks[0]
+        return (asked - before) / max(1.0, now - since)
+
+    def _read_calls(self, now: float) -> Figures:
         if self._first is None:
             return Figures()
         since = now - WINDOW

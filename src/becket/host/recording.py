@@ -27,9 +27,9 @@ Audit = Callable[[AuditEvent], object]
 
 
 class RecordingGate(Gate):
-    """A gate that records what it decides, and who changed what it holds."""
+    """A gate that records what it decides, and who changed what it holds. `calls` is how often its extension called."""
 
-    __slots__ = ("_record",)
+    __slots__ = ("_record", "calls")
 
     def __init__(
         self,
@@ -42,14 +42,17 @@ class RecordingGate(Gate):
         known: AbstractSet[str] = PERMISSIONS,
     ) -> None:
         self._record = audit
+        self.calls = 0
         super().__init__(extension, grants, audit=self._record_decision, policy=policy, asks=asks, known=known)
 
     def _record_decision(self, decision: Decision) -> None:
+        self.calls += 1
         if decision.allowed is not None:  # else somebody is asked first, and the answer is recorded
             self._record(call_decided(decision, allowed=decision.allowed))
 
     def check(self, method: str, requires: str | None, chain: Sequence[Gate] = ()) -> None:
         decision = self.decide(method, requires, chain)
+        self.calls -= 1  # the host's own: it asks before it calls the extension
         if decision.allowed is None:  # nobody is asked here, so it is a no
             record(self._record, call_decided(decision, allowed=False))
         if not decision.allowed:

@@ -156,9 +156,9 @@ class Supervisor:
         """How many calls it has not answered yet."""
         return self._in_flight
 
-    def figures(self) -> Figures:
-        """Returns how often it is called, and how long its answers take."""
-        return self._meter.read(now())
+    def figures(self, asked: int = 0) -> Figures:
+        """Returns how often it is called, and how long its answers take; it has called its host `asked` times."""
+        return self._meter.read(now(), asked)
 
     def health(self) -> Health:
         """Returns how it does, in one word."""
