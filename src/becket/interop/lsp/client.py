@@ -182,6 +182,8 @@ class LanguageClient:
 
     async def initialize(self, *, timeout: float = LIMITS.handshake) -> types.InitializeResult:
         """Says `initialize` and `initialized`, and sends the settings if there are some. Connecting has done it."""
+        self.diagnostics.clear()
+        self.registrations.clear()
         result = await self.call(methods.INITIALIZE, self.build_initialize(), timeout=timeout)
         self.adopt(result)
         await self.notify(methods.INITIALIZED, types.InitializedParams())
@@ -194,8 +196,6 @@ class LanguageClient:
         """Takes what a server has said of itself."""
         self.server_capabilities = result.capabilities
         self.server_info = result.server_info
-        self.diagnostics.clear()
-        self.registrations.clear()
 
     async def aclose(self) -> None:
         """Ends the server in good order: `shutdown`, `exit`, and then its process. From any task, and twice."""
