@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import nullcontext
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 from tests.peer.scripted import answer, notification, request, scripted, settled
@@ -168,6 +170,23 @@ async def test_a_cancellation_before_the_handler_has_begun_means_that_it_never_r
         assert script.unheard() == []
 
 
+async def test_a_cancellation_right_behind_its_request_ends_the_handler_at_its_first_wait_at_the_latest() -> None:
+    seen: list[str] = []
+    async with scripted() as (peer, script):
+
+        @peer.handle("x")
+        async def x() -> None:
+            seen.append("begun")  # only where tasks start eagerly
+            await anyio.lowlevel.checkpoint()
+            seen.append("gone on")
+
+        script.say(request(1, "x"), cancel(1))
+
+        assert (await script.hear())["error"]["code"] == CANCELLED
+        await settled()
+    assert "gone on" not in seen
+
+
 async def test_a_cancellation_in_the_same_piece_as_its_request_does_not_disturb_what_was_answered_already() -> None:
     async with scripted() as (peer, script):
         peer.handle("plain")(lambda: "answered")
@@ -235,6 +254,113 @@ async def test_a_handler_that_swallows_the_cancellation_answers_normally() -> No
         script.say(cancel(1))
 
         assert (await script.hear())["result"] == "done all the same"
+
+
+class Steps:
+    """How far a handler has come, and what lets it go on."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.go_on = [anyio.Event(), anyio.Event()]
+
+    async def critical(self, *, within: int = 0) -> None:
+        """Finishes two steps that must not be interrupted, and waits for ever then."""
+        with anyio.CancelScope(shield=True):
+            for number, event in enumerate(self.go_on):
+                with anyio.CancelScope() if within else nullcontext():
+                    self.seen.append(f"begun {number}")
+                    await event.wait()
+                    await anyio.lowlevel.checkpoint()
+                    self.seen.append(f"done {number}")
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.seen.append("cancelled")
+
+
+@pytest.mark.parametrize("within", [0, 1])
+async def test_a_shielded_part_of_a_handler_is_finished_before_it_is_cancelled(within: int) -> None:
+    steps = Steps()
+    async with scripted() as (peer, script):
+
+        @peer.handle("x")
+        async def x() -> None:
+            await steps.critical(within=within)
+
+        script.say(request(1, "x"))
+        await settled()
+        script.say(cancel(1))
+        await settled()
+        script.say(cancel(1))  # which changes nothing
+        assert steps.seen == ["begun 0"]
+        for event in steps.go_on:
+            event.set()
+            await settled()
+
+        assert steps.seen == ["begun 0", "done 0", "begun 1", "done 1", "cancelled"]
+        assert (await script.hear())["error"]["code"] == CANCELLED
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+async def test_a_shielded_part_of_a_handler_is_finished_though_the_link_has_ended(is_told: bool) -> None:
+    steps = Steps()
+    async with scripted() as (peer, script):
+        (peer.on if is_told else peer.handle)("x")(steps.critical)
+        script.say(notification("x") if is_told else request(1, "x"))
+        await settled()
+        script.leave()
+        await settled()
+        await peer.aclose()
+        assert steps.seen == ["begun 0"]
+        for event in steps.go_on:
+            event.set()
+            await settled()
+
+    assert steps.seen == ["begun 0", "done 0", "begun 1", "done 1", "cancelled"]
+
+
+async def test_a_handler_that_never_waits_again_after_its_shielded_part_answers_normally() -> None:
+    go_on = anyio.Event()
+    async with scripted() as (peer, script):
+
+        @peer.handle("x")
+        async def x() -> str:
+            with anyio.CancelScope(shield=True):
+                await go_on.wait()
+            return "finished"
+
+        script.say(request(1, "x"))
+        await settled()
+        script.say(cancel(1))
+        await settled()
+        go_on.set()
+
+        assert (await script.hear())["result"] == "finished"
+
+
+async def test_on_asyncio_a_handler_is_cancelled_once_for_each_cancellation(anyio_backend_name: str) -> None:
+    """Its clean-up may wait, without a shield, and although the program has loaded anyio."""
+    if anyio_backend_name != "asyncio":
+        pytest.skip("elsewhere a scope that is cancelled stays so")
+    seen: list[str] = []
+    async with scripted() as (peer, script):
+
+        @peer.handle("x")
+        async def x() -> str:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                for _ in range(3):
+                    await asyncio.sleep(0)
+                    seen.append("cleans up")
+            return "in order"
+
+        script.say(request(1, "x"))
+        await settled()
+        script.say(cancel(1))
+
+        assert (await script.hear())["result"] == "in order"
+    assert seen == ["cleans up"] * 3
 
 
 async def test_a_handler_may_answer_a_cancellation_with_an_error_of_its_own() -> None:

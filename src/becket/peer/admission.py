@@ -125,7 +125,7 @@ class Question:
         if self._timer is not None:
             self._timer.cancel()
         if self._running is not None:
-            self._running.cancel()
+            self._link.loop.cancel(self._running)
         self._settled(self._decision.permission or self._decision.method, allowed)
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:

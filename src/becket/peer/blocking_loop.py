@@ -197,6 +197,9 @@ class BlockingLoop:
     def spawn_held(self, coroutine: Coroutine[Any, Any, None]) -> Running:
         return BlockingTask(self, coroutine)
 
+    def cancel(self, running: Any, /) -> None:
+        running.cancel()
+
     async def run_in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
         outcome: list[Any] = []
         waiter = BlockingWaiter()

@@ -328,7 +328,7 @@ class Inbound:
             return  # nothing can stop a thread: it sees `ctx.is_cancelled`, and its result is sent
         runner.refusal = runner.refusal or refusal
         if runner.running is not None:
-            runner.running.cancel()
+            self.link.loop.cancel(runner.running)
 
     def _read_meta(self, request: InboundRequest) -> None:
         meta = self.link.dialect.read_meta(request.params)
@@ -507,12 +507,13 @@ class Inbound:
         if self._unsubscribe is not None:
             self._unsubscribe()
         self.admission.end()
+        cancel = self.link.loop.cancel
         for request in requests:
             runner = request.runner
             if isinstance(runner, Runner) and runner.running is not None and not runner.is_thread:
-                runner.running.cancel()
+                cancel(runner.running)
         if self._worker is not None:
-            self._worker.cancel()
+            cancel(self._worker)
         self._notifications.clear()
         for waiter in [waiter for waiters in self._credit_waiters.values() for waiter in waiters]:
             wake(waiter)

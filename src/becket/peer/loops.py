@@ -12,6 +12,8 @@ from collections.abc import Callable, Coroutine, Generator
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
+from becket.peer.shields import Canceller
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -87,6 +89,10 @@ class Loop(Protocol):
         """The same for a coroutine that whoever asks keeps hold of, and cancels in the end."""
         ...
 
+    def cancel(self, running: Any, /) -> None:
+        """Cancels what was spawned, at what it waits for now; where it has shielded itself, when that is over."""
+        ...
+
     async def run_in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
         """Runs a plain function in a worker. A cancelled caller still waits for it: a thread cannot be stopped."""
         ...
@@ -134,6 +140,7 @@ class AsyncioLoop:
         self._current_task = asyncio.current_task
         self._shield = asyncio.shield
         self._tasks: set[asyncio.Task[None]] = set()
+        self.cancel: Callable[[Any], None] = Canceller(loop).cancel
         # The loop's own clock, read without the loop; a program's own loop may have another one.
         has_usual_clock = type(loop).time is asyncio.BaseEventLoop.time
         self.time: Callable[[], float] = monotonic if has_usual_clock else loop.time
@@ -198,7 +205,7 @@ class AsyncioLoop:
 
     def end(self) -> None:
         for task in list(self._tasks):
-            task.cancel()
+            self.cancel(task)
 
 
 class TrioLoop:
@@ -304,6 +311,9 @@ class TrioLoop:
 
     def spawn_held(self, coroutine: Coroutine[Any, Any, None]) -> Running:
         return self.spawn(coroutine)
+
+    def cancel(self, running: Any, /) -> None:
+        running.cancel()
 
     async def _run(self, coroutine: Coroutine[Any, Any, None], scope: trio.CancelScope) -> None:
         with scope:
