@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -44,6 +45,28 @@ def test_a_stream_gives_typed_events_in_order_and_then_the_result(thread: bool, 
         with left.stream("tick", {"to": 100}, events={"tick": Tick}) as run:
             assert [event.n for event in run] == list(range(100))
             assert run.result() == "ticked"
+
+
+def test_events_of_many_threads_arrive_in_the_order_in_which_they_were_sent() -> None:
+    sent: list[int] = []
+    turn = threading.Lock()
+    with blocking_pair() as (left, right):
+
+        @right.handle("x", thread=True)
+        def x(_: Any, ctx: BlockingContext) -> int:
+            def tell() -> None:
+                for _ in range(50):
+                    with turn:
+                        sent.append(len(sent))
+                        ctx.notify("tick", {"n": sent[-1]})
+
+            for sender in [Started(tell) for _ in range(8)]:
+                sender.result()
+            return len(sent)
+
+        with left.stream("x", {}, events={"tick": Tick}) as run:
+            assert [event.n for event in run] == list(range(400))
+            assert run.result() == 400
 
 
 @pytest.mark.parametrize("thread", [False, True])

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
+from tests.peer.scripted import answer, notification, scripted
 from tests.peer.starting import QUICK
 
 from becket import BadReply, CallTimeout, ConnectionLost, Context, Limits, Overflow, Peer, PeerCrashed, StreamOverrun
@@ -285,6 +287,50 @@ async def test_events_that_come_after_the_answer_do_not_reach_the_stream() -> No
             await over.wait()
 
     assert late == [0, 1, 2]
+
+
+async def test_an_event_after_the_end_of_its_call_is_not_taken_for_one_of_the_next_call() -> None:
+    """No number in the events tells it: what belongs to a call bears the call's id, and an id is used once."""
+    async with scripted(dialect="native") as (peer, script):
+        for number in range(3):
+            async with peer.stream("x", events=TICK, progress=Any) as run:
+                asked = await script.hear()
+                script.say(
+                    *(late(id, n) for id in range(1, asked["id"]) for n in range(2)),
+                    *(notification("$/progress", {"token": id, "value": {"n": -1}}) for id in range(1, asked["id"])),
+                    late(asked["id"], number),
+                    answer(asked),
+                )
+                assert await numbers_of(run) == [number]
+
+
+def late(id: int, number: int) -> dict[str, Any]:
+    return notification("tick", {"n": number, "_meta": {"becket": {"parent": id}}})
+
+
+async def test_events_of_many_senders_arrive_in_the_order_in_which_they_were_sent() -> None:
+    """One writer for a link, whole frames, and a pipe that keeps its order: nothing can come out of it."""
+    sent: list[int] = []
+    async with memory_pair() as (left, right):
+
+        @right.handle("x")
+        async def x(_: Any, ctx: Context) -> int:
+            async def tell(sender: int) -> None:
+                for _ in range(20):
+                    sent.append(len(sent))
+                    await ctx.notify("tick", {"n": sent[-1], "padding": "x" * sent[-1] * 50})
+                    for _ in range(sender):
+                        await anyio.lowlevel.checkpoint()
+
+            async with anyio.create_task_group() as tasks:
+                for sender in range(8):
+                    tasks.start_soon(tell, sender)
+            return len(sent)
+
+        with anyio.fail_after(5):
+            async with left.stream("x", {}, events=TICK) as run:
+                assert await numbers_of(run) == list(range(160))
+                assert await run.result() == 160
 
 
 @pytest.mark.process
