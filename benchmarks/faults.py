@@ -77,6 +77,9 @@ PROMISES = (
         "ms",
     ),
     Promise("sibling_ping", "sibling_ping", "call to a child while another floods", 5, "ms"),
+    Promise("crowd", "crowd_quiet", "call to one of 100 extensions of a host", 10, "ms"),
+    Promise("crowd", "crowd_flooded", "the same while one of them floods", 10, "ms"),
+    Promise("crowd", "crowd_storm", "the same while three of them flood and one spins", 10, "ms"),
     Promise("idle_memory", "idle_memory", "memory of the host for an idle child, of 50", 256, "KiB"),
     Promise("many_threads", "more_threads", "threads of the host more with 100 children than with one", 0, ""),
 )

@@ -19,6 +19,7 @@ from typing import Any
 
 from becket import ConnectionLost, Limits, Peer
 from becket.dialects import PLAIN
+from becket.host import Care, Host
 from becket.testing import child
 from becket.wire.json_lines import JsonLines
 from benchmarks.hosting.measuring import (
@@ -267,6 +268,52 @@ async def sibling_ping() -> Values:
     return {"sibling_ping": took}
 
 
+async def crowd() -> Values:
+    """Calls to the extensions of one host: while all are quiet, while one floods, while three do and a fourth spins."""
+    floods = ["flood0", "flood1", "flood2"]
+    quiet = [f"quiet{number}" for number in range(settings["children"] - 4)]
+    with TemporaryDirectory() as folder:
+        write_crowd(Path(folder), [*floods, "spin", *quiet])
+        grants = {id: ["tools.register"] for id in [*floods, "spin", *quiet]}
+        async with Host([folder], grants=grants, data=None, care=Care(heartbeat=None)) as host:
+            for id in host:
+                await host.ready(id)
+            values = {"crowd_quiet": await call_all(host, quiet)}
+            await host.call_tool("flood0:begin_flood")
+            values["crowd_flooded"] = await call_all(host, quiet)
+            for tool in ("flood1:begin_flood", "flood2:begin_flood", "spin:begin_spin"):
+                await host.call_tool(tool)
+            values["crowd_storm"] = await call_all(host, quiet)
+            for status in host.status():
+                if status.pid is not None and not status.id.startswith("quiet"):
+                    os.kill(status.pid, signal.SIGKILL)  # those that flood would not hear that they are to end
+    return values
+
+
+def write_crowd(folder: Path, ids: list[str]) -> None:
+    program = Path(__file__).with_name("crowd_child.py").read_text(encoding="utf-8")
+    for id in ids:
+        (folder / id).mkdir()
+        (folder / id / "main.py").write_text(program, encoding="utf-8")
+        lines = [
+            f'id = "{id}"',
+            'version = "1.0.0"',
+            f'command = ["python3", "-I", "-S", "main.py", "{id}"]',
+            'permissions = ["tools.register"]',
+            'restart = {strategy = "never"}',
+        ]
+        (folder / id / "becket.toml").write_text("\n".join(lines), encoding="utf-8")
+
+
+async def call_all(host: Host, ids: list[str]) -> list[float]:
+    took: list[float] = []
+    for number in range(settings["pings"]):
+        began = time.perf_counter()
+        await host[ids[number % len(ids)]].call_tool("echo", {"number": number})
+        took.append(milliseconds_since(began))
+    return took
+
+
 async def idle_memory() -> Values:
     children = settings["idle"]
     async with AsyncExitStack() as stack:
@@ -301,6 +348,7 @@ EXPERIMENTS: dict[str, Callable[[], Awaitable[Values]]] = {
     "message_stalls": message_stalls,
     "loop_stalls": loop_stalls,
     "sibling_ping": sibling_ping,
+    "crowd": crowd,
     "idle_memory": idle_memory,
     "many_threads": many_threads,
 }

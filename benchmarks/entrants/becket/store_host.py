@@ -8,10 +8,11 @@ import os
 import pydoc_data.topics
 import random
 import resource
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +21,7 @@ from typing import Any
 
 from becket.contract.memory import Append, Appended, Query
 from becket.errors import BecketError, NotSupported, QueryTimeout
+from becket.host import connect_extension
 from becket.limits import Limits
 from becket.stores.sqlite import SqliteStore
 from becket.stores.sqlite.writer import BEHIND
@@ -154,6 +156,31 @@ async def append_all(store: SqliteStore, texts: Iterator[str], callers: int) -> 
     return took
 
 
+def children() -> Values:
+    """Extensions that append through their hosts, each with many calls at once: together, and one alone."""
+    return {
+        f"children_{count}": [asyncio.run(append_from(count)) for _ in range(settings["repeats"])] for count in (1, 4)
+    }
+
+
+async def append_from(count: int) -> float:
+    """Returns how many records a second so many extensions get kept."""
+    program = [sys.executable, str(Path(__file__).with_name("append_child.py"))]
+    variables = {"PYTHONPATH": os.environ["PYTHONPATH"]}
+    grants = ["memory.write", "tools.register"]
+    with opened() as store:
+        async with AsyncExitStack() as stack:
+            extensions = [
+                await stack.enter_async_context(
+                    connect_extension(program, id=f"appender{number}", env=variables, grants=grants, store=store)
+                )
+                for number in range(count)
+            ]
+            asked = {"count": settings["appends"] * 2, "callers": 64}
+            rates = await asyncio.gather(*(one.call_tool_json("append", asked) for one in extensions))
+    return float(sum(rates))
+
+
 # -- with many records
 
 
@@ -228,6 +255,7 @@ EXPERIMENTS: dict[str, Callable[[], Values]] = {
     "cuts": cuts,
     "syncs": syncs,
     "appends": appends,
+    "children": children,
     "large": large,
 }
 
