@@ -9,10 +9,12 @@ from becket.contract.commands import CommandDone, ErrorText, Table, Text
 from becket.contract.config import ConfigChanged
 from becket.contract.hooks import Block, Continue, HookEvent, HookResult
 from becket.contract.info import SidecarArgs
+from becket.contract.memory import MEMORY_APPEND, MEMORY_QUERY, Append, Query
 from becket.contract.providers import Model, ProviderDone, ProviderRequest, ProviderResult, TextDelta, Usage, user
 from becket.contract.tasks import TaskEnded, TaskKind, TaskStarted, TaskUpdated
 from becket.contract.widgets import WIDGET_UPSERT, WidgetUpsert
-from becket.errors import Meaning, NotSupported, RemoteError
+from becket.dialects.synaps.manifest import Plugin, PluginExtension
+from becket.errors import Meaning, NotSupported, RemoteError, RpcError
 from becket.extension import CommandOutput, ExtensionServer, ProviderStream, command, hook, provider, tool
 from becket.stores.in_memory import InMemoryStore
 from becket.testing import connected
@@ -47,6 +49,14 @@ class Demo(ExtensionServer):
         kept = await self.host.memory.append(text, tags=["a"], idem="once")
         (record,) = await self.host.memory.query(text)
         return {"ok": kept.ok, "has_id": kept.id is not None, "tags": record.tags, "meta": record.meta}
+
+    @tool("Keeps something under a name, and tells under which names it is found.")
+    async def remember(self, namespace: str) -> list[str]:
+        try:
+            await self.host.call(MEMORY_APPEND, Append(namespace, "x"))
+        except RemoteError as error:
+            raise RpcError(1, error.message) from error
+        return [record.namespace for record in (await self.host.call(MEMORY_QUERY, Query(namespace))).records]
 
     @tool("Changes a value.")
     async def change(self, value: str) -> list[object]:
@@ -111,6 +121,16 @@ async def test_memory_and_configuration_are_as_simple_as_that_system_has_them() 
         assert await host.call_tool_json("change", {"value": "dark"}) == [True, None, True, None, "dark", None]
         await anyio.wait_all_tasks_blocked()
         assert demo.changes == []
+
+
+async def test_an_extension_keeps_its_memory_under_the_name_of_its_folder() -> None:
+    plugin = Plugin(id="Demo", extension=PluginExtension(runtime="process", command="python3"))
+    store = InMemoryStore()
+    async with connected(Demo(), grants=GRANTS, dialect="synaps", particulars=plugin, store=store) as (host, _):
+        assert await host.call_tool_json("remember", {"namespace": "Demo"}) == ["Demo"]
+        with pytest.raises(RemoteError, match="namespace must equal extension id 'Demo'"):
+            await host.call_tool_json("remember", {"namespace": "demo"})
+        assert [record.namespace for record in store.query(Query("demo"))] == ["demo"]
 
 
 async def test_an_extension_may_ask_while_it_starts() -> None:

@@ -10,6 +10,7 @@ from becket.contract.handshake import Capabilities, HostInfo, Initialize, Initia
 from becket.dialects.handshakes import Introduction
 from becket.dialects.phrases import Saying, Scene
 from becket.dialects.synaps.handshake import WELCOME, greet
+from becket.dialects.synaps.manifest import Plugin, PluginExtension
 from becket.errors import InvalidParams, Meaning, RpcError
 
 SCENE = Scene("demo")
@@ -43,6 +44,12 @@ def test_permissions_of_the_hosts_own_may_be_declared_where_they_are_granted() -
                 b'{"protocol_version":1,"capabilities":{"capabilities":[{"kind":"k","name":"n","permissions":["lamp.switch"]}]}}'
             )
         )
+
+
+def test_an_extension_is_told_the_name_of_its_folder_whatever_the_host_calls_it() -> None:
+    plugin = Plugin(id="MyDemo", extension=PluginExtension(runtime="process", command="python3"))
+    said = next(greet(Introduction(extension="mydemo", host=HostInfo("becket", "1"), particulars=plugin)))
+    assert said.params.plugin_id == "MyDemo"
 
 
 def test_an_extension_hears_what_the_contract_would_have_said() -> None:

@@ -143,6 +143,20 @@ def test_the_id_is_the_name_of_the_folder(name: str, id: str) -> None:
     assert read(EXTENSION, Path("/plugins") / name, name="Another").id == id
 
 
+def test_the_name_of_the_folder_is_told_besides_and_the_file_cannot_choose_another() -> None:
+    found = READER.read(written(EXTENSION, id=7), "/plugins/My_Plugin/.synaps-plugin/plugin.json")
+    assert found is not None
+    assert (found.manifest.id, found.particulars.id) == ("my_plugin", "My_Plugin")
+
+
+@pytest.mark.parametrize(("importance", "kept"), [(500, 100), (-101, -100), (7, 7)])
+def test_the_importance_of_a_sidecar_has_bounds(importance: int, kept: int) -> None:
+    sidecar = {"command": "bin/x", "lifecycle": {"importance": importance}}
+    found = READER.read(written(EXTENSION, provides={"sidecar": sidecar}), "/plugins/a/.synaps-plugin/plugin.json")
+    assert found is not None
+    assert found.particulars.provides.sidecar.lifecycle.importance == kept
+
+
 @pytest.mark.parametrize(("version", "read_as"), [("2.1.0-rc.1", "2.1.0-rc.1"), ("v2", "0.0.0"), (None, "0.0.0")])
 def test_a_version_that_nobody_can_compare_is_none(version: str | None, read_as: str) -> None:
     assert read(EXTENSION, version=version).version == read_as

@@ -11,11 +11,12 @@ from becket.contract.handshake import INITIALIZE, PROTOCOL_VERSION, Initialize, 
 from becket.contract.shapes import is_object
 from becket.dialects.handshakes import Greeted, Greeting, Introduction, Welcome
 from becket.dialects.phrases import Saying, Scene
+from becket.dialects.synaps.manifest import Plugin
 from becket.errors import InvalidParams, Meaning, RpcError
 from becket.methods.descriptors import Method
 from becket.methods.permissions import PERMISSIONS, Grants
 
-__all__ = ["SYNAPS_VERSION", "WELCOME", "greet"]
+__all__ = ["SYNAPS_VERSION", "WELCOME", "greet", "name_of"]
 
 SYNAPS_VERSION: Final = "0.1.0"  # which extensions are told; nothing depends on it
 
@@ -25,7 +26,7 @@ def greet(introduction: Introduction) -> Greeting:
     words = Initialize(
         synaps_version=SYNAPS_VERSION,
         extension_protocol_version=PROTOCOL_VERSION,
-        plugin_id=introduction.extension,
+        plugin_id=name_of(introduction),
         plugin_root=introduction.cwd if introduction.root is None else introduction.root,
         config=dict(introduction.config),
     )
@@ -38,6 +39,12 @@ def greet(introduction: Introduction) -> Greeting:
         known=PERMISSIONS | introduction.grants,
     )
     return Greeted(declared=initialized.capabilities)
+
+
+def name_of(known: Introduction | Scene) -> str:
+    """Returns the id by which an extension knows itself: its folder may have a name that is no id in this host."""
+    plugin = known.particulars
+    return plugin.id if isinstance(plugin, Plugin) and plugin.id else known.extension
 
 
 def read_initialize(given: Any, scene: Scene) -> Initialize:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 __all__ = [
     "Matcher",
@@ -24,6 +25,9 @@ __all__ = [
     "Provides",
     "SidecarLifecycle",
 ]
+
+
+MOST_IMPORTANT = 100  # and the least is as far below 0
 
 
 class Matcher(Struct, frozen=True, forbid_unknown_fields=True):
@@ -115,12 +119,15 @@ class PluginSettings(Struct, frozen=True):
 
 
 class SidecarLifecycle(Struct, frozen=True):
-    """Where the sidecar is shown, and how much it matters: from -100 to 100."""
+    """Where the sidecar is shown, and how much it matters: from -100 to 100, and what is beyond counts as that."""
 
     command: str | None = None
     settings_category: str | None = None
     display_name: str | None = None
     importance: int = 0
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "importance", max(-MOST_IMPORTANT, min(self.importance, MOST_IMPORTANT)))
 
 
 class PluginSidecar(Struct, frozen=True):
@@ -140,8 +147,9 @@ class Provides(Struct, frozen=True):
 
 
 class Plugin(Struct, frozen=True, kw_only=True):
-    """The whole file."""
+    """The whole file; and `id`, by which its system knows the extension: the name of the folder that it lies in."""
 
+    id: str = ""
     name: str = ""
     version: str | None = None
     description: str | None = None

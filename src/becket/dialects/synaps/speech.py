@@ -65,7 +65,7 @@ from becket.contract.tools import TOOL_CALL
 from becket.contract.widgets import WIDGET_DISMISS, WIDGET_UPSERT
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale, as_it_is
 from becket.dialects.speech import Speech, TalePhrase
-from becket.dialects.synaps.handshake import WELCOME, greet
+from becket.dialects.synaps.handshake import WELCOME, greet, name_of
 from becket.errors import NotSupported
 from becket.methods.descriptors import Direction, Method, Notification
 from becket.rpc.json_values import encode_json
@@ -133,16 +133,16 @@ ASKED: Final = (
 def asked_of_host(
     method: Method[Any, Any],
     say: Callable[[Any], Any],
-    hear: Callable[[Raw, str], Any],
-    answer: Callable[[Any], Any],
+    hear: Callable[[Raw, Scene], Any],
+    answer: Callable[[Any, Scene], Any],
 ) -> Phrase:
-    """Returns the phrase of a method of the host's; `hear` gets the raw params and the id of the extension."""
+    """Returns the phrase of a method of the host's; `hear` gets the raw params."""
     raw: Method[Any, Any] = Method(method.name, Raw, method.result)
     return Phrase(
         say=lambda params, scene: Saying(method, say(params)),
         heard_as=lambda scene: (raw,),
-        hear=lambda saying, scene: hear(saying.params, scene.extension),
-        answer=lambda result, saying, scene: answer(result),
+        hear=lambda saying, scene: hear(saying.params, scene),
+        answer=lambda result, saying, scene: answer(result, scene),
     )
 
 
@@ -150,28 +150,30 @@ def say_append(append: Append) -> Append:
     return replace(append, idem=None)
 
 
-def hear_append(raw: Raw, extension: str) -> Append:
-    check_query(read_query(raw), extension)  # whose namespace it is comes before the rest
-    return read_append(raw)
+def hear_append(raw: Raw, scene: Scene) -> Append:
+    hear_query(raw, scene)  # whose namespace it is comes before the rest
+    return replace(read_append(raw), namespace=scene.extension)
 
 
-def answer_append(appended: Appended) -> Appended:
+def answer_append(appended: Appended, scene: Scene) -> Appended:
     return Appended(appended.ok, appended.timestamp_ms)
 
 
-def hear_query(raw: Raw, extension: str) -> Query:
-    return read_query(raw)
+def hear_query(raw: Raw, scene: Scene) -> Query:
+    query = read_query(raw)
+    check_query(query, name_of(scene))
+    return replace(query, namespace=scene.extension)
 
 
-def answer_query(found: Records) -> Records:
-    return Records(tuple(replace(record, id=None) for record in found.records))
+def answer_query(found: Records, scene: Scene) -> Records:
+    return Records(tuple(replace(record, id=None, namespace=name_of(scene)) for record in found.records))
 
 
-def hear_get(raw: Raw, extension: str) -> ConfigGet:
+def hear_get(raw: Raw, scene: Scene) -> ConfigGet:
     return ConfigGet(require_text(read_object(raw), "key"))
 
 
-def answer_get(found: ConfigValue) -> ConfigValue:
+def answer_get(found: ConfigValue, scene: Scene) -> ConfigValue:
     return ConfigValue(found.value)
 
 
@@ -181,12 +183,12 @@ def say_set(change: ConfigSet) -> ConfigSet:
     return change
 
 
-def hear_set(raw: Raw, extension: str) -> ConfigSet:
+def hear_set(raw: Raw, scene: Scene) -> ConfigSet:
     params = read_object(raw)
     return ConfigSet(require_text(params, "key"), require_text(params, "value"))
 
 
-def answer_set(saved: ConfigSaved) -> ConfigSaved:
+def answer_set(saved: ConfigSaved, scene: Scene) -> ConfigSaved:
     return ConfigSaved(saved.ok)
 
 
@@ -194,14 +196,14 @@ def say_subscribe(wanted: Subscribe) -> Subscribe:
     return Subscribe(wanted.keys)
 
 
-def hear_subscribe(raw: Raw, extension: str) -> Subscribe:
+def hear_subscribe(raw: Raw, scene: Scene) -> Subscribe:
     # It is acknowledged, whatever it asks for, and nothing more comes of it.
     given = read_object(raw).get("keys")
     keys = [key for key in given if isinstance(key, str) and find_key_problem(key) is None] if is_array(given) else None
     return Subscribe(None if keys is None else tuple(keys))
 
 
-def answer_subscribe(subscribed: Subscribed) -> Subscribed:
+def answer_subscribe(subscribed: Subscribed, scene: Scene) -> Subscribed:
     return Subscribed(subscribed.ok)
 
 

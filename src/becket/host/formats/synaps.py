@@ -135,7 +135,7 @@ def parse_plugin(table: dict[str, Any], name: str, path: str) -> Plugin:
         # Nothing else can be said about a version that is not known.
         text = f"Extension '{name}' uses unsupported protocol_version {version} (supported: {SUPPORTED})"
         raise ManifestError(show_path(path), [("/extension/protocol_version", text)])
-    known = with_other_names(table)
+    known = {**with_other_names(table), "id": name}
     try:
         return msgspec.convert(known, Plugin)
     except msgspec.ValidationError as error:
