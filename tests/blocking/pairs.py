@@ -96,6 +96,52 @@ def scripted(*, listen: bool = True, **options: Any) -> Generator[tuple[Blocking
     raw.close()
 
 
+class Watch:
+    """Tells what the threads of a peer are at: which one reads, and whether the one in the background has lain down."""
+
+    def __init__(self, peer: BlockingPeer) -> None:
+        loop = peer._loop
+        self._before_wait = loop.before_wait
+        self._gate = loop._gate
+        self._reads = threading.Condition()
+        self._reader = ""
+        self._lies = threading.Event()
+        loop.before_wait = self._note_reader
+        loop._gate = self  # type: ignore[assignment]
+
+    def wait_for_reader(self, name: str) -> None:
+        """Waits until the thread of that name was the last that read."""
+        with self._reads:
+            assert self._reads.wait_for(lambda: self._reader == name, PATIENCE)
+
+    def wait_until_background_lies_down(self) -> None:
+        """Waits until the thread in the background has left the reading to the others, until one of them wakes it."""
+        assert self._lies.wait(PATIENCE)
+
+    def _note_reader(self) -> None:
+        # Called with the lock of the link, which is let go when the reader waits for input: not before.
+        with self._reads:
+            self._reader = threading.current_thread().name
+            self._reads.notify_all()
+        self._before_wait()
+
+    # -- the gate at which the background thread waits
+
+    def acquire(self, timeout: float = -1) -> bool:
+        if timeout < 0:
+            self._lies.set()
+        try:
+            return self._gate.acquire(timeout=timeout)
+        finally:
+            self._lies.clear()
+
+    def release(self) -> None:
+        self._gate.release()
+
+    def locked(self) -> bool:
+        return self._gate.locked()
+
+
 def request(id: object, method: str, params: object = None) -> Message:
     return {"jsonrpc": "2.0", "id": id, "method": method, **({} if params is None else {"params": params})}
 

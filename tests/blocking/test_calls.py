@@ -6,12 +6,11 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from typing import Any
 
 import pytest
 from msgspec import Struct
-from tests.blocking.pairs import Started, answer, blocking_pair, notification, request, scripted
+from tests.blocking.pairs import Started, Watch, answer, blocking_pair, notification, request, scripted
 
 from becket import (
     BadReply,
@@ -262,10 +261,11 @@ def test_a_thread_that_waits_goes_on_when_the_one_that_read_for_it_has_left(list
 def test_requests_are_served_after_callers_have_handed_the_reading_on_to_each_other() -> None:
     with scripted() as (peer, raw):
         serve_some(peer)
+        watch = Watch(peer)
         for id in range(5):
             one, other = Started(peer.call, "a"), Started(peer.call, "b")
             asked = [raw.hear(), raw.hear()]
-            time.sleep(0.02)  # so long that the background thread has lain down
+            watch.wait_until_background_lies_down()
             raw.say(answer(asked[0]))
             raw.say(answer(asked[1]))
             one.result()

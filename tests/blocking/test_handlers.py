@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from typing import Any
 
 import pytest
-from tests.blocking.pairs import Started, answer, blocking_pair, notification, request, scripted
+from tests.blocking.pairs import Started, Watch, answer, blocking_pair, notification, request, scripted
 
 from becket import CallTimeout, Limits, Meaning, Registry, RemoteError
 from becket.blocking import BlockingContext, BlockingPeer, connect_process
@@ -282,10 +281,12 @@ def test_requests_are_served_while_nobody_calls() -> None:
     with blocking_pair() as (left, right):
         right.handle("echo")(lambda params: params)
         left.handle("echo")(lambda params: params)
+        watches = [Watch(left), Watch(right)]
         for number in range(5):
             assert left.call("echo", [number]) == [number]
             assert right.call("echo", [number]) == [number]
-            time.sleep(0.01)  # long enough for the background thread to take over, now and then
+            for watch in watches:
+                watch.wait_for_reader("becket link")
 
 
 # -- workers

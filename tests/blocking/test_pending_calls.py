@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import gc
-import time
 
 import pytest
-from tests.blocking.pairs import Started, answer, blocking_pair, notification, scripted
+from tests.blocking.pairs import Started, Watch, answer, blocking_pair, notification, scripted
 
 from becket import CallTimeout, ConnectionLost, DisconnectReason, Limits, RemoteError
 
@@ -99,8 +98,9 @@ def test_a_slot_that_a_cancelled_call_frees_goes_to_a_thread_that_polls_for_it()
     with scripted(listen=False, limits=Limits(outbound_calls=1)) as (peer, raw):
         first = peer.begin("first", timeout=None)
         raw.hear()
+        watch = Watch(peer)
         second = Started(peer.call, "second", timeout=None)
-        time.sleep(0.05)  # until it polls, most likely; if it does not yet, there is nothing to wake
+        watch.wait_for_reader(second.thread.name)
         first.cancel()
         assert raw.hear()["method"] == "$/cancelRequest"
         asked = raw.hear()
