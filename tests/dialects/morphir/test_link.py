@@ -162,6 +162,17 @@ def test_what_is_no_message_is_counted_and_passed_over(host: Connection, line: b
     assert answer(host, b'{"id":0,"result":1}').reply is not None
 
 
+def test_a_line_that_is_too_long_is_dropped_and_so_are_others() -> None:
+    limits = DEFAULT_LIMITS.but(**MORPHIR.habits.limits)
+    host = MORPHIR.connection(limits)
+    for _ in range(3):
+        host.receive(b"x" * (limits.frame + 2))
+        host.receive(b"x" * limits.frame + b"\n")
+
+    assert host.violation is None
+    assert answer(host, b'{"id":0,"result":1}').reply is not None
+
+
 def test_a_flood_of_what_is_no_message_does_not_fill_the_log(host: Connection) -> None:
     oddities = host.receive(b"noise\n" * 1_000)
 

@@ -132,13 +132,14 @@ def test_a_line_that_is_no_message_is_passed_over_and_never_answered(host: Conne
     assert call.reply is not None
 
 
-def test_a_line_beyond_the_limit_is_dropped_and_so_are_others() -> None:
+def test_a_line_beyond_the_limit_is_dropped_and_so_are_others_however_long() -> None:
     limits = DEFAULT_LIMITS.but(**NEXO.habits.limits).but(frame=64)
     host = NEXO.connection(limits)
     call, _ = open_call(host)
 
-    for _ in range(10):
-        host.receive(b"x" * 100 + b"\n", 0.0)
+    for size in (100, 100, DEFAULT_LIMITS.skipped_bytes + 1, 100):
+        host.receive(b"x" * size, 0.0)
+        host.receive(b"\n", 0.0)
     host.receive(b'{"jsonrpc":"2.0","id":0,"result":1}\n', 0.0)
 
     assert host.take_answers() == b""

@@ -83,8 +83,15 @@ MORPHIR = Dialect(
     contract=open_speech,
     recognises=recognises,
     habits=Habits(
-        # Models of whole programs travel here, and no limit is known: these are read in a tenth of a second.
-        limits={"frame": 16 * MIB, "nodes": 500_000, "depth": 128},
+        # Models of whole programs travel here, and no limit is known: these are read in a tenth of a second. A longer
+        # line is dropped as it comes, however long and however often.
+        limits={
+            "frame": 16 * MIB,
+            "nodes": 500_000,
+            "depth": 128,
+            "skipped_frames": 1_000_000,
+            "skipped_bytes": 1024 * MIB,
+        },
         host_limits={"handshake": 30.0, "call_timeout": 30.0, "outbound_calls": 32},
         timeouts={"tool": 30.0, "info": 30.0},
         restart={"strategy": "never", "first_is_immediate": False},
