@@ -24,11 +24,12 @@ def test_so_many_pass_at_once_and_so_many_a_second_after_that() -> None:
 
 def test_a_line_is_told_to_those_who_want_to_know() -> None:
     events, told = Events(), list[HostEvent]()
-    log = LogEvents(events, Clock())
-    log.publish("notes", "info", "nobody hears this")
+    log = LogEvents("notes", events, Clock())
+    assert not log
     events.subscribe(ExtensionLogged, told.append)
+    assert log
 
-    log.publish("notes", "error", "no disk")
+    log("error", "no disk")
 
     assert told == [ExtensionLogged("notes", "error", "no disk")]
 
@@ -36,12 +37,12 @@ def test_a_line_is_told_to_those_who_want_to_know() -> None:
 def test_of_a_flood_some_is_told_and_how_much_was_left_out() -> None:
     events, told, clock = Events(), list[ExtensionLogged](), Clock()
     events.subscribe(ExtensionLogged, told.append)
-    log = LogEvents(events, clock)
+    loud, calm = LogEvents("loud", events, clock), LogEvents("calm", events, clock)
     for number in range(10_000):
-        log.publish("loud", "info", str(number))
-    log.publish("calm", "info", "is heard all the same")
+        loud("info", str(number))
+    calm("info", "is heard all the same")
     clock.now += 1
-    log.publish("loud", "info", "last")
+    loud("info", "last")
 
     assert len(told) == 503
     assert told[-3:] == [

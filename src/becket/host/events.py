@@ -220,6 +220,7 @@ class Events:
 
     def __init__(self) -> None:
         self._subscribers: dict[object, tuple[tuple[type[HostEvent], ...], Subscriber]] = {}
+        self._wanted: dict[type[HostEvent], bool] = {}  # what `has_subscribers` has found out
         self._waiting: deque[HostEvent] = deque()
         self._followed = 0
         self._is_publishing = False
@@ -246,14 +247,20 @@ class Events:
                 raise TypeError(f"{one!r} is no class of events of a host")
         key = object()
         self._subscribers[key] = (kinds, subscriber)
+        self._wanted.clear()
         return lambda: self._unsubscribe(key)
 
     def has_subscribers(self, kind: type[HostEvent]) -> bool:
         """Returns whether anybody wants to know of events of a class."""
-        return any(issubclass(kind, kinds) for kinds, _ in self._subscribers.values())
+        is_wanted = self._wanted.get(kind)
+        if is_wanted is None:
+            is_wanted = any(issubclass(kind, kinds) for kinds, _ in self._subscribers.values())
+            self._wanted[kind] = is_wanted
+        return is_wanted
 
     def _unsubscribe(self, key: object) -> None:
         self._subscribers.pop(key, None)
+        self._wanted.clear()
 
     def publish(self, event: HostEvent) -> None:
         """Tells all who want to know, before it returns; inside of a subscriber, as soon as the others were told.

@@ -42,7 +42,6 @@ from becket.host.host_config import ExtensionConfig, settle_candidates
 from becket.host.kept import Kept, open_kept
 from becket.host.launching import LaunchSettings, Wrap, build_care, launch_extension
 from becket.host.lifecycle import Health, State
-from becket.host.log_events import LogEvents
 from becket.host.manifest import AskedLimits, Environment, is_below
 from becket.host.meter import Figures
 from becket.host.order import StartOrder, order_starts
@@ -323,7 +322,7 @@ class Host:
             variables=self._variables,
             schemas=self._schemas,
             wrap=self._wrap,
-            on_log=LogEvents(self.events, anyio.current_time).publish,
+            events=self.events,
         )
 
     def _build_door(self, kept: Kept, settings: LaunchSettings) -> Doorkeeper:

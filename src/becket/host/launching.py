@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TypeVar
 
+import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -23,7 +23,9 @@ from becket.host.configuration import ResolvedConfig, resolve_config
 from becket.host.connecting import HOST, connect_extension
 from becket.host.discovery import Candidate
 from becket.host.environment import build_environment, build_own_variables, policy_of
+from becket.host.events import Events
 from becket.host.extension import Extension
+from becket.host.log_events import LogEvents
 from becket.host.manifest import AskedLimits, Environment
 from becket.host.places import Places
 from becket.host.recording import Audit
@@ -49,9 +51,9 @@ Wrap = Callable[[str, Sequence[str]], Sequence[str]]
 class LaunchSettings(Struct, frozen=True, kw_only=True):
     """What a host gives to every extension that it starts.
 
-    `most_limits` is the most that a manifest may ask for; `pass_variables` are the host's own additions to what all of
-    them see. `policy` has its say about every call of an extension. `on_log` gets what each of them logs: its id, the
-    name of the level, and a line. `wrap` puts another program in front of each command."""
+    `most_limits` is the most that a manifest may ask for; `pass_variables` are the host's own additions to what all
+    of them see. `policy` has its say about every call of an extension. What each of them logs is told as `events`.
+    `wrap` puts another program in front of each command."""
 
     store: Store
     audit: Audit
@@ -68,7 +70,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     variables: Mapping[str, str] = {}
     schemas: SchemaMode = SchemaMode.ENFORCE
     wrap: Wrap | None = None
-    on_log: Callable[[str, str, str], object] | None = None
+    events: Events | None = None
 
 
 class Way(Struct, frozen=True):
@@ -131,7 +133,7 @@ async def launch_extension(
         schemas=settings.schemas,
         particulars=candidate.particulars,
         cwd=way.cwd,
-        on_log=None if settings.on_log is None else partial(settings.on_log, id),
+        on_log=None if settings.events is None else LogEvents(id, settings.events, anyio.current_time),
     )
 
 

@@ -42,21 +42,22 @@ class Throttle:
 
 
 class LogEvents:
-    """Publishes what the extensions of one host log."""
+    """Publishes what one extension logs. It is false while nobody wants to know: then no line need be made."""
 
-    def __init__(self, events: Events, clock: Callable[[], float]) -> None:
+    def __init__(self, extension: str, events: Events, clock: Callable[[], float]) -> None:
+        self._extension = extension
         self._events = events
         self._clock = clock
-        self._throttles: dict[str, Throttle] = {}
+        self._throttle = Throttle()
 
-    def publish(self, extension: str, level: str, message: str) -> None:
-        """Tells of a line, if anybody wants to know and there were not too many."""
-        if not self._events.has_subscribers(ExtensionLogged):
-            return
-        throttle = self._throttles.setdefault(extension, Throttle())
-        left_out = throttle.take(self._clock())
+    def __bool__(self) -> bool:
+        return self._events.has_subscribers(ExtensionLogged)
+
+    def __call__(self, level: str, line: str) -> None:
+        """Tells of a line, if there were not too many."""
+        left_out = self._throttle.take(self._clock())
         if left_out is None:
             return
         if left_out:
-            self._events.publish(ExtensionLogged(extension, "warning", f"{left_out} lines were left out here"))
-        self._events.publish(ExtensionLogged(extension, level, message))
+            self._events.publish(ExtensionLogged(self._extension, "warning", f"{left_out} lines were left out here"))
+        self._events.publish(ExtensionLogged(self._extension, level, line))

@@ -23,7 +23,7 @@ TRACEBACK: Final = "Traceback (most recent call last):"
 
 
 class ExtensionLog:
-    """The log of one extension. `on_line` gets each line too, with the name of its level."""
+    """The log of one extension. `on_line` gets each line too, with the name of its level, unless it is false."""
 
     def __init__(self, extension: str, on_line: Callable[[str, str], object] | None = None) -> None:
         self._logger = logging.getLogger(f"becket.ext.{extension}")
@@ -38,7 +38,7 @@ class ExtensionLog:
     def take_record(self, record: LogRecord) -> None:
         """Writes a message down with its level, line by line."""
         level = LEVELS[record.level]
-        if self._on_line is not None or self._logger.isEnabledFor(level):
+        if self._on_line or self._logger.isEnabledFor(level):
             name = harmless(record.logger[:MOST_NAME])
             for line in record.message[:MOST_TEXT].splitlines() or [""]:
                 self._write(level, f"{name}: {harmless(line)}")
@@ -58,5 +58,5 @@ class ExtensionLog:
 
     def _write(self, level: int, line: str) -> None:
         self._logger.log(level, "%s", line)
-        if self._on_line is not None:
+        if self._on_line:
             self._on_line(logging.getLevelName(level).lower(), line)
