@@ -19,7 +19,7 @@ from becket.dialects.lsp.speech import EXECUTE_COMMAND, SPEECH
 from becket.dialects.phrases import Saying, Scene, Tale
 from becket.errors import BadCapabilities, Meaning, NotSupported
 from becket.extension import CommandOutput, ExtensionServer, command
-from becket.testing.connected import connected
+from becket.testing import connected
 from becket.wire.content_length import ContentLength
 from becket.wire.json_lines import JsonLines
 

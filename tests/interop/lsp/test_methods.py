@@ -13,7 +13,7 @@ from becket.interop import lsp
 from becket.interop.lsp import methods
 from becket.interop.lsp.conversion import CONVERTER, params_type, result_type, write
 from becket.methods.descriptors import Direction, Method, Notification, Stream
-from becket.testing.connected import connected
+from becket.testing import connected
 from becket.typed.converted import Converted, type_of
 
 
