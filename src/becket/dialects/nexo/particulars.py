@@ -12,8 +12,9 @@ __all__ = ["NexoManifest", "Particulars"]
 class NexoManifest(Struct, frozen=True, kw_only=True):
     """What a `plugin.toml` says beyond a `Manifest`.
 
-    `tools` and `hooks` are for people alone: what the handshake says holds. Hooks with a lower `priority` are asked
-    first. With `passthrough` the extension is told of whose session a call is. `needs` and `wants` are capabilities of
+    `tools` are for people alone: what the handshake says holds. Of the hooks that it says there, the extension is asked
+    at those that `hooks` name, since that is what somebody has agreed to; a lower `priority` comes first. With
+    `passthrough` the extension is told of whose session a call is. `needs` and `wants` are capabilities of
     administration, those that it cannot do without and those that it can."""
 
     tools: tuple[str, ...] = ()
