@@ -147,7 +147,10 @@ def test_the_text_is_built_from_the_fields(error: BecketError, words: list[str])
 
 
 @pytest.mark.parametrize("error", [error for error, _ in EXAMPLES])
-@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+@pytest.mark.parametrize(
+    "again",
+    [copy.copy, copy.deepcopy, lambda error: error.again(), lambda error: pickle.loads(pickle.dumps(error))],
+)
 def test_it_can_be_copied_and_pickled(error: BecketError, again: object) -> None:
     twin = again(error)  # type: ignore[operator]
     assert type(twin) is type(error)

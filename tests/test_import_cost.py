@@ -71,6 +71,16 @@ def test_typing_extensions_can_be_imported_afterwards() -> None:
 
 
 @pytest.mark.process
+def test_a_schema_still_has_the_documentation_of_its_class() -> None:
+    # What takes the indentation off is imported when there is some to take off.
+    made = "type('Note', (msgspec.Struct,), {'__doc__': '    A note.'})"
+    statement = f"import becket, msgspec; said = msgspec.json.schema({made})['$defs']['Note']['description']"
+
+    assert "textwrap" not in modules_after("import becket")
+    assert "textwrap" in modules_after(f"{statement}; assert said == 'A note.', said")
+
+
+@pytest.mark.process
 def test_what_others_have_imported_stays() -> None:
     assert "typing_extensions" in modules_after("import typing_extensions, becket.blocking")
 

@@ -10,7 +10,6 @@ import gc
 import os
 import sys
 from _thread import _count as count_threads  # pyright: ignore[reportPrivateUsage]
-from importlib import import_module
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +90,8 @@ def load(module: str) -> ModuleType:
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return import_module(module)
+        __import__(module)
+        return sys.modules[module]
     finally:
         if was_enabled:
             gc.enable()
@@ -101,11 +101,12 @@ def import_msgspec() -> None:
     """Imports msgspec without what it hardly uses: that takes more time than all the rest of an extension's start.
 
     From `typing_extensions`, where it finds it, it takes what `typing` has too; it imports `inspect` and all that hangs
-    on it. From `platform`, which compiles a dozen regular expressions, its `uuid` wants the name of the system. Done
-    only where no other thread can be about to import them."""
+    on it. From `platform`, which compiles a dozen regular expressions, its `uuid` wants the name of the system; from
+    `textwrap`, which compiles some too, its schemas want `dedent`. Done only where no other thread can be about to
+    import them."""
     if "msgspec" in sys.modules or count_threads():
         return
-    absent: dict[str, Any] = {"typing_extensions": None}
+    absent: dict[str, Any] = {"typing_extensions": None, "textwrap": SimpleNamespace(dedent=dedent)}
     if hasattr(os, "uname"):
         absent["platform"] = SimpleNamespace(system=lambda: os.uname().sysname)
     absent = {name: stand_in for name, stand_in in absent.items() if name not in sys.modules}
@@ -115,6 +116,13 @@ def import_msgspec() -> None:
     finally:
         for name in absent:
             del sys.modules[name]
+
+
+def dedent(text: str) -> str:
+    """Stands for `textwrap.dedent` until that is needed."""
+    from textwrap import dedent
+
+    return dedent(text)
 
 
 import_msgspec()

@@ -134,13 +134,15 @@ class BecketError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         return rebuild, (type(self), self.args, self.__dict__)
 
-    def __copy__(self) -> Self:
+    def again(self) -> Self:
         """Returns the same error to be raised a second time: with its cause, and a traceback of its own."""
         error = rebuild(type(self), self.args, self.__dict__)
         if hasattr(self, "__notes__"):
             error.__notes__ = [*self.__notes__]
         error.__cause__ = self.__cause__
         return error
+
+    __copy__ = again
 
 
 E = TypeVar("E", bound=BecketError)

@@ -10,19 +10,19 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from becket.errors import PermissionDenied
-from becket.methods.permissions import Decision, Gate, question_text
 from becket.methods.registry import Handler
 from becket.peer.loops import Running, Timer, Waiter
 from becket.peer.transport import wake
 
 if TYPE_CHECKING:
+    from becket.methods.permissions import Decision, Gate  # whoever has no gate starts without them
     from becket.peer.link import Link
 
 __all__ = ["Admission", "Ask"]
 
 PATIENCE = 60.0  # seconds for a person to answer; no answer is no
 
-Ask = Callable[[str, Decision], bool | Awaitable[bool]]
+Ask = Callable[[str, "Decision"], bool | Awaitable[bool]]
 """Asks a person: gets the question as one harmless line and what it is about. A plain function runs in a thread."""
 
 
@@ -104,6 +104,8 @@ class Question:
             self._running = running
 
     async def _run(self) -> None:
+        from becket.methods.permissions import question_text
+
         text = question_text(self._decision)
         allowed: Any = False
         try:

@@ -14,7 +14,6 @@ from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import CallCancelled, ConnectionLost, NotSupported
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.descriptors import Method, Notification, Stream
-from becket.methods.permissions import Gate
 from becket.methods.registry import F, Handler, Registry
 from becket.peer.admission import Ask
 from becket.peer.blocking_loop import BlockingLoop, BlockingWaiter
@@ -39,6 +38,7 @@ from becket.wire.framing import FramingFactory
 
 if TYPE_CHECKING:
     from becket.methods.decorators import HandlesPlainly, Listens
+    from becket.methods.permissions import Gate
     from becket.peer.options import BeginOptions, CallOptions, PeerOptions, StreamOptions
     from becket.peer.process import Child
 

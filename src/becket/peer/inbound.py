@@ -12,7 +12,6 @@ from __future__ import annotations
 from _thread import get_ident
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
-from copy import copy
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,6 @@ from becket.errors import (
     RpcError,
 )
 from becket.methods.dispatch import answer_to, find_handler, is_end_of, log_late_failure
-from becket.methods.permissions import Decision, Gate
 from becket.methods.registry import Handler, Registry
 from becket.peer.admission import Admission, Ask
 from becket.peer.context import Context
@@ -45,6 +43,7 @@ from becket.rpc.records import BatchReply, CancelRule, InboundRequest
 from becket.typed.decoding import UNDECODABLE
 
 if TYPE_CHECKING:
+    from becket.methods.permissions import Decision, Gate
     from becket.peer.link import Link
 
 __all__ = ["Inbound"]
@@ -213,7 +212,7 @@ class Inbound:
     def _answer(self, request: InboundRequest, result: object) -> None:
         link = self.link
         if link.lost is not None:
-            raise copy(link.lost)
+            raise link.lost.again()
         if isinstance(request.batch, Answered) or self._requests.get(request.key) is not request:
             raise LocalProtocolError(f"{request.method} was answered already")
         frame = link.connection.answer(request, encode_json(result))

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Raw
 
 from becket.dialects import Dialect
 from becket.errors import BadFrame, CallTimeout, ConnectionLost, DisconnectReason, RemoteProtocolError
 from becket.limits import Limits
-from becket.methods.permissions import Gate
 from becket.peer.claims import Claims
 from becket.peer.loops import Loop, Timer, Waiter
 from becket.peer.transport import READ_SIZE, Describe, FdTransport, Transport, wake
@@ -25,6 +24,9 @@ from becket.rpc.connection import Connection, reason_of
 from becket.rpc.messages import Failure, Notification
 from becket.rpc.records import Call, InboundRequest
 from becket.wire.framing import Frame, Skipped
+
+if TYPE_CHECKING:
+    from becket.methods.permissions import Gate
 
 __all__ = ["Link", "Server"]
 

@@ -14,7 +14,6 @@ from becket.dialects import CallMeta
 from becket.errors import BadReply, BecketError, NotSent, NotSupported
 from becket.limits import Limits
 from becket.methods.descriptors import EventReader, Method, Stream
-from becket.methods.permissions import Gate
 from becket.peer.claims import Claim, Listener
 from becket.peer.loops import Waiter
 from becket.peer.streams import GONE, CallStream, Gap, Overflow
@@ -24,6 +23,7 @@ from becket.rpc.records import Call, InboundRequest
 from becket.typed.decoding import RESULT_DECODERS, UNDECODABLE, result_decoder
 
 if TYPE_CHECKING:
+    from becket.methods.permissions import Gate
     from becket.peer.link import Link
 
 __all__ = ["CURRENT", "READY", "BatchCall", "BatchNotify", "Outbound", "Serving", "wait_until_read"]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
-from copy import copy
 from enum import Enum
 from functools import partial
 from math import inf
@@ -274,7 +273,7 @@ class CallStream(Generic[E, R]):
 
     def lose(self, lost: ConnectionLost) -> None:
         """Ends a stream that was acknowledged: its link has ended."""
-        self._error = copy(lost)
+        self._error = lost.again()
         self._error.add_note(f"{self._method}: ended mid-stream, after the acknowledgement and before the last event")
         self._settle()
 

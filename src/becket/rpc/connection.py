@@ -10,7 +10,6 @@ Every call that `open_call` files leaves the table exactly once: answered, aband
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from math import inf
 from typing import TYPE_CHECKING, assert_never
 
@@ -175,7 +174,7 @@ class Connection:
             LocalProtocolError: the request cannot be framed; nothing was filed.
         """
         if self.lost is not None:
-            raise copy(self.lost)
+            raise self.lost.again()
         number = self._last_id = self._last_id + 1
         id = b"%d" % number if number <= self._largest_id else self._next_id(number)
         frame = self.framing.encode(self.codec.encode_request(id, call.method, params))
@@ -188,7 +187,7 @@ class Connection:
     ) -> bytes:
         """Files these calls and returns the one frame that asks them and tells the notifications behind them."""
         if self.lost is not None:
-            raise copy(self.lost)
+            raise self.lost.again()
         if not calls and not notes:
             raise LocalProtocolError("an empty batch")
         bodies: list[bytes] = []
@@ -215,7 +214,7 @@ class Connection:
             LocalProtocolError: it cannot be framed.
         """
         if self.lost is not None:
-            raise copy(self.lost)
+            raise self.lost.again()
         return self.framing.encode(self.codec.encode_notification(method, params))
 
     def abandon(self, call: Call) -> bytes:
@@ -384,7 +383,7 @@ class Connection:
         self._frames = iter(())
         self._collected = EventList()
         for call in calls:
-            call.error = copy(lost)  # each is raised on its own, with a traceback of its own
+            call.error = lost.again()  # each is raised on its own, with a traceback of its own
         return calls
 
     def take(self, message: Message | Skipped) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from becket.errors import BadFrame, LocalProtocolError
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.wire.content_length import ContentLength
 from becket.wire.framing import Frame, Skipped
-from becket.wire.json_lines import JsonLines
-from becket.wire.length_prefixed import LengthPrefixed
+
+if TYPE_CHECKING:
+    from becket.wire.json_lines import JsonLines
+    from becket.wire.length_prefixed import LengthPrefixed
 
 __all__ = ["Sniffing", "sniff"]
 
@@ -23,9 +27,14 @@ def sniff(prefix: bytes) -> type[ContentLength | JsonLines | LengthPrefixed] | N
     if not start:
         return None
     if start in (b"{", b"["):
+        from becket.wire.json_lines import JsonLines
+
         return JsonLines
-    # The first of four bytes is zero for every frame below 16 MiB.
-    return LengthPrefixed if start == b"\0" else ContentLength
+    if start == b"\0":  # the first of four bytes is zero for every frame below 16 MiB
+        from becket.wire.length_prefixed import LengthPrefixed
+
+        return LengthPrefixed
+    return ContentLength
 
 
 class Sniffing:
