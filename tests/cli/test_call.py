@@ -141,6 +141,15 @@ def test_what_is_said_can_be_recorded(tmp_path: Path) -> None:
     assert methods == ["initialize", "info.get", "tool.call", "memory.query", "shutdown"]  # of the second call alone
 
 
+def test_what_a_program_that_runs_elsewhere_than_in_its_folder_says_is_recorded_too(tmp_path: Path) -> None:
+    path = tmp_path / "make.jsonl"
+    plugins = Path(__file__).parents[2] / "examples" / "dialects" / "cigen"
+    hosted = ["--root", str(plugins), "--no-data", "--yes", "--trace", str(path)]
+    printed_json("call", *hosted, "cigen-provider-make", "plan", "{}")
+
+    assert load_transcript(path).framing == "length-prefixed"
+
+
 def test_a_config_file_may_name_an_extension_without_a_manifest(tmp_path: Path) -> None:
     from tests.cli.commands import EXTENSIONS
 

@@ -170,6 +170,14 @@ def test_a_recorder_finds_out_how_a_link_is_framed(framing: str) -> None:
     )
 
 
+def test_headers_are_read_with_all_the_patience_of_any_host() -> None:
+    found = recorded(
+        (Side.CHILD, framed(CALL)), (Side.HOST, b"Content-Length: 3\ncontent-length:%d\n\n" % len(ANSWER) + ANSWER)
+    )
+
+    assert found[1] == Frame(1.0, Side.HOST, ANSWER)
+
+
 @given(st.integers(1, 30))
 def test_a_frame_is_recorded_when_its_last_byte_has_come(size: int) -> None:
     data = framed(CALL) + framed(ANSWER)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from msgspec.structs import replace
 
 from becket.cli.hosting import HostOptions
 from becket.cli.output import say
@@ -42,12 +41,16 @@ async def open_extension(
         raise NotDeclared("becket", "extension", id, sorted(candidates))
     more: dict[str, Any] = {"only": needed}
     if trace is not None:
-        from becket.cli.trace import record_command
-
-        recorded = record_command(trace, candidates[id].manifest.command)
-        more["extensions"] = {**settled, id: replace(settled.get(id, ExtensionConfig()), command=tuple(recorded))}
+        more["wrap"] = partial(record_one, id, trace)
     async with open_host(options, **more) as host:
         yield host, await host.ready(id)
+
+
+def record_one(id: str, path: Path, started: str, command: Sequence[str]) -> Sequence[str]:
+    """Returns the command of an extension with a recorder in front of it, and those of all others as they are."""
+    from becket.cli.trace import record_command
+
+    return record_command(path, command) if started == id else command
 
 
 @asynccontextmanager

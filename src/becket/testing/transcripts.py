@@ -66,7 +66,7 @@ FRAMINGS: Mapping[str, FramingFactory] = MappingProxyType(
 
 TOLERANT: Mapping[str, FramingFactory] = MappingProxyType(
     {
-        "content-length": partial(ContentLength, skip_stray=True),
+        "content-length": partial(ContentLength, strict=False, skip_stray=True),  # as some hosts read it
         "json-lines": partial(JsonLines, skip_stray=True),
         "length-prefixed": LengthPrefixed,
     }
