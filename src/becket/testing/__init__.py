@@ -14,7 +14,7 @@ from becket.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from becket.testing.clocks import VirtualClock, VirtualTimeLoop, run_in_virtual_time
-    from becket.testing.connected import connected
+    from becket.testing.joining import connected
     from becket.testing.dialect_checks import check_dialect
     from becket.testing.faults import CutReads, CutWrites, DelayReads, Fault, SplitReads, TornWrites
     from becket.testing.framing_checks import check_framing
@@ -75,7 +75,7 @@ HOMES = {
     "check_store": "becket.testing.store_checks",
     "check_task_leaks": "becket.testing.leaks",
     "child": "becket.testing.processes",
-    "connected": "becket.testing.connected",
+    "connected": "becket.testing.joining",
     "memory_pair": "becket.testing.pairs",
     "memory_transports": "becket.testing.pairs",
     "run_in_virtual_time": "becket.testing.clocks",

@@ -64,9 +64,10 @@ FRAMINGS: Mapping[str, FramingFactory] = MappingProxyType(
 )
 """Framings by the names that they have in transcripts."""
 
+LOOSE = partial(ContentLength, strict=False)  # a host of synaps reads it so, and its extensions write it so
 TOLERANT: Mapping[str, FramingFactory] = MappingProxyType(
     {
-        "content-length": partial(ContentLength, strict=False, skip_stray=True),  # as some hosts read it
+        "content-length": partial(LOOSE, skip_stray=True),
         "json-lines": partial(JsonLines, skip_stray=True),
         "length-prefixed": LengthPrefixed,
     }
@@ -149,7 +150,8 @@ class Transcript(Struct, frozen=True):
 
     def open_framing(self, limits: Limits = DEFAULT_LIMITS) -> Framing:
         """Returns a new framing, for one end of a link like the one that was recorded."""
-        return FRAMINGS[self.framing](limits)
+        framing = FRAMINGS[self.framing]
+        return LOOSE(limits) if framing is ContentLength else framing(limits)
 
 
 # -- writing
