@@ -102,6 +102,12 @@ def test_a_transcript_opens_a_framing_like_the_one_of_its_link(name: str) -> Non
     assert framing.feed(framing.encode(CALL)) == [CALL]
 
 
+def test_a_transcript_is_played_again_with_the_patience_that_it_was_recorded_with() -> None:
+    framing = parse_transcript([encode_head("content-length")]).open_framing()
+
+    assert framing.feed(b"Content-Length: %d\n\n" % len(CALL) + CALL) == [CALL]
+
+
 def test_by_hand_a_time_may_be_left_out_and_blank_lines_may_stand_between() -> None:
     assert read(b"\n", b'{"to":"child","frame":{"a":1}}\n', b"  \n").entries == (Frame(0.0, Side.CHILD, b'{"a":1}'),)
 
