@@ -11,6 +11,7 @@ from msgspec import Struct
 from tests.peer.scripted import settled
 
 from becket import Context, RemoteError
+from becket.contract import EditorRender, EditorRow
 from becket.contract.commands import CommandDone, Table, Text
 from becket.contract.config import ConfigChanged, ConfigSet
 from becket.contract.handshake import DeclaredCapability
@@ -189,7 +190,7 @@ async def test_the_rest_of_the_contract_is_there() -> None:
         told = ExtensionInfo(BuildInfo("cpu", version="1.2.0"), (CapabilityInfo("ocr", "Tess"),))
         assert await host.info() == told == host.about
         assert await host.sidecar_args() == SidecarArgs(("--fast",))
-        assert await host.press_editor_key("notes", "mode", "Down") == {"rows": [{"label": "Down"}]}
+        assert await host.press_editor_key("notes", "mode", "Down") == EditorRender((EditorRow("Down"),))
         assert await host.peer.call("notes/stats", {}, returns=Stats) == Stats(0)
         assert host.features >= {"cancel", "progress", "deadline", "credit", "ping"}
 
