@@ -88,6 +88,22 @@ ENTRANTS_BY_NAME = {
             "becket/blocking_child.py",
         ),
         Entrant("becket-trio", "becket, trio", Kind.BECKET, "becket/host.py trio", "becket/child.py trio", speed=0.4),
+        Entrant(
+            "becket-extension",
+            "becket, an extension of plain functions",
+            Kind.BECKET,
+            "becket/extension_host.py",
+            "becket/extension_child.py",
+            ("W6",),
+        ),
+        Entrant(
+            "becket-extension-async",
+            "becket, an extension of coroutines",
+            Kind.BECKET,
+            "becket/extension_host.py",
+            "becket/extension_child.py async",
+            ("W6",),
+        ),
         Entrant("floor", "asyncio floor", Kind.FLOOR, "floor/asyncio_host.py", "floor/asyncio_child.py"),
         Entrant(
             "floor-tasks",

@@ -202,7 +202,7 @@ def rotated(entrants: list[Entrant], by: int) -> list[Entrant]:
 
 def why_not(entrant: Entrant) -> str | None:
     """Returns why an entrant cannot run here, having tried; None if it can. Also warms the caches of byte code."""
-    sizes = {"calls": 128, "warmup": 64, "in_flight": 64, "events": 100, "repeats": 1}
+    sizes = {"calls": 128, "warmup": 64, "in_flight": 64, "events": 100, "repeats": 1, "starts": 1}
     program = entrant.host_command("")[0]
     if shutil.which(program) is None:
         return f"there is no `{program}`"
