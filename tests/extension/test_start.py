@@ -111,7 +111,9 @@ def test_a_coroutine_brings_the_loop_that_it_runs_on_and_no_other() -> None:
     found = modules_of(COROUTINE)
 
     assert found & {"asyncio", "anyio", "trio", "uvloop"} == {"asyncio"}
-    assert found & {"attr", "attrs", "cattrs", "jsonschema", "becket.peer.blocking"} == set()
+    assert (
+        found & {"attr", "attrs", "cattrs", "jsonschema", "becket.methods.permissions", "becket.peer.blocking"} == set()
+    )
 
 
 def test_the_parts_of_the_kit_are_listed_without_loading_them() -> None:

@@ -13,7 +13,6 @@ from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import ConnectionLost, NotSupported
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.descriptors import Method, Notification, Stream
-from becket.methods.permissions import Gate
 from becket.methods.registry import F, Registry
 from becket.peer.admission import Ask
 from becket.peer.inbound import Inbound
@@ -27,6 +26,7 @@ from becket.wire.framing import FramingFactory
 
 if TYPE_CHECKING:
     from becket.methods.decorators import Handles, Listens
+    from becket.methods.permissions import Gate
     from becket.peer.options import CallOptions, PeerOptions, StreamOptions
     from becket.peer.process import Child
 
