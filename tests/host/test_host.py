@@ -21,6 +21,7 @@ from becket.contract.providers import TextDelta, user
 from becket.errors import (
     BadCapabilities,
     ExtensionRefused,
+    LocalProtocolError,
     NotDeclared,
     PeerCrashed,
     ProviderDisabled,
@@ -659,6 +660,29 @@ async def test_one_that_needs_another_starts_after_it_and_stops_before_it(root: 
     started = [event.extension for event in told.events if isinstance(event, ExtensionStarted)]
     stopped = [event.extension for event in told.events if isinstance(event, ExtensionStopped)]
     assert (started, stopped) == (["notes", "early"], ["early", "notes"])
+
+
+async def test_one_that_needs_another_starts_anew_when_that_one_does(root: Path) -> None:
+    write_extension(root, "late", NOTES.replace('"notes"', '"late"'), ["tools.register"], 'after = ["notes"]')
+    write_extension(root, "free", NOTES.replace('"notes"', '"free"'), ["tools.register"])
+    host = host_of(root, grants={"notes": MEMORY, "late": REGISTERING, "free": REGISTERING})
+    told = Told(host)
+    with anyio.fail_after(20):
+        async with host:
+            await host.settled()
+            with pytest.raises(PeerCrashed):
+                await host.call_tool("notes:crash")
+            await told.until(lambda: bool(told.of(ExtensionReloaded)))
+            assert [event.extension for event in told.events if isinstance(event, ExtensionReloaded)] == ["late"]
+            assert {status.state for status in host.status()} == {State.READY}
+
+
+async def test_a_host_that_was_not_started_has_nobody(root: Path) -> None:
+    host = host_of(root)
+    assert (host.status(), [*host]) == ((), [])
+    assert "0 of 0" in repr(host)
+    with pytest.raises(LocalProtocolError):
+        host["notes"]
 
 
 async def test_one_that_needs_what_is_not_there_does_not_start(root: Path) -> None:

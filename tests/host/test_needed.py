@@ -71,7 +71,7 @@ def coin(tmp_path: Path) -> Path:
 async def test_one_that_is_not_needed_is_not_started_and_the_first_call_starts_it(coin: Path) -> None:
     with anyio.fail_after(60):
         async with Host([coin.parent], data=None, grants={"coin": ["tools.register"]}) as host:
-            await host._tried["coin"].wait()  # pyright: ignore[reportPrivateUsage]
+            await host.settled()
             assert host["coin"].state is State.STOPPED
             assert not (coin / "started").exists()
             assert await host.call_tool("coin:toss") == "heads"
@@ -98,5 +98,5 @@ async def test_one_that_somebody_has_stopped_is_not_started_by_a_call(coin: Path
 async def test_one_with_models_is_started_since_nobody_else_knows_them() -> None:
     with anyio.fail_after(60):
         async with Host([WORKSHOP], data=None, grants={"workshop": ["tools.register", "providers.register"]}) as host:
-            await host._tried["workshop"].wait()  # pyright: ignore[reportPrivateUsage]
+            await host.settled()
             assert host["workshop"].state is State.READY

@@ -385,6 +385,10 @@ class Doorkeeper:
             for name in names:
                 self._take(self.guests[id], name, HOST)
 
+    def has_new_grants(self) -> bool:
+        """Returns whether somebody may have written something else into the file of grants."""
+        return self._kept.has_new_grants()
+
     async def take_over(self) -> dict[str, bool]:
         """Takes over what another program has changed in the file of grants; what runs on what was taken away ends.
 

@@ -9,49 +9,45 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 import anyio.to_thread
 from msgspec import Struct
 
+from becket.contract.handshake import Capabilities
 from becket.contract.hooks import HookEvent, HookMatch, HookResult
 from becket.contract.names import trim
 from becket.contract.providers import Message, ProviderEvent, ProviderRequest, ProviderResult, ToolUse
 from becket.dialects import find_dialect
-from becket.errors import BadFile, BecketError, ExtensionRefused, LocalProtocolError, NotDeclared, ProviderDisabled
+from becket.errors import ExtensionRefused, LocalProtocolError, ProviderDisabled
 from becket.host.admitting import Doorkeeper, Guest
 from becket.host.audit_log import ROTATE_AT, AuditMode
-from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.diagnostics import Diagnostic
 from becket.host.discovery import DEFAULT_SETTINGS, Candidate, DiscoveryReport, DiscoverySettings, discover_extensions
 from becket.host.environment import with_own_programs
 from becket.host.events import (
     Events,
-    ExtensionChanged,
-    ExtensionDiscovered,
     ExtensionMoved,
     ExtensionRedeclared,
     HostEvent,
     ProblemFound,
 )
-from becket.host.events import ExtensionRefused as ExtensionWasRefused
 from becket.host.extension import Extension
 from becket.host.gate import Admission
 from becket.host.hooks import ConfirmHook, Hooks, HookVerdict, HookWish, ask_hooks
 from becket.host.host_config import ExtensionConfig, settle_candidates
+from becket.host.household import ExtensionStatus, Household, Watching
 from becket.host.kept import Kept, open_kept
-from becket.host.launching import LaunchSettings, Wrap, build_care, launch_extension
-from becket.host.lifecycle import Health, State
+from becket.host.launching import LaunchSettings, Wrap, launch_extension
+from becket.host.lifecycle import State
 from becket.host.manifest import AskedLimits, Environment, is_below
-from becket.host.meter import Figures
-from becket.host.order import StartOrder, order_starts
 from becket.host.places import Places, default_data_folder
 from becket.host.providers import Providers, Route, ToolUser, blocked_call, complete_with_tools
 from becket.host.recording import record
-from becket.host.restart import Stagger
 from becket.host.runs import Run
 from becket.host.supervised import Supervised
-from becket.host.supervisor import Care, Supervisor
+from becket.host.supervisor import Care
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.host.tools import PLAIN_NAMING, PREFIXED_NAMING, RegisteredTool, Tools
 from becket.limits import DEFAULT_LIMITS, Limits
@@ -63,8 +59,6 @@ from becket.stores.store import Store
 from becket.typed.schema import SchemaMode
 
 if TYPE_CHECKING:
-    from anyio.abc import TaskGroup
-
     from becket.host.mcp_servers import HostedServers, McpSettings
 
 __all__ = ["ExtensionStatus", "Host", "Survey"]
@@ -72,25 +66,8 @@ __all__ = ["ExtensionStatus", "Host", "Survey"]
 E = TypeVar("E", bound=HostEvent)
 DEFAULT_DATA: Final = "default"
 FLUSH_EVERY: Final = 60.0  # seconds between two writes of what the audit has only counted
-LOOK_EVERY: Final = 0.25  # seconds between two looks at the file of grants
 MCP: Final = "mcp"
 GONE: Final = (State.STOPPED, State.FAILED, State.DISABLED)
-
-
-class ExtensionStatus(Struct, frozen=True):
-    """How one extension does, at a glance."""
-
-    id: str
-    state: State
-    health: Health
-    version: str | None = None
-    pid: int | None = None
-    restarts: int = 0
-    in_flight: int = 0
-    tools: int = 0
-    because: str = ""
-    figures: Figures = Figures()
-    dialect: str = "native"
 
 
 class Survey(Struct, frozen=True):
@@ -127,7 +104,7 @@ class Host:
         methods: Registry | None = None,
         only: Collection[str] | None = None,
         disabled: Collection[str] = (),
-        watch: Literal["report", "reload"] | None = None,
+        watch: Watching | None = None,
         development: bool = False,
         audit: AuditMode | str = AuditMode.USUAL,
         care: Care | None = None,
@@ -162,7 +139,7 @@ class Host:
         self._methods = methods or Registry()
         self._only = only
         self._disabled = frozenset(disabled)
-        self._watch = watch
+        self._watch: Watching | None = watch
         self._is_development = development
         self._audit_mode = AuditMode(audit)
         self._care = care or Care()
@@ -179,18 +156,10 @@ class Host:
         self._hosted_servers: HostedServers | None = None
         self._variables = with_own_programs(os.environ if variables is None else variables)
         self.problems: list[Diagnostic] = []
-        self._extensions: dict[str, Supervised] = {}
-        self._refused: dict[str, ExtensionRefused] = {}
         self._kept: Kept
         self._door: Doorkeeper
         self._settings: LaunchSettings
-        self._candidates: dict[str, Candidate] = {}
-        self._order = StartOrder(())
-        self._tried: dict[str, anyio.Event] = {}  # whether it was tried to start an extension, or never will be
-        self._starting: anyio.CancelScope
-        self._tasks: TaskGroup
-        self._reloading: set[str] = set()
-        self._to_reload: set[str] = set()
+        self._started: Household | None = None
         self._loop: Loop | None = None
         self._closing = anyio.Event()
         self._closed = anyio.Event()
@@ -262,49 +231,27 @@ class Host:
             self._complain(diagnostic)
         self._settings = self._build_settings(self._kept)
         self._door = self._build_door(self._kept, self._settings)
-        self._starting = anyio.CancelScope()
-        stagger = Stagger()
-        for candidate in self.report.candidates:
-            manifest = candidate.manifest
-            self.events.publish(ExtensionDiscovered(candidate.id, candidate.folder, manifest.version, manifest.dialect))
-            self._candidates[candidate.id] = candidate
-            try:
-                self._adopt(await self._door.meet(candidate), stagger)
-            except ExtensionRefused as error:
-                self._refuse(candidate.id, error)
-
-    def _adopt(self, guest: Guest, stagger: Stagger) -> None:
-        """From now on there is a handle on an extension, which may be agreed to later."""
-        id, manifest = guest.id, guest.candidate.manifest
-        supervisor = Supervisor(
-            id,
-            lambda: self._start_copy(guest),
+        self._started = Household(
+            self.name,
+            self._door,
+            self._settings,
             events=self.events,
-            care=build_care(guest.candidate, self._settings),
-            command=guest.outcome.command,
-            version=manifest.version,
-            stagger=stagger,
-            renew=lambda: self._renew(guest),
+            problems=self.problems,
+            watch=self._watch,
+            launch=self._launch,
+            register=self._register,
+            offer=self._offer,
         )
-        extension = self._extensions[id] = Supervised(supervisor, guest.gate)
-        supervisor.arrange(lambda copy: self._register(self._candidates[id], extension, copy))
-        self._tried[id] = anyio.Event()
+        await self._started.receive(self.report.candidates)
 
-    async def _start_copy(self, guest: Guest) -> Extension:
+    async def _launch(self, guest: Guest) -> Extension:
+        """Starts a copy of an extension, by the files that were agreed to."""
         way = await self._door.enter(guest)
         candidate, settings = guest.candidate, self._settings
         if candidate.manifest.dialect == MCP:
             candidate, settings = self._servers().equip(candidate, guest.gate.grants, settings)
         configured = self._config.get(guest.id)
         return await launch_extension(candidate, way, guest.gate, settings, configured=configured)
-
-    async def _renew(self, guest: Guest) -> None:
-        """Lets an extension be started next with the files that it has now."""
-        candidate = await self._door.readmit(guest)
-        self._candidates[guest.id] = candidate
-        supervisor = self._extensions[guest.id].supervisor
-        care = build_care(candidate, self._settings)
-        supervisor.adopt(care, command=supervisor.command, version=candidate.manifest.version)
 
     def _build_settings(self, kept: Kept) -> LaunchSettings:
         return LaunchSettings(
@@ -354,7 +301,7 @@ class Host:
             ExtensionRefused: it is not found any more, and why.
         """
         report = self._discover()
-        folder = self._candidates[id].folder
+        folder = self._household.candidates[id].folder
         for candidate in report.candidates:
             if candidate.id == id:
                 return candidate
@@ -367,11 +314,6 @@ class Host:
 
             found = adopt_servers(found, notes)
         return settle_candidates(self._settled, found, notes)
-
-    def _refuse(self, id: str, error: ExtensionRefused) -> None:
-        self.problems.append(Diagnostic(extension=id, path=self._candidates[id].folder, problem=error.because))
-        self._refused[id] = error
-        self.events.publish(ExtensionWasRefused(id, error.because))
 
     def _register(self, candidate: Candidate, extension: Supervised, copy: Extension) -> None:
         """A copy of an extension is ready: what it declares is offered in place of what the one before it declared."""
@@ -386,6 +328,9 @@ class Host:
         if candidate.manifest.dialect == MCP:
             self._servers().registered(copy)
 
+    def _offer(self, id: str, declared: Capabilities) -> None:
+        self.problems += self.tools.add(id, declared.tools)
+
     def _servers(self) -> HostedServers:
         """Returns what this host does for MCP servers, made for the first of them."""
         if self._hosted_servers is None:
@@ -396,7 +341,7 @@ class Host:
                 self._mcp,
                 models=self.models,
                 complete=self.complete,
-                current=lambda id: self._extensions[id].supervisor.current(),
+                current=lambda id: self._household.extensions[id].supervisor.current(),
                 redeclared=self._hear_of_other_tools,
                 spawn=self._loop.spawn,
             )
@@ -417,102 +362,14 @@ class Host:
         unsubscribe = self.events.subscribe(ExtensionMoved, self._hear_of_move)
         try:
             async with anyio.create_task_group() as tasks:
-                self._tasks = tasks
-                for extension in self._extensions.values():
-                    tasks.start_soon(extension.supervisor.run)
-                tasks.start_soon(self._start_all)
                 tasks.start_soon(self._keep_audit)
-                if self.places is not None:
-                    tasks.start_soon(self._follow_grants)
-                if self._watch is not None:
-                    tasks.start_soon(self._watch_files)
-                started.set()
-                await self._closing.wait()
-                self._starting.cancel()
-                await self._stop_in_order()
+                await self._household.run(started, self._closing)
                 tasks.cancel_scope.cancel()
         finally:
             unsubscribe()
             with anyio.CancelScope(shield=True):
-                await self._remove_unused_copies()
                 await anyio.to_thread.run_sync(self._kept.close)
             self._closed.set()
-
-    async def _remove_unused_copies(self) -> None:
-        try:
-            await anyio.to_thread.run_sync(self._door.remove_unused_copies)
-        except BadFile as error:
-            self._complain(Diagnostic(problem=str(error), severity=Severity.WARNING))
-
-    async def _start_all(self) -> None:
-        """Starts all that may: those that nobody need be asked about at once, the others as they are agreed to."""
-        after = {id: self._candidates[id].manifest.after for id in self._extensions}
-        order = self._order = order_starts(after)
-        for diagnostic in order.diagnostics:
-            self._complain(diagnostic)
-        for id in order.left_out:
-            self._leave_out(id)
-        ids = [id for wave in order.waves for id in wave]
-        admitted = {id: anyio.Event() for id in ids}
-        with self._starting:
-            async with anyio.create_task_group() as tasks:
-                for id in ids:
-                    tasks.start_soon(self._start_one, id, admitted[id])
-                    if not self._door.guests[id].needs_consent:
-                        tasks.start_soon(self._admit, id, admitted[id])
-                for id in self._candidates:  # in the order in which they were found
-                    if id in admitted and self._door.guests[id].needs_consent:
-                        await self._admit(id, admitted[id])
-            await self._remove_unused_copies()
-
-    async def _admit(self, id: str, done: anyio.Event) -> None:
-        try:
-            await self._door.admit(self._door.guests[id])
-        except ExtensionRefused as error:
-            self._refuse(id, error)
-        finally:
-            done.set()
-
-    async def _start_one(self, id: str, admitted: anyio.Event) -> None:
-        try:
-            await admitted.wait()
-            for needed in self._candidates[id].manifest.after:
-                await self._tried[needed].wait()
-                if self._is_refused(needed):
-                    self._complain(Diagnostic(extension=id, problem=f"needs {needed}, which was refused"))
-                    self._leave_out(id)
-                    return
-            if id not in self._refused:
-                await self._start_or_offer(id)
-        except BecketError as error:  # one bad extension never stops the others; its own state tells why
-            self.problems.append(Diagnostic(extension=id, path=self._candidates[id].folder, problem=str(error)))
-        finally:
-            self._tried[id].set()
-
-    async def _start_or_offer(self, id: str) -> None:
-        """Starts an extension, or offers what it is known to have until somebody needs it."""
-        extension, declared = self._extensions[id], self._candidates[id].declared
-        if declared is None or not extension.supervisor.care.starts_when_needed:
-            await extension.start()
-        else:
-            self.problems += self.tools.add(id, declared.tools)
-
-    def _leave_out(self, id: str) -> None:
-        self._extensions[id].supervisor.refuse(ExtensionRefused(id, "what it needs is not there"))
-        self._tried[id].set()
-
-    def _is_refused(self, id: str) -> bool:
-        return id in self._refused or isinstance(self._extensions[id].supervisor.failure, ExtensionRefused)
-
-    async def _stop_in_order(self) -> None:
-        waves = self._order.stop_waves or (tuple(self._extensions),)
-        for wave in waves:
-            async with anyio.create_task_group() as tasks:
-                for id in wave:
-                    tasks.start_soon(self._extensions[id].supervisor.close)
-        async with anyio.create_task_group() as tasks:
-            for extension in self._extensions.values():
-                tasks.start_soon(extension.supervisor.close)
 
     async def _keep_audit(self) -> None:
         while True:
@@ -521,70 +378,6 @@ class Host:
                 await anyio.to_thread.run_sync(self._kept.audit.flush)
             except OSError as error:
                 self._complain(Diagnostic(problem=f"the audit cannot be written: {error}"))
-
-    async def _watch_files(self) -> None:
-        from becket.host.watcher import watch_folders
-
-        found = {id: self._candidates[id] for id in self._extensions}
-        folders = {id: candidate.folder for id, candidate in found.items()}
-        files = {id: candidate.files for id, candidate in found.items() if candidate.files is not None}
-        async with anyio.create_task_group() as tasks:
-            async for changed in watch_folders(folders, files=files, limits=self._limits):
-                self.events.publish(ExtensionChanged(changed.extension, changed.paths))
-                if self._watch == "reload" and changed.digest is not None:
-                    tasks.start_soon(self._reload, changed.extension)
-
-    async def _reload(self, id: str) -> None:
-        """Puts changed files in the place of those that run, if they may; changes meanwhile are one more reload."""
-        self._to_reload.add(id)
-        if id in self._reloading:
-            return
-        self._reloading.add(id)
-        try:
-            while id in self._to_reload:
-                self._to_reload.discard(id)
-                try:
-                    await self._extensions[id].reload()
-                except ExtensionRefused as error:
-                    problem = f"{error.because}; the files that run stay"
-                    self._complain(Diagnostic(extension=id, path=self._candidates[id].folder, problem=problem))
-                except BecketError as error:
-                    self._complain(Diagnostic(extension=id, problem=str(error)))
-        finally:
-            self._reloading.discard(id)
-
-    async def _follow_grants(self) -> None:
-        """Takes over what another program writes into the file of grants.
-
-        A look costs less than somebody who watches, and works on every kind of disk."""
-        while True:
-            await anyio.sleep(LOOK_EVERY)
-            if not self._kept.has_new_grants():
-                continue
-            try:
-                changes = await self._door.take_over()
-            except BadFile as error:
-                self._complain(Diagnostic(problem=str(error), hint="until then what held before holds on"))
-                continue
-            for id, is_about_others in changes.items():
-                if is_about_others and self._watch == "reload":
-                    self._tasks.start_soon(self._reload, id)
-                await self._reconsider(id)
-
-    async def _reconsider(self, id: str) -> None:
-        """Starts an extension that was refused, where it may start now."""
-        guest = self._door.guests.get(id)
-        if id not in self._refused or guest is None:
-            return
-        try:
-            if not await self._door.look_again(guest):
-                return
-        except ExtensionRefused:
-            return  # as before; it was told why
-        del self._refused[id]
-        self._tried[id], admitted = anyio.Event(), anyio.Event()
-        self._tasks.start_soon(self._start_one, id, admitted)
-        self._tasks.start_soon(self._admit, id, admitted)
 
     def _complain(self, diagnostic: Diagnostic) -> None:
         self.problems.append(diagnostic)
@@ -601,6 +394,12 @@ class Host:
 
     # -- extensions
 
+    @property
+    def _household(self) -> Household:
+        if self._started is None:
+            raise LocalProtocolError("the host was not started: `async with host`, or `await host.start()`")
+        return self._started
+
     def __getitem__(self, id: str) -> Supervised:
         """Returns the handle on an extension, whether it runs or not.
 
@@ -608,14 +407,10 @@ class Host:
             ExtensionRefused: it was found, and must not start.
             NotDeclared: there is none.
         """
-        if id in self._refused:
-            raise self._refused[id]
-        if id not in self._extensions:
-            raise NotDeclared(self.name, "extension", id, [*self._extensions])
-        return self._extensions[id]
+        return self._household[id]
 
     def __iter__(self) -> Iterator[str]:
-        return iter([id for id in self._extensions if id not in self._refused])
+        return iter(() if self._started is None else self._started)
 
     async def ready(self, id: str) -> Supervised:
         """Waits until an extension runs and returns the handle on it.
@@ -623,49 +418,15 @@ class Host:
         Raises:
             ExtensionRefused, StartFailed, HandshakeFailed, ...: why it does not.
         """
-        extension = self[id]
-        await self._tried[id].wait()
-        if id in self._refused:
-            raise self._refused[id]
-        await extension.supervisor.ready()
-        return extension
+        return await self._household.ready(id)
+
+    async def settled(self) -> None:
+        """Waits until it was tried to start every extension, and all questions about them were answered."""
+        await self._household.settled()
 
     def status(self) -> tuple[ExtensionStatus, ...]:
         """Returns how all extensions do, by id."""
-        found = [self._status_of(id, self._extensions[id]) for id in self]
-        refused = [
-            ExtensionStatus(
-                id,
-                State.FAILED,
-                Health.FAILED_VALIDATION,
-                because=error.because,
-                dialect=self._candidates[id].manifest.dialect,
-            )
-            for id, error in self._refused.items()
-        ]
-        return tuple(sorted([*found, *refused], key=lambda status: status.id))
-
-    def _status_of(self, id: str, extension: Supervised) -> ExtensionStatus:
-        process = None if extension.peer is None else extension.peer.process
-        return ExtensionStatus(
-            id,
-            extension.state,
-            extension.health,
-            extension.supervisor.version,
-            None if process is None else process.pid,
-            extension.restarts,
-            extension.supervisor.in_flight,
-            len(extension.tools),
-            self._explain(id, extension),
-            extension.supervisor.figures(self._door.guests[id].gate.calls),
-            self._candidates[id].manifest.dialect,
-        )
-
-    def _explain(self, id: str, extension: Supervised) -> str:
-        if self._door.guests[id].needs_consent:
-            return "somebody is asked whether it may start"
-        failure = extension.supervisor.failure
-        return "" if failure is None else str(failure)
+        return () if self._started is None else self._started.status()
 
     def on(self, kind: type[E]) -> Callable[[Callable[[E], Any]], Callable[[E], Any]]:
         """Registers the decorated plain function for events of a class: `@host.on(ExtensionRestarted)`."""
@@ -687,7 +448,7 @@ class Host:
         """
         names = [parse_permission(name) for name in permissions]
         await self._door.grant(id, names)
-        await self._reconsider(id)
+        await self._household.reconsider(id)
 
     async def revoke(self, id: str, *permissions: str) -> None:
         """Takes permissions away; what runs on them ends. Raises what `grant` raises."""
@@ -712,7 +473,9 @@ class Host:
             NotDeclared: no extension that runs has it; and what `Supervised.call_tool` raises.
         """
         tool = self.tools.get(name)
-        return await self._extensions[tool.extension].call_tool(tool.tool.name, input, meta=meta, repeat=repeat)
+        return await self._household.extensions[tool.extension].call_tool(
+            tool.tool.name, input, meta=meta, repeat=repeat
+        )
 
     async def use_tool(self, use: ToolUse, *, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Runs a tool that a model asks for, between the hooks that come before and after it.
@@ -720,7 +483,7 @@ class Host:
         Returns the block that tells the model what came of it, also where that is an error."""
 
         async def call(tool: RegisteredTool, input: Any) -> str:
-            return await self._extensions[tool.extension].call_tool(tool.tool.name, input, meta=meta)
+            return await self._household.extensions[tool.extension].call_tool(tool.tool.name, input, meta=meta)
 
         return await ToolUser(self.tools, call, self._ask_hooks_alone, limits=self._limits).use(use)
 
@@ -732,7 +495,7 @@ class Host:
 
     async def _ask_hooks(self, event: HookEvent, confirm: ConfirmHook | None) -> HookVerdict:
         async def call(id: str, event: HookEvent) -> HookResult:
-            return await self._extensions[id].handle_hook(event)
+            return await self._household.extensions[id].handle_hook(event)
 
         return await ask_hooks(self.hooks.plan(event), event, call, confirm=confirm, limits=self._limits)
 
@@ -765,7 +528,7 @@ class Host:
             TooManyTurns: it asked for tools again and again.
         """
         route = self._trusted(model, tools_exposed=use_tools)
-        extension = self._extensions[route.extension]
+        extension = self._household.extensions[route.extension]
         provider, name = trim(route.provider.id), trim(route.model.id)
         if not use_tools:
             return await extension.complete(provider, name, messages=messages, **options)
@@ -790,7 +553,7 @@ class Host:
             NotDeclared, ProviderDisabled: as for `complete`.
         """
         route = self._trusted(model, tools_exposed=False, streamed=True)
-        extension = self._extensions[route.extension]
+        extension = self._household.extensions[route.extension]
         async with extension.stream(trim(route.provider.id), trim(route.model.id), messages=messages, **options) as run:
             yield run
 
@@ -804,8 +567,9 @@ class Host:
         return route
 
     def __repr__(self) -> str:
-        running = sum(extension.state in (State.READY, State.DEGRADED) for extension in self._extensions.values())
-        return f"<Host {self.name}: {running} of {len(self._extensions)} extensions run>"
+        statuses = [self[id].state for id in self]
+        running = sum(state in (State.READY, State.DEGRADED) for state in statuses)
+        return f"<Host {self.name}: {running} of {len(statuses)} extensions run>"
 
 
 def priority_of(particulars: object) -> int:

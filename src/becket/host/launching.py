@@ -51,7 +51,7 @@ Wrap = Callable[[str, Sequence[str]], Sequence[str]]
 class LaunchSettings(Struct, frozen=True, kw_only=True):
     """What a host gives to every extension that it starts.
 
-    `most_limits` is the most that a manifest may ask for; `pass_variables` are the host's own additions to what all
+    `most_limits` is the most that a manifest may ask for; `environment` are the host's own additions to what all
     of them see. `policy` has its say about every call of an extension. What each of them logs is told as `events`.
     `wrap` puts another program in front of each command."""
 

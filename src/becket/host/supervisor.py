@@ -208,15 +208,22 @@ class Supervisor:
         await self._wait_while(lambda: self.state not in AT_REST and not self._is_over)
 
     async def reload(self) -> None:
-        """Puts a new copy in the place of the running one, which is given time to answer what it was asked.
+        """Puts a new copy, of the files that are there now, in the place of the running one.
 
         Raises:
-            ExtensionRefused: there may be none; the one that runs goes on.
-            NotRunning: there is none.
-            StartFailed, HandshakeFailed, ...: why the new copy could not be started.
+            ExtensionRefused: there may be none; the one that runs goes on. And what `replace` raises.
         """
         if self._renew is not None:
             await self._renew()
+        await self.replace()
+
+    async def replace(self) -> None:
+        """Puts a new copy in the place of the running one, which is given time to answer what it was asked.
+
+        Raises:
+            NotRunning: there is none.
+            StartFailed, HandshakeFailed, ...: why the new copy could not be started.
+        """
         if self.state not in ALIVE:
             await self.start()
             return
