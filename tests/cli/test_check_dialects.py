@@ -192,6 +192,69 @@ def test_oddities_that_a_host_passes_over_are_warnings_and_so_is_a_goodbye_in_va
     assert "on_sunrise" in found[0][2]
 
 
+def test_a_program_gets_the_variables_and_the_configuration_that_its_manifest_gives_it(tmp_path: Path) -> None:
+    change = """
+import os
+at_start = serve
+def serve(message):
+    given = message["params"], os.environ.get("MOOD")
+    if message["method"] == "initialize" and given != ({"style": "dense"}, "calm"):
+        answer(message, error=f"started with {given}")
+    else:
+        at_start(message)
+"""
+    program = write(tmp_path, change)
+    listed = '[[extensions]]\nname="a"\nconfig.style="dense"\nsource={type="process",command="x",env={MOOD="calm"}}\n'
+    (tmp_path / "morphir.toml").write_text(listed, encoding="utf-8")
+
+    done = here("check", "--dialect", "morphir", "--folder", str(tmp_path), "--", sys.executable, str(program))
+
+    assert done.exit_code == Exit.DONE, done.output
+
+
+SYNAPS = """
+import json, sys
+
+while True:
+    length = 0
+    while line := sys.stdin.buffer.readline().strip():
+        length = int(line.partition(b":")[2])
+    if not length:
+        break
+    asked = json.loads(sys.stdin.buffer.read(length))
+    provider = {"id": "local", "display_name": "Local", "description": "d", "models": [{"id": "small"}],
+                "config_schema": {"type": "object", "required": ["endpoint"]}}
+    result = {"protocol_version": 1, "capabilities": {"providers": [provider]}}
+    body = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}).encode()
+    sys.stdout.buffer.write(b"Content-Length: %d\\n\\n%b" % (len(body), body))
+    sys.stdout.buffer.flush()
+    if asked["method"] == "shutdown":
+        break
+"""
+
+
+def test_what_a_provider_must_know_is_taken_from_the_manifest(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(SYNAPS, encoding="utf-8")
+    (tmp_path / ".synaps-plugin").mkdir()
+    entry = {"key": "endpoint", "required": True, "default": "http://127.0.0.1:1"}
+    extension = {"runtime": "process", "command": "x", "permissions": ["providers.register"], "config": [entry]}
+    (tmp_path / ".synaps-plugin" / "plugin.json").write_text(json.dumps({"extension": extension}), encoding="utf-8")
+    command = ["--", sys.executable, "program.py"]
+
+    done = here("check", "--dialect", "synaps", "--folder", str(tmp_path), *command)
+
+    assert done.exit_code == Exit.DONE, done.output
+
+
+def test_a_program_that_speaks_nothing_is_no_extension_at_all() -> None:
+    silent = ["--", sys.executable, "-c", "import sys; sys.stdin.read()"]
+
+    done = here("check", "--dialect", "auto", "--timeout", "0.3", *silent)
+
+    assert done.exit_code == Exit.FAILED
+    assert done.stderr == "it is no extension: it speaks none of these\n"
+
+
 def test_a_folder_with_several_manifests_gives_no_particulars(tmp_path: Path) -> None:
     program = write(tmp_path)
     lists = "".join(

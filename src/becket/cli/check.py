@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,12 @@ from becket.cli.exits import Exit
 from becket.cli.findings import NOTHING_DECLARED, Finding, Level, Subject, is_well, speaks
 from becket.cli.hosting import FOLDER
 from becket.cli.output import console, is_terminal, json_option, print_json, print_line, say
-from becket.dialects import NATIVE
-from becket.host.connecting import find_problem, read_id
-from becket.host.environment import build_environment, build_own_variables, with_own_programs
+from becket.dialects import DIALECTS, NATIVE
+from becket.dialects.habits import Habits, Surroundings
+from becket.host.configuration import resolve_config
+from becket.host.connecting import HOST, find_problem, read_id
+from becket.host.environment import build_environment, build_own_variables, policy_of, with_own_programs
+from becket.host.manifest import Environment, Manifest
 from becket.peer.stderr import harmless
 
 if TYPE_CHECKING:
@@ -73,8 +77,16 @@ def check(
             print_line("; ".join(f"{name}: {'yes' if speaks(found) else 'no'}" for name, found in reports.items()))
         for finding in reports[best]:
             print_finding(finding)
-        say(f"nothing is wrong: it speaks {best}" if ok else f"it is no extension that speaks {best}, as it is")
+        say(conclude(best, reports))
     return Exit.DONE if ok else Exit.FAILED
+
+
+def conclude(best: str, reports: dict[str, list[Finding]]) -> str:
+    if is_well(reports[best]):
+        return f"nothing is wrong: it speaks {best}"
+    if len(reports) > 1 and not speaks(reports[best]):
+        return "it is no extension: it speaks none of these"
+    return f"it is no extension that speaks {best}, as it is"
 
 
 class Asked:
@@ -92,15 +104,31 @@ class Asked:
         id = self._id or (read_id(self._command) if found is None else found.id)
         if (problem := find_problem(id)) is not None:
             raise click.UsageError(f"no extension can have the id {id!r}: {problem} (--id gives another)")
-        variables = build_environment(with_own_programs(os.environ), own=build_own_variables(id, None)).variables
+        variables = with_own_programs(os.environ)
+        habits = DIALECTS[dialect].habits
+        manifest = None if found is None else found.manifest
         return Subject(
             command=self._command,
             id=id,
-            env=variables,
+            env=build_variables(id, variables, habits, Environment() if manifest is None else manifest.environment),
             cwd=self._folder,
             timeout=self._timeout,
+            config={} if manifest is None else resolve(id, manifest, variables, habits),
             particulars=None if found is None else found.particulars,
         )
+
+
+def build_variables(id: str, available: Mapping[str, str], habits: Habits, declared: Environment) -> Mapping[str, str]:
+    """Returns the environment that a host would give to an extension of this dialect."""
+    own = build_own_variables(id, None)
+    if habits.own_variables is not None:
+        own |= habits.own_variables(Surroundings(id, HOST, None, available))
+    return build_environment(available, declared, own=own, policy=policy_of(habits)).variables
+
+
+def resolve(id: str, manifest: Manifest, variables: Mapping[str, str], habits: Habits) -> Mapping[str, Any]:
+    """Returns what is known of its configuration without a host that keeps some."""
+    return resolve_config(id, manifest.config, variables=variables, habits=habits).values
 
 
 def find_manifest(folder: str, dialect: str) -> Candidate | None:

@@ -48,7 +48,7 @@ def check_native(subject: Subject) -> Iterator[Finding]:
             if answer is None:
                 yield from judge_wire(probe)
                 return
-            yield from judge_handshake(subject.id, answer)
+            yield from judge_handshake(subject, answer)
             yield from check_unknown_words(probe, subject.timeout)
             if not probe.has_ended():
                 yield check_end_of_stdin(probe)
@@ -69,22 +69,24 @@ def introduce(subject: Subject) -> Initialize:
         extension_protocol_version=PROTOCOL_VERSION,
         plugin_id=subject.id,
         plugin_root=subject.cwd or os.getcwd(),
-        config={},
+        config=dict(subject.config),
         host=HOST,
         features=FEATURES,
     )
 
 
-def judge_handshake(id: str, answer: Answer) -> Iterator[Finding]:
+def judge_handshake(subject: Subject, answer: Answer) -> Iterator[Finding]:
     """Yields what is wrong with what the program declares, or what that is."""
     if answer.result is None:
         hint = f"answer `{INITIALIZE.name}` with a result"
         yield Finding("handshake", Level.ERROR, f"it refused: {member_of(answer.error, 'message')}", hint)
         return
-    problems = find_shape_problems(id, answer.result)
+    problems = find_shape_problems(subject.id, answer.result)
     if not problems:
         initialized = read_initialized(answer.result)
-        problems = find_handshake_problems(id, initialized, grants=Grants.of(PERMISSIONS), config={})
+        problems = find_handshake_problems(
+            subject.id, initialized, grants=Grants.of(PERMISSIONS), config=subject.config
+        )
         problems += find_schema_problems(initialized)
         if not problems:
             yield Finding("handshake", Level.OK, describe(initialized))

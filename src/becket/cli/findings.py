@@ -33,13 +33,14 @@ class Finding(Struct, frozen=True):
 class Subject(Struct, frozen=True, kw_only=True):
     """What is checked: a command, the id that it is told, where and with what it runs, and how long it may take.
 
-    `particulars` is what its own kind of manifest says, where there is one in its folder."""
+    Where its folder has a manifest of its own kind, `config` and `particulars` are what that says."""
 
     command: tuple[str, ...]
     id: str
     env: Mapping[str, str]
     cwd: str | None = None
     timeout: float = 3.0
+    config: Mapping[str, Any] = {}
     particulars: Any = None
 
 

@@ -21,13 +21,11 @@ from becket.cli.findings import NOTHING_DECLARED, Finding, Level, Subject, how_i
 from becket.contract.handshake import Capabilities
 from becket.contract.shapes import is_object
 from becket.dialects import Dialect
-from becket.dialects.habits import Surroundings
 from becket.dialects.handshakes import Greeted, Greeting, Introduction
 from becket.dialects.phrases import Saying
 from becket.dialects.speech import Speech
 from becket.errors import BadCapabilities, BecketError, CallTimeout, HandshakeFailed, StartFailed, quote
-from becket.host.connecting import HOST, connect_extension
-from becket.host.environment import build_environment, build_own_variables, policy_of, with_own_programs
+from becket.host.connecting import connect_extension
 from becket.host.extension import Extension
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import PERMISSIONS
@@ -58,12 +56,14 @@ async def meet(watch: Watch, subject: Subject, ending: Any) -> list[Finding]:
         extension = await connect_extension(
             subject.command,
             id=subject.id,
-            env=build_variables(dialect, subject),
+            env=subject.env,
+            inherit_env=None,
             root=subject.cwd or os.getcwd(),
             cwd=subject.cwd,
             grants=[*PERMISSIONS],
             dialect=dialect,
             limits=watch.limits_for(subject.timeout),
+            config=subject.config,
             particulars=subject.particulars,
             on_stderr=watch.take_stderr,
         )
@@ -73,15 +73,6 @@ async def meet(watch: Watch, subject: Subject, ending: Any) -> list[Finding]:
     findings += [Finding("handshake", Level.WARNING, note) for note in watch.notes]
     findings.append(await ending(extension))
     return findings
-
-
-def build_variables(dialect: Dialect, subject: Subject) -> dict[str, str]:
-    """Returns the environment that a host of this dialect would give."""
-    available = with_own_programs(os.environ)
-    own = build_own_variables(subject.id, None)
-    if dialect.habits.own_variables is not None:
-        own |= dialect.habits.own_variables(Surroundings(subject.id, HOST, None, available))
-    return build_environment(available, own=own, policy=policy_of(dialect.habits)).variables
 
 
 async def end_stdin(watch: Watch, extension: Extension) -> Finding:
