@@ -16,6 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from becket.contract.audit import ExtensionChanged as ChangeRecorded
+from becket.contract.audit import ExtensionStarted as StartRecorded
 from becket.contract.hooks import Block, HookEvent
 from becket.contract.providers import TextDelta, user
 from becket.errors import (
@@ -263,6 +264,10 @@ async def test_what_starts_again_is_what_was_agreed_to_whatever_became_of_its_fi
             digest = load_grants(tmp_path / "data" / "grants.toml")["notes"].digest
             copy = tmp_path / "data" / "copies" / digest
             assert before == f"one in {copy} {copy}"
+    starts = [
+        one.event for one in read_audit(tmp_path / "data" / "audit.jsonl") if isinstance(one.event, StartRecorded)
+    ]
+    assert [(start.version, start.digest) for start in starts] == [("1.0.0", digest)] * 2
 
 
 async def test_without_a_copy_changed_files_are_asked_about_once_and_do_not_start(tmp_path: Path) -> None:

@@ -269,7 +269,7 @@ class Doorkeeper:
                     if outcome.entry is not None and outcome.entry != self._kept.grants_of(id):
                         await self._bind(id, outcome.digest)
                     bound_to, by = outcome.bound_to, HOST
-            way = Way(outcome.command, candidate.folder, candidate.cwd)
+            way = Way(outcome.command, candidate.folder, candidate.cwd, bound_to or None)
             agreed = Agreed(candidate, way, outcome.digest, by, is_bound=bool(bound_to))
             if not bound_to or self._settings.places is None or not is_alone(candidate):
                 return agreed
@@ -439,7 +439,7 @@ def is_alone(candidate: Candidate) -> bool:
 def move_way(way: Way, copy: str) -> Way:
     """Returns the same way in a copy of its folder."""
     cwd = None if way.cwd is None else move_path(way.cwd, way.folder, copy)
-    return Way(move_command(way.command, way.folder, copy), copy, cwd)
+    return Way(move_command(way.command, way.folder, copy), copy, cwd, way.digest)
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:

@@ -64,7 +64,8 @@ class ExtensionOptions(TypedDict, total=False):
     exist, where you have some of your own. `particulars` is what the extension's own kind of manifest says beyond ours.
 
     `limits` and `timeouts` are those that the dialect is used to, unless given. `on_log` gets each line that the
-    extension logs, after the name of its level; it stands in the log as well."""
+    extension logs, after the name of its level; it stands in the log as well. `version` and `digest` are for the audit:
+    of the extension, and of its files where these are known."""
 
     config: Mapping[str, Any]
     root: str | os.PathLike[str] | None
@@ -82,6 +83,8 @@ class ExtensionOptions(TypedDict, total=False):
     known: AbstractSet[str]
     particulars: Any
     on_log: Callable[[str, str], object] | None
+    version: str | None
+    digest: str | None
 
 
 def connect_extension(
@@ -309,7 +312,10 @@ class Start:
 
     def _describe_start(self) -> ExtensionStarted:
         held = sorted(name for name in self._known if self._gate.allows(name))
-        return ExtensionStarted(self._id, self._command, self._dialect.name, tuple(held), NOT_CONTAINED)
+        version, digest = self._options.get("version"), self._options.get("digest")
+        return ExtensionStarted(
+            self._id, self._command, self._dialect.name, tuple(held), NOT_CONTAINED, version, digest or None
+        )
 
     def _introduction(self) -> Introduction:
         options = self._options

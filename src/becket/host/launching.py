@@ -76,11 +76,13 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
 class Way(Struct, frozen=True):
     """What of an extension is started: a command whose program is an absolute path, and the folder that it is in.
 
-    `cwd` is where it runs, if not where its dialect runs it."""
+    `cwd` is where it runs, if not where its dialect runs it; `digest` that of its files, where they are known to be
+    these."""
 
     command: tuple[str, ...]
     folder: str
     cwd: str | None = None
+    digest: str | None = None
 
 
 async def launch_extension(
@@ -133,6 +135,8 @@ async def launch_extension(
         schemas=settings.schemas,
         particulars=candidate.particulars,
         cwd=way.cwd,
+        version=manifest.version,
+        digest=way.digest,
         on_log=None if settings.events is None else LogEvents(id, settings.events, anyio.current_time),
     )
 
