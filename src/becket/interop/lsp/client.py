@@ -1,13 +1,11 @@
 """`LanguageClient`: the other end of a language server.
 
-It starts the server, shakes hands with it, answers what it asks, and ends it. What it answers are methods that a
-subclass overrides; what it announces to the server follows from that. Documents are `documents`', reports of progress
-`progress`', and bytes the peer's.
+It starts the server, shakes hands with it, and ends it. What the server asks is answered by `answers`; documents are
+`documents`', reports of progress `progress`', and bytes the peer's.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +17,7 @@ from lsprotocol import types
 from becket.dialects.lsp import LSP
 from becket.errors import BadValue, BecketError, LocalProtocolError
 from becket.interop.lsp import methods
+from becket.interop.lsp.answers import Answers
 from becket.interop.lsp.conversion import convert
 from becket.interop.lsp.documents import Document, find_language, path_of, uri_of
 from becket.interop.lsp.feeds import Feed, Opening
@@ -29,7 +28,6 @@ from becket.methods.registry import Registry
 from becket.peer.peer import Connecting, Peer
 from becket.peer.streams import CallStream
 from becket.peer.transport import ByteStream, Transport
-from becket.typed.problems import is_object
 
 if TYPE_CHECKING:
     from becket.peer.options import CallOptions, PeerOptions, StreamOptions
@@ -42,13 +40,6 @@ R = TypeVar("R")
 
 SHUTDOWN_GRACE = 5.0  # seconds for the answer to `shutdown`; some servers leave in the midst of it
 MOST_PUBLISHED = 10_000  # documents whose diagnostics are kept; the oldest are forgotten
-LEVELS = {
-    types.MessageType.Error: logging.ERROR,
-    types.MessageType.Warning: logging.WARNING,
-    types.MessageType.Info: logging.INFO,
-    types.MessageType.Log: logging.DEBUG,
-    types.MessageType.Debug: logging.DEBUG,
-}
 
 
 class Supervisor(Protocol):
@@ -66,11 +57,11 @@ class Supervised(Protocol):
     def supervisor(self) -> Supervisor: ...
 
 
-class LanguageClient:
+class LanguageClient(Answers):
     """A client of one language server: `async with LanguageClient(root=".").connect_process(["pylsp"]) as client: ...`.
 
     `root` is the folder of the project. `settings` are what `workspace/configuration` is answered from, by section;
-    `options` go to the server with `initialize`. What the server asks is answered by the methods below, which a
+    `options` go to the server with `initialize`. What the server asks is answered by the methods of `Answers`, which a
     subclass overrides: plain functions or `async def`.
 
     `diagnostics` is what the server has published last, by URI; `registrations` is what it has registered, by id."""
@@ -85,15 +76,12 @@ class LanguageClient:
         name: str = "becket",
         version: str | None = None,
     ) -> None:
-        self.root = None if root is None else Path(root).absolute()
-        self.settings: dict[str, Any] = dict(settings or {})
+        super().__init__(None if root is None else Path(root).absolute(), settings or {})
         self.options = options
         self.info = types.ClientInfo(name, version)
         self.capabilities = self.build_capabilities() if capabilities is None else capabilities
         self.server_capabilities = types.ServerCapabilities()
-        self.server_info: types.ServerInfo | None = None
         self.diagnostics: dict[str, types.PublishDiagnosticsParams] = {}
-        self.registrations: dict[str, types.Registration] = {}
         self.methods = Registry()
         self._peer: Peer | None = None
         self._extension: Supervised | None = None
@@ -101,7 +89,9 @@ class LanguageClient:
         self._tokens = count_tokens()
         self._progress: set[Feed[WorkProgress]] = set()
         self._published: set[Feed[types.PublishDiagnosticsParams]] = set()
-        self._register()
+        self.register_answers(self.methods)
+        self.methods.on(methods.PROGRESS)(self._report)
+        self.methods.on(methods.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(self._publish)
 
     # -- connecting
 
@@ -306,67 +296,7 @@ class LanguageClient:
         """Asks the server to leave off work that it began by itself, and whose report said that it can."""
         await self.notify(methods.WINDOW_WORK_DONE_PROGRESS_CANCEL, types.WorkDoneProgressCancelParams(token))
 
-    # -- what it asks, to be overridden
-
-    async def configuration(self, item: types.ConfigurationItem) -> Any:
-        """Answers one item of `workspace/configuration`: the section of `settings`, None where there is none."""
-        value: Any = self.settings
-        for part in filter(None, (item.section or "").split(".")):
-            value = value.get(part) if is_object(value) else None
-        return value
-
-    async def register_capability(self, params: types.RegistrationParams) -> None:
-        """Takes what the server registers."""
-        self.registrations.update({registration.id: registration for registration in params.registrations})
-
-    async def unregister_capability(self, params: types.UnregistrationParams) -> None:
-        """Forgets what the server no longer wants."""
-        for gone in params.unregisterations:
-            self.registrations.pop(gone.id, None)
-
-    async def create_progress(self, params: types.WorkDoneProgressCreateParams) -> None:
-        """Allows the server to report its work under a token. Raise an `RpcError` to refuse it."""
-
-    async def apply_edit(self, params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
-        """Refuses: this client changes no files. The server is told that it may ask only where this is overridden."""
-        return types.ApplyWorkspaceEditResult(applied=False, failure_reason="this client does not apply edits")
-
-    async def show_message_request(self, params: types.ShowMessageRequestParams) -> types.MessageActionItem | None:
-        """Logs the message, and chooses none of the actions."""
-        self.log(params.type, params.message)
-        return None
-
-    async def show_document(self, params: types.ShowDocumentParams) -> types.ShowDocumentResult:
-        """Refuses: there is nothing to show it on."""
-        return types.ShowDocumentResult(success=False)
-
-    async def workspace_folders(self) -> Sequence[types.WorkspaceFolder] | None:
-        """Answers with the root, None where there is none."""
-        return None if self.root is None else [types.WorkspaceFolder(uri_of(self.root), self.root.name)]
-
-    async def refresh(self) -> None:
-        """Takes the word that something (lenses, tokens, hints, diagnostics) should be asked for again."""
-
-    def show_message(self, params: types.ShowMessageParams) -> None:
-        """Logs a message that is meant for a person."""
-        self.log(params.type, params.message)
-
-    def log_message(self, params: types.LogMessageParams) -> None:
-        """Logs a message that is meant for the log."""
-        self.log(params.type, params.message)
-
-    def log(self, level: types.MessageType, message: str) -> None:
-        """Writes a message of the server to the log `becket.lsp`."""
-        name = "server" if self.server_info is None else self.server_info.name
-        logging.getLogger("becket.lsp").log(LEVELS.get(level, logging.INFO), "%s: %s", name, message)
-
     # -- what is told to it at the start
-
-    def build_capabilities(self) -> types.ClientCapabilities:
-        """Returns what this client can do. What is overridden is announced; add to it what you ask for yourself."""
-        return build_capabilities(
-            applies_edits=is_overridden(self.apply_edit), shows_documents=is_overridden(self.show_document)
-        )
 
     def build_initialize(self) -> types.InitializeParams:
         """Returns the params of `initialize`."""
@@ -382,26 +312,6 @@ class LanguageClient:
         )
 
     # -- handlers
-
-    def _register(self) -> None:
-        handle, on = self.methods.handle, self.methods.on
-        handle(methods.WORKSPACE_CONFIGURATION)(self._configure)
-        handle(methods.CLIENT_REGISTER_CAPABILITY)(self.register_capability)
-        handle(methods.CLIENT_UNREGISTER_CAPABILITY)(self.unregister_capability)
-        handle(methods.WINDOW_WORK_DONE_PROGRESS_CREATE)(self.create_progress)
-        handle(methods.WORKSPACE_APPLY_EDIT)(self.apply_edit)
-        handle(methods.WINDOW_SHOW_MESSAGE_REQUEST)(self.show_message_request)
-        handle(methods.WINDOW_SHOW_DOCUMENT)(self.show_document)
-        handle(methods.WORKSPACE_WORKSPACE_FOLDERS)(self.workspace_folders)
-        for method in REFRESHES:
-            handle(method)(self.refresh)
-        on(methods.WINDOW_SHOW_MESSAGE)(self.show_message)
-        on(methods.WINDOW_LOG_MESSAGE)(self.log_message)
-        on(methods.PROGRESS)(self._report)
-        on(methods.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(self._publish)
-
-    async def _configure(self, params: types.ConfigurationParams) -> Sequence[Any]:
-        return [await self.configuration(item) for item in params.items]
 
     def _report(self, params: types.ProgressParams) -> None:
         try:
@@ -424,22 +334,8 @@ class LanguageClient:
             feed.put(params)
 
 
-REFRESHES = (
-    methods.WORKSPACE_CODE_LENS_REFRESH,
-    methods.WORKSPACE_DIAGNOSTIC_REFRESH,
-    methods.WORKSPACE_FOLDING_RANGE_REFRESH,
-    methods.WORKSPACE_INLAY_HINT_REFRESH,
-    methods.WORKSPACE_INLINE_VALUE_REFRESH,
-    methods.WORKSPACE_SEMANTIC_TOKENS_REFRESH,
-)
-
-
 async def close(client: LanguageClient) -> None:
     await client.aclose()
-
-
-def is_overridden(method: Callable[..., Any]) -> bool:
-    return getattr(method, "__func__", method) is not getattr(LanguageClient, method.__name__)
 
 
 async def read(uri: str) -> str:
@@ -452,59 +348,3 @@ def normal(uri: str) -> str:
     from urllib.parse import unquote
 
     return unquote(uri)
-
-
-def build_capabilities(*, applies_edits: bool, shows_documents: bool) -> types.ClientCapabilities:
-    """Returns what a client can do that applies edits and shows documents, or does not."""
-    return types.ClientCapabilities(
-        general=types.GeneralClientCapabilities(
-            # Characters of Python's texts are those of UTF-32; every server knows UTF-16.
-            position_encodings=[types.PositionEncodingKind.Utf32, types.PositionEncodingKind.Utf16],
-        ),
-        window=types.WindowClientCapabilities(
-            work_done_progress=True,
-            show_message=types.ShowMessageRequestClientCapabilities(),
-            show_document=types.ShowDocumentClientCapabilities(support=shows_documents),
-        ),
-        workspace=types.WorkspaceClientCapabilities(
-            apply_edit=applies_edits,
-            workspace_edit=types.WorkspaceEditClientCapabilities(document_changes=True),
-            configuration=True,
-            workspace_folders=True,
-            did_change_configuration=types.DidChangeConfigurationClientCapabilities(dynamic_registration=True),
-            execute_command=types.ExecuteCommandClientCapabilities(),
-            symbol=types.WorkspaceSymbolClientCapabilities(),
-        ),
-        text_document=types.TextDocumentClientCapabilities(
-            synchronization=types.TextDocumentSyncClientCapabilities(did_save=True),
-            publish_diagnostics=types.PublishDiagnosticsClientCapabilities(
-                related_information=True, version_support=True, code_description_support=True, data_support=True
-            ),
-            diagnostic=types.DiagnosticClientCapabilities(),
-            hover=types.HoverClientCapabilities(content_format=BOTH_MARKUPS),
-            completion=types.CompletionClientCapabilities(
-                completion_item=types.ClientCompletionItemOptions(documentation_format=BOTH_MARKUPS)
-            ),
-            signature_help=types.SignatureHelpClientCapabilities(),
-            declaration=types.DeclarationClientCapabilities(link_support=True),
-            definition=types.DefinitionClientCapabilities(link_support=True),
-            type_definition=types.TypeDefinitionClientCapabilities(link_support=True),
-            implementation=types.ImplementationClientCapabilities(link_support=True),
-            references=types.ReferenceClientCapabilities(),
-            document_highlight=types.DocumentHighlightClientCapabilities(),
-            document_symbol=types.DocumentSymbolClientCapabilities(hierarchical_document_symbol_support=True),
-            code_action=types.CodeActionClientCapabilities(
-                code_action_literal_support=types.ClientCodeActionLiteralOptions(
-                    types.ClientCodeActionKindOptions([kind.value for kind in types.CodeActionKind])
-                ),
-                data_support=True,
-                resolve_support=types.ClientCodeActionResolveOptions(["edit"]),
-            ),
-            formatting=types.DocumentFormattingClientCapabilities(),
-            range_formatting=types.DocumentRangeFormattingClientCapabilities(),
-            rename=types.RenameClientCapabilities(prepare_support=True),
-        ),
-    )
-
-
-BOTH_MARKUPS = [types.MarkupKind.Markdown, types.MarkupKind.PlainText]

@@ -1,0 +1,138 @@
+"""What a server asks of its client, and what it is answered: one method each, which a subclass overrides.
+
+What a client announces to its server follows from what is overridden.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from inspect import isawaitable
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+
+from becket.interop.lsp import methods
+from becket.interop.lsp.capabilities import build_capabilities
+from becket.interop.lsp.documents import uri_of
+from becket.methods.registry import Registry
+from becket.typed.problems import is_object
+
+__all__ = ["Answers"]
+
+LEVELS = {
+    types.MessageType.Error: logging.ERROR,
+    types.MessageType.Warning: logging.WARNING,
+    types.MessageType.Info: logging.INFO,
+    types.MessageType.Log: logging.DEBUG,
+    types.MessageType.Debug: logging.DEBUG,
+}
+REFRESHES = (
+    methods.WORKSPACE_CODE_LENS_REFRESH,
+    methods.WORKSPACE_DIAGNOSTIC_REFRESH,
+    methods.WORKSPACE_FOLDING_RANGE_REFRESH,
+    methods.WORKSPACE_INLAY_HINT_REFRESH,
+    methods.WORKSPACE_INLINE_VALUE_REFRESH,
+    methods.WORKSPACE_SEMANTIC_TOKENS_REFRESH,
+)
+
+
+class Answers:
+    """What a server that asks is answered, by plain functions or `async def`.
+
+    `settings` are what `workspace/configuration` is answered from, by section; `registrations` is what the server has
+    registered, by id."""
+
+    def __init__(self, root: Path | None, settings: Mapping[str, Any]) -> None:
+        self.root = root
+        self.settings: dict[str, Any] = dict(settings)
+        self.server_info: types.ServerInfo | None = None
+        self.registrations: dict[str, types.Registration] = {}
+
+    async def configuration(self, item: types.ConfigurationItem) -> Any:
+        """Answers one item of `workspace/configuration`: the section of `settings`, None where there is none."""
+        value: Any = self.settings
+        for part in filter(None, (item.section or "").split(".")):
+            value = value.get(part) if is_object(value) else None
+        return value
+
+    async def register_capability(self, params: types.RegistrationParams) -> None:
+        """Takes what the server registers."""
+        self.registrations.update({registration.id: registration for registration in params.registrations})
+
+    async def unregister_capability(self, params: types.UnregistrationParams) -> None:
+        """Forgets what the server no longer wants."""
+        for gone in params.unregisterations:
+            self.registrations.pop(gone.id, None)
+
+    async def create_progress(self, params: types.WorkDoneProgressCreateParams) -> None:
+        """Allows the server to report its work under a token. Raise an `RpcError` to refuse it."""
+
+    async def apply_edit(self, params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
+        """Refuses: this client changes no files. The server is told that it may ask only where this is overridden."""
+        return types.ApplyWorkspaceEditResult(applied=False, failure_reason="this client does not apply edits")
+
+    async def show_message_request(self, params: types.ShowMessageRequestParams) -> types.MessageActionItem | None:
+        """Logs the message, and chooses none of the actions."""
+        self.log(params.type, params.message)
+        return None
+
+    async def show_document(self, params: types.ShowDocumentParams) -> types.ShowDocumentResult:
+        """Refuses: there is nothing to show it on."""
+        return types.ShowDocumentResult(success=False)
+
+    async def workspace_folders(self) -> Sequence[types.WorkspaceFolder] | None:
+        """Answers with the root, None where there is none."""
+        return None if self.root is None else [types.WorkspaceFolder(uri_of(self.root), self.root.name)]
+
+    async def refresh(self) -> None:
+        """Takes the word that something (lenses, tokens, hints, diagnostics) should be asked for again."""
+
+    def show_message(self, params: types.ShowMessageParams) -> None:
+        """Logs a message that is meant for a person."""
+        self.log(params.type, params.message)
+
+    def log_message(self, params: types.LogMessageParams) -> None:
+        """Logs a message that is meant for the log."""
+        self.log(params.type, params.message)
+
+    def log(self, level: types.MessageType, message: str) -> None:
+        """Writes a message of the server to the log `becket.lsp`."""
+        name = "server" if self.server_info is None else self.server_info.name
+        logging.getLogger("becket.lsp").log(LEVELS.get(level, logging.INFO), "%s: %s", name, message)
+
+    # -- what it is told of them
+
+    def build_capabilities(self) -> types.ClientCapabilities:
+        """Returns what this client can do. What is overridden is announced; add to it what you ask for yourself."""
+        return build_capabilities(
+            applies_edits=is_overridden(self.apply_edit), shows_documents=is_overridden(self.show_document)
+        )
+
+    def register_answers(self, registry: Registry) -> None:
+        """Registers all of them."""
+        handle, on = registry.handle, registry.on
+        handle(methods.WORKSPACE_CONFIGURATION)(self._configure)
+        handle(methods.CLIENT_REGISTER_CAPABILITY)(self.register_capability)
+        handle(methods.CLIENT_UNREGISTER_CAPABILITY)(self.unregister_capability)
+        handle(methods.WINDOW_WORK_DONE_PROGRESS_CREATE)(self.create_progress)
+        handle(methods.WORKSPACE_APPLY_EDIT)(self.apply_edit)
+        handle(methods.WINDOW_SHOW_MESSAGE_REQUEST)(self.show_message_request)
+        handle(methods.WINDOW_SHOW_DOCUMENT)(self.show_document)
+        handle(methods.WORKSPACE_WORKSPACE_FOLDERS)(self.workspace_folders)
+        for method in REFRESHES:
+            handle(method)(self.refresh)
+        on(methods.WINDOW_SHOW_MESSAGE)(self.show_message)
+        on(methods.WINDOW_LOG_MESSAGE)(self.log_message)
+
+    async def _configure(self, params: types.ConfigurationParams) -> Sequence[Any]:
+        values: list[Any] = []
+        for item in params.items:
+            value: Any = self.configuration(item)
+            values.append(await value if isawaitable(value) else value)
+        return values
+
+
+def is_overridden(method: Callable[..., Any]) -> bool:
+    return getattr(method, "__func__", method) is not getattr(Answers, method.__name__)
