@@ -11,7 +11,6 @@ from msgspec import Struct
 from tests.peer.scripted import settled
 
 from becket import Context, RemoteError
-from becket.contract import EditorRender, EditorRow
 from becket.contract.commands import CommandDone, Table, Text
 from becket.contract.config import ConfigChanged, ConfigSet
 from becket.contract.handshake import DeclaredCapability
