@@ -19,10 +19,10 @@ from becket.interop import lsp
 PROGRAM = [sys.executable, str(Path(__file__).with_name("pygls_server.py"))]
 STUCK = """
 import threading
-from becket.interop.lsp import serving
+from becket.interop.lsp import bridge, serving
 from lsprotocol import types
 from tests.interop.lsp.pygls_server import build
-serving.END_GRACE = 0.2
+bridge.END_GRACE = serving.END_GRACE = 0.2
 server = build()
 
 @server.feature("own/stuck")
