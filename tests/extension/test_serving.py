@@ -280,6 +280,7 @@ async def test_commands_put_out_and_return(face: str) -> None:
     assert result == {"words": 2}
     assert nothing == ([CommandDone()], None)
     assert pointers(unknown) == {"/command"}
+    assert "shout" in unknown.message  # one of those that there are
 
 
 @both_faces

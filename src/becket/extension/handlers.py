@@ -6,7 +6,7 @@ coroutine that waits for nothing but the face; `registry` makes of it what the f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -235,7 +235,7 @@ class Handlers:
         self._check_ready()
         found = self._commands.get(invoke.command)
         if found is None:
-            raise unknown("command", "command", invoke.command)
+            raise unknown("command", "command", invoke.command, [*self._commands])  # a person has mistyped it
         command, routine = found
         out = CommandOutput(self._face.events_of(ctx), invoke.request_id)
         theirs = out if routine.is_async else BlockingCommandOutput(out, self._face.run)
@@ -329,7 +329,8 @@ def describe_provider(provider: DeclaredProvider) -> Provider:
     )
 
 
-def unknown(member: str, what: str, name: str) -> InvalidParams:
+def unknown(member: str, what: str, name: str, known: Sequence[str] = ()) -> InvalidParams:
     from becket.contract.shapes import cut
 
-    return InvalidParams([(f"/{member}", f"there is no {what} {cut(name)!r} here")])
+    others = f", but: {cut(', '.join(known))}" if known else ""
+    return InvalidParams([(f"/{member}", f"there is no {what} {cut(name)!r} here{others}")])
