@@ -157,7 +157,7 @@ def cli(debug: bool) -> None:
 
     \b
     becket new notes              a working extension with its test
-    becket check -- ./notes/notes is it one?
+    becket check -- ./notes/run   is it one?
     becket run .                  a host for all extensions in this folder
     """
 
