@@ -35,7 +35,7 @@ from becket.dialects.roder import (
     ToolSpec,
 )
 from becket.dialects.roder.handshake import WELCOME, Offer, fit, fit_provider_id, greet
-from becket.dialects.roder.inference import ModelDescriptor, ModelList
+from becket.dialects.roder.models import ModelDescriptor, ModelList
 from becket.dialects.roder.own_manifest import OwnSide
 from becket.errors import (
     BadCapabilities,

@@ -42,7 +42,8 @@ from becket.dialects.roder import (
     TranscriptItem,
     UserMessage,
 )
-from becket.dialects.roder.inference import TaggedEvent, is_for_turn, read_inference_event
+from becket.dialects.roder.inference import TURN as ADDRESS
+from becket.dialects.roder.inference import TaggedEvent, read_inference_event
 from becket.errors import RpcError
 
 TURN = StreamTurn(
@@ -147,7 +148,7 @@ def test_unknown_members_of_an_event_are_passed_over() -> None:
     ],
 )
 def test_an_event_belongs_to_the_turn_whose_stream_it_names(raw: Raw, is_ours: bool) -> None:
-    assert is_for_turn(raw, TURN) is is_ours
+    assert ADDRESS.belongs(raw, TURN) is is_ours
 
 
 # -- models and requests

@@ -40,8 +40,10 @@ from becket.dialects.roder import (
     ToolCallParams,
     ToolCallResult,
 )
-from becket.dialects.roder.subagents import is_for_dispatch, read_subagent_event
-from becket.dialects.roder.tasks import is_for_execution, read_task_event
+from becket.dialects.roder.subagents import DISPATCH as DISPATCHES
+from becket.dialects.roder.subagents import read_subagent_event
+from becket.dialects.roder.tasks import EXECUTION as RUNS
+from becket.dialects.roder.tasks import read_task_event
 from becket.errors import RpcError
 from becket.methods.descriptors import CancelReason
 
@@ -147,7 +149,7 @@ def test_the_result_of_a_tool_must_say_whether_it_is_an_error() -> None:
 def test_an_event_of_a_dispatch_is_read(text: str, event: object) -> None:
     raw = Raw(f'{{"dispatchId":"d-1","event":{text}}}'.encode())
 
-    assert is_for_dispatch(raw, DISPATCH)
+    assert DISPATCHES.belongs(raw, DISPATCH)
     assert read_subagent_event(raw) == event
 
 
@@ -162,14 +164,14 @@ def test_an_event_of_a_dispatch_is_read(text: str, event: object) -> None:
 def test_an_event_of_a_run_is_read(text: str, event: object) -> None:
     raw = Raw(f'{{"executionId":"e-1","event":{text}}}'.encode())
 
-    assert is_for_execution(raw, RUN)
+    assert RUNS.belongs(raw, RUN)
     assert read_task_event(raw) == event
 
 
 @pytest.mark.parametrize("raw", [Raw(b'{"dispatchId":"d-2","executionId":"e-2"}'), Raw(b"{}"), Raw(b"1")])
 def test_events_of_other_work_are_not_ours(raw: Raw) -> None:
-    assert not is_for_dispatch(raw, DISPATCH)
-    assert not is_for_execution(raw, RUN)
+    assert not DISPATCHES.belongs(raw, DISPATCH)
+    assert not RUNS.belongs(raw, RUN)
 
 
 @pytest.mark.parametrize("read", [read_subagent_event, read_task_event])

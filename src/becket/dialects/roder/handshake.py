@@ -20,7 +20,6 @@ from becket.contract.shapes import REFUSED, is_object
 from becket.contract.tools import Tool
 from becket.dialects.handshakes import Greeted, Greeting, Introduction, Welcome
 from becket.dialects.phrases import Saying, Scene
-from becket.dialects.roder.inference import LIST_MODELS, ListModels, ModelDescriptor, ModelList
 from becket.dialects.roder.manifest import (
     API_VERSION,
     PROTOCOL_VERSION,
@@ -28,6 +27,7 @@ from becket.dialects.roder.manifest import (
     LoadedManifest,
     RoderManifest,
 )
+from becket.dialects.roder.models import LIST_MODELS, ListModels, ModelDescriptor, ModelList
 from becket.dialects.roder.own_manifest import OwnSide, check_agreement, find_own_side
 from becket.dialects.roder.services import (
     InferenceEngine,

@@ -12,12 +12,13 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from becket.contract.shapes import REFUSED
-from becket.dialects.roder.inference import FAILED, LONGEST_WAIT, TokenUsage, check_acknowledged
+from becket.dialects.roder.acknowledged import FAILED, LONGEST_WAIT, Address
+from becket.dialects.roder.inference import TokenUsage
 from becket.errors import RpcError
 from becket.methods.descriptors import CancelReason, Direction, EventReader, Method, Notification, Stream
 
 __all__ = [
+    "DISPATCH",
     "DISPATCH_TIMEOUT",
     "SUBAGENTS_CANCEL",
     "SUBAGENTS_DEFINITIONS",
@@ -137,6 +138,9 @@ class DispatchAck(Struct, frozen=True, rename="camel"):
     dispatch_id: str
 
 
+DISPATCH: Final = Address("dispatch", DispatchAck, lambda params: params.dispatch_id)
+
+
 class DispatchCancel(Struct, frozen=True, kw_only=True, rename="camel"):
     """Asks to give the work up."""
 
@@ -221,18 +225,6 @@ def read_subagent_event(raw: Raw) -> SubagentEvent:
     return msgspec.json.decode(raw, type=SubagentEventParams).event
 
 
-class Addressed(Struct, rename="camel"):
-    dispatch_id: str
-
-
-def is_for_dispatch(raw: Raw, call: DispatchParams) -> bool:
-    """Returns whether the event is of this dispatch."""
-    try:
-        return msgspec.json.decode(raw, type=Addressed).dispatch_id == call.dispatch_id
-    except REFUSED:
-        return False
-
-
 class GatheredDispatch:
     """Waits for the end of a dispatch: what the agent has come to, or why it failed."""
 
@@ -242,8 +234,7 @@ class GatheredDispatch:
 
     def acknowledge(self, answer: Raw, /) -> None:
         """Takes the dispatcher's word that it has begun."""
-        given = msgspec.json.decode(answer, type=DispatchAck).dispatch_id
-        check_acknowledged("dispatch", given, self._call.dispatch_id)
+        DISPATCH.check(answer, self._call)
 
     def take(self, event: SubagentEvent, /) -> bool:
         """Takes an event, and returns whether it is the last one."""
@@ -278,7 +269,7 @@ SUBAGENTS_DISPATCH: Final[Stream[DispatchParams, SubagentResult, SubagentEvent]]
     SubagentResult,
     events={
         SUBAGENTS_EVENT.name: EventReader(
-            read_subagent_event, (SubagentStatus, SubagentCompleted, SubagentFailed), is_for_dispatch
+            read_subagent_event, (SubagentStatus, SubagentCompleted, SubagentFailed), DISPATCH.belongs
         )
     },
     gather=GatheredDispatch,

@@ -12,12 +12,12 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from becket.contract.shapes import REFUSED
-from becket.dialects.roder.inference import FAILED, LONGEST_WAIT, check_acknowledged
+from becket.dialects.roder.acknowledged import FAILED, LONGEST_WAIT, Address
 from becket.errors import RpcError
 from becket.methods.descriptors import CancelReason, Direction, EventReader, Method, Notification, Stream
 
 __all__ = [
+    "EXECUTION",
     "TASKS_CANCEL",
     "TASKS_EVENT",
     "TASKS_EXECUTE",
@@ -36,7 +36,6 @@ __all__ = [
     "TaskSpecParams",
     "TaskSpecResult",
     "cancel_execution",
-    "is_for_execution",
     "read_task_event",
 ]
 
@@ -95,6 +94,9 @@ class ExecuteAck(Struct, frozen=True, rename="camel"):
     """The run has begun; the id is the one that was given."""
 
     execution_id: str
+
+
+EXECUTION: Final = Address("execution", ExecuteAck, lambda params: params.execution_id)
 
 
 class ExecuteCancel(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -172,18 +174,6 @@ def read_task_event(raw: Raw) -> TaskEvent:
     return msgspec.json.decode(raw, type=TaskEventParams).event
 
 
-class Addressed(Struct, rename="camel"):
-    execution_id: str
-
-
-def is_for_execution(raw: Raw, call: ExecuteParams) -> bool:
-    """Returns whether the event is of this run."""
-    try:
-        return msgspec.json.decode(raw, type=Addressed).execution_id == call.execution_id
-    except REFUSED:
-        return False
-
-
 class GatheredExecution:
     """Waits for the end of a run: what it has come to, or why it failed."""
 
@@ -193,8 +183,7 @@ class GatheredExecution:
 
     def acknowledge(self, answer: Raw, /) -> None:
         """Takes the executor's word that it has begun."""
-        given = msgspec.json.decode(answer, type=ExecuteAck).execution_id
-        check_acknowledged("execution", given, self._call.execution_id)
+        EXECUTION.check(answer, self._call)
 
     def take(self, event: TaskEvent, /) -> bool:
         """Takes an event, and returns whether it is the last one."""
@@ -220,7 +209,7 @@ TASKS_EXECUTE: Final[Stream[ExecuteParams, TaskResult, TaskEvent]] = Stream(
     "tasks/execute",
     ExecuteParams,
     TaskResult,
-    events={TASKS_EVENT.name: EventReader(read_task_event, (TaskOutput, TaskCompleted, TaskFailed), is_for_execution)},
+    events={TASKS_EVENT.name: EventReader(read_task_event, (TaskOutput, TaskCompleted, TaskFailed), EXECUTION.belongs)},
     gather=GatheredExecution,
     cancel=cancel_execution,
     idle_timeout=LONGEST_WAIT,

@@ -1,92 +1,54 @@
 """How the contract is said to an extension of Roder, and by one: tools, providers, commands and the end.
 
-Tools are `tools/call`, a provider's answer is `inference/streamTurn`, and a command is a task whose executor has its
-name and whose input is `{"args": [...]}`. There is no word for hooks, memory or configuration.
+Tools are `tools/call`, a provider's answer is `inference/streamTurn`, and a command is a task. There is no word for
+hooks, memory or configuration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-import msgspec
-from msgspec import Raw
-
-from becket.contract.commands import (
-    COMMAND_INVOKE,
-    CommandDone,
-    CommandEvent,
-    ErrorText,
-    Invoke,
-    SystemText,
-    Table,
-    Text,
-)
+from becket.contract.commands import COMMAND_INVOKE
 from becket.contract.providers import PROVIDER_COMPLETE, PROVIDER_STREAM, ProviderEvent, ProviderRequest, ProviderResult
-from becket.contract.shapes import is_array, is_object
-from becket.contract.tasks import TaskEnded, TaskLogged, TaskStarted, TaskUpdated
+from becket.contract.shapes import is_object
 from becket.contract.tools import TOOL_CALL, ToolCall, tool_text
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
-from becket.dialects.roder.conversation import (
-    PROVIDER_TURN,
-    to_event,
-    to_provider_request,
-    to_request,
-    to_result_events,
-)
+from becket.dialects.roder.acknowledged import Address
+from becket.dialects.roder.answers import PROVIDER_TURN, to_event, to_result_events
+from becket.dialects.roder.commands import COMMAND_PHRASE, run_tale
+from becket.dialects.roder.conversation import to_provider_request, to_request
 from becket.dialects.roder.handshake import SHUTDOWN, WELCOME, Offer, greet
 from becket.dialects.roder.inference import (
-    FAILED,
     INFERENCE_EVENT,
-    LONGEST_WAIT,
     STREAM_TURN,
+    TURN,
     Completed,
     Failed,
     InferenceEvent,
     InferenceEventParams,
     StreamTurn,
-    StreamTurnAck,
     TaggedEvent,
-    check_acknowledged,
 )
 from becket.dialects.roder.manifest import RoderManifest
 from becket.dialects.roder.own_manifest import OwnSide
 from becket.dialects.roder.services import ToolProvider, services_of
 from becket.dialects.roder.shown import show_text
 from becket.dialects.roder.subagents import (
+    DISPATCH,
     SUBAGENTS_CANCEL,
     SUBAGENTS_DISPATCH,
     SUBAGENTS_EVENT,
-    DispatchAck,
-    DispatchCancel,
-    DispatchParams,
     SubagentCompleted,
     SubagentEventParams,
     SubagentFailed,
     SubagentResult,
 )
-from becket.dialects.roder.tasks import (
-    TASKS_CANCEL,
-    TASKS_EVENT,
-    TASKS_EXECUTE,
-    ExecuteAck,
-    ExecuteCancel,
-    ExecuteParams,
-    TaskCompleted,
-    TaskEvent,
-    TaskEventParams,
-    TaskFailed,
-    TaskOutput,
-    TaskOutputStream,
-    TaskResult,
-    cancel_execution,
-    is_for_execution,
-    read_task_event,
-)
+from becket.dialects.roder.tasks import EXECUTION, TASKS_CANCEL, TASKS_EXECUTE, TaskCompleted, TaskFailed, TaskResult
 from becket.dialects.roder.tools import TOOLS_CALL, ToolCallParams, ToolCallResult
 from becket.dialects.speech import Speech
 from becket.errors import InvalidParams, NotDeclared, RpcError, ToolFailed
-from becket.methods.descriptors import Direction, EventReader, Method, Stream
+from becket.methods.descriptors import Method
 
 __all__ = ["SPEECH"]
 
@@ -186,10 +148,6 @@ def hear_turn(saying: Saying, scene: Scene) -> ProviderRequest:
     return to_provider_request(params.request, params.engine_id, scene.extension)
 
 
-def acknowledge_turn(saying: Saying, _: Scene) -> StreamTurnAck:
-    return StreamTurnAck(saying.params.stream_id)
-
-
 def tell_of_turn(event: ProviderEvent, saying: Saying, scene: Scene) -> Tale | None:
     side: OwnSide = scene.particulars
     side.told.setdefault(saying.params.stream_id, set()).add(type(event))
@@ -209,179 +167,17 @@ def turn_tale(event: InferenceEvent, saying: Saying) -> Tale:
     return Tale(INFERENCE_EVENT.name, InferenceEventParams(params.stream_id, TaggedEvent.of(event)))
 
 
-def turn_of(params: StreamTurn) -> str:
-    return params.stream_id
-
-
 STREAM_PHRASE: Final = Phrase(
     say=say_turn,
     heard_as=lambda _: (STREAM_TURN,),
     hear=hear_turn,
     tell=tell_of_turn,
-    acknowledge=acknowledge_turn,
+    acknowledge=TURN.acknowledge,
     end=end_turn,
-    key_of=turn_of,
+    key_of=TURN.id_of,
 )
 COMPLETE_PHRASE: Final = Phrase(say=say_turn, heard_as=lambda _: (), hear=hear_turn)
 """Of an answer whole, the host puts it together; an extension is always asked for its pieces."""
-
-
-# -- commands
-
-
-def read_command_event(raw: Raw) -> CommandEvent:
-    """Returns output as the contract has it, and the end of the run."""
-    event = read_task_event(raw)
-    if isinstance(event, TaskOutput):
-        return OUTPUTS[event.stream](event.chunk)
-    if isinstance(event, TaskCompleted):
-        return RunDone(event.result.payload)
-    return RunDone(None, event.error)
-
-
-OUTPUTS: Final[Mapping[TaskOutputStream, Callable[[str], CommandEvent]]] = {
-    TaskOutputStream.STDOUT: Text,
-    TaskOutputStream.STDERR: ErrorText,
-    TaskOutputStream.LOG: SystemText,
-}
-
-
-class RunDone(CommandDone, frozen=True):
-    """The run is over. What it came to is told by the event itself here, and by the result there."""
-
-    payload: Any = None
-    error: str | None = None
-
-
-class GatheredRun:
-    """Waits for the end of a command."""
-
-    def __init__(self, call: ExecuteParams) -> None:
-        self._call = call
-        self._last = RunDone()
-
-    def acknowledge(self, answer: Raw, /) -> None:
-        """Takes the executor's word that it has begun."""
-        given = msgspec.json.decode(answer, type=ExecuteAck).execution_id
-        check_acknowledged("execution", given, self._call.execution_id)
-
-    def take(self, event: CommandEvent, /) -> bool:
-        """Takes an event, and returns whether it is the last one."""
-        if isinstance(event, RunDone):
-            self._last = event
-            return True
-        return False
-
-    def result(self) -> Any:
-        """Returns what the command came to."""
-        if self._last.error is not None:
-            raise RpcError(FAILED, self._last.error)
-        return self._last.payload
-
-
-COMMAND_RUN: Final[Stream[ExecuteParams, Any, CommandEvent]] = Stream(
-    TASKS_EXECUTE.name,
-    ExecuteParams,
-    Any,
-    events={
-        TASKS_EVENT.name: EventReader(read_command_event, (Text, ErrorText, SystemText, CommandDone), is_for_execution)
-    },
-    gather=GatheredRun,
-    cancel=cancel_execution,
-    idle_timeout=LONGEST_WAIT,
-    direction=Direction.TO_EXTENSION,
-    summary=TASKS_EXECUTE.summary,
-)
-"""`TASKS_EXECUTE` with the events of the contract."""
-
-
-def say_command(invoke: Invoke, _: Scene) -> Saying:
-    params = ExecuteParams(
-        executor_id=invoke.command,
-        execution_id=invoke.request_id,
-        task_id=invoke.request_id,
-        input={"args": list(invoke.args)},
-    )
-    return Saying(COMMAND_RUN, params)
-
-
-def hear_command(saying: Saying, _: Scene) -> Invoke:
-    params: ExecuteParams = saying.params
-    return Invoke(params.executor_id, read_args(params.input), params.execution_id)
-
-
-def read_args(given: Any) -> tuple[str, ...]:
-    """Returns the arguments of a command; whatever else a host gives is one argument, as JSON."""
-    args = given.get("args") if is_object(given) else given
-    if is_array(args) and all(isinstance(one, str) for one in args):
-        return tuple(args)
-    if isinstance(given, str):
-        return (given,)
-    return (msgspec.json.encode(given).decode(),) if given else ()
-
-
-def acknowledge_command(saying: Saying, _: Scene) -> ExecuteAck:
-    return ExecuteAck(saying.params.execution_id)
-
-
-def tell_of_command(event: CommandEvent, saying: Saying, _: Scene) -> Tale | None:
-    output = to_output(event)
-    return None if output is None else command_tale(output, saying)
-
-
-def to_output(event: CommandEvent) -> TaskOutput | None:
-    """Returns output as Roder has it: tasks are lines of its log."""
-    match event:
-        case Text(content):
-            return TaskOutput(TaskOutputStream.STDOUT, content)
-        case ErrorText(content):
-            return TaskOutput(TaskOutputStream.STDERR, content)
-        case SystemText(content):
-            return TaskOutput(TaskOutputStream.LOG, content)
-        case Table(headers, rows):
-            return TaskOutput(TaskOutputStream.STDOUT, "\n".join("\t".join(row) for row in (headers, *rows)))
-        case TaskStarted():
-            return TaskOutput(TaskOutputStream.LOG, f"{event.label}: started")
-        case TaskUpdated():
-            return TaskOutput(TaskOutputStream.LOG, describe_update(event))
-        case TaskLogged():
-            return TaskOutput(TaskOutputStream.LOG, event.line)
-        case TaskEnded():
-            return TaskOutput(TaskOutputStream.LOG, "done" if not event.error else f"failed: {event.error}")
-        case _:
-            return None
-
-
-def describe_update(update: TaskUpdated) -> str:
-    far = "" if update.current is None else str(update.current)
-    far += "" if update.total is None else f"/{update.total}"
-    return " ".join(part for part in (far, update.message) if part)
-
-
-def end_command(result: Any, error: RpcError | None, saying: Saying, _: Scene) -> list[Tale]:
-    event = TaskCompleted(TaskResult(payload=result)) if error is None else TaskFailed(error.message)
-    return [command_tale(event, saying)]
-
-
-def command_tale(event: TaskEvent, saying: Saying) -> Tale:
-    params: ExecuteParams = saying.params
-    return Tale(TASKS_EVENT.name, TaskEventParams(params.execution_id, event))
-
-
-def execution_of(params: ExecuteParams | ExecuteCancel) -> str:
-    return params.execution_id
-
-
-COMMAND_PHRASE: Final = Phrase(
-    say=say_command,
-    heard_as=lambda _: (TASKS_EXECUTE,),
-    hear=hear_command,
-    tell=tell_of_command,
-    acknowledge=acknowledge_command,
-    end=end_command,
-    cancelled_as=TASKS_CANCEL,
-    key_of=execution_of,
-)
 
 
 # -- what the contract has no word for: acknowledged, ended and cancelled for the author, who returns the result
@@ -389,20 +185,19 @@ COMMAND_PHRASE: Final = Phrase(
 
 def own_phrase(
     method: Method[Any, Any],
-    acknowledge: Callable[[Saying, Scene], Any],
+    address: Address,
     end: Callable[[Any, RpcError | None, Saying, Scene], Iterable[Tale]],
     *,
-    key_of: Callable[[Any], str],
     cancelled_as: Method[Any, Any] | None = None,
 ) -> Phrase:
     return Phrase(
         say=lambda params, _: Saying(method, params),
         heard_as=lambda _: (method,),
         hear=lambda saying, _: saying.params,
-        acknowledge=acknowledge,
+        acknowledge=address.acknowledge,
         end=end,
         cancelled_as=cancelled_as,
-        key_of=key_of,
+        key_of=address.id_of,
     )
 
 
@@ -411,11 +206,7 @@ def end_own_turn(result: Completed, error: RpcError | None, saying: Saying, _: S
 
 
 def end_execution(result: TaskResult, error: RpcError | None, saying: Saying, _: Scene) -> list[Tale]:
-    return [command_tale(TaskCompleted(result) if error is None else TaskFailed(error.message), saying)]
-
-
-def acknowledge_dispatch(saying: Saying, _: Scene) -> DispatchAck:
-    return DispatchAck(saying.params.dispatch_id)
+    return [run_tale(TaskCompleted(result) if error is None else TaskFailed(error.message), saying)]
 
 
 def end_dispatch(result: SubagentResult, error: RpcError | None, saying: Saying, _: Scene) -> list[Tale]:
@@ -423,22 +214,10 @@ def end_dispatch(result: SubagentResult, error: RpcError | None, saying: Saying,
     return [Tale(SUBAGENTS_EVENT.name, SubagentEventParams(saying.params.dispatch_id, event))]
 
 
-def dispatch_of(params: DispatchParams | DispatchCancel) -> str:
-    return params.dispatch_id
-
-
 OWN_PHRASES: Final = {
-    STREAM_TURN.name: own_phrase(STREAM_TURN, acknowledge_turn, end_own_turn, key_of=turn_of),
-    TASKS_EXECUTE.name: own_phrase(
-        TASKS_EXECUTE, acknowledge_command, end_execution, cancelled_as=TASKS_CANCEL, key_of=execution_of
-    ),
-    SUBAGENTS_DISPATCH.name: own_phrase(
-        SUBAGENTS_DISPATCH,
-        acknowledge_dispatch,
-        end_dispatch,
-        cancelled_as=SUBAGENTS_CANCEL,
-        key_of=dispatch_of,
-    ),
+    STREAM_TURN.name: own_phrase(STREAM_TURN, TURN, end_own_turn),
+    TASKS_EXECUTE.name: own_phrase(TASKS_EXECUTE, EXECUTION, end_execution, cancelled_as=TASKS_CANCEL),
+    SUBAGENTS_DISPATCH.name: own_phrase(SUBAGENTS_DISPATCH, DISPATCH, end_dispatch, cancelled_as=SUBAGENTS_CANCEL),
 }
 
 
