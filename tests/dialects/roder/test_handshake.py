@@ -173,6 +173,15 @@ def test_all_services_are_offered_in_the_contracts_words() -> None:
         None,
     ],
 )
+def test_events_are_heard_by_who_has_a_sink_and_wants_their_kind() -> None:
+    offer: Offer = hold([echo(), {"models": MODELS}]).particulars
+    without_sink = replace(offer, manifest=replace(MANIFEST, provides=(ToolProvider("t", ()),)))
+
+    assert offer.hears("turn.started")
+    assert not offer.hears("tool.call_started")
+    assert not without_sink.hears("turn.started")
+
+
 def test_an_engine_without_models_keeps_nobody_from_using_the_tools(answer: object) -> None:
     greeted = hold([echo(), answer])
 

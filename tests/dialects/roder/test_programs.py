@@ -220,7 +220,7 @@ async def test_it_hears_of_what_its_filter_lets_through() -> None:
 
     with fail_after(10):
         async with workshop(methods=methods) as shop:
-            chosen = shop.particulars.event_filter
+            offer: roder.Offer = shop.particulars
             for number, kind in enumerate(("tool.call_started", "turn.started")):
                 envelope = roder.EventEnvelope(
                     event_id=f"v{number}",
@@ -230,7 +230,7 @@ async def test_it_hears_of_what_its_filter_lets_through() -> None:
                     kind=kind,
                     event={},
                 )
-                if chosen.matches(kind):
+                if offer.hears(kind):
                     with fail_after(roder.FORWARD_TIMEOUT):
                         await shop.peer.notify(roder.EVENTS_HANDLE, roder.EventsHandle(envelope))
             await is_told.wait()

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from becket.dialects.roder import (
     SUBAGENTS_CANCEL,
@@ -39,6 +40,7 @@ from becket.dialects.roder import (
     TaskSpec,
     ToolCallParams,
     ToolCallResult,
+    dispatch_timeout,
 )
 from becket.dialects.roder.subagents import DISPATCH as DISPATCHES
 from becket.dialects.roder.subagents import read_subagent_event
@@ -258,8 +260,11 @@ def test_a_run_that_is_given_up_is_cancelled_by_its_host(why: CancelReason) -> N
     assert params == ExecuteCancel(executor_id="x", execution_id="e-1", reason="task cancelled by host")
 
 
-def test_a_dispatch_may_take_half_an_hour() -> None:
-    assert SUBAGENTS_DISPATCH.timeout == 1800.0
+def test_a_dispatch_may_take_half_an_hour_or_what_its_request_says() -> None:
+    hurried = replace(DISPATCH, request=replace(DISPATCH.request, timeout_seconds=5))
+
+    assert SUBAGENTS_DISPATCH.timeout == dispatch_timeout(DISPATCH) == 1800.0
+    assert dispatch_timeout(hurried) == 5.0
 
 
 # -- what extensions tell of themselves

@@ -117,6 +117,7 @@ if TYPE_CHECKING:
         SubagentRequest,
         SubagentResult,
         SubagentStatus,
+        dispatch_timeout,
     )
     from becket.dialects.roder.tasks import (
         TASKS_CANCEL,
@@ -254,6 +255,7 @@ __all__ = [
     "ToolSpec",
     "TranscriptItem",
     "UserMessage",
+    "dispatch_timeout",
     "find_manifest_problems",
     "manifest_checksum",
 ]
@@ -373,6 +375,7 @@ HOMES: Final = {
     "ToolSpec": "becket.dialects.roder.services",
     "TranscriptItem": "becket.dialects.roder.request",
     "UserMessage": "becket.dialects.roder.request",
+    "dispatch_timeout": "becket.dialects.roder.subagents",
     "find_manifest_problems": "becket.dialects.roder.manifest",
     "manifest_checksum": "becket.dialects.roder.manifest",
 }

@@ -30,6 +30,7 @@ from becket.dialects.roder.manifest import (
 from becket.dialects.roder.models import LIST_MODELS, ListModels, ModelDescriptor, ModelList
 from becket.dialects.roder.own_manifest import OwnSide, check_agreement, find_own_side
 from becket.dialects.roder.services import (
+    EventSink,
     InferenceEngine,
     Service,
     ToolProvider,
@@ -102,6 +103,11 @@ class Offer(Struct, frozen=True, kw_only=True):
     event_filter: EventFilter = EventFilter()
     tools: Mapping[str, tuple[str, str]] = {}
     models: Mapping[tuple[str, str], tuple[str, str]] = {}
+
+    def hears(self, kind: str) -> bool:
+        """Returns whether the extension is to be told of events of this kind: it has a sink, and its filter lets them
+        through."""
+        return bool(services_of(self.manifest.provides, EventSink)) and self.event_filter.matches(kind)
 
 
 def greet(introduction: Introduction) -> Greeting:

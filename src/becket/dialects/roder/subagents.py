@@ -40,6 +40,7 @@ __all__ = [
     "SubagentRequest",
     "SubagentResult",
     "SubagentStatus",
+    "dispatch_timeout",
 ]
 
 DISPATCH_TIMEOUT: Final = LONGEST_WAIT  # for the whole; agents elsewhere take long, and a request may say less
@@ -130,6 +131,14 @@ class DispatchParams(Struct, frozen=True, kw_only=True, rename="camel"):
     parent_thread_id: str
     parent_turn_id: str
     request: SubagentRequest
+
+
+def dispatch_timeout(params: DispatchParams) -> float:
+    """Returns how many seconds a host gives to a dispatch: what its request says, else half an hour.
+
+    `peer.stream(SUBAGENTS_DISPATCH, params, timeout=dispatch_timeout(params))`; who takes longer is cancelled."""
+    asked = params.request.timeout_seconds
+    return DISPATCH_TIMEOUT if asked is None else float(asked)
 
 
 class DispatchAck(Struct, frozen=True, rename="camel"):
