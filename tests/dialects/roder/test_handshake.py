@@ -131,6 +131,15 @@ def test_the_folder_is_told_as_it_was_configured(loaded: LoadedManifest | None, 
     assert said[0].params.cwd == told
 
 
+def test_events_are_heard_by_who_has_a_sink_and_wants_their_kind() -> None:
+    offer: Offer = hold([echo(), {"models": MODELS}]).particulars
+    without_sink = replace(offer, manifest=replace(MANIFEST, provides=(ToolProvider("t", ()),)))
+
+    assert offer.hears("turn.started")
+    assert not offer.hears("tool.call_started")
+    assert not without_sink.hears("turn.started")
+
+
 def test_all_services_are_offered_in_the_contracts_words() -> None:
     greeted = hold([echo(), {"models": MODELS}])
 
@@ -173,15 +182,6 @@ def test_all_services_are_offered_in_the_contracts_words() -> None:
         None,
     ],
 )
-def test_events_are_heard_by_who_has_a_sink_and_wants_their_kind() -> None:
-    offer: Offer = hold([echo(), {"models": MODELS}]).particulars
-    without_sink = replace(offer, manifest=replace(MANIFEST, provides=(ToolProvider("t", ()),)))
-
-    assert offer.hears("turn.started")
-    assert not offer.hears("tool.call_started")
-    assert not without_sink.hears("turn.started")
-
-
 def test_an_engine_without_models_keeps_nobody_from_using_the_tools(answer: object) -> None:
     greeted = hold([echo(), answer])
 
