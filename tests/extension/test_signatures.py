@@ -201,6 +201,54 @@ def test_an_attrs_class_has_its_aliases_and_what_its_converters_take() -> None:
     assert input_of(keep).read({"secret": "s", "upper": "a"})["it"] == Shaped(secret="s", upper="a")
 
 
+@attrs.define
+class Documented:
+    """A box.
+
+    Of any size.
+    """
+
+    width: int = attrs.field(default=3, validator=attrs.validators.gt(0))
+    colour: Colour = Colour.RED
+    name: str = attrs.field(default="a", converter=str.upper)
+    tags: list[str] = attrs.field(factory=list)
+    made: object = attrs.field(default=object, converter=lambda it: it)
+
+
+@dataclass
+class Undocumented:
+    """Is built by cattrs, since it has what is not its caller's."""
+
+    width: int = 3
+    area: int = field(init=False, default=9)
+    tags: list[str] = field(default_factory=list)
+
+
+Undocumented.__doc__ = "Undocumented(width: int = 3, tags: list[str] = <factory>)"  # as dataclasses write it
+
+
+def test_a_class_with_rules_of_its_own_keeps_its_documentation_and_its_defaults() -> None:
+    def keep(self: Any, box: Documented, other: Undocumented) -> None: ...
+
+    definitions = input_of(keep).schema["$defs"]
+    box, other = definitions["Documented"], definitions["Undocumented"]
+
+    assert box["description"] == "A box.\n\nOf any size."
+    assert box["properties"] == {
+        "width": {"type": "integer", "default": 3},
+        "colour": {"$ref": "#/$defs/Colour", "default": "red"},
+        "name": {"type": "string", "default": "a"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "made": {},
+    }
+    assert "description" not in other
+    assert other["properties"] == {
+        "width": {"type": "integer", "default": 3},
+        "tags": {"type": "array", "items": {"type": "string"}},
+    }
+    assert "required" not in box | other
+
+
 def test_a_class_that_holds_itself_stays_defined() -> None:
     def plant(self: Any, tree: Tree) -> None: ...
 

@@ -21,6 +21,7 @@ from becket.extension.declarations import unwrapped
 from becket.methods.registry import describe, resolve
 from becket.typed.type_parts import (
     UNIONS,
+    Field,
     bare,
     fields_of,
     is_a,
@@ -254,10 +255,7 @@ class Schemas:
         if name in descriptions:
             schema.setdefault("description", descriptions[name])
         if name in defaults:
-            try:
-                schema.setdefault("default", msgspec.to_builtins(defaults[name], str_keys=True))
-            except (TypeError, ValueError):
-                pass  # what JSON cannot say is the function's own affair
+            add_default(schema, defaults[name])
         return schema
 
     def of_whole(self, kind: Any) -> dict[str, Any]:
@@ -309,6 +307,7 @@ class Schemas:
             fields = fields_of(kind)
             schema: dict[str, Any] = {
                 "title": name,
+                **documentation_of(kind),
                 "type": "object",
                 "properties": {field.alias: self._of_member(types.get(field.name, Any), field) for field in fields},
                 "additionalProperties": False,
@@ -319,9 +318,13 @@ class Schemas:
             self._define(name, schema)
         return {"$ref": REFERENCE + self._names[kind]}
 
-    def _of_member(self, kind: Any, field: Any) -> dict[str, Any]:
-        if field.converter is None:
-            return self.of(kind)
+    def _of_member(self, kind: Any, field: Field) -> dict[str, Any]:
+        schema = self.of(kind) if field.converter is None else self._of_converted(kind, field)
+        if field.default is not ...:
+            add_default(schema, field.default)
+        return schema
+
+    def _of_converted(self, kind: Any, field: Field) -> dict[str, Any]:
         from becket.typed.convert import input_type
 
         try:
@@ -332,6 +335,24 @@ class Schemas:
     def _define(self, name: str, definition: Any) -> None:
         if self._definitions.setdefault(name, definition) != definition:
             raise TypeError(f"two classes in the input of {describe(self.function)} are named `{name}`")
+
+
+def add_default(schema: dict[str, Any], default: Any) -> None:
+    try:
+        schema.setdefault("default", msgspec.to_builtins(default, str_keys=True))
+    except (TypeError, ValueError):
+        pass  # what JSON cannot say is the function's own affair
+
+
+def documentation_of(kind: Any) -> dict[str, str]:
+    """Returns the docstring of a class as a part of its schema; what a dataclass writes for itself is none."""
+    made: Any = get_origin(kind) or kind
+    text = (made.__doc__ or "").strip()
+    if not text or text.startswith(f"{made.__name__}("):
+        return {}
+    from inspect import cleandoc  # which whoever makes such classes has imported
+
+    return {"description": cleandoc(made.__doc__)}
 
 
 def is_open(definition: dict[str, Any]) -> bool:

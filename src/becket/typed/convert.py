@@ -51,7 +51,8 @@ def convert(value: object, type: Any, *, forbid_unknown: bool = ...) -> Any: ...
 def convert(value: object, type: Any, *, forbid_unknown: bool = True) -> Any:
     """Returns a JSON value as an object of this type. Nothing is coerced; a float may be written as an integer.
 
-    Members that a class does not know are a problem, unless `forbid_unknown` is off.
+    Members that a class does not know are a problem, unless `forbid_unknown` is off; a Struct decides for itself about
+    those, and a TypedDict passes over them.
 
     Raises:
         BadValue: it does not fit; all problems, each with its JSON pointer.

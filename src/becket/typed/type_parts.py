@@ -160,12 +160,13 @@ def is_a(annotation: Any, base: type) -> bool:
 
 
 class Field(NamedTuple):
-    """One member of a class that its `__init__` takes."""
+    """One member of a class that its `__init__` takes. What a function would make each time is no default."""
 
     name: str
     alias: str
     is_required: bool
     converter: Any
+    default: Any = ...
 
 
 def fields_of(annotation: Any) -> list[Field]:
@@ -174,13 +175,21 @@ def fields_of(annotation: Any) -> list[Field]:
     if is_attrs(kind):
         from attrs import NOTHING
 
-        fields = [field for field in kind.__attrs_attrs__ if field.init]
-        return [Field(field.name, field.alias, field.default is NOTHING, field.converter) for field in fields]
-    import dataclasses
+        def read(field: Any) -> Field:
+            is_required = field.default is NOTHING
+            is_made = hasattr(field.default, "takes_self")  # an `attrs.Factory`
+            default = ... if is_required or is_made else field.default
+            return Field(field.name, field.alias, is_required, field.converter, default)
 
-    fields = [field for field in dataclasses.fields(kind) if field.init]
-    nothing = (dataclasses.MISSING, dataclasses.MISSING)
-    return [Field(field.name, field.name, (field.default, field.default_factory) == nothing, None) for field in fields]
+        return [read(field) for field in kind.__attrs_attrs__ if field.init]
+    from dataclasses import MISSING, fields
+
+    def read_plain(field: Any) -> Field:
+        has_default = field.default is not MISSING
+        is_required = not has_default and field.default_factory is MISSING
+        return Field(field.name, field.name, is_required, None, field.default if has_default else ...)
+
+    return [read_plain(field) for field in fields(kind) if field.init]
 
 
 def member_types(annotation: Any) -> dict[str, Any]:
