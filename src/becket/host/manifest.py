@@ -59,6 +59,7 @@ __all__ = [
     "load_manifest",
     "nearest_id",
     "parse_manifest",
+    "parse_table",
     "say_plainly",
 ]
 
@@ -423,15 +424,23 @@ class BecketToml(ManifestReader):
         Raises:
             ManifestError: it cannot be used; all problems, each with its JSON pointer.
         """
-        try:
-            table = parse_toml(data, path)
-        except BadFile as error:
-            raise ManifestError(error.path, error.problems) from error
-        return parse_manifest(table, path)
+        return parse_manifest(parse_table(data, path), path)
 
     def hint_for(self, problem: Problem) -> str:
         """Returns what to do about a problem of the file."""
         return hint_for(problem)
+
+
+def parse_table(data: bytes, path: str) -> dict[str, Any]:
+    """Returns what a manifest in TOML says, before anybody has looked at it.
+
+    Raises:
+        ManifestError: it is no TOML.
+    """
+    try:
+        return parse_toml(data, path)
+    except BadFile as error:
+        raise ManifestError(error.path, error.problems) from error
 
 
 def load_manifest(path: str | os.PathLike[str]) -> Manifest:

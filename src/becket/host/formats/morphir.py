@@ -15,12 +15,20 @@ from msgspec import UNSET, Struct, UnsetType
 
 from becket.contract.shapes import is_array, is_object
 from becket.dialects.morphir.words import MorphirPermissions, MorphirSettings
-from becket.errors import BadFile, ManifestError, Problem
-from becket.host.manifest import Found, Listing, Manifest, ManifestReader, Nearby, nearest_id, parse_manifest
+from becket.errors import ManifestError, Problem
+from becket.host.manifest import (
+    Found,
+    Listing,
+    Manifest,
+    ManifestReader,
+    Nearby,
+    nearest_id,
+    parse_manifest,
+    parse_table,
+)
 from becket.host.restart import RestartStrategy
 from becket.typed.problems import find_problems
 from becket.typed.small_files import show_path
-from becket.typed.toml_files import parse_toml
 
 __all__ = ["FILE_NAME", "READER", "MorphirReader", "parse_duration", "parse_size"]
 
@@ -90,11 +98,7 @@ class MorphirReader(ManifestReader):
 
     def read_list(self, data: bytes, path: str, nearby: Nearby) -> Listing:
         """Returns what the file says of extensions; one without any is no problem."""
-        try:
-            table = parse_toml(data, path)
-        except BadFile as error:
-            raise ManifestError(error.path, error.problems) from error
-        entries = table.get("extensions", [])
+        entries = parse_table(data, path).get("extensions", [])
         if not is_array(entries):
             raise ManifestError(show_path(path), [("/extensions", "is no list: write `[[extensions]]`")])
         found: list[Found] = []

@@ -38,11 +38,11 @@ from becket.host.manifest import (
     Requirements,
     Table,
     find_twins,
+    parse_table,
     say_plainly,
 )
 from becket.typed.problems import cut, find_problems
 from becket.typed.small_files import show_path
-from becket.typed.toml_files import parse_toml
 from becket.typed.yaml_files import parse_yaml
 
 __all__ = ["FILE_NAME", "READER", "RESERVED_IDS", "NexoReader"]
@@ -184,10 +184,7 @@ class NexoReader(ManifestReader):
         Raises:
             ManifestError: it cannot be used; all problems, each with its JSON pointer.
         """
-        try:
-            table = parse_toml(data, path)
-        except BadFile as error:
-            raise ManifestError(error.path, error.problems) from error
+        table = parse_table(data, path)
         try:
             plugin = msgspec.convert(table, PluginToml)
         except msgspec.ValidationError as error:

@@ -9,7 +9,7 @@ id cannot hold it, the nearest one names the extension here.
 from __future__ import annotations
 
 import os
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -28,7 +28,7 @@ from becket.dialects.roder import (
 )
 from becket.dialects.roder.handshake import find_tools
 from becket.dialects.roder.manifest import FILE_NAME
-from becket.errors import BadFile, ManifestError, Problem
+from becket.errors import ManifestError, Problem
 from becket.host.manifest import (
     AskedLimits,
     CommandEntry,
@@ -40,10 +40,10 @@ from becket.host.manifest import (
     Nearby,
     is_below,
     nearest_id,
+    parse_table,
 )
 from becket.typed.problems import find_problems
 from becket.typed.small_files import show_path
-from becket.typed.toml_files import parse_toml
 
 __all__ = ["LIST_NAME", "READER", "RoderReader"]
 
@@ -115,13 +115,6 @@ READER: Final = RoderReader()
 
 
 # -- reading
-
-
-def parse_table(data: bytes, path: str) -> dict[str, Any]:
-    try:
-        return parse_toml(data, path)
-    except BadFile as error:
-        raise ManifestError(error.path, error.problems) from error
 
 
 def parse_roder_manifest(data: bytes, path: str) -> RoderManifest:
