@@ -178,8 +178,8 @@ def describe_environment(dialect: Dialect) -> str:
         return ", ".join(f"`{name}`" for name in habits.variables)
     return {
         Inherited.FEW: "a few, see [Hosting](hosting.md)",
-        Inherited.HARMLESS: "all that do not look like secrets",
-        Inherited.ALL: "all",
+        Inherited.HARMLESS: "all that load nothing into it and do not look like secrets",
+        Inherited.ALL: "all that load nothing into it",
     }[habits.inherited]
 
 
