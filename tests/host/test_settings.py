@@ -10,13 +10,15 @@ import pytest
 from tests.host.folders import write_extension
 
 from becket.contract import EditorCommitted, EditorRender, EditorRow
+from becket.contract.config import ConfigSet
+from becket.errors import LocalProtocolError
 from becket.host import Host
 
 pytestmark = [pytest.mark.process, pytest.mark.loops]
 
 LAMP = """
 from becket.contract import EditorCommitted, EditorRender, EditorRow
-from becket.extension import ExtensionServer
+from becket.extension import ExtensionServer, handles
 
 class Lamp(ExtensionServer):
     id, version = "lamp", "1.0.0"
@@ -29,6 +31,10 @@ class Lamp(ExtensionServer):
 
     def on_editor_commit(self, taken):
         return EditorRender((EditorRow(taken.value),))
+
+    @handles("lamp/colour")
+    def colour(self) -> str | None:
+        return self.host.blocking.config.get("colour")
 
 if __name__ == "__main__":
     Lamp().run()
@@ -48,3 +54,16 @@ async def test_the_handle_of_a_host_opens_the_editor_of_a_setting(tmp_path: Path
             assert await lamp.press_editor_key("look", "colour", "Enter") is None
             assert taken == [EditorCommitted("blue")]
             assert await lamp.commit_editor("look", "colour", "red") == EditorRender((EditorRow("red"),))
+
+
+async def test_what_the_host_keeps_in_its_store_is_the_configuration_of_the_extension(tmp_path: Path) -> None:
+    write_extension(tmp_path / "lamp", "lamp", files={"main.py": textwrap.dedent(LAMP)})
+    host = Host([tmp_path], data=None, grants={"lamp": []})
+    with pytest.raises(LocalProtocolError):
+        _ = host.store
+    with anyio.fail_after(15):
+        async with host:
+            lamp = await host.ready("lamp")
+            assert await lamp.call("lamp/colour") is None
+            await anyio.to_thread.run_sync(host.store.set_config, "lamp", ConfigSet("colour", "blue"))
+            assert await lamp.call("lamp/colour") == "blue"

@@ -68,6 +68,7 @@ DEFAULT_DATA: Final = "default"
 FLUSH_EVERY: Final = 60.0  # seconds between two writes of what the audit has only counted
 MCP: Final = "mcp"
 GONE: Final = (State.STOPPED, State.FAILED, State.DISABLED)
+NOT_STARTED: Final = "the host was not started: `async with host`, or `await host.start()`"
 
 
 class Survey(Struct, frozen=True):
@@ -392,12 +393,23 @@ class Host:
             await self._closed.wait()
         self._loop.end()
 
+    @property
+    def store(self) -> Store:
+        """Memory and configuration of all extensions, while the host runs. It waits for the disk: not for a loop.
+
+        Raises:
+            LocalProtocolError: the host was not started.
+        """
+        if self._loop is None:
+            raise LocalProtocolError(NOT_STARTED)
+        return self._kept.store
+
     # -- extensions
 
     @property
     def _household(self) -> Household:
         if self._started is None:
-            raise LocalProtocolError("the host was not started: `async with host`, or `await host.start()`")
+            raise LocalProtocolError(NOT_STARTED)
         return self._started
 
     def __getitem__(self, id: str) -> Supervised:
