@@ -11,6 +11,7 @@ from lsprotocol import types
 from becket import Peer
 from becket.dialects.lsp import LSP
 from becket.interop import lsp
+from becket.interop.lsp.limits import LIMITS
 from becket.testing.pairs import memory_transports
 
 C = TypeVar("C", bound=lsp.LanguageClient)
@@ -34,7 +35,7 @@ async def linked(
     """Yields a client that has shaken hands, its server, and what that was told."""
     ours, theirs = memory_transports()
     told = Told()
-    async with Peer.over(theirs, dialect=LSP, name="client") as server:
+    async with Peer.over(theirs, dialect=LSP, limits=LIMITS, name="client") as server:
         serve_life(server, told, capabilities or types.ServerCapabilities())
         async with client.over(ours) as connected:
             yield connected, server, told

@@ -17,6 +17,7 @@ class Counting(LanguageServer):
         super().__init__("counting", "1.0")
         self.cancelled = 0
         self.events: list[str] = []
+        self.settings: Any = None
 
 
 def build() -> Counting:
@@ -65,6 +66,10 @@ def build() -> Counting:
         found = types.Diagnostic(types.Range(types.Position(0, 0), types.Position(0, 1)), "opened")
         ls.text_document_publish_diagnostics(types.PublishDiagnosticsParams(params.text_document.uri, [found]))
 
+    @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
+    def configured(ls: Counting, params: types.DidChangeConfigurationParams) -> None:
+        ls.settings = params.settings
+
     @server.command("count.index")
     async def index(ls: Counting, files: int) -> int:
         token = "index"
@@ -107,6 +112,13 @@ def build() -> Counting:
             ls.protocol.send_request("demo/asked", {"n": number})
             ls.protocol.notify("demo/told", {"n": number})
 
+    @server.feature("own/publish")
+    def publish(ls: Counting, params: Any) -> None:
+        """Publishes without waiting for anything."""
+        for number in range(params.times):
+            found = types.Diagnostic(types.Range(types.Position(0, 0), types.Position(0, 1)), params.text)
+            ls.text_document_publish_diagnostics(types.PublishDiagnosticsParams(f"file:///{number}.py", [found]))
+
     @server.feature("own/unwritable")
     def unwritable(params: Any) -> Any:
         return {"number": float("nan")}
@@ -134,7 +146,12 @@ def build() -> Counting:
 
     @server.feature("own/events")
     def events(ls: Counting, params: Any) -> Any:
-        return {"events": ls.events, "cancelled": ls.cancelled, "kept": len(ls.protocol._request_futures)}
+        return {
+            "events": ls.events,
+            "cancelled": ls.cancelled,
+            "kept": len(ls.protocol._request_futures),
+            "settings": ls.settings,
+        }
 
     return server
 

@@ -14,7 +14,7 @@ from tests.interop.lsp.linking import linked
 
 from becket import CallTimeout, ConnectionLost, Peer, RemoteError, RpcError
 from becket.dialects.lsp import LSP
-from becket.errors import LocalProtocolError, StartFailed
+from becket.errors import HandshakeFailed, LocalProtocolError, StartFailed
 from becket.interop import lsp
 from becket.testing.pairs import memory_transports
 
@@ -168,6 +168,16 @@ async def test_every_answer_can_be_another_one() -> None:
     assert announced.apply_edit
 
 
+async def test_an_answer_may_come_from_a_plain_function() -> None:
+    class Plain(lsp.LanguageClient):
+        def configuration(self, item: types.ConfigurationItem) -> Any:  # type: ignore[override]
+            return f"plain {item.section}"
+
+    asked = types.ConfigurationParams([types.ConfigurationItem(section="x")])
+    async with linked(Plain()) as (_, server, _):
+        assert await server.call(lsp.WORKSPACE_CONFIGURATION, asked) == ("plain x",)
+
+
 async def test_what_is_not_overridden_is_not_announced() -> None:
     async with linked(lsp.LanguageClient()) as (_, _, told):
         announced = told.initialize.capabilities.workspace
@@ -275,6 +285,24 @@ async def test_a_listener_that_falls_behind_loses_the_oldest(monkeypatch: pytest
         assert feed.dropped == 1
 
 
+async def test_all_who_wait_on_one_feed_get_something() -> None:
+    async with linked(lsp.LanguageClient()) as (client, server, _), client.progress() as feed:
+        got: list[lsp.WorkProgress] = []
+
+        async def wait() -> None:
+            got.append(await anext(feed))
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(wait)
+                group.start_soon(wait)
+                await anyio.wait_all_tasks_blocked()
+                for number in (1, 2):
+                    report = types.WorkDoneProgressReport(percentage=number)
+                    await server.notify(lsp.PROGRESS, types.ProgressParams("t", report))
+        assert len(got) == 2
+
+
 async def test_a_feed_ends_with_the_link_and_says_why() -> None:
     async with linked(lsp.LanguageClient()) as (client, server, _), client.progress() as feed:
         await server.aclose()
@@ -354,6 +382,29 @@ async def test_a_server_that_publishes_piece_by_piece_is_waited_for() -> None:
         assert [one.message for one in await document.diagnostics(quiet=0.3)] == ["style"]
 
 
+@pytest.mark.parametrize("quiet", [0.0, 0.05])
+async def test_a_change_meanwhile_is_waited_for_too(quiet: float) -> None:
+    async with (
+        linked(lsp.LanguageClient(), SYNCED) as (client, server, _),
+        client.open_document("file:///a.py", "x") as document,
+    ):
+        found: list[str] = []
+
+        async def wait() -> None:
+            found.extend(one.message for one in await document.diagnostics(quiet=quiet, timeout=5))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            if quiet:
+                await server.notify(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, report(document.uri, "of x", 1))
+                await server.call(lsp.WORKSPACE_WORKSPACE_FOLDERS)
+            await anyio.wait_all_tasks_blocked()
+            await document.change("y")
+            await anyio.sleep(2 * quiet)
+            await server.notify(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, report(document.uri, "of y", 2))
+        assert found == ["of y"]
+
+
 async def test_what_is_published_about_any_document_is_a_feed() -> None:
     async with linked(lsp.LanguageClient()) as (client, server, _), client.published() as feed:
         await server.notify(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, report("file:///other.py", "x"))
@@ -381,9 +432,15 @@ async def test_nothing_published_is_a_timeout_and_a_lost_server_an_error() -> No
             await document.diagnostics()
 
 
+ASKED = types.ServerCapabilities(
+    diagnostic_provider=types.DiagnosticOptions(
+        inter_file_dependencies=False, workspace_diagnostics=False, identifier="lint"
+    )
+)
+
+
 async def test_a_server_that_can_be_asked_for_diagnostics_is_asked() -> None:
-    asked = types.DiagnosticOptions(inter_file_dependencies=False, workspace_diagnostics=False, identifier="lint")
-    async with linked(lsp.LanguageClient(), types.ServerCapabilities(diagnostic_provider=asked)) as (client, server, _):
+    async with linked(lsp.LanguageClient(), ASKED) as (client, server, _):
         known: list[str | None] = []
 
         @server.handle(lsp.TEXT_DOCUMENT_DIAGNOSTIC)
@@ -399,3 +456,27 @@ async def test_a_server_that_can_be_asked_for_diagnostics_is_asked() -> None:
             first, second = await document.diagnostics(), await document.diagnostics()
         assert [one.message for one in (*first, *second)] == ["found", "found"]
         assert known == [None, "r1"]
+
+
+async def test_a_server_that_wants_to_be_asked_again_is_asked_again() -> None:
+    async with linked(lsp.LanguageClient(), ASKED) as (client, server, _):
+        again = iter([True, False])
+
+        @server.handle(lsp.TEXT_DOCUMENT_DIAGNOSTIC)
+        def diagnose() -> types.RelatedFullDocumentDiagnosticReport | types.RelatedUnchangedDocumentDiagnosticReport:
+            retrigger = next(again, None)
+            if retrigger is not None:
+                raise RpcError(-32802, "the project has changed", {"retriggerRequest": retrigger})
+            return types.RelatedFullDocumentDiagnosticReport(report("a", "found").diagnostics)
+
+        async with client.open_document("file:///a.py", "x") as document:
+            with pytest.raises(RemoteError, match="the project has changed"):
+                await document.diagnostics()
+            assert [one.message for one in await document.diagnostics()] == ["found"]
+
+
+async def test_a_server_that_counts_in_a_way_that_nobody_knows_is_not_kept() -> None:
+    capabilities = types.ServerCapabilities(position_encoding="utf-7")
+    with pytest.raises(HandshakeFailed, match="utf-7"):
+        async with linked(lsp.LanguageClient(), capabilities):
+            pytest.fail("it was kept")

@@ -8,8 +8,10 @@ import pytest
 from lsprotocol import types
 from tests.interop.lsp.linking import linked
 
+from becket.errors import LocalProtocolError, Unencodable
 from becket.interop import lsp
 from becket.interop.lsp.documents import find_language
+from becket.limits import DEFAULT_LIMITS
 
 pytestmark = pytest.mark.loops
 
@@ -31,6 +33,45 @@ async def test_a_file_is_read_opened_and_closed(tmp_path: Path) -> None:
     assert opened.text_document.text == "x = 'ä'\r\n"
     assert lsp.path_of(opened.text_document.uri) == tmp_path / "a b.py"
     assert f"closed {document.uri}" in told.words
+
+
+async def test_a_document_may_be_larger_than_what_other_links_let_wait() -> None:
+    text = "x" * (DEFAULT_LIMITS.send_queue + 1)
+    async with linked(lsp.LanguageClient(), wishes(types.TextDocumentSyncKind.Full)) as (client, _, told):
+        async with client.open_document("file:///a.py", text):
+            await client.call(lsp.SHUTDOWN)
+        assert told.opened[0].text_document.text == text
+
+
+async def test_a_document_is_open_once() -> None:
+    async with linked(lsp.LanguageClient(), wishes(types.TextDocumentSyncKind.Full)) as (client, _, told):
+        async with client.open_document("file:///a%20b.py", "one"):
+            with pytest.raises(LocalProtocolError, match="open already"):
+                await client.open_document("file:///a b.py", "two")
+        async with client.open_document("file:///a b.py", "three"):
+            await client.call(lsp.SHUTDOWN)
+        assert [opened.text_document.text for opened in told.opened] == ["one", "three"]
+
+
+async def test_what_could_not_be_opened_can_be_opened_again() -> None:
+    async with linked(lsp.LanguageClient(), wishes(types.TextDocumentSyncKind.Full)) as (client, _, told):
+        with pytest.raises(Unencodable):
+            await client.open_document("file:///a.py", "\ud800")
+        async with client.open_document("file:///a.py", "one"):
+            await client.call(lsp.SHUTDOWN)
+        assert len(told.opened) == 1
+
+
+async def test_the_next_server_knows_nothing_of_what_was_open_at_the_last() -> None:
+    client = lsp.LanguageClient()
+    async with linked(client, wishes(types.TextDocumentSyncKind.Full)):
+        left_open = await client.open_document("file:///a.py", "one")
+    async with linked(client, wishes(types.TextDocumentSyncKind.Full)) as (_, _, told):
+        assert not left_open.is_open
+        async with client.open_document("file:///a.py", "two"):
+            await left_open.close()
+            await client.call(lsp.SHUTDOWN)
+            assert told.words == ["initialize", "initialized", "shutdown"]
 
 
 async def test_a_file_that_is_not_there_is_not_opened(tmp_path: Path) -> None:

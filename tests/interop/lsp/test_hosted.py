@@ -66,12 +66,17 @@ async def test_a_server_is_restarted_and_knows_again_what_is_open(tmp_path: Path
                 assert await server.call(lsp.WORKSPACE_EXECUTE_COMMAND, indexed) == 4
                 assert editor.created == ["index"]
                 assert await server.call("own/settings", {"section": "depth"}) == {"found": 3}
+                assert (await server.call("own/events"))["settings"] == {"depth": 3}
+                editor.registrations["old"] = types.Registration("old", "textDocument/hover")
 
                 first = server.peer
                 assert first is not None
                 assert first.process is not None
                 os.kill(first.process.pid, signal.SIGKILL)
                 await first.wait_closed()
-                assert await editor.call(lsp.TEXT_DOCUMENT_HOVER, place) == types.Hover("two")
-                assert server.restarts == 1
+                await document.change("three\n")  # there is nobody to tell it to
                 assert [found.message for found in await document.diagnostics()] == ["opened"]
+                assert await editor.call(lsp.TEXT_DOCUMENT_HOVER, place) == types.Hover("three")
+                assert server.restarts == 1
+                assert editor.registrations == {}
+                assert (await server.call("own/events"))["settings"] == {"depth": 3}

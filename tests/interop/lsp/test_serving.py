@@ -252,6 +252,13 @@ async def test_what_the_server_tells_does_not_overtake_what_it_asks() -> None:
         assert heard == ["asked 1", "told 1", "asked 2", "told 2"]
 
 
+async def test_all_that_a_server_publishes_at_once_is_sent() -> None:
+    async with served() as (client, _):
+        text = "x" * 1_000_000
+        await client.peer.call("own/publish", {"times": 20, "text": text})
+        assert [len(published.diagnostics) for published in client.diagnostics.values()] == [1] * 20
+
+
 async def test_a_call_that_the_server_gives_up_is_cancelled_at_the_client() -> None:
     async with served() as (client, server):
         assert await client.peer.call("own/give up") == "gave up"
@@ -288,6 +295,17 @@ async def test_an_error_of_the_client_reaches_the_server() -> None:
         with pytest.raises(JsonRpcException) as caught:
             await server.protocol.send_request_async("demo/none")
         assert caught.value.code == -32601
+
+
+async def test_many_requests_run_at_once() -> None:
+    async with served() as (client, server):
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                for _ in range(600):
+                    group.start_soon(lambda: client.peer.call("textDocument/definition", PLACE))
+                while len(server.events) < 600:
+                    await anyio.lowlevel.checkpoint()
+                group.cancel_scope.cancel()
 
 
 async def test_nothing_is_kept_of_what_is_over() -> None:

@@ -56,7 +56,12 @@ LSP: Final = Dialect(
     contract=load_speech,
     recognises=recognises,
     habits=Habits(
-        # The tokens of a large file are half a million numbers; some servers read a whole project before they answer.
-        limits={"frame": 32 * MIB, "nodes": 2_000_000, "handshake": 60.0}
+        limits={
+            "frame": 32 * MIB,
+            "nodes": 2_000_000,  # the tokens of a large file are half a million numbers
+            "send_queue": 128 * MIB,  # servers tell all that they find in a project at once, and wait for nothing
+            "inbound_requests": 4_096,  # editors ask at each key for all that they show, and cancel what is old
+            "handshake": 60.0,  # some servers read a whole project before they answer
+        }
     ),
 )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,10 @@ from lsprotocol import types
 from becket.interop.lsp import methods
 from becket.interop.lsp.capabilities import build_capabilities
 from becket.interop.lsp.documents import uri_of
+from becket.interop.settling import settled
 from becket.methods.registry import Registry
+from becket.peer.context import Context
+from becket.peer.peer import Peer
 from becket.typed.problems import is_object
 
 __all__ = ["Answers"]
@@ -49,6 +51,17 @@ class Answers:
         self.settings: dict[str, Any] = dict(settings)
         self.server_info: types.ServerInfo | None = None
         self.registrations: dict[str, types.Registration] = {}
+        self._met: Peer | None = None
+
+    def meet(self, peer: Peer) -> bool:
+        """Forgets what the last server has told, at the first word of another; returns whether it is another.
+
+        A server may speak before its client knows that it is there: a host may have started it."""
+        if peer is self._met:
+            return False
+        self._met = peer
+        self.registrations.clear()
+        return True
 
     async def configuration(self, item: types.ConfigurationItem) -> Any:
         """Answers one item of `workspace/configuration`: the section of `settings`, None where there is none."""
@@ -114,7 +127,7 @@ class Answers:
         """Registers all of them."""
         handle, on = registry.handle, registry.on
         handle(methods.WORKSPACE_CONFIGURATION)(self._configure)
-        handle(methods.CLIENT_REGISTER_CAPABILITY)(self.register_capability)
+        handle(methods.CLIENT_REGISTER_CAPABILITY)(self._take_registrations)
         handle(methods.CLIENT_UNREGISTER_CAPABILITY)(self.unregister_capability)
         handle(methods.WINDOW_WORK_DONE_PROGRESS_CREATE)(self.create_progress)
         handle(methods.WORKSPACE_APPLY_EDIT)(self.apply_edit)
@@ -127,11 +140,11 @@ class Answers:
         on(methods.WINDOW_LOG_MESSAGE)(self.log_message)
 
     async def _configure(self, params: types.ConfigurationParams) -> Sequence[Any]:
-        values: list[Any] = []
-        for item in params.items:
-            value: Any = self.configuration(item)
-            values.append(await value if isawaitable(value) else value)
-        return values
+        return [await settled(self.configuration(item)) for item in params.items]
+
+    async def _take_registrations(self, params: types.RegistrationParams, ctx: Context) -> None:
+        self.meet(ctx.peer)
+        await settled(self.register_capability(params))
 
 
 def is_overridden(method: Callable[..., Any]) -> bool:

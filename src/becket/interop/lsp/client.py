@@ -15,7 +15,7 @@ import anyio
 from lsprotocol import types
 
 from becket.dialects.lsp import LSP
-from becket.errors import BadValue, BecketError, LocalProtocolError
+from becket.errors import BadValue, BecketError, HandshakeFailed, LocalProtocolError
 from becket.interop.lsp import methods
 from becket.interop.lsp.answers import Answers
 from becket.interop.lsp.conversion import convert
@@ -25,6 +25,7 @@ from becket.interop.lsp.limits import LIMITS
 from becket.interop.lsp.progress import WorkProgress, add_tokens, count_tokens, read_work_done
 from becket.methods.descriptors import Method, Notification, Stream
 from becket.methods.registry import Registry
+from becket.peer.context import Context
 from becket.peer.peer import Connecting, Peer
 from becket.peer.streams import CallStream
 from becket.peer.transport import ByteStream, Transport
@@ -46,6 +47,8 @@ class Supervisor(Protocol):
     """Who starts and ends the copies of an extension; see `becket.host.supervisor`."""
 
     def arrange(self, arrangement: Callable[[Any], object]) -> None: ...
+
+    def ready(self) -> Coroutine[Any, Any, Any]: ...
 
     def use(self, action: Callable[[Any], Awaitable[Any]]) -> Coroutine[Any, Any, Any]: ...
 
@@ -111,7 +114,7 @@ class LanguageClient(Answers):
 
         Raises, when entered or awaited:
             StartFailed: the program cannot be started.
-            RemoteError, CallTimeout, PeerCrashed, BadReply: it did not initialize.
+            RemoteError, CallTimeout, PeerCrashed, BadReply, HandshakeFailed: it did not initialize.
         """
         where = self.root if cwd is None else cwd
 
@@ -165,27 +168,51 @@ class LanguageClient(Answers):
         extension.supervisor.arrange(self._join)
 
     def _join(self, copy: Any) -> None:
+        """Takes a copy over. What is wrong with it must not fail its supervisor, who calls this."""
         self._peer = copy.peer
-        self.adopt(convert(copy.particulars, types.InitializeResult))
-        for document in self._documents.values():
-            document.open_again()
+        self.meet(copy.peer)
+        try:
+            self.adopt(convert(copy.particulars, types.InitializeResult))
+            self._tell_settings()
+            for document in self._documents.values():
+                document.open_again()
+        except BecketError as error:
+            self.log(types.MessageType.Error, f"the client cannot follow it: {error}")
 
     async def initialize(self, *, timeout: float = LIMITS.handshake) -> types.InitializeResult:
-        """Says `initialize` and `initialized`, and sends the settings if there are some. Connecting has done it."""
-        self.diagnostics.clear()
-        self.registrations.clear()
+        """Says `initialize` and `initialized`, and sends the settings if there are some. Connecting has done it.
+
+        Raises:
+            HandshakeFailed: the server counts characters in a way that nobody here knows.
+        """
+        self.meet(self.peer)
+        for document in [*self._documents.values()]:
+            document.abandon()
         result = await self.call(methods.INITIALIZE, self.build_initialize(), timeout=timeout)
         self.adopt(result)
         await self.notify(methods.INITIALIZED, types.InitializedParams())
-        if self.settings:
-            changed = types.DidChangeConfigurationParams(self.settings)
-            await self.notify(methods.WORKSPACE_DID_CHANGE_CONFIGURATION, changed)
+        self._tell_settings()
         return result
+
+    def meet(self, peer: Peer) -> bool:
+        """Forgets what the last server has told, at the first word of another; returns whether it is another."""
+        is_another = super().meet(peer)
+        if is_another:
+            self.diagnostics.clear()
+        return is_another
 
     def adopt(self, result: types.InitializeResult) -> None:
         """Takes what a server has said of itself."""
+        chosen = result.capabilities.position_encoding
+        if chosen is not None and chosen not in [*types.PositionEncodingKind]:
+            raise HandshakeFailed(self.peer.name, f"it counts characters in {chosen[:40]}, which was not offered")
         self.server_capabilities = result.capabilities
         self.server_info = result.server_info
+
+    def _tell_settings(self) -> None:
+        if self.settings:
+            changed = types.DidChangeConfigurationParams(self.settings)
+            self.peer.notify_nowait(methods.WORKSPACE_DID_CHANGE_CONFIGURATION, changed)
 
     async def aclose(self) -> None:
         """Ends the server in good order: `shutdown`, `exit`, and then its process. From any task, and twice."""
@@ -219,6 +246,16 @@ class LanguageClient(Answers):
         if self._peer is None:
             raise LocalProtocolError("this client is not connected")
         return self._peer
+
+    @property
+    def is_between_copies(self) -> bool:
+        """Whether a copy of the extension that it follows is gone, and another is about to run."""
+        return self._extension is not None and self.peer.is_closed
+
+    async def ready(self) -> None:
+        """Waits for the copy of the extension that it follows."""
+        if self._extension is not None:
+            await self._extension.supervisor.ready()
 
     @property
     def encoding(self) -> str:
@@ -264,6 +301,7 @@ class LanguageClient(Answers):
 
         Raises, when entered or awaited:
             OSError, UnicodeDecodeError: the file cannot be read.
+            LocalProtocolError: it is open already.
         """
         is_uri = isinstance(path, str) and "://" in path
         uri = str(path) if is_uri else uri_of((self.root or Path()) / path)
@@ -271,7 +309,8 @@ class LanguageClient(Answers):
         async def open() -> Document:
             content = await read(uri) if text is None else text
             document = Document(self, uri, language or find_language(uri), content)
-            self._documents[normal(uri)] = document
+            if self._documents.setdefault(normal(uri), document) is not document:
+                raise LocalProtocolError(f"is open already: {uri}")
             await document.open()
             return document
 
@@ -322,7 +361,8 @@ class LanguageClient(Answers):
             for feed in self._progress:
                 feed.put(WorkProgress(params.token, value))
 
-    def _publish(self, params: types.PublishDiagnosticsParams) -> None:
+    def _publish(self, params: types.PublishDiagnosticsParams, ctx: Context) -> None:
+        self.meet(ctx.peer)
         self.diagnostics.pop(params.uri, None)  # the newest stand at the end
         self.diagnostics[params.uri] = params
         if len(self.diagnostics) > MOST_PUBLISHED:

@@ -7,21 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import anyio
 from lsprotocol import types
 
-from becket.errors import CallTimeout
+from becket.contract.shapes import is_object
+from becket.errors import CallTimeout, RemoteError
 from becket.interop.lsp import methods
-from becket.interop.lsp.feeds import wait_for
+from becket.interop.lsp.feeds import Bell
 from becket.interop.lsp.texts import Text, apply_edits, find_change
+from becket.methods.descriptors import Notification
 
 if TYPE_CHECKING:
     from becket.interop.lsp.client import LanguageClient
 
 __all__ = ["Document", "find_language", "path_of", "uri_of"]
+
+P = TypeVar("P")
+
+ASK_AGAIN = 0.1  # seconds until a server that has put off a question is asked it again
 
 LANGUAGES = {
     ".c": "c",
@@ -90,7 +96,7 @@ class Document:
         self._client = client
         self._text = Text(text, client.encoding)
         self._found: types.PublishDiagnosticsParams | None = None
-        self._arrival = anyio.Event()
+        self._arrival = Bell()
         self._pulled: tuple[str | None, Sequence[types.Diagnostic]] = (None, ())
 
     # -- its text
@@ -126,14 +132,18 @@ class Document:
     async def open(self) -> None:
         """Tells the server of the document."""
         self.is_open = True
-        self.open_again()
+        try:
+            self.open_again()
+        except BaseException:
+            self.abandon()
+            raise
         await self._client.peer.drain()
 
     def open_again(self) -> None:
         """Tells another server of the document, as it is now."""
         self._text = Text(self.text, self._client.encoding)
         self._pulled = (None, ())
-        self._expect()
+        self._found = None
         if self._sync().open_close:
             item = types.TextDocumentItem(self.uri, self.language, self.version, self.text)
             self._client.peer.notify_nowait(methods.TEXT_DOCUMENT_DID_OPEN, types.DidOpenTextDocumentParams(item))
@@ -142,7 +152,7 @@ class Document:
         """Replaces the text; the server gets what is different, or all of it where it cannot do with less."""
         before, self._text = self.text, Text(text, self._client.encoding)
         self.version += 1
-        self._expect()
+        self._found = None
         match self._sync().change:
             case types.TextDocumentSyncKind.Incremental:
                 change: types.TextDocumentContentChangeEvent = find_change(before, text, self._client.encoding)
@@ -151,7 +161,7 @@ class Document:
             case _:
                 return
         known = types.VersionedTextDocumentIdentifier(self.version, self.uri)
-        await self._client.notify(methods.TEXT_DOCUMENT_DID_CHANGE, types.DidChangeTextDocumentParams(known, [change]))
+        await self._tell(methods.TEXT_DOCUMENT_DID_CHANGE, types.DidChangeTextDocumentParams(known, [change]))
 
     async def apply(self, edits: Iterable[Any]) -> None:
         """Makes edits in the text, as a server returns them for formatting or a code action.
@@ -168,18 +178,27 @@ class Document:
             return
         wants_text = isinstance(save, types.SaveOptions) and bool(save.include_text)
         params = types.DidSaveTextDocumentParams(self.identifier, self.text if wants_text else None)
-        await self._client.notify(methods.TEXT_DOCUMENT_DID_SAVE, params)
+        await self._tell(methods.TEXT_DOCUMENT_DID_SAVE, params)
 
     async def close(self) -> None:
         """Tells the server that the document is no longer open. Twice is once."""
         if not self.is_open:
             return
-        self.is_open = False
-        self._client.forget(self)
+        self.abandon()
         if self._sync().open_close and not self._client.peer.is_closed:
             await self._client.notify(
                 methods.TEXT_DOCUMENT_DID_CLOSE, types.DidCloseTextDocumentParams(self.identifier)
             )
+
+    def abandon(self) -> None:
+        """Takes note that no server has it open, without telling one."""
+        self.is_open = False
+        self._client.forget(self)
+
+    async def _tell(self, notification: Notification[P], params: P) -> None:
+        """Tells the server. Where a copy of it is gone, the next one gets the document as it is then."""
+        if not self._client.is_between_copies:
+            await self._client.notify(notification, params)
 
     def _sync(self) -> types.TextDocumentSyncOptions:
         wish = self._client.server_capabilities.text_document_sync
@@ -201,29 +220,28 @@ class Document:
             CallTimeout: nothing came in so many seconds: some servers publish nothing where they find nothing.
             RemoteError, ConnectionLost: as for any call.
         """
+        await self._client.ready()
         if self._client.server_capabilities.diagnostic_provider is not None:
             return await self._pull(timeout)
         with anyio.move_on_after(timeout):
-            while self._found is None:
-                await wait_for(self._arrival, self._client.peer)
-            is_quiet = not quiet
-            while not is_quiet:
-                self._arrival = anyio.Event()
-                with anyio.move_on_after(quiet) as pause:
-                    await wait_for(self._arrival, self._client.peer)
-                is_quiet = pause.cancelled_caught
-            return self._found.diagnostics
+            return (await self._wait_for_published(quiet)).diagnostics
         raise CallTimeout(methods.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS.name, timeout)
+
+    async def _wait_for_published(self, quiet: float) -> types.PublishDiagnosticsParams:
+        """Returns what was published last about the text; it may be changed again meanwhile."""
+        while True:
+            while (found := self._found) is None:
+                await self._arrival.wait(self._client.peer)
+            with anyio.move_on_after(quiet):
+                await self._arrival.wait(self._client.peer)
+            if self._found is found:
+                return found
 
     def take(self, published: types.PublishDiagnosticsParams) -> None:
         """Takes what the server has published; what it found in an older text is of no use any more."""
         if published.version is None or published.version >= self.version:
             self._found = published
-            self._arrival.set()
-
-    def _expect(self) -> None:
-        self._found = None
-        self._arrival = anyio.Event()
+            self._arrival.ring()
 
     async def _pull(self, timeout: float) -> Sequence[types.Diagnostic]:
         provider: Any = self._client.server_capabilities.diagnostic_provider
@@ -231,8 +249,24 @@ class Document:
         params = types.DocumentDiagnosticParams(
             self.identifier, identifier=provider.identifier, previous_result_id=known
         )
-        report = await self._client.call(methods.TEXT_DOCUMENT_DIAGNOSTIC, params, timeout=timeout)
+        deadline = anyio.current_time() + timeout
+        while True:
+            left = max(0.0, deadline - anyio.current_time())
+            try:
+                report = await self._client.call(methods.TEXT_DOCUMENT_DIAGNOSTIC, params, timeout=left)
+                break
+            except RemoteError as error:
+                if not wants_another(error):
+                    raise
+            await anyio.sleep(ASK_AGAIN)
         if isinstance(report, types.RelatedFullDocumentDiagnosticReport):
             found = report.items
         self._pulled = (report.result_id, found)
         return found
+
+
+def wants_another(error: RemoteError) -> bool:
+    """Returns whether a server that was asked for diagnostics has only put it off: it wants to be asked again."""
+    data = error.data
+    is_put_off = error.code == types.LSPErrorCodes.ServerCancelled
+    return is_put_off and is_object(data) and data.get("retriggerRequest") is True

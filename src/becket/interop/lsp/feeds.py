@@ -11,7 +11,7 @@ import anyio
 from becket.errors import ConnectionLost, DisconnectReason
 from becket.peer.peer import Peer
 
-__all__ = ["Feed", "Opening", "wait_for"]
+__all__ = ["Bell", "Feed", "Opening"]
 
 T = TypeVar("T")
 MOST = 4_096  # values that wait for a listener that does not come; then the oldest are dropped
@@ -28,7 +28,7 @@ class Feed(Generic[T]):
         self._feeds = feeds
         self._peer = peer
         self._values: deque[T] = deque()
-        self._arrival = anyio.Event()
+        self._arrival = Bell()
 
     def put(self, value: T) -> None:
         """Takes a value for whoever listens."""
@@ -36,7 +36,7 @@ class Feed(Generic[T]):
             self._values.popleft()
             self.dropped += 1
         self._values.append(value)
-        self._arrival.set()
+        self._arrival.ring()
 
     async def __aenter__(self) -> Feed[T]:
         self._feeds.add(self)
@@ -51,9 +51,8 @@ class Feed(Generic[T]):
 
     async def __anext__(self) -> T:
         while not self._values:
-            self._arrival = anyio.Event()
             try:
-                await wait_for(self._arrival, self._peer())
+                await self._arrival.wait(self._peer())
             except ConnectionLost as lost:
                 if lost.reason is DisconnectReason.LOCAL_CLOSE:
                     raise StopAsyncIteration from None
@@ -61,23 +60,36 @@ class Feed(Generic[T]):
         return self._values.popleft()
 
 
-async def wait_for(event: anyio.Event, peer: Peer) -> None:
-    """Waits for something that the other side is to bring about.
+class Bell:
+    """Wakes all who wait for what the other side is to bring about."""
 
-    Raises:
-        ConnectionLost: the link has ended before.
-    """
-    async with anyio.create_task_group() as group:
+    def __init__(self) -> None:
+        self._rung = anyio.Event()
 
-        async def watch() -> None:
-            await peer.wait_closed()
+    def ring(self) -> None:
+        """Wakes those who wait now. Whether it was for them they must see for themselves."""
+        self._rung.set()
+
+    async def wait(self, peer: Peer) -> None:
+        """Waits until it is rung.
+
+        Raises:
+            ConnectionLost: the link has ended before.
+        """
+        if self._rung.is_set():
+            self._rung = anyio.Event()
+        rung = self._rung  # those who come later may wait for another
+        async with anyio.create_task_group() as group:
+
+            async def watch() -> None:
+                await peer.wait_closed()
+                group.cancel_scope.cancel()
+
+            group.start_soon(watch)
+            await rung.wait()
             group.cancel_scope.cancel()
-
-        group.start_soon(watch)
-        await event.wait()
-        group.cancel_scope.cancel()
-    if not event.is_set() and peer.close_reason is not None:
-        raise peer.close_reason
+        if not rung.is_set() and peer.close_reason is not None:
+            raise peer.close_reason
 
 
 class Opening(Generic[T]):

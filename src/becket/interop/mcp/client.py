@@ -63,7 +63,8 @@ from becket.dialects.mcp.tools import TOOLS_CALL, TOOLS_CHANGED, TOOLS_LIST, Cal
 from becket.dialects.mcp.words import Page, Words, meta_with_token
 from becket.dialects.phrases import Tale
 from becket.errors import HandshakeFailed, NotSupported, RemoteError
-from becket.interop.mcp.duties import AskModel, AskPerson, Duties, RootLike, root_of, settled
+from becket.interop.mcp.duties import AskModel, AskPerson, Duties, RootLike, root_of
+from becket.interop.settling import settled
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import Registry

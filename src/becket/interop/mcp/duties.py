@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from inspect import isawaitable
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -31,6 +30,7 @@ from becket.dialects.mcp.lifecycle import (
 )
 from becket.dialects.mcp.words import Empty
 from becket.errors import InvalidParams
+from becket.interop.settling import settled
 from becket.methods.descriptors import Method
 from becket.methods.registry import Registry
 
@@ -109,10 +109,6 @@ class Duties:
         if isinstance(answer, Elicited):
             return answer
         return Elicited("decline") if answer is None else Elicited("accept", dict(answer))
-
-
-async def settled(value: Any) -> Any:
-    return await value if isawaitable(value) else value
 
 
 def requiring(method: Method[Any, Any], permission: str | None) -> Method[Any, Any]:
