@@ -63,8 +63,8 @@ for line in sys.stdin:
 def coin(tmp_path: Path) -> Path:
     folder = tmp_path / "coin"
     folder.mkdir()
-    (folder / "roder-extension.toml").write_text(MANIFEST)
-    (folder / "coin.py").write_text(PROGRAM)
+    (folder / "roder-extension.toml").write_text(MANIFEST, encoding="utf-8")
+    (folder / "coin.py").write_text(PROGRAM, encoding="utf-8")
     return folder
 
 

@@ -125,7 +125,7 @@ async def test_closing_says_shutdown_and_leaves_no_process(tmp_path: Path) -> No
         pid = sidecar.pid
         assert not sidecar.is_closed
         assert "running" in repr(sidecar)
-    assert note.read_text() == "shutdown"
+    assert note.read_text(encoding="utf-8") == "shutdown"
     assert sidecar.is_closed
     assert not is_running(pid)
     await sidecar.aclose()

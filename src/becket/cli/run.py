@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-WIDE: Final = 130  # columns of a terminal that has room for all headers
+WIDE: Final = 150  # columns of a terminal that has room for all headers, and for a note
 NARROW: Final = frozenset({"extension", "state", "calls/s", "latency", "restarts", "note"})  # what one with less shows
+LEAST_NOTE: Final = 8  # columns of a note that tells something
 GAP: Final = 3  # columns between two cells
 NUMBERS: Final = frozenset({"pid", "tools", "calls", "calls/s", "latency", "95 %", "asked", "asked/s", "restarts"})
 PICTURES: Final = 0.25  # seconds between two pictures of the table: more cannot be read
@@ -235,10 +236,13 @@ def build_table(host: Host, width: int = WIDE) -> Table:
 
 def fit_rows(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
     """Returns the rows with the columns that a terminal has room for, headers first; the note gives way to the rest."""
-    shown = [number for number, header in enumerate(HEADERS) if width >= WIDE or header in NARROW]
-    note = shown.pop()
-    taken = sum(max(len(row[number]) for row in rows) + GAP for number in shown)
-    room = max(len(HEADERS[note]), width - taken - GAP)
+    all_headers = range(len(HEADERS))
+    for columns in (all_headers, [number for number in all_headers if HEADERS[number] in NARROW]):
+        *shown, note = columns
+        room = width - sum(max(len(row[number]) for row in rows) + GAP for number in shown) - GAP
+        if room >= LEAST_NOTE:
+            break
+    room = max(len(HEADERS[note]), room)
     return [[*(row[number] for number in shown), shorten(row[note], room)] for row in rows]
 
 
