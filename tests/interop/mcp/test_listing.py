@@ -44,6 +44,12 @@ def test_a_server_may_ask_for_more_than_that_its_tools_are_called(tmp_path: Path
     assert manifest.permissions == tuple(asked)
 
 
+def test_every_server_asks_for_something_so_that_somebody_must_agree_to_it(tmp_path: Path) -> None:
+    (manifest,), _ = server({"command": "sh", "args": ["-c", "echo"], "permissions": []}, tmp_path)
+
+    assert manifest.permissions == ("tools.register",)
+
+
 def test_a_variable_of_the_host_is_passed_on_under_its_own_name(tmp_path: Path) -> None:
     (manifest,), _ = server({"command": "a", "env": {"API_KEY": "${API_KEY}", "B": "plain"}}, tmp_path)
 
@@ -75,6 +81,7 @@ def test_a_folder_to_work_in_is_the_folder_of_the_server(tmp_path: Path) -> None
         ({"command": "a", "env": {"A": 1}}, ["/mcpServers/files/env/A"]),
         ({"command": "${HOME}/a", "args": ["${PWD}"]}, ["/mcpServers/files/args/0", "/mcpServers/files/command"]),
         ({"command": "a", "env": {"A": "${B}", "C": "x${C}"}}, ["/mcpServers/files/env/A", "/mcpServers/files/env/C"]),
+        ({"command": "a", "env": {"A": "${A:-x}", "B": "${input:b}"}}, [f"/mcpServers/files/env/{n}" for n in "AB"]),
         ({"command": "a", "cwd": "../out"}, ["/mcpServers/files/cwd"]),
         ({"command": "a", "permissions": ["Nonsense"]}, ["/mcpServers/files/permissions/0"]),
         ("npx", ["/mcpServers/files"]),

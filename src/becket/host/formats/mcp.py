@@ -40,11 +40,11 @@ VERSION: Final = "0.0.0"  # the file says none; the server itself does, once it 
 PERMISSIONS: Final = ("tools.register",)
 PROGRAM: Final = "stdio"
 LONGEST_NAME: Final = 64
-VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+PLACE: Final = re.compile(r"\$\{[^}]*\}")  # other programs fill in `${KEY:-else}`, `${input:key}` and the like, too
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """One server. `permissions` is ours: what it asks for, if more than that its tools are called."""
+    """One server. `permissions` is ours: what it asks for besides that its tools are called."""
 
     command: Annotated[Word, Meta(min_length=1)] | None = None
     args: Annotated[tuple[Word, ...], Meta(max_length=255)] = ()
@@ -53,7 +53,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     type: str = PROGRAM
     url: str | None = None
     disabled: bool = False
-    permissions: tuple[Permission, ...] = PERMISSIONS
+    permissions: tuple[Permission, ...] = ()
 
 
 class McpJson(ManifestReader):
@@ -129,16 +129,21 @@ def find_entry_problems(given: Any, id: str, taken: Mapping[str, Found]) -> Iter
         yield "/command", "is missing"
     words = {"/command": entry.command or "", **{f"/args/{n}": word for n, word in enumerate(entry.args)}}
     for place, text in words.items():
-        if VARIABLE.search(text):
+        if PLACE.search(text):
             yield place, f"takes a variable: `{cut(text)}`, which is only done in `env`"
     for name, value in entry.env.items():
-        taken_over = VARIABLE.search(value)
-        if taken_over and (taken_over.group(1) != name or taken_over.group(0) != value):
+        if PLACE.search(value) and not is_passed(name, value):
             yield f"/env/{name}", f"must be a text, or `${{{name}}}` for the value that the host itself has"
 
 
+def is_passed(name: str, value: str) -> bool:
+    """Returns whether a variable is to have the value that it has in the host itself."""
+    return value == f"${{{name}}}"
+
+
 def describe(id: str, name: str, entry: Entry) -> Manifest:
-    passed = tuple(variable for variable, value in entry.env.items() if VARIABLE.fullmatch(value))
+    """Returns the extension that a server is. It always asks for something: none starts that nobody has agreed to."""
+    passed = tuple(variable for variable, value in entry.env.items() if is_passed(variable, value))
     return Manifest(
         id=id,
         version=VERSION,
@@ -146,7 +151,7 @@ def describe(id: str, name: str, entry: Entry) -> Manifest:
         description="An MCP server.",
         command=(entry.command or "", *entry.args),
         dialect="mcp",
-        permissions=entry.permissions,
+        permissions=tuple(dict.fromkeys((*PERMISSIONS, *entry.permissions))),
         environment=Environment(
             passed=passed, set={variable: value for variable, value in entry.env.items() if variable not in passed}
         ),
