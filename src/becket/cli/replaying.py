@@ -95,7 +95,9 @@ class Player:
 
     def data_received(self, data: bytes) -> None:
         for found in self._framing.feed(data):
-            if not isinstance(found, Skipped):
+            if isinstance(found, Skipped):
+                self._end(found.error)
+            else:
                 self._played.take(bytes(found))
         self._go_on()
         if self._framing.error is not None:

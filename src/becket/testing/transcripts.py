@@ -151,7 +151,7 @@ class Transcript(Struct, frozen=True):
     def open_framing(self, limits: Limits = DEFAULT_LIMITS) -> Framing:
         """Returns a new framing, for one end of a link like the one that was recorded."""
         framing = FRAMINGS[self.framing]
-        return LOOSE(limits) if framing is ContentLength else framing(limits)
+        return LOOSE(limits, skip_stray=True) if framing is ContentLength else framing(limits)
 
 
 # -- writing
