@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from typing import Any
 
 import anyio
@@ -14,7 +16,8 @@ from becket.contract.handshake import INITIALIZE
 from becket.contract.tasks import TASK_DONE, TaskEnded
 from becket.errors import LocalProtocolError
 from becket.extension.faces import PlainEvents, Routine, check_result, run_now
-from becket.extension.loop_face import Events
+from becket.extension.loop_face import AsyncioWorkers, Events
+from becket.limits import Limits
 from becket.testing import memory_transports
 
 
@@ -129,3 +132,35 @@ async def test_a_start_that_fails_while_it_ends_stays_ended(internal_errors: lis
 
     assert refused.value.meaning is Meaning.NOT_READY
     internal_errors.clear()
+
+
+async def test_a_scope_that_is_cancelled_does_not_wake_who_waits_for_a_thread_in_every_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release = threading.Event()
+    shield, waits = asyncio.shield, 0
+    results: list[int] = []
+
+    def counting(future: Any) -> Any:
+        nonlocal waits
+        waits += 1
+        return shield(future)
+
+    def work() -> int:
+        release.wait(5)
+        return 3
+
+    async def run() -> None:
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            results.append(await AsyncioWorkers(Limits()).run_in_worker(work))
+
+    monkeypatch.setattr(asyncio, "shield", counting)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            for _ in range(100):
+                await anyio.lowlevel.checkpoint()
+            release.set()
+
+    assert (results, waits) == ([3], 1)

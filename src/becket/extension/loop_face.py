@@ -18,6 +18,7 @@ from becket.methods.descriptors import Method, Notification
 
 if TYPE_CHECKING:
     import asyncio
+    from contextlib import AbstractContextManager
 
     import trio
 
@@ -287,13 +288,14 @@ class AsyncioWorkers:
 
             self._pool = ThreadPoolExecutor(self._most, "becket worker")
         future = self._loop.run_in_executor(self._pool, copy_context().run, function)
-        while not future.done():
-            try:
-                await self._asyncio.shield(future)
-            except self._asyncio.CancelledError:
-                continue
-            except BaseException:
-                break  # the function's own; raised below
+        with shielded_from_anyio():
+            while not future.done():
+                try:
+                    await self._asyncio.shield(future)
+                except self._asyncio.CancelledError:
+                    continue
+                except BaseException:
+                    break  # the function's own; raised below
         return future.result()
 
     def run_in_loop(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -315,6 +317,18 @@ class AsyncioWorkers:
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=False)
+
+
+def shielded_from_anyio() -> AbstractContextManager[object]:
+    """Returns a block into which no scope of anyio cancels: it would do so again in every turn of the loop, for as long
+    as the block lasts."""
+    if "anyio" in sys.modules:
+        import anyio
+
+        return anyio.CancelScope(shield=True)
+    from contextlib import nullcontext
+
+    return nullcontext()
 
 
 class TrioWorkers:

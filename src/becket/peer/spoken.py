@@ -74,8 +74,8 @@ class Translation(Struct, frozen=True, eq=False):
     def answer(self, result: Any, saying: Saying) -> Any:
         return self.phrase.answer(result, saying, self.scene)
 
-    def context(self, context: Any, saying: Saying) -> SpokenContext:
-        return SpokenContext(context, self, saying)
+    def context(self, context: Any, saying: Saying, run: OpenRun | None = None) -> SpokenContext:
+        return SpokenContext(context, self, saying, run)
 
     def tell(self, notification: str, params: Any, saying: Saying) -> Tale | None:
         """Returns what goes out for a notification that belongs to the request; None for what cannot be said."""
@@ -148,9 +148,10 @@ def serve(spoken: Registry, handler: Handler, words: Translation, runs: Acknowle
         saying, heard = words.hear(params)
         ctx.answer(phrase.acknowledge(saying, words.scene))  # type: ignore[misc]
         result, error = None, None
-        with runs.open(phrase, params) as scope:
+        with runs.open(phrase, params) as run, anyio.CancelScope() as scope:
+            run.scope = scope
             try:
-                result = await call(heard, words.context(ctx, saying))
+                result = await call(heard, words.context(ctx, saying, run))
             except Exception as failure:
                 if is_end_of(ctx.peer.close_reason, failure):
                     raise
@@ -171,37 +172,43 @@ class AcknowledgedRuns:
     """What goes on after its acknowledgement, and can be ended by a request of its own."""
 
     def __init__(self) -> None:
-        self._scopes: dict[tuple[int, object], anyio.CancelScope] = {}
+        self._open: dict[tuple[int, object], OpenRun] = {}
 
     def open(self, phrase: Phrase, params: Any) -> OpenRun:
-        return OpenRun(self._scopes, (id(phrase), phrase.key_of(params)))
+        return OpenRun(self._open, (id(phrase), phrase.key_of(params)))
 
     def canceller(self, phrase: Phrase) -> Callable[[Any], Any]:
         def cancel(params: Any) -> dict[str, Any]:
-            scope = self._scopes.get((id(phrase), phrase.key_of(params)))
-            if scope is not None:
-                scope.cancel()
+            run = self._open.get((id(phrase), phrase.key_of(params)))
+            if run is not None:
+                run.cancel()
             return {}
 
         return cancel
 
 
 class OpenRun:
-    """One of them, for as long as the block lasts."""
+    """One of them, for as long as the block lasts. A coroutine ends with its `scope`; nothing can stop a thread, which
+    sees `ctx.is_cancelled`."""
 
-    def __init__(self, scopes: dict[tuple[int, object], anyio.CancelScope], key: tuple[int, object]) -> None:
-        self._scopes = scopes
+    def __init__(self, open_runs: dict[tuple[int, object], OpenRun], key: tuple[int, object]) -> None:
+        self.is_cancelled = False
+        self.scope: anyio.CancelScope | None = None
+        self._open = open_runs
         self._key = key
-        self._scope = anyio.CancelScope()
 
-    def __enter__(self) -> anyio.CancelScope:
-        self._scopes[self._key] = self._scope
-        return self._scope.__enter__()
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        if self.scope is not None:
+            self.scope.cancel()
 
-    def __exit__(self, *problem: Any) -> bool:
-        if self._scopes.get(self._key) is self._scope:
-            del self._scopes[self._key]
-        return bool(self._scope.__exit__(*problem))
+    def __enter__(self) -> OpenRun:
+        self._open[self._key] = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._open.get(self._key) is self:
+            del self._open[self._key]
 
 
 # -- events
@@ -210,16 +217,22 @@ class OpenRun:
 class SpokenContext:
     """The context of a request whose events go out in the words of its dialect; all else is the context's own."""
 
-    __slots__ = ("_context", "_words", "saying")
+    __slots__ = ("_context", "_run", "_words", "saying")
 
-    def __init__(self, context: Any, words: Translation, saying: Saying) -> None:
+    def __init__(self, context: Any, words: Translation, saying: Saying, run: OpenRun | None) -> None:
         self._context = context
         self._words = words
+        self._run = run
         self.saying = saying
         """The request as it came."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the caller no longer wants the answer; of one that was acknowledged, the events that follow."""
+        return (self._run is not None and self._run.is_cancelled) or self._context.is_cancelled
 
     @property
     def peer(self) -> SpokenPeer:

@@ -10,6 +10,7 @@ import pytest
 from anyio import fail_after
 
 from becket import Context, Peer, RpcError
+from becket.blocking import BlockingContext
 from becket.contract.commands import SystemText, Text
 from becket.contract.providers import Message, Model, ProviderRequest, ProviderResult, TextDelta, assistant, user
 from becket.dialects import roder
@@ -237,6 +238,11 @@ class Plain(ExtensionServer):
 
     id, version = "plain", "1.0.0"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked_again = threading.Event()
+        self.has_seen = threading.Event()
+
     @tool("Counts letters.")
     def count(self, text: str) -> int:
         return len(text)
@@ -245,6 +251,15 @@ class Plain(ExtensionServer):
     def answer(self, request: ProviderRequest, out: BlockingProviderStream) -> ProviderResult:
         out.text("hello")
         return ProviderResult.of_text("hello")
+
+    @handles(roder.SUBAGENTS_DISPATCH)
+    def work(self, params: roder.DispatchParams, ctx: BlockingContext) -> roder.SubagentResult:
+        status = roder.SubagentEventParams(params.dispatch_id, roder.SubagentStatus("RUNNING"))
+        ctx.notify(roder.SUBAGENTS_EVENT, status)
+        while not ctx.is_cancelled:
+            self.looked_again.wait(0.01)
+        self.has_seen.set()
+        raise RpcError(1, "given up")
 
     @command("tidy")
     def tidy(self, args: list[str], out: BlockingCommandOutput) -> str:
@@ -264,3 +279,14 @@ async def test_plain_functions_serve_a_host_of_roder_too() -> None:
 
     assert (counted, answered.text, result) == ("3", "hello", "tidied")
     assert output[0] == Text("in a worker")
+
+
+@pytest.mark.loops
+async def test_a_plain_function_sees_that_its_work_was_given_up() -> None:
+    plain = Plain()
+    with fail_after(5):
+        async with connected(plain, dialect="roder", grants=GRANTS) as (host, _):
+            async with host.peer.stream(roder.SUBAGENTS_DISPATCH, work("forever")) as dispatch:
+                async for _event in dispatch:
+                    break
+            assert await anyio.to_thread.run_sync(plain.has_seen.wait, 4)
