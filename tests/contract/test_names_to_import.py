@@ -21,4 +21,4 @@ def test_every_name_has_a_home_and_no_other_has() -> None:
 
 def test_importing_one_family_leaves_the_others_alone() -> None:
     program = "import sys; from becket.contract import Block; print('becket.contract.providers' in sys.modules)"
-    assert run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "False\n"
+    assert run([sys.executable, "-c", program], capture_output=True, check=True).stdout == b"False\n"

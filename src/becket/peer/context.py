@@ -38,6 +38,11 @@ class AnyContext:
         return None if gate is None else gate.extension
 
     @property
+    def saying(self) -> object:
+        """The request as a program of another dialect has made it; None from one that uses the words of becket."""
+        return None
+
+    @property
     def id(self) -> int | float | str | None:
         """The id of the request, None for a notification."""
         return None if self._request is None else decode_json(self._request.id)
