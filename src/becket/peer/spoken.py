@@ -135,12 +135,13 @@ def serve(spoken: Registry, handler: Handler, words: Translation, runs: Acknowle
         saying, heard = words.hear(params)
         ctx.answer(phrase.acknowledge(saying, words.scene))  # type: ignore[misc]
         result, error = None, None
-        try:
-            result = call(heard, words.context(ctx, saying))
-        except Exception as failure:
-            if is_end_of(ctx.peer.close_reason, failure):
-                raise
-            error = answer_to(failure, own.name)
+        with runs.open(phrase, params) as run:
+            try:
+                result = call(heard, words.context(ctx, saying, run))
+            except Exception as failure:
+                if is_end_of(ctx.peer.close_reason, failure):
+                    raise
+                error = answer_to(failure, own.name)
         for tale in words.end(result, error, saying):
             ctx.peer.notify(tale.method, tale.params)
 

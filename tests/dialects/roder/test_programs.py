@@ -475,3 +475,52 @@ def test_a_program_without_an_event_loop_serves_a_host_of_roder_too(tmp_path: Pa
         'inference/event {"MessageDelta": {"text": "lo"}}',
         'inference/event {"Completed": {"provider_response_id": null, "stop_reason": null}}',
     ]
+
+
+PATIENT = """
+import threading
+from becket import RpcError
+from becket.blocking import BlockingContext
+from becket.dialects import roder
+from becket.extension import ExtensionServer, handles
+
+
+class Patient(ExtensionServer):
+    id, version = "patient", "1.0.0"
+
+    @handles(roder.SUBAGENTS_DISPATCH)
+    def work(self, params: roder.DispatchParams, ctx: BlockingContext) -> roder.SubagentResult:
+        status = roder.SubagentStatus("RUNNING")
+        ctx.notify(roder.SUBAGENTS_EVENT, roder.SubagentEventParams(params.dispatch_id, status))
+        while not ctx.is_cancelled:
+            threading.Event().wait(0.01)
+        ctx.notify(roder.EXTENSION_EVENT, roder.ExtensionEvent(
+            extension_id=self.id, event_kind="seen", schema_version=1, payload=params.dispatch_id))
+        raise RpcError(1, "given up")
+
+
+if __name__ == "__main__":
+    Patient().run()
+"""
+
+
+async def test_a_program_without_an_event_loop_sees_that_its_work_was_given_up(tmp_path: Path) -> None:
+    (tmp_path / "patient.py").write_text(PATIENT, encoding="utf-8")
+    told: list[Any] = []
+    is_told = anyio.Event()
+    methods = Registry()
+
+    @methods.on(roder.EXTENSION_EVENT)
+    def take(event: roder.ExtensionEvent) -> None:
+        told.append(event.payload)
+        is_told.set()
+
+    command = [sys.executable, str(tmp_path / "patient.py")]
+    with fail_after(10):
+        async with connect_extension(command, dialect="roder", methods=methods) as patient:
+            async with patient.peer.stream(roder.SUBAGENTS_DISPATCH, dispatch("forever")) as work:
+                async for _event in work:
+                    break
+            await is_told.wait()
+
+    assert told == ["d-forever"]
