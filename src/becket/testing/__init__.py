@@ -14,10 +14,10 @@ from becket.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from becket.testing.clocks import VirtualClock, VirtualTimeLoop, run_in_virtual_time
-    from becket.testing.joining import connected
     from becket.testing.dialect_checks import check_dialect
     from becket.testing.faults import CutReads, CutWrites, DelayReads, Fault, SplitReads, TornWrites
     from becket.testing.framing_checks import check_framing
+    from becket.testing.joining import connected
     from becket.testing.leaks import Inventory, adopt_orphans, check_leaks, check_task_leaks, take_inventory
     from becket.testing.pairs import MemoryTransport, memory_pair, memory_transports
     from becket.testing.persistence_checks import check_persistent_store, check_power_cuts
