@@ -24,7 +24,7 @@ def open_codec(limits: Limits) -> Codec:
     return CigenCodec(limits)
 
 
-def open_speech() -> Speech:
+def load_speech() -> Speech:
     from becket.dialects.cigen.handshake import SPEECH
 
     return SPEECH
@@ -41,7 +41,7 @@ CIGEN = Dialect(
     codec=open_codec,
     answers_garbage=False,
     bad_json_is_fatal=True,
-    contract=open_speech,
+    contract=load_speech,
     recognises=recognises,
     habits=Habits(
         limits={"frame": 10 * MIB, "outbound_calls": 1},

@@ -35,7 +35,7 @@ def mean(code: int, message: str) -> Meaning | None:
     return Meaning.UNKNOWN_METHOD if message.lower().startswith(UNKNOWN) else None
 
 
-HOST = Spelling(
+HOST_SPELLING = Spelling(
     has_version=False,
     writes_null_params=True,
     first_id=0,
@@ -46,10 +46,10 @@ HOST = Spelling(
     say_error=say_error,
     mean=mean,
 )
-EXTENSION = replace(HOST, hears=unsigned)
+EXTENSION_SPELLING = replace(HOST_SPELLING, hears=unsigned)
 
 
-def open_speech() -> Speech:
+def load_speech() -> Speech:
     from becket.dialects.morphir.speech import SPEECH
 
     return SPEECH
@@ -77,10 +77,10 @@ def recognises(frame: bytes, framing: type) -> bool:
 MORPHIR = Dialect(
     name="morphir",
     framing=JsonLines,
-    spelling=HOST,
-    extension_spelling=EXTENSION,
+    spelling=HOST_SPELLING,
+    extension_spelling=EXTENSION_SPELLING,
     answers_garbage=False,
-    contract=open_speech,
+    contract=load_speech,
     recognises=recognises,
     habits=Habits(
         # Models of whole programs travel here, and no limit is known: these are read in a tenth of a second. A longer

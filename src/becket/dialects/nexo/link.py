@@ -114,11 +114,11 @@ def recognises(frame: bytes, framing: type) -> bool:
         return False
 
 
-def speak() -> Speech:
+def load_speech() -> Speech:
     """Returns the words for the contract, loaded when a link needs them."""
-    from becket.dialects.nexo.speech import build_speech
+    from becket.dialects.nexo.speech import SPEECH
 
-    return build_speech()
+    return SPEECH
 
 
 NEXO: Final = Dialect(
@@ -128,7 +128,7 @@ NEXO: Final = Dialect(
     extension_spelling=EXTENSION_SPELLING,
     answers_garbage=False,
     numbers={**NUMBERS, Meaning.PERMISSION_DENIED: NOT_GRANTED},
-    contract=speak,
+    contract=load_speech,
     recognises=recognises,
     habits=HABITS,
 )

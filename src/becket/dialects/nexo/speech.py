@@ -4,7 +4,7 @@ an extension's own notifications have no meaning there either.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from becket.contract.hooks import HOOK_HANDLE
 from becket.contract.shapes import is_object
@@ -17,7 +17,7 @@ from becket.dialects.phrases import Phrase, Saying, Scene
 from becket.dialects.speech import Speech
 from becket.errors import InvalidParams
 
-__all__ = ["build_speech"]
+__all__ = ["SPEECH"]
 
 
 def say_call(call: ToolCall, scene: Scene) -> Saying:
@@ -33,22 +33,20 @@ def hear_call(saying: Saying, scene: Scene) -> ToolCall:
     return ToolCall(asked.name, without_meta(arguments))
 
 
-def build_speech() -> Speech:
-    """Returns how the contract is said in nexo."""
-    return Speech(
-        dialect="nexo",
-        greet=greet,
-        welcome=WELCOME,
-        phrases={
-            TOOL_CALL.name: Phrase(say=say_call, heard_as=lambda _: (TOOLS_CALL,), hear=hear_call),
-            HOOK_HANDLE.name: Phrase(
-                say=say_hook,
-                read=read_hook,
-                heard_as=lambda _: tuple(HOOK_METHODS.values()),
-                hear=hear_hook,
-                answer=answer_hook,
-            ),
-        },
-        goodbye=say_goodbye,
-        seal=seal_call,
-    )
+SPEECH: Final = Speech(
+    dialect="nexo",
+    greet=greet,
+    welcome=WELCOME,
+    phrases={
+        TOOL_CALL.name: Phrase(say=say_call, heard_as=lambda _: (TOOLS_CALL,), hear=hear_call),
+        HOOK_HANDLE.name: Phrase(
+            say=say_hook,
+            read=read_hook,
+            heard_as=lambda _: tuple(HOOK_METHODS.values()),
+            hear=hear_hook,
+            answer=answer_hook,
+        ),
+    },
+    goodbye=say_goodbye,
+    seal=seal_call,
+)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from becket.dialects.dialect import Dialect
 from becket.dialects.habits import Habits
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RODER"]
 
-UNKNOWN_ERROR: Final = "unknown process extension error"
+EXTENSION_SPELLING: Final = Spelling(answers=Answers.ERROR_FIRST, unknown_error="unknown process extension error")
+HOST_SPELLING: Final = replace(EXTENSION_SPELLING, hears=nobody)
 GIB: Final = 1024**3
 
 HABITS: Final = Habits(
@@ -52,9 +54,9 @@ def recognises(frame: bytes, framing: type) -> bool:
         return False
 
 
-def make_speech() -> Speech:
+def load_speech() -> Speech:
     """Returns how the contract is said; loaded when a link needs it."""
-    from becket.dialects.roder.words import SPEECH
+    from becket.dialects.roder.speech import SPEECH
 
     return SPEECH
 
@@ -62,10 +64,10 @@ def make_speech() -> Speech:
 RODER: Final = Dialect(
     name="roder",
     framing=JsonLines,
-    spelling=Spelling(hears=nobody, answers=Answers.ERROR_FIRST, unknown_error=UNKNOWN_ERROR),
-    extension_spelling=Spelling(answers=Answers.ERROR_FIRST, unknown_error=UNKNOWN_ERROR),
+    spelling=HOST_SPELLING,
+    extension_spelling=EXTENSION_SPELLING,
     answers_garbage=False,
-    contract=make_speech,
+    contract=load_speech,
     recognises=recognises,
     habits=HABITS,
 )

@@ -11,6 +11,6 @@ header line is bounded while it is read.
 
 from __future__ import annotations
 
-from becket.dialects.synaps.link import EXTENSION_SPELLING, SPELLING, SYNAPS
+from becket.dialects.synaps.link import SYNAPS
 
-__all__ = ["EXTENSION_SPELLING", "SPELLING", "SYNAPS"]
+__all__ = ["SYNAPS"]

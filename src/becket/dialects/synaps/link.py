@@ -17,7 +17,7 @@ from becket.wire.content_length import ContentLength
 if TYPE_CHECKING:
     from becket.dialects.speech import Speech
 
-__all__ = ["EXTENSION_SPELLING", "SPELLING", "SYNAPS", "mean", "say_error"]
+__all__ = ["SYNAPS", "mean", "say_error"]
 
 # -- errors
 
@@ -52,7 +52,7 @@ def mean(code: int, message: str) -> Meaning | None:
     return MEANINGS.get(code)
 
 
-SPELLING: Final = Spelling(
+HOST_SPELLING: Final = Spelling(
     id_is_last=True,
     writes_null_params=True,
     answers=Answers.ERROR_FIRST,
@@ -60,7 +60,7 @@ SPELLING: Final = Spelling(
     say_error=say_error,
     mean=mean,
 )
-EXTENSION_SPELLING: Final = replace(SPELLING, say_error=None)  # a host shows the text of an error, and all of it helps
+EXTENSION_SPELLING: Final = replace(HOST_SPELLING, say_error=None)  # a host shows the whole text, and all of it helps
 
 
 # -- what its hosts are used to
@@ -98,7 +98,7 @@ def load_speech() -> Speech:
 SYNAPS: Final = Dialect(
     name="synaps",
     framing=partial(ContentLength, strict=False),
-    spelling=SPELLING,
+    spelling=HOST_SPELLING,
     extension_spelling=EXTENSION_SPELLING,
     answers_garbage=False,
     numbers=ERROR_NUMBERS,

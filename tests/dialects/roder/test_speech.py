@@ -38,7 +38,7 @@ from becket.dialects.roder import (
 )
 from becket.dialects.roder.handshake import Offer
 from becket.dialects.roder.own_manifest import OwnSide
-from becket.dialects.roder.words import SPEECH
+from becket.dialects.roder.speech import SPEECH
 from becket.errors import InvalidParams, NotDeclared, NotSupported, RpcError, ToolFailed
 
 TOOL = SPEECH.phrases["tool.call"]
