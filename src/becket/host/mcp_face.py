@@ -9,7 +9,10 @@ from typing import Any, Final
 import anyio
 
 from becket import __version__
+from becket.contract.hooks import HookEvent, HookResult
 from becket.contract.providers import ToolUse
+from becket.contract.tools import tool_text
+from becket.dialects.mcp import MCP
 from becket.dialects.mcp.contents import TextContent
 from becket.dialects.mcp.lifecycle import (
     INITIALIZE,
@@ -21,16 +24,21 @@ from becket.dialects.mcp.lifecycle import (
     ServerCapabilities,
     choose_version,
 )
+from becket.dialects.mcp.speech import read_given
 from becket.dialects.mcp.tools import TOOLS_CALL, TOOLS_CHANGED, TOOLS_LIST, CallTool, Tool, ToolResult, ToolsPage
 from becket.dialects.mcp.words import Empty, Page
 from becket.errors import BecketError, InvalidParams, Meaning, RpcError
 from becket.host.events import ExtensionEvent
+from becket.host.hooks import HookVerdict, ask_hooks
 from becket.host.host import Host
+from becket.host.providers import ToolUser
+from becket.host.tools import RegisteredTool
 from becket.methods.registry import Registry
 from becket.peer.peer import Peer
 
 __all__ = ["McpFace"]
 
+MOST_OUTPUT: Final = MCP.habits.limits["frame"]  # bytes of a tool's text: the client has the model, and may cut it
 PATIENCE: Final = 10.0  # seconds for extensions to start before a client is answered: it asks for tools right then
 
 
@@ -99,8 +107,24 @@ class McpFace:
         return ToolsPage(tuple(Tool(tool.name, tool.input_schema, description=tool.description) for tool in tools))
 
     async def _call_tool(self, params: CallTool) -> ToolResult:
+        """Runs a tool between its hooks. What it gave goes on as it is, unless a hook has put a text in its place."""
         self._check_ready()
         if self._host.tools.find(params.name) is None:
             raise InvalidParams([("/name", f"there is no tool {params.name[:80]!r} here")])
-        block: dict[str, Any] = await self._host.use_tool(ToolUse("mcp", params.name, params.arguments or {}))
+        given: list[Any] = []
+
+        async def call(tool: RegisteredTool, input: Any) -> str:
+            given.append(await self._host[tool.extension].call_tool_json(tool.tool.name, input))
+            return tool_text(given[0])
+
+        user = ToolUser(self._host.tools, call, self._ask_hooks, most_output=MOST_OUTPUT)
+        block = await user.use(ToolUse("mcp", params.name, params.arguments or {}))
+        if given and block["content"] == tool_text(given[0]):
+            return read_given(given[0])
         return ToolResult((TextContent(str(block["content"])),), is_error=True if block.get("is_error") else None)
+
+    async def _ask_hooks(self, event: HookEvent) -> HookVerdict:
+        async def call(id: str, event: HookEvent) -> HookResult:
+            return await self._host[id].handle_hook(event)
+
+        return await ask_hooks(self._host.hooks.plan(event), event, call)

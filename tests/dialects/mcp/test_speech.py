@@ -18,7 +18,7 @@ from becket.dialects.mcp.greeting import Server
 from becket.dialects.mcp.lifecycle import Implementation, ServerCapabilities
 from becket.dialects.mcp.notices import Progress
 from becket.dialects.mcp.prompts import Prompt, PromptArgument, PromptMessage, PromptText
-from becket.dialects.mcp.speech import SPEECH
+from becket.dialects.mcp.speech import SPEECH, read_given
 from becket.dialects.mcp.tools import TOOLS_CALL, CallTool, ToolResult
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.errors import Busy, InvalidParams, Meaning, RpcError, ToolFailed
@@ -54,6 +54,17 @@ def asked(phrase: Phrase, scene: Scene, **params: Any) -> Saying:
 
 
 # -- tools, as a client calls them
+
+
+def test_what_another_server_gave_is_handed_on_as_it_was() -> None:
+    result = ToolResult((TextContent("a"), ImageContent("AA==", "image/png")), {"n": 1})
+    read = TOOLS.read(result, Saying(TOOLS_CALL, CallTool("draw")), on_host())
+
+    assert read_given(read) == result
+    assert read_given(msgspec.to_builtins(result.content)) == ToolResult(result.content)
+    assert read_given(msgspec.to_builtins(result.content[1])) == ToolResult(result.content[1:])
+    assert read_given({"type": "house"}) == ToolResult((TextContent('{"type":"house"}'),), {"type": "house"})
+    assert read_given([]) == ToolResult((TextContent("[]"),))
 
 
 def test_a_tool_is_called_by_the_name_that_its_server_knows() -> None:

@@ -18,7 +18,7 @@ from becket.dialects.mcp import MCP
 from becket.errors import RemoteError
 from becket.host.host import Host
 from becket.host.mcp_face import McpFace
-from becket.interop.mcp import McpClient, ToolsChanged
+from becket.interop.mcp import ImageContent, McpClient, ToolsChanged
 from becket.peer.peer import Peer
 from becket.testing.pairs import memory_transports
 
@@ -27,7 +27,8 @@ NOTEBOOK = Path(__file__).with_name("notebook.py")
 BECKET = [sys.executable, "-m", "becket"]
 COUNTER = """
 from becket.extension import ExtensionServer, hook, tool
-from becket.contract.hooks import Block, Continue
+from becket.contract.hooks import Block, Continue, Replace
+from becket.interop.mcp import ImageContent
 
 class Counter(ExtensionServer):
     id, version = "counter", "1.0.0"
@@ -40,9 +41,22 @@ class Counter(ExtensionServer):
     def fail(self) -> None:
         raise ValueError("a secret")
 
+    @tool("Draws.")
+    def draw(self, count: int) -> object:
+        picture = ImageContent("AAAA", "image/png")
+        return picture if count == 1 else [picture] * count
+
+    @tool("Repeats a letter.")
+    def repeat(self, letter: str, times: int) -> dict[str, str]:
+        return {"text": letter * times}
+
     @hook("before_tool_call")
     async def guard(self, event):
         return Block("thirteen is unlucky") if 13 in event.tool_input.values() else Continue()
+
+    @hook("after_tool_call")
+    async def censor(self, event):
+        return Replace("[no z]") if "z" in event.tool_output else Continue()
 
 if __name__ == "__main__":
     Counter().run()
@@ -51,10 +65,10 @@ MANIFEST = """
 id = "counter"
 version = "1.0.0"
 command = ["python3", "counter.py"]
-permissions = ["tools.register", "tools.intercept"]
-hooks = [{ hook = "before_tool_call" }]
+permissions = ["tools.register", "tools.intercept", "tools.transform_output"]
+hooks = [{ hook = "before_tool_call" }, { hook = "after_tool_call" }]
 """
-COUNTER_GRANTS = ["tools.register", "tools.intercept"]
+COUNTER_GRANTS = ["tools.register", "tools.intercept", "tools.transform_output"]
 
 
 @pytest.fixture
@@ -83,7 +97,8 @@ async def facing(folder: Path, **options: Any) -> AsyncGenerator[tuple[McpClient
 @pytest.mark.loops
 async def test_a_client_sees_the_tools_of_all_extensions_and_calls_them_between_their_hooks(folder: Path) -> None:
     async with facing(folder) as (client, _):
-        assert [tool.name for tool in await client.list_tools()] == ["counter_add", "counter_fail"]
+        names = [tool.name for tool in await client.list_tools()]
+        assert names == ["counter_add", "counter_draw", "counter_fail", "counter_repeat"]
         added = await client.call_tool("counter_add", {"a": 1, "b": 2})
         assert (added.text, added.is_error) == ("3", None)
         blocked = await client.call_tool("counter_add", {"a": 1, "b": 13})
@@ -98,6 +113,17 @@ async def test_a_client_sees_the_tools_of_all_extensions_and_calls_them_between_
         await client.ping()
 
 
+async def test_pictures_objects_and_long_texts_reach_the_client_as_they_were_given(folder: Path) -> None:
+    async with facing(folder) as (client, _):
+        for count in (1, 2):
+            drawn = await client.call_tool("counter_draw", {"count": count})
+            assert drawn.content == (ImageContent("AAAA", "image/png"),) * count
+        long = await client.call_tool("counter_repeat", {"letter": "a", "times": 100_000})
+        assert long.structured_content == {"text": "a" * 100_000}
+        censored = await client.call_tool("counter_repeat", {"letter": "z", "times": 3})
+        assert (censored.text, censored.structured_content) == ("[no z]", None)
+
+
 async def test_a_client_is_told_when_there_are_other_tools(folder: Path) -> None:
     changed = anyio.Event()
     async with facing(folder) as (client, host):
@@ -106,7 +132,7 @@ async def test_a_client_is_told_when_there_are_other_tools(folder: Path) -> None
         def hear(event: ToolsChanged) -> None:
             changed.set()
 
-        assert len(await client.list_tools()) == 2
+        assert len(await client.list_tools()) == 4
         await host["counter"].stop()
         with anyio.fail_after(5):
             await changed.wait()

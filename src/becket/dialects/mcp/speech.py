@@ -34,7 +34,7 @@ from becket.errors import InvalidParams, Meaning, RpcError, ToolFailed
 from becket.methods.descriptors import Method, Stream
 from becket.rpc.json_values import decode_json, encode_json
 
-__all__ = ["SPEECH"]
+__all__ = ["SPEECH", "read_given"]
 
 # -- tools, as a client calls them
 
@@ -58,6 +58,24 @@ def read_tool_result(result: ToolResult, saying: Saying, scene: Scene) -> Any:
     }
 
 
+class Given(Struct):
+    """What `read_tool_result` makes of more than text."""
+
+    pieces: tuple[Content, ...]
+    structured_content: Any = None
+
+
+def read_given(given: Any) -> ToolResult:
+    """Returns what any extension has given for a tool in the words of MCP: pieces of content are such again."""
+    for kind in (Given, Content, tuple[Content, ...]):
+        try:
+            revived: Any = msgspec.convert(given, kind)
+        except msgspec.ValidationError:
+            continue
+        return ToolResult(revived.pieces, revived.structured_content) if kind is Given else result_of(revived)
+    return result_of(given)
+
+
 # -- tools, as a server is called
 
 
@@ -69,6 +87,10 @@ def hear_tool_call(saying: Saying, scene: Scene) -> ToolCall:
 
 
 def answer_tool_call(result: Any, saying: Saying, scene: Scene) -> ToolResult:
+    return result_of(result)
+
+
+def result_of(result: Any) -> ToolResult:
     """Returns the result of a tool: one in the words of MCP as it is, any other as text, and as an object if it is."""
     if isinstance(result, ToolResult):
         return result
