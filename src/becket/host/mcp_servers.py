@@ -152,14 +152,20 @@ class HostedServers:
         try:
             while (extension := self._current(id)) is not None and extension.peer in self._stale:
                 self._stale.discard(extension.peer)
-                await list_anew(extension)
-                self._redeclared(extension)
+                await self._renew(extension)
+        finally:
+            self._listing.discard(id)
+
+    async def _renew(self, extension: Extension) -> None:
+        try:
+            await list_anew(extension)
         except BecketError as error:
             import logging
 
-            logging.getLogger("becket.host").warning("%s: its tools have changed and cannot be listed: %s", id, error)
-        finally:
-            self._listing.discard(id)
+            told = "%s: its tools have changed and cannot be listed: %s"
+            logging.getLogger("becket.host").warning(told, extension.id, error)
+        else:
+            self._redeclared(extension)
 
     # -- models
 

@@ -24,7 +24,8 @@ NOTEBOOK = Path(__file__).with_name("notebook.py")
 CHANGING = """
 import json, sys
 
-tools = [{"name": "grow", "inputSchema": {"type": "object"}}]
+tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("grow", "stumble")]
+stumbles = False
 
 def say(message):
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
@@ -40,14 +41,23 @@ for line in sys.stdin:
     elif method == "notifications/initialized":
         tools.append({"name": "early:one", "inputSchema": {"type": "object"}})
         say({"method": "notifications/tools/list_changed"})
+    elif method == "tools/list" and stumbles:
+        stumbles = False
+        tools.append({"name": "found", "inputSchema": {"type": "object"}})
+        say({"method": "notifications/tools/list_changed"})
+        say({"id": id, "error": {"code": -32603, "message": "not now"}})
     elif method == "tools/list":
         say({"id": id, "result": {"tools": tools}})
+    elif method == "tools/call" and message["params"]["name"] == "stumble":
+        stumbles = True
+        say({"method": "notifications/tools/list_changed"})
+        say({"id": id, "result": {"content": []}})
     elif method == "tools/call" and message["params"]["name"] == "grow":
         tools.append({"name": f"tool{len(tools)}", "inputSchema": {"type": "object"}})
         say({"method": "notifications/tools/list_changed"})
         say({"method": "notifications/tools/list_changed"})
         say({"id": id, "result": {"content": [{"type": "text", "text": "grown"}]}})
-    elif method == "tools/call" and message["params"]["name"] == "tool3":
+    elif method == "tools/call" and message["params"]["name"] == "tool4":
         sys.exit(3)
     elif method == "tools/call":
         say({"id": id, "result": {"content": [{"type": "text", "text": message["params"]["name"]}]}})
@@ -136,11 +146,11 @@ async def test_a_server_that_ends_is_started_again_and_its_tools_are_as_they_wer
         tools = Tools(host)
         await host.ready("changing")
         await host.call_tool("changing_grow")
-        await tools.wait_for("changing:tool2")
-        await host.call_tool("changing_grow")
         await tools.wait_for("changing:tool3")
+        await host.call_tool("changing_grow")
+        await tools.wait_for("changing:tool4")
         with pytest.raises(PeerCrashed):
-            await host.call_tool("changing_tool3")
+            await host.call_tool("changing_tool4")
         with anyio.fail_after(10):
             await restarted.wait()
         assert await host.call_tool("changing_grow") == "grown"
@@ -156,6 +166,17 @@ async def test_tools_that_change_while_the_server_starts_are_there_in_the_end_un
         await host.ready("changing")
         await tools.wait_for(f"changing:{EARLY}")
         assert await host.call_tool(f"changing:{EARLY}") == "early:one"
+
+
+async def test_tools_that_change_again_while_they_cannot_be_listed_are_there_in_the_end(tmp_path: Path) -> None:
+    (tmp_path / "changing.py").write_text(CHANGING, encoding="utf-8")
+    list_servers(tmp_path, changing={"command": "python3", "args": ["changing.py"]})
+    async with hosting(tmp_path, grants={"changing": ["tools.register"]}) as host:
+        tools = Tools(host)
+        await host.ready("changing")
+        await tools.wait_for(f"changing:{EARLY}")
+        await host.call_tool("changing_stumble")
+        await tools.wait_for("changing:found")
 
 
 async def test_the_servers_of_a_manifest_are_extensions_of_their_own_that_need_their_own_grants(tmp_path: Path) -> None:
