@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -78,15 +79,25 @@ def find_server(named: str) -> ExtensionServer:
         raise click.BadParameter(f"there is no file {place}", param_hint="FILE")
     if not is_file and not name:
         raise click.BadParameter(f"{named} is no folder, no file `.py` and no MODULE:CLASS", param_hint="WHAT")
-    module = load_file(Path(place)) if is_file else load_module(place)
-    found = dict(servers_in(module))
-    if name:
-        found = {one: server for one, server in found.items() if one == name}
-    if len(found) != 1:
-        names = ", ".join(found) or "none"
-        raise click.BadParameter(f"name one class of {place}: it has {names}", param_hint="WHAT")
-    (server,) = found.values()
-    return server()
+    with contained(place):
+        module = load_file(Path(place)) if is_file else load_module(place)
+        found = dict(servers_in(module))
+        chosen = [found[name]] if name in found else [] if name else [*found.values()]
+        if len(chosen) == 1:
+            return chosen[0]()
+    names = ", ".join(found) or "none"
+    raise click.BadParameter(f"name one class of {place}: it has {names}", param_hint="WHAT")
+
+
+@contextmanager
+def contained(place: str) -> Generator[None, None, None]:
+    """Runs what an author has written: what it prints is not for the client, and what it raises is no fault of ours."""
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except Exception as error:
+        problem = f"cannot be loaded: {type(error).__name__}: {error}"
+        raise click.BadParameter(f"{place} {problem}", param_hint="WHAT") from error
 
 
 def load_file(path: Path) -> ModuleType:
@@ -106,10 +117,7 @@ def load_module(name: str) -> ModuleType:
     from importlib import import_module
 
     sys.path.insert(0, os.getcwd())
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        raise click.BadParameter(f"cannot be imported: {error}", param_hint="MODULE") from error
+    return import_module(name)
 
 
 def servers_in(module: ModuleType) -> Iterator[tuple[str, type[ExtensionServer]]]:

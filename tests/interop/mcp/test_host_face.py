@@ -183,6 +183,34 @@ def test_what_names_no_extension_is_told(named: str, monkeypatch: pytest.MonkeyP
         find_server(named)
 
 
+def test_the_classes_of_a_file_are_named_where_none_of_them_was() -> None:
+    with pytest.raises(click.BadParameter, match="it has Notebook"):
+        find_server(f"{NOTEBOOK}:Other")
+
+
+@pytest.mark.parametrize("text", ["def (", "import no_such_module_here", "raise KeyError('x')", "{server}(1)"])
+def test_what_an_author_has_written_wrong_is_told_as_such(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    file = tmp_path / "mistaken.py"
+    file.write_text(text.replace("{server}", "from becket.extension import ExtensionServer as E\nE"), encoding="utf-8")
+
+    with pytest.raises(click.BadParameter, match=r"mistaken\.py cannot be loaded"):
+        find_server(str(file))
+
+
+def test_what_is_printed_while_a_file_is_loaded_is_not_for_the_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    file = tmp_path / "chatty.py"
+    file.write_text(f"print('hello')\n{COUNTER}", encoding="utf-8")
+
+    assert find_server(str(file)).id == "counter"
+    assert capsys.readouterr() == ("", "hello\n")
+
+
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     from click.testing import CliRunner
 
