@@ -12,7 +12,7 @@ import pytest
 
 from becket.dialects.mcp import MCP
 from becket.interop.mcp import INITIALIZE, LATEST, Implementation, Initialized, McpClient, ServerCapabilities
-from becket.interop.mcp.client import ClientOptions
+from becket.interop.mcp.connecting import ClientOptions
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.registry import Registry
 from becket.peer.peer import Peer

@@ -23,7 +23,7 @@ from becket.interop.mcp import (
     ResourceUpdated,
     SampledMessage,
 )
-from becket.interop.mcp.client import ClientOptions
+from becket.interop.mcp.connecting import ClientOptions
 
 pytestmark = [needs_node, pytest.mark.process, pytest.mark.loops]
 

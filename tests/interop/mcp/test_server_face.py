@@ -26,7 +26,7 @@ from becket.interop.mcp import (
     SampledMessage,
     TextContent,
 )
-from becket.interop.mcp.client import ClientOptions
+from becket.interop.mcp.connecting import ClientOptions
 from becket.peer.peer import Peer
 from becket.testing.pairs import memory_transports
 

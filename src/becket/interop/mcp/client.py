@@ -1,37 +1,32 @@
 """`McpClient`: speaks with an MCP server, a program that is started for it.
 
 A façade over a `Peer` in the dialect `mcp`; settlement, limits, cancellation and the end of the process are the peer's.
-What the server asks in return is answered by its `Duties`.
+How both meet is `connecting`'s. What the server asks in return is answered by its `Duties`.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import Any, Final, TypedDict, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
-from msgspec import Raw
 from msgspec.structs import replace
 
 from becket.dialects.mcp import MCP
-from becket.dialects.mcp.asking import ELICITATION_COMPLETE, ROOTS_CHANGED, ElicitationCompleted
+from becket.dialects.mcp.asking import ROOTS_CHANGED
 from becket.dialects.mcp.contents import ResourceContents
-from becket.dialects.mcp.greeting import MOST_PAGES, introduce
-from becket.dialects.mcp.lifecycle import PING, VERSIONS, Implementation, Initialized, ServerCapabilities
+from becket.dialects.mcp.greeting import MOST_PAGES
+from becket.dialects.mcp.lifecycle import PING, VERSIONS, Initialized, ServerCapabilities
 from becket.dialects.mcp.notices import (
-    LOG_MESSAGE,
     LOGGING_SET_LEVEL,
     LoggingLevel,
-    LogMessage,
     Progress,
     SetLevel,
     with_progress,
 )
 from becket.dialects.mcp.prompts import (
     COMPLETION_COMPLETE,
-    PROMPTS_CHANGED,
     PROMPTS_GET,
     PROMPTS_LIST,
     ArgumentSoFar,
@@ -40,14 +35,11 @@ from becket.dialects.mcp.prompts import (
     GetPrompt,
     Prompt,
     PromptReference,
-    PromptsChanged,
     PromptText,
     Proposals,
     TemplateReference,
 )
 from becket.dialects.mcp.resources import (
-    RESOURCE_UPDATED,
-    RESOURCES_CHANGED,
     RESOURCES_LIST,
     RESOURCES_READ,
     RESOURCES_SUBSCRIBE,
@@ -55,57 +47,27 @@ from becket.dialects.mcp.resources import (
     RESOURCES_UNSUBSCRIBE,
     ReadResource,
     Resource,
-    ResourcesChanged,
     ResourceTemplate,
-    ResourceUpdated,
 )
-from becket.dialects.mcp.tools import TOOLS_CALL, TOOLS_CHANGED, TOOLS_LIST, CallTool, Tool, ToolResult, ToolsChanged
+from becket.dialects.mcp.tools import TOOLS_CALL, TOOLS_LIST, CallTool, Tool, ToolResult
 from becket.dialects.mcp.words import Page, Words, meta_with_token
-from becket.dialects.phrases import Tale
-from becket.errors import HandshakeFailed, NotSupported, RemoteError
-from becket.interop.mcp.duties import AskModel, AskPerson, Duties, RootLike, root_of
+from becket.errors import NotSupported
+from becket.interop.mcp.connecting import TOLD, ClientOptions, ConnectingClient
+from becket.interop.mcp.duties import Duties, RootLike, root_of
 from becket.interop.settling import settled
-from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.descriptors import Method, Notification
-from becket.methods.registry import Registry
+from becket.methods.descriptors import Method
 from becket.peer.outbound import DEFAULT, Unset
-from becket.peer.peer import Connecting, Peer
+from becket.peer.peer import Peer
 from becket.peer.streams import CallStream
 from becket.peer.transport import ByteStream, Transport
 
-__all__ = ["ClientOptions", "ConnectingClient", "McpClient", "OnProgress"]
+__all__ = ["McpClient", "OnProgress"]
 
 E = TypeVar("E")
 P = TypeVar("P", bound=Words)
 R = TypeVar("R")
 
 OnProgress = Callable[[Progress], Any]
-
-TOLD: Final[Mapping[type[Any], Notification[Any]]] = {
-    ElicitationCompleted: ELICITATION_COMPLETE,
-    LogMessage: LOG_MESSAGE,
-    PromptsChanged: PROMPTS_CHANGED,
-    ResourceUpdated: RESOURCE_UPDATED,
-    ResourcesChanged: RESOURCES_CHANGED,
-    ToolsChanged: TOOLS_CHANGED,
-}
-"""What a server tells outside of the calls that run, by its class."""
-
-
-class ClientOptions(TypedDict, total=False):
-    """Keyword arguments of a client, however it is connected.
-
-    `roots` are the folders that it is about. `sample` asks a model for the server, `elicit` a person: the server is
-    told that it may ask only where there is one. `info` says which program the client is. `handshake` is in seconds."""
-
-    roots: Sequence[RootLike] | None
-    sample: AskModel | None
-    elicit: AskPerson | None
-    samples_tools: bool
-    elicits_urls: bool
-    info: Implementation
-    limits: Limits
-    handshake: float
 
 
 class McpClient:
@@ -385,99 +347,3 @@ def reference_to(
             return TemplateReference(of.uri_template)
         case _:
             return of
-
-
-class ConnectingClient:
-    """A client that is about to be: `async with` it, or `await` it and close it yourself."""
-
-    def __init__(
-        self, kind: type[McpClient], connect: Callable[[Registry, Limits], Connecting], options: ClientOptions
-    ) -> None:
-        self._kind = kind
-        self._connect = connect
-        self._options = options
-        self._client: McpClient | None = None
-
-    def __await__(self) -> Generator[Any, Any, McpClient]:
-        return self._open().__await__()
-
-    async def __aenter__(self) -> McpClient:
-        self._client = await self._open()
-        return self._client
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._client is not None:
-            await self._client.aclose()
-
-    async def _open(self) -> McpClient:
-        options = self._options
-        duties = Duties(
-            roots=options.get("roots"),
-            sample=options.get("sample"),
-            elicit=options.get("elicit"),
-            samples_tools=options.get("samples_tools", False),
-            elicits_urls=options.get("elicits_urls", False),
-        )
-        early = EarlyEvents()
-        peer = await self._connect(
-            duties.methods().including(early.methods()),
-            options.get("limits") or replace(DEFAULT_LIMITS, **MCP.habits.limits),
-        )
-        try:
-            server = await shake_hands(peer, duties, options)
-        except BaseException:
-            await peer.aclose()
-            raise
-        client = self._kind(peer, duties, server)
-        early.client = client
-        return client
-
-
-class EarlyEvents:
-    """Takes what a server tells. What comes before the handshake is over has nobody to hear it."""
-
-    def __init__(self) -> None:
-        self.client: McpClient | None = None
-
-    def methods(self) -> Registry:
-        methods = Registry()
-        for kind, notification in TOLD.items():
-            methods.on(notification)(self._taker(kind))
-        return methods
-
-    def _taker(self, kind: type[Any]) -> Callable[[Any], Awaitable[None]]:
-        async def take(params: Any) -> None:
-            if self.client is not None:
-                await self.client.hear(kind() if params is None else params)
-
-        return take
-
-
-def ourselves() -> Implementation:
-    own = sys.modules["becket"]  # it is there; importing it from here would be in a circle
-    return Implementation(own.__name__, own.__version__)
-
-
-async def shake_hands(peer: Peer, duties: Duties, options: ClientOptions) -> Initialized:
-    """Drives the first exchange and returns the server's answer."""
-    steps = introduce(peer.name, options.get("info") or ourselves(), duties.capabilities())
-    timeout = options.get("handshake", MCP.habits.host_limits["handshake"])
-    answer: Any = None  # what a generator is begun with
-    try:
-        step = next(steps)
-        while True:
-            try:
-                if isinstance(step, Tale):
-                    await peer.notify(step.method, step.params)
-                    answer = None
-                else:
-                    answer = await peer.call(step.method.name, step.params, returns=Raw, timeout=timeout)
-            except RemoteError as error:
-                step = steps.throw(error)
-            else:
-                step = steps.send(answer)
-    except StopIteration as stop:
-        server: Initialized = stop.value
-        return server
-    except RemoteError as error:
-        raise HandshakeFailed(peer.name, f"it refused: {error.message} ({error.code})") from error
