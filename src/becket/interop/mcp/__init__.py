@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         ClientCapabilities,
         ElicitationCapability,
         Implementation,
+        Initialize,
         Initialized,
         ListCapability,
         ResourcesCapability,
@@ -117,8 +118,9 @@ if TYPE_CHECKING:
         ToolsPage,
     )
     from becket.dialects.mcp.words import Annotations, Empty, Icon, Page, Role
-    from becket.interop.mcp.client import McpClient
-    from becket.interop.mcp.duties import Duties
+    from becket.interop.mcp.client import McpClient, OnProgress
+    from becket.interop.mcp.connecting import ClientOptions
+    from becket.interop.mcp.duties import AskModel, AskPerson, Duties, RootLike
 
 __all__ = [
     "COMPLETION_COMPLETE",
@@ -152,9 +154,12 @@ __all__ = [
     "VERSIONS",
     "Annotations",
     "ArgumentSoFar",
+    "AskModel",
+    "AskPerson",
     "AudioContent",
     "CallTool",
     "ClientCapabilities",
+    "ClientOptions",
     "Complete",
     "Completed",
     "CompletionContext",
@@ -171,6 +176,7 @@ __all__ = [
     "Icon",
     "ImageContent",
     "Implementation",
+    "Initialize",
     "Initialized",
     "ListCapability",
     "LogMessage",
@@ -178,6 +184,7 @@ __all__ = [
     "McpClient",
     "ModelHint",
     "ModelPreferences",
+    "OnProgress",
     "Page",
     "Progress",
     "Prompt",
@@ -201,6 +208,7 @@ __all__ = [
     "ResourcesPage",
     "Role",
     "Root",
+    "RootLike",
     "Roots",
     "RootsChanged",
     "SampledMessage",
@@ -253,9 +261,12 @@ HOMES = {
     "VERSIONS": "becket.dialects.mcp.lifecycle",
     "Annotations": "becket.dialects.mcp.words",
     "ArgumentSoFar": "becket.dialects.mcp.prompts",
+    "AskModel": "becket.interop.mcp.duties",
+    "AskPerson": "becket.interop.mcp.duties",
     "AudioContent": "becket.dialects.mcp.contents",
     "CallTool": "becket.dialects.mcp.tools",
     "ClientCapabilities": "becket.dialects.mcp.lifecycle",
+    "ClientOptions": "becket.interop.mcp.connecting",
     "Complete": "becket.dialects.mcp.prompts",
     "Completed": "becket.dialects.mcp.prompts",
     "CompletionContext": "becket.dialects.mcp.prompts",
@@ -272,6 +283,7 @@ HOMES = {
     "Icon": "becket.dialects.mcp.words",
     "ImageContent": "becket.dialects.mcp.contents",
     "Implementation": "becket.dialects.mcp.lifecycle",
+    "Initialize": "becket.dialects.mcp.lifecycle",
     "Initialized": "becket.dialects.mcp.lifecycle",
     "ListCapability": "becket.dialects.mcp.lifecycle",
     "LogMessage": "becket.dialects.mcp.notices",
@@ -279,6 +291,7 @@ HOMES = {
     "McpClient": "becket.interop.mcp.client",
     "ModelHint": "becket.dialects.mcp.asking",
     "ModelPreferences": "becket.dialects.mcp.asking",
+    "OnProgress": "becket.interop.mcp.client",
     "Page": "becket.dialects.mcp.words",
     "Progress": "becket.dialects.mcp.notices",
     "Prompt": "becket.dialects.mcp.prompts",
@@ -302,6 +315,7 @@ HOMES = {
     "ResourcesPage": "becket.dialects.mcp.resources",
     "Role": "becket.dialects.mcp.words",
     "Root": "becket.dialects.mcp.asking",
+    "RootLike": "becket.interop.mcp.duties",
     "Roots": "becket.dialects.mcp.asking",
     "RootsChanged": "becket.dialects.mcp.asking",
     "SampledMessage": "becket.dialects.mcp.asking",
