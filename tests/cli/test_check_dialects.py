@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.cli.commands import here
 
+from becket.cli import checks
 from becket.cli.exits import Exit
 from becket.dialects import DIALECTS
 
@@ -244,6 +246,18 @@ def test_what_a_provider_must_know_is_taken_from_the_manifest(tmp_path: Path) ->
     done = here("check", "--dialect", "synaps", "--folder", str(tmp_path), *command)
 
     assert done.exit_code == Exit.DONE, done.output
+
+
+def test_of_dialects_that_others_have_added_those_of_extensions_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    morphir = DIALECTS["morphir"]
+    known = {name: DIALECTS[name] for name in DIALECTS}
+    mine = {"mine": replace(morphir, name="mine"), "link": replace(morphir, name="link", contract=None)}
+    monkeypatch.setattr(checks, "DIALECTS", known | mine)
+
+    tried = checks.dialects_to_try()
+
+    assert "mine" in tried
+    assert "link" not in tried
 
 
 def test_a_program_that_speaks_nothing_is_no_extension_at_all() -> None:

@@ -14,7 +14,7 @@ from tests.dialects.sketched import BYE, SKETCHED, speak
 from becket import Context, ExtensionServer
 from becket.contract.commands import Text
 from becket.contract.hooks import Block, HookEvent, HookKind, HookResult
-from becket.dialects import DIALECTS, Dialect
+from becket.dialects import Dialect, Dialects
 from becket.dialects.phrases import Saying, Scene
 from becket.errors import HandshakeFailed, NotSupported, RemoteError
 from becket.extension import CommandOutput, command, hook, tool
@@ -283,16 +283,17 @@ async def test_where_a_system_kills_first_nobody_says_goodbye(kills_first: bool)
 
 
 def test_a_dialect_with_other_habits_can_stand_in_for_one() -> None:
-    mine = Dialect(name="another of the tests")
-    DIALECTS.add(mine)
-    DIALECTS.replace(msgspec.structs.replace(mine, answers_garbage=False))
-    assert not DIALECTS["another of the tests"].answers_garbage
+    mine = Dialect(name="mine")
+    dialects = Dialects((mine,), {})
+    dialects.replace(msgspec.structs.replace(mine, answers_garbage=False))
+    assert not dialects["mine"].answers_garbage
 
 
 def test_a_dialect_of_ones_own_can_be_made_known_once() -> None:
-    mine = Dialect(name="mine of the tests")
-    DIALECTS.add(mine)
-    DIALECTS.add(mine)
-    assert DIALECTS["mine of the tests"] is mine
+    mine = Dialect(name="mine")
+    dialects = Dialects((), {})
+    dialects.add(mine)
+    dialects.add(mine)
+    assert dialects["mine"] is mine
     with pytest.raises(ValueError, match="already"):
-        DIALECTS.add(Dialect(name="mine of the tests"))
+        dialects.add(Dialect(name="mine"))

@@ -163,8 +163,10 @@ OWN: Final[dict[str, Callable[[Subject], Iterator[Finding]]]] = {NATIVE.name: ch
 
 
 def dialects_to_try() -> list[str]:
-    """Returns the names of all dialects, in the order in which they are tried: the one that fits most comes last."""
-    added = [name for name in DIALECTS if name not in OWN and name not in OTHERS]
+    """Returns the names of all dialects of extensions, in the order in which they are tried: the one that fits most
+    comes last."""
+    known = OWN.keys() | set(OTHERS)
+    added = [name for name in DIALECTS if name not in known and DIALECTS[name].contract is not None]
     return [NATIVE.name, *OTHERS, *added, PLAIN.name]
 
 
