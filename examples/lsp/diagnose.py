@@ -38,23 +38,30 @@ async def show_progress(client: lsp.LanguageClient, bars: Progress) -> None:
 
 
 async def diagnose(path: Path, server: list[str]) -> list[tuple[lsp.Document, Diagnostic]]:
+    text = path.read_text(encoding="utf-8")
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     client = lsp.LanguageClient(root=path.parent)
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         async with client.connect_process(server), asyncio.TaskGroup() as group:
             drawing = group.create_task(show_progress(client, bars))
-            async with client.open_document(path) as document:
+            async with client.open_document(path, text) as document:
                 found = await document.diagnostics()
             drawing.cancel()
     return [(document, one) for one in found]
 
 
-def main(file: str, *server: str) -> int:
+def main(file: str = "", *server: str) -> int:
+    if not file:
+        print(__doc__, file=sys.stderr)
+        return 2
     try:
         found = asyncio.run(diagnose(Path(file).absolute(), list(server) or ["pylsp"]))
     except StartFailed as error:
         print(f"{error} (`pip install python-lsp-server` installs one for Python)", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(error, file=sys.stderr)
         return 2
     for document, one in sorted(found, key=lambda each: each[1].range.start):
         start = one.range.start

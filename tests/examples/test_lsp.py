@@ -40,7 +40,17 @@ def test_a_server_of_pygls_runs_on_becket(tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_missing_says_how_to_get_one(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("All is well.\n", encoding="utf-8")
+
     done = run_example("lsp/diagnose.py", "a.md", "no-such-server", folder=tmp_path)
 
     assert done.returncode == 2
     assert "pip install python-lsp-server" in done.stderr
+
+
+def test_a_file_that_is_missing_is_told_in_one_line(tmp_path: Path) -> None:
+    done = run_example("lsp/diagnose.py", "a.md", "no-such-server", folder=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "No such file" in done.stderr
