@@ -37,8 +37,7 @@ async def show_progress(client: lsp.LanguageClient, bars: Progress) -> None:
                 bars.update(drawn[report.token], completed=value.percentage)
 
 
-async def diagnose(path: Path, server: list[str]) -> list[tuple[lsp.Document, Diagnostic]]:
-    text = path.read_text(encoding="utf-8")
+async def diagnose(path: Path, text: str, server: list[str]) -> list[tuple[lsp.Document, Diagnostic]]:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     client = lsp.LanguageClient(root=path.parent)
@@ -56,7 +55,8 @@ def main(file: str = "", *server: str) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     try:
-        found = asyncio.run(diagnose(Path(file).absolute(), list(server) or ["pylsp"]))
+        path = Path(file).absolute()
+        found = asyncio.run(diagnose(path, path.read_text(encoding="utf-8"), list(server) or ["pylsp"]))
     except StartFailed as error:
         print(f"{error} (`pip install python-lsp-server` installs one for Python)", file=sys.stderr)
         return 2
