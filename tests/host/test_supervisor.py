@@ -474,6 +474,37 @@ async def test_an_error_of_an_extension_ends_its_copy_only_where_that_was_asked_
         assert len(asked) == len(stage.copies) == copies
 
 
+async def test_a_call_that_comes_while_a_dead_copy_is_cleared_away_waits_for_the_next() -> None:
+    is_cleared = anyio.Event()
+
+    async def fail_once(extension: Extension) -> str:
+        copy = cast("Copy", extension)
+        if copy is stage.copies[0]:
+            raise RemoteError(method="tool.call", code=-32000, message="no")
+        return "done"
+
+    async with staged(msgspec.structs.replace(QUICK, restarts_on_errors=True)) as stage:
+        await stage.supervisor.start()
+        first = stage.copies[0]
+        clear_away = first.aclose
+
+        async def clear_away_slowly() -> None:
+            await clear_away()
+            await is_cleared.wait()
+
+        first.aclose = clear_away_slowly  # type: ignore[method-assign]
+        results: list[str] = []
+        async with anyio.create_task_group() as tasks:
+
+            async def call() -> None:
+                results.append(await stage.supervisor.use(fail_once))
+
+            tasks.start_soon(call)
+            await anyio.wait_all_tasks_blocked()
+            is_cleared.set()
+        assert results == ["done"]
+
+
 async def test_a_call_waits_for_a_copy_that_is_about_to_run() -> None:
     go_on = anyio.Event()
 

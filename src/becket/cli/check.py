@@ -15,10 +15,10 @@ from becket.cli.findings import NOTHING_DECLARED, Finding, Level, Subject, is_we
 from becket.cli.hosting import FOLDER
 from becket.cli.output import console, is_terminal, json_option, print_json, print_line, say
 from becket.dialects import DIALECTS, NATIVE
-from becket.dialects.habits import Habits, Surroundings
+from becket.dialects.habits import Habits
 from becket.host.configuration import resolve_config
 from becket.host.connecting import HOST, find_problem, read_id
-from becket.host.environment import build_environment, build_own_variables, policy_of, with_own_programs
+from becket.host.environment import build_habitual_environment, with_own_programs
 from becket.host.manifest import Environment, Manifest
 from becket.peer.stderr import harmless
 
@@ -110,20 +110,14 @@ class Asked:
         return Subject(
             command=self._command,
             id=id,
-            env=build_variables(id, variables, habits, Environment() if manifest is None else manifest.environment),
+            env=build_habitual_environment(
+                id, habits, HOST, variables, Environment() if manifest is None else manifest.environment
+            ),
             cwd=self._folder,
             timeout=self._timeout,
             config={} if manifest is None else resolve(id, manifest, variables, habits),
             particulars=None if found is None else found.particulars,
         )
-
-
-def build_variables(id: str, available: Mapping[str, str], habits: Habits, declared: Environment) -> Mapping[str, str]:
-    """Returns the environment that a host would give to an extension of this dialect."""
-    own = build_own_variables(id, None)
-    if habits.own_variables is not None:
-        own |= habits.own_variables(Surroundings(id, HOST, None, available))
-    return build_environment(available, declared, own=own, policy=policy_of(habits)).variables
 
 
 def resolve(id: str, manifest: Manifest, variables: Mapping[str, str], habits: Habits) -> Mapping[str, Any]:

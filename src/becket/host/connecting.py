@@ -20,9 +20,11 @@ from becket.contract.handshake import FEATURES, PROTOCOL_VERSION, HostInfo, Init
 from becket.contract.memory import find_namespace_problem
 from becket.contract.names import find_id_problem
 from becket.dialects import Dialect, find_dialect
+from becket.dialects.habits import DEFAULT_HABITS
 from becket.dialects.handshakes import Greeted, Introduction
 from becket.dialects.phrases import Scene
 from becket.errors import BadCapabilities
+from becket.host.environment import build_habitual_environment, with_own_programs
 from becket.host.extension import Extension, Parts
 from becket.host.handshake import greet, probe_info, shake_hands
 from becket.host.logs import ExtensionLog
@@ -100,7 +102,8 @@ def connect_extension(
     """Starts an extension, shakes hands with it and gives the handle on it; leaving the block ends it.
 
     Its id is read from the command unless given. It runs in `root`, its own folder, unless `cwd` or the habits of its
-    dialect say otherwise. Its stderr goes to the logger `becket.ext.<id>`, or line by line to `on_stderr`.
+    dialect say otherwise; it sees the variables that programs of its dialect are used to, unless `env` or `inherit_env`
+    is given. Its stderr goes to the logger `becket.ext.<id>`, or line by line to `on_stderr`.
 
     Raises, when entered or awaited:
         StartFailed: the program cannot be started, or ended before it was ready.
@@ -111,6 +114,9 @@ def connect_extension(
     log = ExtensionLog(id, options.get("on_log"))
     habits = find_dialect(options.get("dialect", "native")).habits
     works_in = options.get("root") if cwd is None and habits.works_in_root else cwd
+    if env is None and inherit_env is False and habits != DEFAULT_HABITS:
+        env = build_habitual_environment(id, habits, options.get("host", HOST), with_own_programs(os.environ))
+        inherit_env = None
 
     def connect(peer_options: PeerOptions) -> Connecting:
         return Peer.connect_process(

@@ -13,7 +13,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from becket.dialects.habits import Habits, Inherited
+from becket.contract.handshake import HostInfo
+from becket.dialects.habits import Habits, Inherited, Surroundings
 from becket.host.manifest import Environment
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "ExtensionEnvironment",
     "VariablePolicy",
     "build_environment",
+    "build_habitual_environment",
     "build_own_variables",
     "clean_path",
     "find_dangerous_names",
@@ -187,6 +189,16 @@ def build_own_variables(extension: str, data: str | None) -> dict[str, str]:
         # Byte code in the extension's own folder would be other files than those that were agreed to.
         return variables | {"PYTHONDONTWRITEBYTECODE": "1"}
     return variables | {"BECKET_DATA": data, "PYTHONPYCACHEPREFIX": os.path.join(data, "pycache")}
+
+
+def build_habitual_environment(
+    extension: str, habits: Habits, host: HostInfo, available: Mapping[str, str], *declared: Environment
+) -> dict[str, str]:
+    """Returns what a host of the extension's own system would let it see, where nothing is kept for it."""
+    own = build_own_variables(extension, None)
+    if habits.own_variables is not None:
+        own |= habits.own_variables(Surroundings(extension, host, None, available))
+    return build_environment(available, *declared, own=own, policy=policy_of(habits)).variables
 
 
 def with_own_programs(variables: Mapping[str, str]) -> dict[str, str]:

@@ -131,7 +131,7 @@ def lacking(extension: str, permission: str, hook: str) -> Diagnostic:
     return Diagnostic(
         extension=extension,
         problem=f"Extension '{extension}' lacks permission '{permission}' required for hook '{hook}'",
-        hint=f"grant it {permission}",
+        hint=f"grant it {permission}, for which its manifest must ask",
         severity=Severity.WARNING,
     )
 

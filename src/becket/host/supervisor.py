@@ -271,7 +271,7 @@ class Supervisor:
 
     def _is_passing(self) -> bool:
         """Whether things will be otherwise in a moment: it starts, ends, or is dead and its owner does not know yet."""
-        is_dead = self._extension is not None and self._extension.peer.close_reason is not None
+        is_dead = self._extension is None or self._extension.peer.close_reason is not None
         return self.state in (*ON_ITS_WAY, State.STOPPING) or (is_dead and self.state in ALIVE)
 
     def adopt(self, care: Care, *, command: tuple[str, ...], version: str | None) -> None:
