@@ -252,7 +252,10 @@ class Host:
         if candidate.manifest.dialect == MCP:
             candidate, settings = self._servers().equip(candidate, guest.gate.grants, settings)
         configured = self._config.get(guest.id)
-        return await launch_extension(candidate, way, guest.gate, settings, configured=configured)
+        is_restart = self._household.extensions[guest.id].restarts > 0
+        return await launch_extension(
+            candidate, way, guest.gate, settings, configured=configured, is_restart=is_restart
+        )
 
     def _build_settings(self, kept: Kept) -> LaunchSettings:
         return LaunchSettings(

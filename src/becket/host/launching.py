@@ -92,10 +92,11 @@ async def launch_extension(
     settings: LaunchSettings,
     *,
     configured: Mapping[str, object] | None = None,
+    is_restart: bool = False,
 ) -> Extension:
     """Starts an extension by this way and shakes hands with it.
 
-    `configured` are its values in the host's own settings.
+    `configured` are its values in the host's own settings; `is_restart` says that it was started before.
 
     Raises:
         ExtensionRefused: its folder for data cannot be made, or its configuration lacks something.
@@ -115,7 +116,8 @@ async def launch_extension(
     config = read_config(candidate, settings, configured)
     if config.problems:
         raise ExtensionRefused(id, "; ".join(f"{pointer} {text}" for pointer, text in config.problems))
-    usual = adopt_habits(settings.limits, DEFAULT_LIMITS, {**habits.limits, **habits.host_limits})
+    habitual = {**habits.limits, **habits.host_limits, **(habits.restart_limits if is_restart else {})}
+    usual = adopt_habits(settings.limits, DEFAULT_LIMITS, habitual)
     return await connect_extension(
         way.command if settings.wrap is None else settings.wrap(id, way.command),
         id=id,

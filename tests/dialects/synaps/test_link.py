@@ -184,6 +184,7 @@ def test_hosts_ask_for_one_thing_at_a_time_and_wait_as_long_as_that_system_does(
 
 
 def test_what_hurts_is_off() -> None:
+    assert SYNAPS.habits.host_limits["handshake"] > SYNAPS.habits.restart_limits["handshake"] == 10
     assert not SYNAPS.habits.restarts_on_errors
     assert not SYNAPS.habits.kills_before_goodbye
 

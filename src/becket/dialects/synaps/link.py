@@ -68,6 +68,7 @@ EXTENSION_SPELLING: Final = replace(HOST_SPELLING, say_error=None)  # a host sho
 CALL = 30.0  # seconds for all but tools and what a person waits for; a stream has no more
 
 HABITS: Final = Habits(
+    restart_limits={"handshake": 10.0},
     host_limits={
         "outbound_calls": 1,  # simple programs take the next message for the answer to a call of their own
         "call_timeout": CALL,

@@ -1,0 +1,49 @@
+"""What an extension is started with, by the habits of its dialect and the host's own settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from becket.host.discovery import Candidate
+from becket.host.launching import LaunchSettings, Way, launch_extension
+from becket.host.manifest import Manifest
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.methods.permissions import Gate, Grants
+from becket.stores.in_memory import InMemoryStore
+
+pytestmark = pytest.mark.loops
+
+MANIFEST = Manifest(id="notes", version="1.0.0", command=("python3", "notes.py"), dialect="synaps")
+
+
+async def limits_of(monkeypatch: pytest.MonkeyPatch, limits: Limits = DEFAULT_LIMITS, *, is_restart: bool) -> Limits:
+    """Returns the limits that a program of SynapsCLI is connected with."""
+    given: list[dict[str, Any]] = []
+
+    async def connect(command: object, **options: Any) -> None:
+        given.append(options)
+
+    monkeypatch.setattr("becket.host.launching.connect_extension", connect)
+    candidate = Candidate(MANIFEST, "/notes", "/notes/plugin.json", 0)
+    settings = LaunchSettings(store=InMemoryStore(), audit=lambda event: None, limits=limits)
+    way = Way(("/bin/true",), "/notes")
+    await launch_extension(candidate, way, Gate("notes", Grants()), settings, is_restart=is_restart)
+    found: Limits = given[0]["limits"]
+    return found
+
+
+async def test_a_system_may_wait_for_a_first_handshake_longer_than_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, again = [(await limits_of(monkeypatch, is_restart=again)).handshake for again in (False, True)]
+    assert first > again == 10
+
+
+async def test_what_the_host_has_set_itself_holds_above_the_habits_of_a_dialect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chosen = Limits(handshake=3.0)
+    assert (await limits_of(monkeypatch, chosen, is_restart=False)).handshake == 3.0
+    assert (await limits_of(monkeypatch, chosen, is_restart=True)).handshake == 3.0
