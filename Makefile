@@ -27,7 +27,7 @@ RUN_PYTEST := -X warn_default_encoding -m pytest
 PYTEST := $(BIN)/python $(RUN_PYTEST)
 
 # What another Python can break: tasks, processes, annotations, imports. The rest is the same code on the same data.
-VERSIONED := $(addprefix tests/,blocking examples extension methods peer rpc test_import_cost.py typed/test_decoding.py)
+VERSIONED := $(addprefix tests/,blocking extension methods peer rpc test_import_cost.py typed/test_decoding.py)
 
 TYPED := $(wildcard src examples tests/typing)
 # Pure code has no excuse for a line or a branch that no test reaches.
