@@ -89,21 +89,19 @@ OF_NODE := $(addprefix .node_cache/node_modules/,$(addsuffix /package.json, \
 	ajv @modelcontextprotocol/server-everything typescript-language-server))
 node: $(OF_NODE) ## Installs what the tests need of Node
 
-# The official kit for MCP is a client to test against. It has an environment of its own: nothing of ours may need it.
-.venv-mcp/.ready:
-	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found: run make PYTHON=/path/to/python" >&2; exit 1; }
-	test -x .venv-mcp/bin/python || "$(PYTHON)" -m venv .venv-mcp
-	.venv-mcp/bin/python -m pip install --quiet --disable-pip-version-check 'mcp>=2.3,<3' && touch $@ \
-		|| echo "the kit for MCP could not be installed: the tests that need it will be skipped" >&2
+# What others have written in Python, and some tests speak with, has environments of its own: its versions and its warnings
+# are not ours, and nothing of ours may need it. The pip of .venv installs it; what is not used is not compiled.
+others = test -x $(1)/bin/python || $(BIN)/python -m venv --without-pip $(1); \
+	$(BIN)/python -m pip --python $(1)/bin/python install --quiet --disable-pip-version-check --no-compile $(2) && touch $(1)/.ready \
+	|| echo "$(3) could not be installed: the tests that need it will be skipped" >&2
+
+.venv-mcp/.ready: | $(TEST_READY)
+	$(call others,.venv-mcp,'mcp>=2.3$(comma)<3',the official kit for MCP)
 
 mcp-kit: .venv-mcp/.ready ## Installs the official client of MCP for the tests
 
-# Language servers have an environment of their own, too: their versions and their warnings are not ours.
-.venv-lsp/.ready: tests/interop/lsp/requirements.txt
-	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found: run make PYTHON=/path/to/python" >&2; exit 1; }
-	test -x .venv-lsp/bin/python || "$(PYTHON)" -m venv .venv-lsp
-	.venv-lsp/bin/python -m pip install --quiet --disable-pip-version-check -r $< && touch $@ \
-		|| echo "the language servers could not be installed: the tests that need them will be skipped" >&2
+.venv-lsp/.ready: tests/interop/lsp/requirements.txt | $(TEST_READY)
+	$(call others,.venv-lsp,-r $<,a language server)
 
 language-servers: .venv-lsp/.ready ## Installs the language servers for the tests
 

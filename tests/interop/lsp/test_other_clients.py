@@ -20,7 +20,7 @@ SERVER = HERE / "pygls_server.py"
 MODULES = HERE.parents[2] / ".node_cache" / "node_modules"
 NODE = shutil.which("node")
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(60)]
 
 
 async def test_the_client_of_pygls_is_served() -> None:
@@ -36,7 +36,7 @@ async def test_the_client_of_pygls_is_served() -> None:
         reports.append(params.value)
 
     await client.start_io(sys.executable, str(SERVER))
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(50):
         found = await client.initialize_async(types.InitializeParams(types.ClientCapabilities()))
         assert found.server_info == types.ServerInfo("counting", "1.0")
         client.initialized(types.InitializedParams())
@@ -74,7 +74,7 @@ def test_vscode_jsonrpc_is_served() -> None:
         stdout=subprocess.PIPE,
         env={"NODE_PATH": str(MODULES), "PATH": "/usr/bin:/bin"},
         check=True,
-        timeout=18,
+        timeout=50,
     )
 
     assert json.loads(done.stdout) == {

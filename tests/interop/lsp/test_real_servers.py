@@ -27,7 +27,11 @@ print(greet("\U0001d4b3"), greet( "b"))
 undefined_name
 '''
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+PATIENCE = 50  # seconds: the first time, servers are compiled while they start
+# One process less; and it does not fetch types from a registry.
+FRUGAL = {"disableAutomaticTypingAcquisition": True, "tsserver": {"useSyntaxServer": "never"}}
+
+pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(60)]
 
 
 class Editor(lsp.LanguageClient):
@@ -70,7 +74,7 @@ async def editing(
 ) -> AsyncGenerator[tuple[Editor, lsp.Document], None]:
     (root / name).write_text(text, encoding="utf-8")
     editor = Editor(root, **options)
-    with anyio.fail_after(19):
+    with anyio.fail_after(PATIENCE):
         async with editor.connect_process(server), editor.open_document(name) as document:
             editor.open[document.uri] = document
             yield editor, document
@@ -164,7 +168,7 @@ async def test_ruff_is_asked_for_what_it_finds_and_how_to_mend_it(tmp_path: Path
 async def test_typescript_language_server_asks_for_edits(tmp_path: Path) -> None:
     text = 'import { b, a } from "./other";\nconst x: number = a("milk");\n'
     (tmp_path / "other.ts").write_text("export const a = (n: string) => n;\nexport const b = 1;\n", encoding="utf-8")
-    async with editing(servers.typescript(), tmp_path, "a.ts", text) as (editor, document):
+    async with editing(servers.typescript(), tmp_path, "a.ts", text, options=FRUGAL) as (editor, document):
         async with editor.published() as feed:
             await document.change(document.text + "\n")
             found = await anext(feed)

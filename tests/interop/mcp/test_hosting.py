@@ -17,7 +17,7 @@ from becket.host.host import Host
 from becket.host.mcp_servers import McpSettings
 from becket.interop.mcp import Elicit, SampledMessage
 
-pytestmark = [pytest.mark.process, pytest.mark.loops]
+pytestmark = pytest.mark.process
 
 EARLY = "early_one_b80ab4"  # `early:one`, as the contract allows it
 NOTEBOOK = Path(__file__).with_name("notebook.py")
@@ -133,6 +133,7 @@ async def test_a_server_that_nobody_has_agreed_to_is_not_started(tmp_path: Path)
         assert "tools.register" in caught.value.because
 
 
+@pytest.mark.loops
 async def test_a_server_that_ends_is_started_again_and_its_tools_are_as_they_were(tmp_path: Path) -> None:
     (tmp_path / "changing.py").write_text(CHANGING, encoding="utf-8")
     list_servers(tmp_path, changing={"command": "python3", "args": ["changing.py"]})
@@ -168,6 +169,7 @@ async def test_tools_that_change_while_the_server_starts_are_there_in_the_end_un
         assert await host.call_tool(f"changing:{EARLY}") == "early:one"
 
 
+@pytest.mark.loops
 async def test_tools_that_change_again_while_they_cannot_be_listed_are_there_in_the_end(tmp_path: Path) -> None:
     (tmp_path / "changing.py").write_text(CHANGING, encoding="utf-8")
     list_servers(tmp_path, changing={"command": "python3", "args": ["changing.py"]})
@@ -204,6 +206,7 @@ async def test_the_servers_of_a_manifest_are_extensions_of_their_own_that_need_t
             await host.ready("oracle.notes")
 
 
+@pytest.mark.loops
 async def test_a_server_with_the_permission_asks_the_models_and_the_person_of_the_host(tmp_path: Path) -> None:
     folder = tmp_path / "oracle"
     folder.mkdir()

@@ -25,7 +25,7 @@ from becket.interop.mcp import (
 )
 from becket.interop.mcp.connecting import ClientOptions
 
-pytestmark = [needs_node, pytest.mark.process, pytest.mark.loops]
+pytestmark = [needs_node, pytest.mark.process]
 
 
 @asynccontextmanager
@@ -69,6 +69,7 @@ async def test_everything_offers_everything() -> None:
         await client.ping()
 
 
+@pytest.mark.loops
 async def test_progress_comes_while_a_tool_runs_and_leaving_it_cancels_it() -> None:
     async with everything() as client:
         heard: list[Progress] = []
@@ -90,6 +91,7 @@ async def test_progress_comes_while_a_tool_runs_and_leaving_it_cancels_it() -> N
         assert (await client.call_tool("echo", {"message": "still here"})).text == "Echo: still here"
 
 
+@pytest.mark.loops
 async def test_the_server_asks_for_roots_a_model_and_a_person() -> None:
     asked: list[Any] = []
 
