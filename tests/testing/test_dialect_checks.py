@@ -11,9 +11,13 @@ import pytest
 from msgspec.structs import replace
 from tests.dialects.sketched import HELLO, SKETCHED, speak
 
+from becket.contract.handshake import Initialized
 from becket.dialects import NATIVE, Dialect
 from becket.dialects.handshakes import Greeted, Greeting, Introduction
-from becket.dialects.phrases import Saying
+from becket.dialects.phrases import Phrase, Saying, Scene, Tale
+from becket.dialects.speech import Speech
+from becket.errors import RpcError
+from becket.methods.descriptors import EventReader, Stream
 from becket.testing import check_dialect
 from becket.testing.transcripts import Transcript, parse_transcript
 from becket.wire.content_length import ContentLength
@@ -247,6 +251,161 @@ SKETCH = sketched(
 
 async def test_a_dialect_with_words_of_its_own_is_held_from_both_sides(tmp_path: Path) -> None:
     await check_dialect(SKETCHED, [SKETCH])
+
+
+# -- methods that only the dialect has, which it acknowledges at once and ends with an event
+
+
+class Dug(msgspec.Struct):
+    hole: int
+    depth: int
+    failed: str = ""
+
+
+class GatheredHole:
+    def __init__(self, params: Any) -> None:
+        self._hole = params["hole"]
+        self._last = Dug(0, 0)
+
+    def acknowledge(self, answer: msgspec.Raw) -> None:
+        if msgspec.json.decode(answer) != self._hole:
+            raise ValueError("another hole")
+
+    def take(self, event: Dug) -> bool:
+        self._last = event
+        return event.depth > 2 or bool(event.failed)
+
+    def result(self) -> int:
+        if self._last.failed:
+            raise RpcError(7, f"digging of {self._hole} failed: {self._last.failed}")
+        return self._last.depth
+
+
+def is_of_hole(raw: msgspec.Raw, params: Any) -> bool:
+    return bool(msgspec.json.decode(raw)["hole"] == params["hole"])
+
+
+def end_digging(result: Any, error: RpcError | None, saying: Saying, _: object) -> list[Tale]:
+    hole = saying.params["hole"]
+    return [Tale("dug", Dug(hole, result) if error is None else Dug(hole, 0, error.message))]
+
+
+DIG: Stream[Any, Any, Any] = Stream(
+    "dig",
+    Any,
+    Any,
+    events={"dug": EventReader(lambda raw: msgspec.json.decode(raw, type=Dug), (Dug,), is_of_hole)},
+    gather=GatheredHole,
+)
+START_OF_ONES_OWN: Stream[Any, Any, Any] = Stream("start", Any, Any, events=DIG.events, gather=GatheredHole)
+
+
+def own_phrase(method: Stream[Any, Any, Any]) -> Phrase:
+    return Phrase(
+        say=lambda params, _: Saying(method, params),
+        heard_as=lambda _: [method],
+        hear=lambda saying, _: saying.params,
+        acknowledge=lambda saying, _: saying.params["hole"],
+        end=end_digging,
+        key_of=lambda params: params["hole"],
+    )
+
+
+def speak_of_holes() -> Speech:
+    speech = speak()
+    own = {method.name: own_phrase(method) for method in (DIG, START_OF_ONES_OWN)}
+    return replace(speech, phrases={**speech.phrases, **own})
+
+
+DIGGING = replace(SKETCHED, contract=speak_of_holes)
+
+
+def dug(hole: int, depth: Any, failed: str = "") -> dict[str, Any]:
+    return to_host(method="dug", params={"hole": hole, "depth": depth, "failed": failed})
+
+
+async def test_what_a_method_of_the_dialect_alone_ends_with_comes_after_its_acknowledgement() -> None:
+    events = [{"hole": 1, "depth": 1, "failed": ""}, {"hole": 1, "depth": 3, "failed": ""}]
+    lines = [
+        to_child(id=3, method="dig", params={"hole": 1}, means={"result": 3, "events": events}),
+        to_host(id=3, result=1),
+        dug(1, 1),
+        dug(1, 3),
+        to_child(id=4, method="dig", params={"hole": 2}, means={"error": "digging of 2 failed: rock"}),
+        to_host(id=4, result=2),
+        dug(2, 0, "rock"),
+    ]
+
+    await check_dialect(DIGGING, [sketched(*GREETING, *lines)])
+    early = sketched(*GREETING, lines[0], lines[2], lines[1], ours=["child"])
+    assert "entry 7: it wrote" in await problems_of(DIGGING, early)
+
+
+async def test_an_extension_may_tell_of_a_method_of_the_dialect_what_no_reader_takes() -> None:
+    lines = [
+        to_child(id=3, method="dig", params={"hole": 1}, means={"result": 4}),
+        to_host(id=3, result=1),
+        dug(1, "deep"),
+        dug(1, 4),
+    ]
+
+    await check_dialect(DIGGING, [sketched(*GREETING, *lines)])
+
+
+async def test_a_method_of_the_contract_may_be_handled_as_the_dialect_has_it() -> None:
+    lines = [
+        to_child(id=3, method="start", params={"hole": 1}),
+        to_host(id=3, result=1),
+        dug(1, 1),
+        dug(1, 5),
+        to_child(id=4, method="start", params={"hole": 2}),
+        to_host(id=4, result=2),
+        dug(2, 0, "rock"),
+    ]
+    given = {"id": "demo", "handles": ["start", "never.asked"]}
+
+    await check_dialect(DIGGING, [sketched(*GREETING, *lines, given=given, ours=["child"])])
+
+
+async def test_a_notification_of_the_dialect_alone_is_handled_by_the_extension() -> None:
+    taken: list[frozenset[str]] = []
+
+    def reply(initialized: Initialized, scene: Scene) -> Any:
+        taken.append(scene.own)
+        return speak().welcome.reply(initialized, scene)
+
+    dialect = replace(SKETCHED, contract=lambda: replace(speak(), welcome=replace(speak().welcome, reply=reply)))
+    news = to_child(method="news", params={"any": 1})
+    given = {"id": "demo", "handles": ["never.asked"]}
+
+    await check_dialect(dialect, [sketched(*GREETING, news, given=given, ours=["child"])])
+    assert taken == [{"thanks", "news", "never.asked"}]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [to_host(id=3, result=99)],
+        [to_host(id=3, result=1), dug(1, 0, "rock"), to_host(id=3, result=1)],
+    ],
+    ids=["acknowledges something else", "answers twice"],
+)
+async def test_what_no_extension_would_answer_is_told(said: list[dict[str, Any]]) -> None:
+    asked = to_child(id=3, method="dig", params={"hole": 1})
+
+    problem = await problems_of(DIGGING, sketched(*GREETING, asked, *said, ours=["child"]))
+    assert problem.startswith("transcript 1, our extension, entry ")
+
+
+async def test_an_event_that_no_reader_takes_is_told_of_a_method_of_the_contract() -> None:
+    lines = [
+        to_child(id=3, method="start", params={"run": 1, "what": "make", "with": []}),
+        to_host(id=3, result={"run": 1}),
+        to_host(method="piece", params={"run": 1, "text": 5}),
+    ]
+
+    problem = await problems_of(SKETCHED, sketched(*GREETING, *lines, ours=["child"]))
+    assert "entry 8: no extension of ours says this" in problem
 
 
 # -- what a transcript may say besides

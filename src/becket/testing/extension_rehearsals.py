@@ -9,15 +9,18 @@ import anyio
 from msgspec import Raw, Struct
 
 from becket.contract.commands import CommandDone, Invoke
+from becket.contract.handshake import Capabilities
 from becket.contract.hooks import HookEvent
-from becket.contract.providers import ProviderDone
+from becket.contract.providers import PROVIDER_STREAM, ProviderDone
+from becket.contract.tools import TOOL_CALL
 from becket.dialects.phrases import Scene
 from becket.errors import BecketError, RemoteError, RpcError
 from becket.extension.server import ExtensionServer
+from becket.methods.descriptors import EventReader
 from becket.rpc.messages import Failure, Notification, Request, Success
 from becket.testing.interpreters import Asked
 from becket.testing.rehearsals import Failed, Recorded, Rehearsal, Said, error_of, is_unknown
-from becket.testing.stand_in_extensions import Cue, Cues, build_stand_in
+from becket.testing.stand_in_extensions import Cue, Cues, Notice, build_stand_in
 from becket.testing.transcripts import Side
 
 __all__ = ["ExtensionRehearsal"]
@@ -39,6 +42,7 @@ class ExtensionRehearsal(Rehearsal):
     def __init__(self, recorded: Recorded) -> None:
         super().__init__(recorded)
         self._cues = Cues()
+        self._handled: list[str] = recorded.given.get("handles", [])
         self._greeted = recorded.greeted()
         self._scene = recorded.scene(self._greeted)
         self._open: dict[bytes, Answering] = {}
@@ -51,15 +55,17 @@ class ExtensionRehearsal(Rehearsal):
         version = about.build.version if about is not None and about.build is not None else None
         asked = [self._ask(request) for request in self.recorded.requests(Side.CHILD)]
         meant = [one.params for one in asked if one is not None]
+        heard = dict.fromkeys(self._find_own_notifications())
         try:
             self._server = build_stand_in(
                 self.recorded.id,
                 self._cues,
                 version=version or "",
-                declared=self._greeted.declared,
+                declared=self._find_declared(),
                 commands=dict.fromkeys(one.command for one in meant if isinstance(one, Invoke)),
                 hooks=dict.fromkeys([*self._greeted.hooks, *(one.kind for one in meant if isinstance(one, HookEvent))]),
-                methods=dict.fromkeys(self._find_own()),
+                methods=dict.fromkeys([*self._find_own(), *(name for name in self._handled if name not in heard)]),
+                notifications=heard,
             )
         except TypeError as error:
             raise Failed(f"no extension of ours can be like this one: {error}") from error
@@ -72,19 +78,37 @@ class ExtensionRehearsal(Rehearsal):
             began.set()
             await self._is_over.wait()
 
+    def _find_declared(self) -> Capabilities:
+        """Returns what the recorded one has declared, without what it served by handlers of its own."""
+        declared, scene = self._greeted.declared, self._scene
+        replaced = frozenset[str]().union(*(self.recorded.words.meanings(name, scene) for name in self._handled))
+        return Capabilities(
+            () if TOOL_CALL.name in replaced else declared.tools,
+            () if PROVIDER_STREAM.name in replaced else declared.providers,
+            declared.capabilities,
+        )
+
     def _find_own(self) -> Iterator[str]:
         """Yields the methods of the extension's own, which the recorded one had."""
         words = self.recorded.words
         by_itself = {words.opening, words.goodbye(self._scene), *words.queries, *words.cancels}
         for request in self.recorded.requests(Side.CHILD):
-            is_own = request.method not in by_itself and self._ask(request) is None
+            asked = self._ask(request)
+            is_own = asked.is_own if asked is not None else request.method not in by_itself
             if is_own and not is_unknown(self.recorded.answer_to(request, Side.CHILD)):
                 yield request.method
+
+    def _find_own_notifications(self) -> Iterator[str]:
+        """Yields what the recorded extension was told and is none of the contract's."""
+        for told in self.recorded.notifications(Side.CHILD):
+            is_of_link = told.method.startswith("$/")
+            if not is_of_link and self.recorded.words.tell(told.method, told.params, self._scene) is None:
+                yield told.method
 
     def _ask(self, request: Request) -> Asked | None:
         if request.method == self.recorded.words.opening:
             return None
-        return self.recorded.ask(request, self._scene)
+        return self.recorded.ask(request, self._scene, self._handled)
 
     def note(self, said: Said) -> None:
         """Prepares for a request."""
@@ -96,6 +120,12 @@ class ExtensionRehearsal(Rehearsal):
 
     async def bring_about(self, said: Said) -> None:
         """Has the extension say something, unless it does so by itself."""
+        try:
+            await self._say(said)
+        except (BecketError, ValueError) as error:
+            raise Failed(f"entry {said.number}: no extension of ours says this: {error}") from error
+
+    async def _say(self, said: Said) -> None:
         match said.message:
             case Success() | Failure() as answer:
                 self._answer(answer)
@@ -135,7 +165,10 @@ class ExtensionRehearsal(Rehearsal):
             asked = answering.asked
             reader = None if asked is None or answering.cue.has_ended else asked.reader_of(told.method, params)
             if asked is not None and reader is not None:
-                self._put(id, answering, asked, reader.decode(params))
+                if asked.is_own:
+                    self._put_own(answering, asked, Notice(told.method, params), reader)
+                else:
+                    self._put(id, answering, asked, reader.decode(params))
                 return
         found = self.recorded.words.tell(told.method, told.params, self._scene)
         if found is None:
@@ -156,6 +189,23 @@ class ExtensionRehearsal(Rehearsal):
                     self._answer(said.message)
             return
         answering.cue.put(event)
+
+    def _put_own(self, answering: Answering, asked: Asked, notice: Notice, reader: EventReader[Any]) -> None:
+        """Has a call that only the dialect knows tell of itself as authors do, or end with what the last event says."""
+        try:
+            event = reader.decode(notice.params)
+        except ValueError:  # nothing keeps an author from telling it
+            answering.cue.put(notice)
+            return
+        gathering = asked.gathering
+        if gathering is None or not gathering.take(event):
+            answering.cue.put(notice)
+            return
+        failure = asked.find_failure(notice.params, self._scene)
+        if failure is None:
+            self._end(answering, lambda: asked.read_value(gathering.result(), self._scene))
+        else:
+            answering.cue.end(error=RpcError(0, failure))
 
     async def _call(self, request: Request) -> None:
         asked = self.recorded.ask(request, Scene(self.recorded.id, particulars=self.recorded.particulars))

@@ -6,17 +6,19 @@ recorded tells what each side must have wanted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Raw, Struct
 
 from becket.contract.catalogue import METHODS, NOTIFICATIONS
 from becket.contract.handshake import INITIALIZE, SHUTDOWN, Initialize, Initialized
+from becket.contract.shapes import is_array, is_object
 from becket.dialects.dialect import Dialect
 from becket.dialects.handshakes import Greeted, Greeting, Introduction
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
-from becket.errors import BecketError, RemoteError
+from becket.errors import BecketError, RemoteError, RpcError
 from becket.limits import DEFAULT_LIMITS
 from becket.methods.descriptors import EventReader, Gathering, Method, Notification, Stream
 from becket.rpc.codec import Codec, JsonCodec
@@ -72,14 +74,20 @@ def note(codec: Codec, message: Message) -> None:
 
 
 class Asked(Struct, frozen=True, eq=False):
-    """A request of the contract. `said` is it in the words of the dialect as the side that asks has it, with the
-    types of its answer; `gathering` is there where events make the result."""
+    """A request of the contract, or one that only the dialect has a phrase for: then `contract` is the dialect's own
+    method. `said` is it in the words of the dialect as the side that asks has it, with the types of its answer;
+    `gathering` is there where events make the result."""
 
     contract: Method[Any, Any]
     params: Any
     said: Saying
     phrase: Phrase | None
     gathering: Gathering[Any, Any] | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether only the dialect has it."""
+        return self.contract.name not in CONTRACT
 
     def read_result(self, raw: Raw, scene: Scene) -> Any:
         """Returns the contract's result that an answer bears."""
@@ -97,6 +105,34 @@ class Asked(Struct, frozen=True, eq=False):
         if reader is None or (reader.belongs is not None and not reader.belongs(params, self.said.params)):
             return None
         return reader
+
+    def find_failure(self, params: Raw, scene: Scene) -> str | None:
+        """Returns the text of the error whose end is told by these params; None where no error's is."""
+        assert self.phrase is not None
+        assert self.phrase.end is not None
+        told = decode_json(params)
+        for text in find_texts(told):
+            *_, last = self.phrase.end(None, RpcError(0, text), self.said, scene)
+            if msgspec.to_builtins(last.params) == told:
+                return text
+        return None
+
+
+def find_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif is_object(value) or is_array(value):
+        for part in value.values() if is_object(value) else value:
+            yield from find_texts(part)
+
+
+class Found(Struct, frozen=True, eq=False):
+    """A phrase under one of its names."""
+
+    contract: Method[Any, Any]
+    phrase: Phrase
+    own: Method[Any, Any]
+    is_own: bool
 
 
 class Vocabulary:
@@ -151,8 +187,10 @@ class Vocabulary:
         except (BecketError, ValueError):
             return None
 
-    def ask(self, method: str, params: Raw | None, scene: Scene) -> Asked | None:
-        """Returns what a request means; None where it is none of the contract's. `scene` is that of whoever asks.
+    def ask(self, method: str, params: Raw | None, scene: Scene, handled: Container[str] = ()) -> Asked | None:
+        """Returns what a request means; None where there is no phrase for it. `scene` is that of whoever asks.
+
+        What both the contract and the dialect have is the contract's, unless it is `handled` as the dialect has it.
 
         Raises:
             BecketError, ValueError: its params cannot be read."""
@@ -162,26 +200,35 @@ class Vocabulary:
                 return None
             value = decode_params(contract, params)
             return Asked(contract, value, Saying(contract, value), None)
-        found = sorted(self._find(method, scene), key=lambda one: not isinstance(CONTRACT[one[0]], Stream))
+        found = sorted(
+            self._find(method, scene),
+            key=lambda one: (one.is_own is not (method in handled), not isinstance(one.contract, Stream)),
+        )
         if not found:
             return None
-        name, phrase, own = found[0]
+        phrase, own = found[0].phrase, found[0].own
         meant = phrase.hear(Saying(own, decode_params(own, params)), scene)
         said = Saying(phrase.say(meant, scene).method, decode_params(own, params))
         stream: Any = said.method
         gather = stream.gather if isinstance(stream, Stream) else None
-        return Asked(CONTRACT[name], meant, said, phrase, None if gather is None else gather(said.params))
+        return Asked(found[0].contract, meant, said, phrase, None if gather is None else gather(said.params))
 
     def knows(self, method: str, scene: Scene) -> bool:
-        """Returns whether a request of this name is one of the contract's, whatever its params."""
+        """Returns whether there is a phrase for a request of this name, whatever its params."""
         return method in CONTRACT if self.speech is None else any(self._find(method, scene))
 
-    def _find(self, method: str, scene: Scene) -> Iterator[tuple[str, Phrase, Method[Any, Any]]]:
+    def meanings(self, method: str, scene: Scene) -> frozenset[str]:
+        """Returns the contract's methods that are asked for under this name."""
+        if self.speech is None:
+            return frozenset()
+        return frozenset(found.contract.name for found in self._find(method, scene) if not found.is_own)
+
+    def _find(self, method: str, scene: Scene) -> Iterator[Found]:
         assert self.speech is not None
         for name, phrase in self.speech.phrases.items():
             for own in phrase.heard_as(scene):
-                if own.name == method and name in CONTRACT:
-                    yield name, phrase, own
+                if own.name == method and (name in CONTRACT or name == method):
+                    yield Found(CONTRACT.get(name, own), phrase, own, name not in CONTRACT)
 
     def tell(self, method: str, params: Raw | None, scene: Scene) -> tuple[Notification[Any], Any] | None:
         """Returns the contract's notification, and its params, for one that belongs to no request; None if it has

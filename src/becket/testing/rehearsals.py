@@ -8,7 +8,7 @@ say something is for the two kinds of rehearsals: `host_rehearsals` and `extensi
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, ClassVar, assert_never
 
 import anyio
@@ -27,7 +27,7 @@ from becket.limits import DEFAULT_LIMITS
 from becket.methods.permissions import PERMISSIONS
 from becket.peer.loops import current_loop
 from becket.peer.transport import Describe
-from becket.rpc.messages import Failure, Message, Request, Success
+from becket.rpc.messages import Failure, Message, Notification, Request, Success
 from becket.testing.interpreters import Asked, Interpreter, Vocabulary
 from becket.testing.pairs import MemoryTransport, memory_transports
 from becket.testing.transcripts import Closed, Ended, Entry, Frame, Side, Stray, Transcript
@@ -92,6 +92,12 @@ class Recorded:
             if isinstance(said.message, Request) and said.is_to(to):
                 yield said.message
 
+    def notifications(self, to: Side) -> Iterator[Notification]:
+        """Yields the notifications that one side gets."""
+        for said in self.said:
+            if isinstance(said.message, Notification) and said.is_to(to):
+                yield said.message
+
     def answer_to(self, request: Request, asked: Side) -> Success | Failure | None:
         """Returns what that side has answered; None where it has not."""
         for said in self.said:
@@ -122,11 +128,11 @@ class Recorded:
         particulars = self.particulars if greeted.particulars is None else greeted.particulars
         return Scene(self.id, greeted.declared, particulars)
 
-    def ask(self, request: Request, scene: Scene) -> Asked | None:
-        """Returns what a request means, None where it is none of the contract's, or cannot be read."""
+    def ask(self, request: Request, scene: Scene, handled: Container[str] = ()) -> Asked | None:
+        """Returns what a request means, None where there is no phrase for it, or it cannot be read."""
         try:
             scratch = Scene(scene.extension, scene.declared, scene.particulars)
-            return self.words.ask(request.method, request.params, scratch)
+            return self.words.ask(request.method, request.params, scratch, handled)
         except (BecketError, ValueError):
             return None
 

@@ -42,9 +42,10 @@ from becket.errors import RpcError
 from becket.extension.declarations import command, handles, hook, provider, tool
 from becket.extension.outputs import CommandOutput, ProviderStream, Task
 from becket.extension.server import ExtensionServer
+from becket.methods.descriptors import Notification
 from becket.peer.context import Context
 
-__all__ = ["Cue", "Cues", "build_stand_in"]
+__all__ = ["Cue", "Cues", "Notice", "build_stand_in"]
 
 
 class End(Struct, frozen=True):
@@ -52,6 +53,13 @@ class End(Struct, frozen=True):
 
     result: Any = None
     error: RpcError | None = None
+
+
+class Notice(Struct, frozen=True):
+    """A notification that belongs to a call and is told as it is."""
+
+    method: str
+    params: Any
 
 
 class Cue:
@@ -64,7 +72,7 @@ class Cue:
         self.has_ended = False
 
     def put(self, event: Any) -> None:
-        """Has it put out this event of the contract."""
+        """Has it put out this event of the contract, or this notice."""
         self._told.send_nowait(event)
 
     def end(self, result: Any = None, error: RpcError | None = None) -> None:
@@ -144,6 +152,8 @@ async def put_out(out: Any, event: Any, tasks: dict[str, Task]) -> None:
         case TaskEnded(id, error):
             failure = None if error is None else RpcError(0, error)
             await tasks.pop(id).__aexit__(None if failure is None else RpcError, failure, None)
+        case Notice(method, params):
+            await out.notify(method, params)
         case _:
             raise AssertionError(f"no extension can put this out: {event!r}")
 
@@ -178,6 +188,7 @@ def build_stand_in(
     commands: Iterable[str] = (),
     hooks: Iterable[HookKind] = (),
     methods: Iterable[str] = (),
+    notifications: Iterable[str] = (),
 ) -> ExtensionServer:
     """Returns an extension that declares all of this, and whose calls do what `cues` say.
 
@@ -193,6 +204,7 @@ def build_stand_in(
         *(command(name)(build_command(cues)) for name in commands),
         *(hook(kind)(build_hook(cues)) for kind in hooks),
         *(handles(name)(build_method(name, cues)) for name in methods),
+        *(declare_listener(name) for name in notifications),
     ]
     members: dict[str, Any] = {
         "id": id,
@@ -242,7 +254,15 @@ def build_hook(cues: Cues) -> Any:
 
 
 def build_method(name: str, cues: Cues) -> Any:
-    async def serve(self: Any, params: Any) -> Any:
-        return await cues.perform(name)
+    async def serve(self: Any, params: Any, ctx: Context) -> Any:
+        return await cues.perform(name, ctx)
 
     return serve
+
+
+def declare_listener(name: str) -> Any:
+    async def listen(self: Any, params: Any) -> None:
+        pass
+
+    told: Notification[Any] = Notification(name, Any)
+    return handles(told)(listen)
