@@ -15,9 +15,10 @@ from becket import Context, ExtensionServer
 from becket.contract.commands import Text
 from becket.contract.hooks import Block, HookEvent, HookKind, HookResult
 from becket.dialects import Dialect, Dialects
-from becket.dialects.phrases import Saying, Scene
+from becket.dialects.phrases import Saying, Scene, as_it_is
+from becket.dialects.speech import Speech
 from becket.errors import HandshakeFailed, NotSupported, RemoteError
-from becket.extension import CommandOutput, command, hook, tool
+from becket.extension import CommandOutput, command, handles, hook, tool
 from becket.host.connecting import connect_extension
 from becket.testing import connected
 
@@ -263,6 +264,32 @@ async def test_a_program_that_cannot_serve_its_host_says_why_and_ends(tmp_path: 
     with anyio.fail_after(MINUTE), pytest.raises(HandshakeFailed, match="somebody else is meant"):
         await connecting
     assert said == ["somebody-else: somebody else is meant"]
+
+
+class Own(Sketch):
+    @handles("start")
+    async def start_myself(self, params: dict[str, object]) -> str:
+        return "mine"
+
+
+async def test_what_an_author_serves_himself_goes_before_what_the_dialect_makes_of_the_contract() -> None:
+    async with connected(Own(), dialect=SKETCHED, grants=["tools.register"]) as (host, _):
+        assert await host.peer.call("start", {"run": 1, "what": "count", "with": []}) == "mine"
+
+
+def without_a_cancel() -> Speech:
+    speech = speak()
+    phrase = msgspec.structs.replace(speech.phrases["command.invoke"], cancelled_as=None, key_of=as_it_is)
+    return msgspec.structs.replace(speech, phrases={**speech.phrases, "command.invoke": phrase})
+
+
+async def test_what_nobody_can_cancel_needs_no_key() -> None:
+    dialect = msgspec.structs.replace(SKETCHED, contract=without_a_cancel)
+    async with (
+        connected(Sketch(), dialect=dialect, grants=["tools.register"]) as (host, _),
+        host.invoke_command("count", ["a"]) as run,
+    ):
+        assert await run.result() == "a"
 
 
 @pytest.mark.parametrize("kills_first", [False, True])

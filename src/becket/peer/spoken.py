@@ -36,7 +36,7 @@ def translate_methods(methods: Registry, speech: Speech, scene: Scene) -> Regist
     Handlers of what the dialect has no word for are left out: nobody can ask for them."""
     spoken = Registry()
     runs = AcknowledgedRuns()
-    for handler in methods.handlers():
+    for handler in sorted(methods.handlers(), key=lambda each: each.name in OURS):  # an author's own come first
         if handler.is_for_notifications:
             tale = speech.tales.get(handler.name)
             if tale is not None:
@@ -44,7 +44,8 @@ def translate_methods(methods: Registry, speech: Speech, scene: Scene) -> Regist
         elif handler.name in speech.phrases:
             phrase = speech.phrases[handler.name]
             for own in phrase.heard_as(scene):
-                serve(spoken, handler, Translation(phrase, own, scene), runs)
+                if own.name not in spoken:
+                    serve(spoken, handler, Translation(phrase, own, scene), runs)
     return spoken.including(methods.without(OURS | speech.phrases.keys()))
 
 
@@ -176,7 +177,8 @@ class AcknowledgedRuns:
         self._open: dict[tuple[int, object], OpenRun] = {}
 
     def open(self, phrase: Phrase, params: Any) -> OpenRun:
-        return OpenRun(self._open, (id(phrase), phrase.key_of(params)))
+        key = None if phrase.cancelled_as is None else phrase.key_of(params)  # else nobody ever asks for it
+        return OpenRun(self._open, (id(phrase), key))
 
     def canceller(self, phrase: Phrase) -> Callable[[Any], Any]:
         def cancel(params: Any) -> dict[str, Any]:
