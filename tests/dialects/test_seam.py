@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 import msgspec
@@ -268,7 +269,7 @@ async def test_a_program_that_cannot_serve_its_host_says_why_and_ends(tmp_path: 
 
 class Own(Sketch):
     @handles("start")
-    async def start_myself(self, params: dict[str, object]) -> str:
+    async def start_myself(self, params: dict[str, Any]) -> str:
         return "mine"
 
 
