@@ -21,6 +21,7 @@ from becket.interop.mcp import (
     SAMPLING_CREATE_MESSAGE,
     TOOLS_CALL,
     TOOLS_CHANGED,
+    TOOLS_LIST,
     CallTool,
     CreateMessage,
     Elicit,
@@ -195,6 +196,24 @@ async def test_a_server_of_the_first_version_completes_without_having_said_so() 
         {"type": "ref/resource", "uri": "x://{y}"},
     ]
     assert (asked[0]["argument"], asked[0]["context"]) == ({"name": "y", "value": "a"}, {"arguments": {"z": "1"}})
+
+
+# -- any method
+
+
+async def test_a_method_without_params_may_be_asked_for_its_progress_too() -> None:
+    methods = answering(**ALL)
+    asked: list[Any] = []
+
+    @methods.handle("tools/list")
+    def tools(params: dict[str, Any] | None) -> dict[str, Any]:
+        asked.append(params)
+        return {"tools": []}
+
+    async with served(methods) as (client, _):
+        for on_progress in (None, lambda progress: None):
+            assert (await client.call(TOOLS_LIST, None, on_progress=on_progress)).tools == ()
+    assert [sorted(params) for params in asked] == [[], ["_meta"]]
 
 
 # -- tools

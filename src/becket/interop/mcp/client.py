@@ -50,7 +50,7 @@ from becket.dialects.mcp.resources import (
     ResourceTemplate,
 )
 from becket.dialects.mcp.tools import TOOLS_CALL, TOOLS_LIST, CallTool, Tool, ToolResult
-from becket.dialects.mcp.words import Page, Words, meta_with_token
+from becket.dialects.mcp.words import Empty, Page, Words, meta_with_token
 from becket.errors import NotSupported
 from becket.interop.mcp.connecting import TOLD, ClientOptions, ConnectingClient
 from becket.interop.mcp.duties import Duties, RootLike, root_of
@@ -64,7 +64,7 @@ from becket.peer.transport import ByteStream, Transport
 __all__ = ["McpClient", "OnProgress"]
 
 E = TypeVar("E")
-P = TypeVar("P", bound=Words)
+P = TypeVar("P", bound=Words | None)
 R = TypeVar("R")
 
 OnProgress = Callable[[Progress], Any]
@@ -173,8 +173,8 @@ class McpClient:
         self, method: Method[P, R], params: P, *, idle_timeout: float | Unset | None = DEFAULT
     ) -> CallStream[Progress, R]:
         """Returns a call to be opened, with its progress as events: `async with ... as run: async for event in run`."""
-        token = meta_with_token(next(self._tokens))
-        asked = replace(params, meta={**(params.meta or {}), **token})
+        given: Words = Empty() if params is None else params
+        asked = replace(given, meta={**(given.meta or {}), **meta_with_token(next(self._tokens))})
         return self.peer.stream(with_progress(method), asked, idle_timeout=idle_timeout)
 
     async def ping(self, *, timeout: float = 5.0) -> None:
