@@ -48,7 +48,7 @@ class McpFace:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._is_ready = False
-        self._told: frozenset[str] = frozenset()
+        self._told: tuple[Tool, ...] = ()
 
     def methods(self) -> Registry:
         """Returns what the client may call."""
@@ -63,9 +63,9 @@ class McpFace:
         """Tells the client when there are other tools, until it is gone."""
 
         def hear(event: ExtensionEvent) -> None:
-            names = self._names()
-            if self._is_ready and names != self._told and not peer.is_closed:
-                self._told = names
+            tools = self._tools()
+            if self._is_ready and tools != self._told and not peer.is_closed:
+                self._told = tools
                 peer.notify_nowait(TOOLS_CHANGED, None)
 
         unsubscribe = self._host.events.subscribe(ExtensionEvent, hear)
@@ -74,8 +74,9 @@ class McpFace:
         finally:
             unsubscribe()
 
-    def _names(self) -> frozenset[str]:
-        return frozenset(tool.name for tool in self._host.tools)
+    def _tools(self) -> tuple[Tool, ...]:
+        tools = sorted(self._host.tools, key=lambda tool: tool.name)
+        return tuple(Tool(tool.name, tool.input_schema, description=tool.description) for tool in tools)
 
     # -- what is asked
 
@@ -102,9 +103,8 @@ class McpFace:
 
     def _list_tools(self, params: Page | None) -> ToolsPage:
         self._check_ready()
-        self._told = self._names()
-        tools = sorted(self._host.tools, key=lambda tool: tool.name)
-        return ToolsPage(tuple(Tool(tool.name, tool.input_schema, description=tool.description) for tool in tools))
+        self._told = self._tools()
+        return ToolsPage(self._told)
 
     async def _call_tool(self, params: CallTool) -> ToolResult:
         """Runs a tool between its hooks. What it gave goes on as it is, unless a hook has put a text in its place."""

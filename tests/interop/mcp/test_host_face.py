@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -68,6 +69,27 @@ command = ["python3", "counter.py"]
 permissions = ["tools.register", "tools.intercept", "tools.transform_output"]
 hooks = [{ hook = "before_tool_call" }, { hook = "after_tool_call" }]
 """
+GROWING = """
+import json, sys
+
+step = 0
+
+def say(message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+for line in sys.stdin:
+    message = json.loads(line)
+    method, id = message.get("method"), message.get("id")
+    if method == "initialize":
+        say({"id": id, "result": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {"listChanged": True}}}})
+    elif method == "tools/list":
+        tool = {"name": "grow", "description": f"step {step}", "inputSchema": {"type": "object"}}
+        say({"id": id, "result": {"tools": [tool]}})
+    elif method == "tools/call":
+        step += 1
+        say({"id": id, "result": {"content": []}})
+        say({"method": "notifications/tools/list_changed"})
+"""
 COUNTER_GRANTS = ["tools.register", "tools.intercept", "tools.transform_output"]
 
 
@@ -83,7 +105,9 @@ def folder(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def facing(folder: Path, **options: Any) -> AsyncGenerator[tuple[McpClient, Host], None]:
     ours, theirs = memory_transports()
-    async with Host([folder], grants={"counter": COUNTER_GRANTS}, data=None, **options) as host:
+    async with Host(
+        [folder], grants={"counter": COUNTER_GRANTS, "growing": ["tools.register"]}, data=None, **options
+    ) as host:
         face = McpFace(host)
         async with (
             anyio.create_task_group() as tasks,
@@ -137,6 +161,25 @@ async def test_a_client_is_told_when_there_are_other_tools(folder: Path) -> None
         with anyio.fail_after(5):
             await changed.wait()
         assert await client.list_tools() == ()
+
+
+async def test_a_client_is_told_when_a_tool_is_another_under_the_same_name(folder: Path) -> None:
+    changed = anyio.Event()
+    (folder / "growing.py").write_text(GROWING, encoding="utf-8")
+    entry = {"command": "python3", "args": ["growing.py"]}
+    (folder / ".mcp.json").write_text(json.dumps({"mcpServers": {"growing": entry}}), encoding="utf-8")
+    async with facing(folder, only=["growing"]) as (client, _):
+
+        @client.on(ToolsChanged)
+        def hear(event: ToolsChanged) -> None:
+            changed.set()
+
+        (before,) = await client.list_tools()
+        await client.call_tool(before.name)
+        with anyio.fail_after(5):
+            await changed.wait()
+        (after,) = await client.list_tools()
+        assert (before.description, after.description) == ("step 0", "step 1")
 
 
 async def test_a_client_that_has_not_said_initialize_gets_nothing(folder: Path) -> None:
