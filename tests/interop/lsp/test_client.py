@@ -179,10 +179,12 @@ async def test_an_answer_may_come_from_a_plain_function() -> None:
 
 
 async def test_what_is_not_overridden_is_not_announced() -> None:
-    async with linked(lsp.LanguageClient()) as (_, _, told):
+    async with linked(lsp.LanguageClient()) as (client, _, told):
         announced = told.initialize.capabilities.workspace
     assert announced is not None
     assert not announced.apply_edit
+    assert lsp.WORKSPACE_APPLY_EDIT.name not in client.methods  # so a host does not announce it either
+    assert lsp.WORKSPACE_APPLY_EDIT.name in Editor().methods
 
 
 async def test_a_server_may_ask_while_it_is_asked() -> None:

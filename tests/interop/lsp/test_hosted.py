@@ -39,6 +39,9 @@ class Editor(lsp.LanguageClient):
         super().__init__(settings={"depth": 3})
         self.created: list[int | str] = []
 
+    async def apply_edit(self, params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
+        return types.ApplyWorkspaceEditResult(applied=True)
+
     async def create_progress(self, params: types.WorkDoneProgressCreateParams) -> None:
         self.created.append(params.token)
 
@@ -59,7 +62,7 @@ async def test_a_server_is_restarted_and_knows_again_what_is_open(tmp_path: Path
                 assert await editor.call(lsp.TEXT_DOCUMENT_HOVER, place) == types.Hover("two")
 
                 async with server.invoke_command("count.rename") as run:
-                    assert await run.result() is False
+                    assert await run.result() is True
 
                 indexed = types.ExecuteCommandParams("count.index", [4])
                 assert await server.call(lsp.WORKSPACE_EXECUTE_COMMAND, indexed) == 4

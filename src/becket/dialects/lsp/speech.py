@@ -14,6 +14,7 @@ from becket.contract.info import BuildInfo, CapabilityInfo, ExtensionInfo
 from becket.contract.log import LOG, LogLevel, LogRecord
 from becket.contract.tasks import TaskEnded, TaskEvent, TaskLogged, TaskStarted, TaskUpdated
 from becket.dialects.handshakes import Greeted, Greeting, Introduction, Welcome
+from becket.dialects.lsp.capabilities import build_capabilities
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.dialects.speech import Speech, TalePhrase
 from becket.errors import BadCapabilities
@@ -73,48 +74,6 @@ def build_initialize(introduction: Introduction) -> dict[str, Any]:
         "capabilities": build_capabilities(introduction.serves),
         "initializationOptions": dict(introduction.config) or None,
         "workspaceFolders": None if folder is None else [{"uri": uri, "name": folder.name}],
-    }
-
-
-def build_capabilities(serves: frozenset[str]) -> dict[str, Any]:
-    """Returns what a client can do that answers these methods, and takes whatever it is told."""
-    both = ["markdown", "plaintext"]
-    links = {"linkSupport": True}
-    return {
-        "general": {"positionEncodings": ["utf-32", "utf-16"]},
-        "window": {
-            "workDoneProgress": "window/workDoneProgress/create" in serves,
-            "showDocument": {"support": "window/showDocument" in serves},
-            "showMessage": {},
-        },
-        "workspace": {
-            "applyEdit": "workspace/applyEdit" in serves,
-            "configuration": "workspace/configuration" in serves,
-            "workspaceFolders": "workspace/workspaceFolders" in serves,
-            "didChangeConfiguration": {"dynamicRegistration": "client/registerCapability" in serves},
-            "executeCommand": {},
-            "symbol": {},
-            "workspaceEdit": {"documentChanges": True},
-        },
-        "textDocument": {
-            "synchronization": {"didSave": True},
-            "publishDiagnostics": {"relatedInformation": True, "versionSupport": True},
-            "diagnostic": {},
-            "hover": {"contentFormat": both},
-            "completion": {"completionItem": {"documentationFormat": both}},
-            "signatureHelp": {},
-            "declaration": links,
-            "definition": links,
-            "typeDefinition": links,
-            "implementation": links,
-            "references": {},
-            "documentHighlight": {},
-            "documentSymbol": {"hierarchicalDocumentSymbolSupport": True},
-            "codeAction": {"codeActionLiteralSupport": {"codeActionKind": {"valueSet": [""]}}},
-            "formatting": {},
-            "rangeFormatting": {},
-            "rename": {"prepareSupport": True},
-        },
     }
 
 

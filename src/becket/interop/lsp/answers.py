@@ -12,8 +12,9 @@ from typing import Any
 
 from lsprotocol import types
 
+from becket.dialects.lsp.capabilities import build_capabilities
 from becket.interop.lsp import methods
-from becket.interop.lsp.capabilities import build_capabilities
+from becket.interop.lsp.conversion import convert
 from becket.interop.lsp.documents import uri_of
 from becket.interop.settling import settled
 from becket.methods.registry import Registry
@@ -43,15 +44,17 @@ REFRESHES = (
 class Answers:
     """What a server that asks is answered, by plain functions or `async def`.
 
-    `settings` are what `workspace/configuration` is answered from, by section; `registrations` is what the server has
-    registered, by id."""
+    `methods` are all of them, for a link or for a host. `settings` are what `workspace/configuration` is answered from,
+    by section; `registrations` is what the server has registered, by id."""
 
     def __init__(self, root: Path | None, settings: Mapping[str, Any]) -> None:
         self.root = root
         self.settings: dict[str, Any] = dict(settings)
         self.server_info: types.ServerInfo | None = None
         self.registrations: dict[str, types.Registration] = {}
+        self.methods = Registry()
         self._met: Peer | None = None
+        self._register()
 
     def meet(self, peer: Peer) -> bool:
         """Forgets what the last server has told, at the first word of another; returns whether it is another.
@@ -119,25 +122,34 @@ class Answers:
 
     def build_capabilities(self) -> types.ClientCapabilities:
         """Returns what this client can do. What is overridden is announced; add to it what you ask for yourself."""
-        return build_capabilities(
-            applies_edits=is_overridden(self.apply_edit), shows_documents=is_overridden(self.show_document)
+        announced: types.ClientCapabilities = convert(
+            build_capabilities(frozenset(self.methods)), types.ClientCapabilities
         )
+        return announced
 
-    def register_answers(self, registry: Registry) -> None:
-        """Registers all of them."""
-        handle, on = registry.handle, registry.on
+    def refusals(self) -> Registry:
+        """Returns answers to what a server was told not to ask, and may ask nevertheless."""
+        registry = Registry()
+        registry.handle(methods.WORKSPACE_APPLY_EDIT)(self.apply_edit)
+        registry.handle(methods.WINDOW_SHOW_DOCUMENT)(self.show_document)
+        return registry
+
+    def _register(self) -> None:
+        handle, on = self.methods.handle, self.methods.on
         handle(methods.WORKSPACE_CONFIGURATION)(self._configure)
         handle(methods.CLIENT_REGISTER_CAPABILITY)(self._take_registrations)
         handle(methods.CLIENT_UNREGISTER_CAPABILITY)(self.unregister_capability)
         handle(methods.WINDOW_WORK_DONE_PROGRESS_CREATE)(self.create_progress)
-        handle(methods.WORKSPACE_APPLY_EDIT)(self.apply_edit)
         handle(methods.WINDOW_SHOW_MESSAGE_REQUEST)(self.show_message_request)
-        handle(methods.WINDOW_SHOW_DOCUMENT)(self.show_document)
         handle(methods.WORKSPACE_WORKSPACE_FOLDERS)(self.workspace_folders)
         for method in REFRESHES:
             handle(method)(self.refresh)
         on(methods.WINDOW_SHOW_MESSAGE)(self.show_message)
         on(methods.WINDOW_LOG_MESSAGE)(self.log_message)
+        if is_overridden(self.apply_edit):
+            handle(methods.WORKSPACE_APPLY_EDIT)(self.apply_edit)
+        if is_overridden(self.show_document):
+            handle(methods.WINDOW_SHOW_DOCUMENT)(self.show_document)
 
     async def _configure(self, params: types.ConfigurationParams) -> Sequence[Any]:
         return [await settled(self.configuration(item)) for item in params.items]

@@ -24,7 +24,6 @@ from becket.interop.lsp.feeds import Feed, Opening
 from becket.interop.lsp.limits import LIMITS
 from becket.interop.lsp.progress import WorkProgress, add_tokens, count_tokens, read_work_done
 from becket.methods.descriptors import Method, Notification, Stream
-from becket.methods.registry import Registry
 from becket.peer.context import Context
 from becket.peer.peer import Connecting, Peer
 from becket.peer.streams import CallStream
@@ -85,14 +84,12 @@ class LanguageClient(Answers):
         self.capabilities = self.build_capabilities() if capabilities is None else capabilities
         self.server_capabilities = types.ServerCapabilities()
         self.diagnostics: dict[str, types.PublishDiagnosticsParams] = {}
-        self.methods = Registry()
         self._peer: Peer | None = None
         self._extension: Supervised | None = None
         self._documents: dict[str, Document] = {}
         self._tokens = count_tokens()
         self._progress: set[Feed[WorkProgress]] = set()
         self._published: set[Feed[types.PublishDiagnosticsParams]] = set()
-        self.register_answers(self.methods)
         self.methods.on(methods.PROGRESS)(self._report)
         self.methods.on(methods.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(self._publish)
 
@@ -138,12 +135,12 @@ class LanguageClient(Answers):
         return self._opening(lambda peer_options: Peer.over(transport, **peer_options), options)
 
     def _opening(self, connect: Callable[[PeerOptions], Connecting], options: PeerOptions) -> Opening[Self]:
-        given = options.get("methods")
+        given, answers = options.get("methods"), self.refusals().including(self.methods)
         complete: PeerOptions = {
             "dialect": LSP,
             "limits": LIMITS,
             **options,
-            "methods": self.methods if given is None else self.methods.including(given),
+            "methods": answers if given is None else answers.including(given),
         }
 
         async def open() -> Self:
