@@ -142,6 +142,7 @@ class TornWrites(Wrapper):
         super().__init__(inner)
         self._size = size
         self._pieces: deque[bytes] = deque()
+        self._is_planned = False  # that the next piece leaves; whoever is told of one may write the next
         self._waiting = 0
         self._ends_when_empty = False
 
@@ -151,20 +152,24 @@ class TornWrites(Wrapper):
         return self._waiting + self.inner.queued
 
     def write(self, data: bytes) -> None:
-        if not self._pieces:
-            self._loop.call_soon(self._send_piece)
         self._pieces.extend(data[start : start + self._size] for start in range(0, len(data), self._size))
         self._waiting += len(data)
+        self._plan()
+
+    def _plan(self) -> None:
+        if self._pieces and not self._is_planned:
+            self._is_planned = True
+            self._loop.call_soon(self._send_piece)
 
     def _send_piece(self) -> None:
+        self._is_planned = False
         if self._is_closed:
             return
         piece = self._pieces.popleft()
         self._waiting -= len(piece)
         self.inner.write(piece)
-        if self._pieces:
-            self._loop.call_soon(self._send_piece)
-        elif self._ends_when_empty:
+        self._plan()
+        if not self._pieces and self._ends_when_empty:
             self.inner.close_writing()
         self._receiver.room_made()
 
