@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -15,18 +14,13 @@ from becket.interop.mcp import (
     ELICITATION_COMPLETE,
     ELICITATION_CREATE,
     LOG_MESSAGE,
-    REJECTED,
     RESOURCE_UPDATED,
-    ROOTS_LIST,
-    SAMPLING_CREATE_MESSAGE,
     TOOLS_CALL,
     TOOLS_CHANGED,
     TOOLS_LIST,
     CallTool,
-    CreateMessage,
     Elicit,
     ElicitationCompleted,
-    Elicited,
     ListCapability,
     LoggingLevel,
     LogMessage,
@@ -37,11 +31,8 @@ from becket.interop.mcp import (
     ResourcesCapability,
     ResourceTemplate,
     ResourceUpdated,
-    Root,
     SampledMessage,
-    SamplingMessage,
     TemplateReference,
-    TextContent,
     ToolsChanged,
 )
 from becket.methods.registry import Registry
@@ -350,111 +341,6 @@ async def test_an_error_of_the_protocol_is_raised() -> None:
         with pytest.raises(RemoteError) as caught:
             await client.call(TOOLS_CALL, CallTool("x"))
         assert caught.value.code == -32601
-
-
-# -- what the server asks
-
-
-async def test_roots_are_told_and_may_change() -> None:
-    has_changed = anyio.Event()
-    async with served(answering(), roots=["/work/a b", Root("file:///b", "B"), "mem://c"]) as (client, server):
-
-        @server.on("notifications/roots/list_changed")
-        def changed() -> None:
-            has_changed.set()
-
-        first = await server.call(ROOTS_LIST, None)
-        await client.set_roots([Path("/work/new")])
-        with anyio.fail_after(5):
-            await has_changed.wait()
-        second = await server.call(ROOTS_LIST, None)
-    assert first.roots == (Root("file:///work/a%20b", "a b"), Root("file:///b", "B"), Root("mem://c"))
-    assert second.roots == (Root("file:///work/new", "new"),)
-
-
-async def test_a_client_without_roots_offers_none_and_can_tell_of_no_change() -> None:
-    async with served(answering()) as (client, server):
-        with pytest.raises(RemoteError) as caught:
-            await server.call(ROOTS_LIST, None)
-        assert caught.value.code == -32601
-        with pytest.raises(NotSupported):
-            await client.set_roots([])
-
-
-ASKED = CreateMessage((SamplingMessage("user", TextContent("hi")),), 10)
-
-
-async def test_a_model_is_asked_through_a_function_plain_or_async() -> None:
-    def plain(asked: CreateMessage) -> SampledMessage:
-        return SampledMessage.of_text(f"plain {asked.max_tokens}", "m")
-
-    async def slow(asked: CreateMessage) -> SampledMessage:
-        return SampledMessage.of_text("async", "m")
-
-    async with served(answering(), sample=plain) as (_, server):
-        assert (await server.call(SAMPLING_CREATE_MESSAGE, ASKED)).text == "plain 10"
-    async with served(answering(), sample=slow) as (_, server):
-        assert (await server.call(SAMPLING_CREATE_MESSAGE, ASKED)).text == "async"
-
-
-async def test_a_function_may_say_no() -> None:
-    def sample(asked: CreateMessage) -> SampledMessage:
-        raise RpcError(REJECTED, "User rejected sampling request")
-
-    async with served(answering(), sample=sample) as (_, server):
-        with pytest.raises(RemoteError) as caught:
-            await server.call(SAMPLING_CREATE_MESSAGE, ASKED)
-        assert caught.value.code == -1
-
-
-async def test_what_a_function_breaks_with_stays_here() -> None:
-    def sample(asked: CreateMessage) -> SampledMessage:
-        raise ValueError("a secret")
-
-    async with served(answering(), sample=sample) as (_, server):
-        with pytest.raises(RemoteError) as caught:
-            await server.call(SAMPLING_CREATE_MESSAGE, ASKED)
-        assert caught.value.code == -32603
-        assert "secret" not in str(caught.value)
-
-
-async def test_tools_for_a_model_are_refused_unless_they_were_offered() -> None:
-    with_tools = CreateMessage(ASKED.messages, 10, tools=())
-    answer = SampledMessage.of_text("", "m")
-    async with served(answering(), sample=lambda asked: answer) as (_, server):
-        with pytest.raises(RemoteError) as caught:
-            await server.call(SAMPLING_CREATE_MESSAGE, with_tools)
-        assert caught.value.code == -32602
-    async with served(answering(), sample=lambda asked: answer, samples_tools=True) as (_, server):
-        await server.call(SAMPLING_CREATE_MESSAGE, with_tools)
-
-
-@pytest.mark.parametrize(
-    ("given", "answer"),
-    [
-        ({"name": "Ada"}, Elicited("accept", {"name": "Ada"})),
-        (None, Elicited("decline")),
-        (Elicited("cancel"), Elicited("cancel")),
-    ],
-)
-async def test_a_person_is_asked_through_a_function(given: Any, answer: Elicited) -> None:
-    async with served(answering(), elicit=lambda asked: given) as (_, server):
-        assert await server.call(ELICITATION_CREATE, Elicit("your name?")) == answer
-
-
-async def test_nobody_is_sent_to_a_url_unless_that_was_offered() -> None:
-    url = Elicit("sign in", mode="url", url="https://example.org", elicitation_id="1")
-    async with served(answering(), elicit=lambda asked: {}) as (_, server):
-        with pytest.raises(RemoteError) as caught:
-            await server.call(ELICITATION_CREATE, url)
-        assert caught.value.code == -32602
-    async with served(answering(), elicit=lambda asked: {}, elicits_urls=True) as (_, server):
-        assert (await server.call(ELICITATION_CREATE, url)).action == "accept"
-
-
-async def test_a_ping_of_the_server_is_answered() -> None:
-    async with served(answering()) as (_, server):
-        assert await server.call("ping") == {}
 
 
 # -- what the server tells
