@@ -214,7 +214,11 @@ class Host:
             raise
         started = anyio.Event()
         loop.spawn(self._own(started))
-        await started.wait()
+        try:
+            await started.wait()
+        except BaseException:  # whoever starts it has left meanwhile, and nobody would ever close it
+            await self.aclose()
+            raise
 
     def _open(self) -> Kept:
         return open_kept(
