@@ -12,6 +12,7 @@ from typing import Any
 
 import anyio
 import anyio.from_thread
+import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
@@ -47,6 +48,7 @@ from becket.host.events import (
 )
 from becket.host.grants_file import edit_grants, load_grants
 from becket.host.host import Host
+from becket.host.household import Household
 from becket.host.lifecycle import Health, State
 from becket.host.manifest import FILE_NAME
 from becket.host.restart import RestartPolicy
@@ -570,6 +572,27 @@ async def test_memory_survives_the_end_of_a_host_and_its_death(root: Path, tmp_p
                 notes = await host.ready("notes")
                 assert await notes.call_tool("keep", {"text": "milk"}) == expected
     assert (tmp_path / "data" / "audit.jsonl").stat().st_size > 0
+
+
+async def test_a_host_whose_start_was_left_is_closed(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Household.run
+
+    async def leave_and_run(self: Household, started: anyio.Event, closing: anyio.Event) -> None:
+        scope.cancel()
+        await anyio.lowlevel.checkpoint()
+        await anyio.lowlevel.checkpoint()
+        await run(self, started, closing)
+
+    monkeypatch.setattr(Household, "run", leave_and_run)
+    with anyio.fail_after(20):
+        with anyio.CancelScope() as scope:
+            await host_of(root, data=tmp_path / "data").start()
+        assert scope.cancelled_caught
+        monkeypatch.undo()
+        async with host_of(root, data=tmp_path / "data") as host:  # nobody holds the store any more
+            await host.ready("notes")
 
 
 async def test_two_hosts_cannot_keep_their_things_in_one_folder(root: Path, tmp_path: Path) -> None:
