@@ -37,8 +37,8 @@ class Surroundings(Struct, frozen=True):
 
 class Habits(Struct, frozen=True, kw_only=True):
     """What a system does around the wire. `limits`, `timeouts`, `restart` and `breaker` are members of the classes of
-    these names, and take the place of their defaults; `limits` on both sides of a link, `host_limits` on the host's, and
-    `restart_limits` there once a program was started before.
+    these names, and take the place of their defaults; `limits` on both sides of a link, `host_limits` on the host's,
+    and `restart_limits` there once a program was started before.
 
     `works_in_root` says whether a program runs in its own folder; otherwise it runs where its host does. A program that
     `starts_when_needed` is not started before the first call. `inherited` says which of the host's variables it gets;
