@@ -245,7 +245,7 @@ Plain().run()
 @pytest.mark.parametrize("async_", ["", "async "], ids=["plain", "on a loop"])
 async def test_a_program_hears_by_the_first_frame_which_dialect_its_host_speaks(tmp_path: Path, async_: str) -> None:
     program = tmp_path / "plain.py"
-    program.write_text(PROGRAM.format(root=str(Path(__file__).parents[2]), async_=async_))
+    program.write_text(PROGRAM.format(root=str(Path(__file__).parents[2]), async_=async_), encoding="utf-8")
     for dialect in (SKETCHED, "native"):
         connecting = connect_extension([sys.executable, program], dialect=dialect, grants=["tools.register"])
         with anyio.fail_after(MINUTE):
@@ -259,7 +259,7 @@ REFUSED = PROGRAM.replace('id, version = "plain"', 'id, version = "somebody-else
 @pytest.mark.parametrize("async_", ["", "async "], ids=["plain", "on a loop"])
 async def test_a_program_that_cannot_serve_its_host_says_why_and_ends(tmp_path: Path, async_: str) -> None:
     program = tmp_path / "plain.py"
-    program.write_text(REFUSED.format(root=str(Path(__file__).parents[2]), async_=async_))
+    program.write_text(REFUSED.format(root=str(Path(__file__).parents[2]), async_=async_), encoding="utf-8")
     said: list[str] = []
     connecting = connect_extension([sys.executable, program], id="plain", dialect=SKETCHED, on_stderr=said.append)
     with anyio.fail_after(MINUTE), pytest.raises(HandshakeFailed, match="somebody else is meant"):

@@ -151,7 +151,7 @@ def workspace(tmp_path: Path) -> Path:
     """Returns the folder of a host with two manifests in it, of which one has no launch."""
     for name, text in {"demo": MANIFEST, "sink": SINK + '[launch]\ncommand = "python3"\n'}.items():
         (tmp_path / "extensions" / name).mkdir(parents=True)
-        (tmp_path / "extensions" / name / "roder-extension.toml").write_text(text)
+        (tmp_path / "extensions" / name / "roder-extension.toml").write_text(text, encoding="utf-8")
     (tmp_path / ".roder").mkdir()
     return tmp_path
 
@@ -164,7 +164,7 @@ def entry(**members: Any) -> str:
 
 def read_list(workspace: Path, text: str) -> Listing:
     path = workspace / ".roder" / "config.toml"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     return READER.read_list(text.encode(), str(path), Nearby(str(path.parent), str(workspace)))
 
 
@@ -213,8 +213,8 @@ def test_a_program_elsewhere_keeps_its_whole_path(workspace: Path) -> None:
 
 
 def test_one_entry_that_cannot_be_used_leaves_the_others_alone(workspace: Path) -> None:
-    (workspace / "broken.toml").write_text("id = ")
-    (workspace / "empty.toml").write_text(SINK.replace('[{ type = "event_sink", id = "s" }]', "[]"))
+    (workspace / "broken.toml").write_text("id = ", encoding="utf-8")
+    (workspace / "empty.toml").write_text(SINK.replace('[{ type = "event_sink", id = "s" }]', "[]"), encoding="utf-8")
     text = "".join(
         [
             entry(id="gone", manifest="nowhere.toml"),
@@ -274,7 +274,7 @@ def discover(root: Path, depth: int = 2) -> DiscoveryReport:
 
 
 def test_manifests_with_a_launch_are_found_beside_those_that_a_configuration_leads_to(workspace: Path) -> None:
-    (workspace / ".roder" / "config.toml").write_text(entry())
+    (workspace / ".roder" / "config.toml").write_text(entry(), encoding="utf-8")
 
     report = discover(workspace)
 
@@ -291,7 +291,7 @@ def test_one_that_nobody_says_how_to_start_is_a_diagnostic(workspace: Path) -> N
 
 def test_one_that_is_turned_off_is_not_found_by_its_launch(workspace: Path) -> None:
     (workspace / ".roder" / "config.toml").write_text(
-        entry(manifest="extensions/sink/roder-extension.toml", enabled=False) + entry()
+        entry(manifest="extensions/sink/roder-extension.toml", enabled=False) + entry(), encoding="utf-8"
     )
 
     report = discover(workspace)

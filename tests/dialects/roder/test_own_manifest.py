@@ -66,14 +66,14 @@ def test_the_file_beside_the_program_comes_before_that_of_the_current_folder(pla
     program, current = str(places / "program" / "demo.py"), str(places / "current")
 
     assert find_file({}, program, current) is None
-    in_current.write_text(TEXT)
+    in_current.write_text(TEXT, encoding="utf-8")
     assert find_file({VARIABLE: ""}, program, current) == str(in_current)
-    beside.write_text(TEXT)
+    beside.write_text(TEXT, encoding="utf-8")
     assert find_file({}, program, current) == str(beside)
 
 
 def test_the_file_of_the_program_that_runs_is_found_and_read(places: Path) -> None:
-    (places / "program" / "roder-extension.toml").write_text(TEXT)
+    (places / "program" / "roder-extension.toml").write_text(TEXT, encoding="utf-8")
 
     side = find_own_side(scene())
 
@@ -93,7 +93,7 @@ def test_a_program_without_a_file_is_told_so_and_served(places: Path, caplog: py
 def test_a_program_without_a_name_is_looked_for_by_its_arguments(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(sys.modules["__main__"], "__file__")
     monkeypatch.setattr(sys, "argv", [str(places / "program" / "demo.py")])
-    (places / "program" / "roder-extension.toml").write_text(TEXT)
+    (places / "program" / "roder-extension.toml").write_text(TEXT, encoding="utf-8")
 
     assert find_own_side(scene()).has_file
 
@@ -110,7 +110,7 @@ def test_a_file_that_cannot_be_used_is_an_answer(places: Path, monkeypatch: pyte
 
 def test_a_file_of_another_shape_is_refused_with_all_its_problems(tmp_path: Path) -> None:
     path = tmp_path / "m.toml"
-    path.write_text('id = 1\nprovides = [{ type = "surprise" }]')
+    path.write_text('id = 1\nprovides = [{ type = "surprise" }]', encoding="utf-8")
 
     with pytest.raises(BadFile) as caught:
         load_own_manifest(str(path))
