@@ -395,7 +395,7 @@ async def test_one_that_has_died_stays_dead(tmp_path: Path) -> None:
 
 def drive(manifest: Path, program: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, PROGRAMS / "mini_host.py", manifest, sys.executable, program]
-    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    return subprocess.run(command, capture_output=True, encoding="utf-8", timeout=20, check=False)
 
 
 def test_a_small_host_of_roder_uses_all_services_of_an_extension_on_becket() -> None:
