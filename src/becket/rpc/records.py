@@ -74,7 +74,8 @@ class Call(Struct, eq=False):  # seen by the collector: its error holds a traceb
     waiter: Settles
     deadline: float = inf
     timeout: float = inf
-    id: bytes = b""
+    number: int = 0
+    id: bytes = b""  # the same as it is sent
     reply: Raw | None = None
     error: BecketError | None = None
     stream: TakesEvents | None = None
