@@ -37,11 +37,9 @@ from becket.limits import DEFAULT_LIMITS, Limits
 from becket.rpc.codec import (
     END,
     NOT_CLAIMED,
-    OPENINGS,
     RESULT_KEY,
     SUCCESS_BYTES,
     WITH_ID,
-    WITHOUT_ID,
     Codec,
     JsonCodec,
     key_of,
@@ -60,8 +58,6 @@ __all__ = ["Connection", "reason_of"]
 
 LARGEST_ID = 2**31 - 1  # larger ones are never answered by some programs
 MINUTE = 60.0
-WITH_ID_BYTES = len(WITH_ID) + len(END)
-WITHOUT_ID_BYTES = len(WITHOUT_ID) + len(END)
 
 
 class Connection:
@@ -76,12 +72,10 @@ class Connection:
         "_frames",
         "_headers",
         "_id_form",
-        "_id_start",
         "_largest_id",
         "_last_id",
         "_mean",
         "_meanings",
-        "_names",
         "_nulls",
         "_ping",
         "_say_error",
@@ -123,21 +117,18 @@ class Connection:
     ) -> None:
         self.framing = framing
         self.codec = codec
-        # Where what stands before a body depends on its size alone, and the body is written as we write it, a whole
-        # frame is put together at once.
+        # Where what stands before a body depends on its size alone, and the body is written as we write it.
         self._headers: Mapping[int, bytes] = {}
-        self._names: Mapping[str, bytes] = {}
         if type(codec) is JsonCodec:
             self._headers = getattr(framing, "headers", self._headers)
-            self._names = codec.names
         self.limits = limits
         self.cancelling = cancelling
         self.says_cancel = True  # what they say of it is heard in any case
         self.numbers = {**NUMBERS, **numbers}
-        self.calls: dict[int, Call] = {}
+        self.calls: dict[bytes, Call] = {}
         self.claimed: Mapping[str, Callable[[Raw | None], None]] = NOT_CLAIMED
         self.is_late: Callable[[], bool] = never
-        self.serve: Callable[[bytes, str, Raw], bool] = unserved
+        self.serve: Callable[[bytes, str, Raw | None], bool] = unserved
         self._frames: Iterator[Frame | Skipped] = iter(())
         self.now = 0.0  # when the last bytes came
         self._collected = EventList()
@@ -156,14 +147,13 @@ class Connection:
         self._last_id = 0
         self._largest_id = LARGEST_ID  # 0 once the numbers have begun anew, and some may still be in use
         self._id_form = b"%d"
-        self._id_start = 0  # what stands before the number
         self._say_error: Callable[[RpcError], RpcError] | None = None
         self._mean: Callable[[int, str], Meaning | None] | None = None
         if spelling is not None:
             self._spell(spelling)
         self._nulls = 0
-        self._forgotten: dict[int, None] = {}
-        self._batches: list[set[int]] = []
+        self._forgotten: dict[bytes, None] = {}
+        self._batches: list[set[bytes]] = []
         self._stray_window = (-inf, 0)
 
     def _spell(self, spelling: Spelling) -> None:
@@ -172,7 +162,7 @@ class Connection:
         self._mean = spelling.mean
         if spelling.id_prefix:
             self._id_form = encode_json(spelling.id_prefix)[:-1].replace(b"%", b"%%") + b'%d"'
-            self._id_start = len(self._id_form % 0) - len(b'0"')
+            self._largest_id = -1  # no id is a bare number
 
     # -- calls of ours
 
@@ -185,23 +175,11 @@ class Connection:
         """
         if self.lost is not None:
             raise self.lost.again()
-        number = self._last_id + 1
-        if number > self._largest_id:
-            number = self._free_number(number)
-        self._last_id = number
-        id = self._id_form % number
-        if params and params[0] in OPENINGS:
-            try:
-                name = self._names[call.method]
-                header = self._headers[len(id) + len(name) + len(params) + WITH_ID_BYTES]
-                frame = b"".join((header, WITH_ID, id, name, params, END))
-            except (KeyError, LocalProtocolError):
-                frame = self.framing.encode(self.codec.encode_request(id, call.method, params))
-        else:
-            frame = self.framing.encode(self.codec.encode_request(id, call.method, params))
-        call.number = number
+        number = self._last_id = self._last_id + 1
+        id = b"%d" % number if number <= self._largest_id else self._next_id(number)
+        frame = self.framing.encode(self.codec.encode_request(id, call.method, params))
         call.id = id
-        self.calls[number] = call
+        self.calls[id] = call
         return frame
 
     def open_batch(
@@ -213,19 +191,18 @@ class Connection:
         if not calls and not notes:
             raise LocalProtocolError("an empty batch")
         bodies: list[bytes] = []
-        filed: dict[int, Call] = {}
+        filed: dict[bytes, Call] = {}
         for call, params in calls:
-            number = self._last_id = self._free_number(self._last_id + 1)
-            filed[number] = call
-            bodies.append(self.codec.encode_request(self._id_form % number, call.method, params))
+            id = self._next_id(self._last_id + 1)
+            filed[id] = call
+            bodies.append(self.codec.encode_request(id, call.method, params))
         bodies.extend(self.codec.encode_notification(method, params) for method, params in notes)
         frame = self.framing.encode(self.codec.encode_batch(bodies))
-        for number, call in filed.items():
-            call.number = number
-            call.id = self._id_form % number
-        self.calls.update(filed)
+        for id, call in filed.items():
+            call.id = id
+            self.calls[id] = call
         if filed:
-            self._batches = [batch for batch in self._batches if batch & self.calls.keys()]
+            self._batches = [ids for ids in self._batches if ids & self.calls.keys()]
             self._batches.append(set(filed))
         return frame
 
@@ -238,33 +215,22 @@ class Connection:
         """
         if self.lost is not None:
             raise self.lost.again()
-        if params and params[0] in OPENINGS:
-            try:
-                name = self._names[method]
-                header = self._headers[len(name) + len(params) + WITHOUT_ID_BYTES]
-                return b"".join((header, WITHOUT_ID, name, params, END))
-            except (KeyError, LocalProtocolError):
-                pass
         return self.framing.encode(self.codec.encode_notification(method, params))
 
     def abandon(self, call: Call) -> bytes:
         """Forgets a call whose answer nobody wants any more; returns the bytes that say so, b"" if none are needed."""
-        if self.calls.get(call.number) is not call:
+        if self.calls.get(call.id) is not call:
             return b""
-        del self.calls[call.number]
-        self._forgotten[call.number] = None
+        del self.calls[call.id]
+        self._forgotten[call.id] = None
         if len(self._forgotten) > self.limits.remembered_ids:
             del self._forgotten[next(iter(self._forgotten))]
         if self._batches:  # one whose calls were all given up would stay for ever
-            self._batches = [batch for batch in self._batches if batch & self.calls.keys()]
+            self._batches = [ids for ids in self._batches if ids & self.calls.keys()]
         if self.cancelling is None or not self.says_cancel or call.method in self.cancelling.never:
             return b""
         params = b"{" + encode_json(self.cancelling.member) + b":" + call.id + b"}"
         return self.framing.encode(self.codec.encode_notification(self.cancelling.method, params))
-
-    def find_call(self, id: bytes) -> Call | None:
-        """Returns the open call of ours that bears this id, None if there is none."""
-        return self.calls.get(self._number_of(id))
 
     def expired_calls(self, now: float) -> list[Call]:
         """Returns the calls whose deadline has passed. They stay open until they are abandoned."""
@@ -284,10 +250,6 @@ class Connection:
 
     def answer(self, request: InboundRequest, result: bytes) -> bytes:
         """Closes the request with this result; returns what is to be sent now, b"" if nothing is."""
-        found = self.requests.pop(request.key, None)
-        if found is request and request.batch is None:
-            return self.answer_unfiled(request.id, result)
-        self._put_back(found)
         return self._close(request, self.codec.encode_success(request.id, result))
 
     def answer_unfiled(self, id: bytes, result: bytes) -> bytes:
@@ -312,8 +274,7 @@ class Connection:
 
     def _close(self, request: InboundRequest, body: bytes | None) -> bytes:
         if (found := self.requests.pop(request.key, None)) is not request:
-            self._put_back(found)
-            return b""
+            return self._put_back(found)
         if request.is_unwanted:
             body = None
         batch = request.batch
@@ -324,10 +285,11 @@ class Connection:
         batch.missing -= 1
         return b"" if batch.missing else self._frame_batch(batch)
 
-    def _put_back(self, request: InboundRequest | None) -> None:
+    def _put_back(self, request: InboundRequest | None) -> bytes:
         """One was closed a second time; by now its id may name another, which stays open."""
         if request is not None:
             self.requests[request.key] = request
+        return b""
 
     def _frame_answer(self, id: bytes, body: bytes) -> bytes:
         try:
@@ -380,8 +342,8 @@ class Connection:
 
     def read(self, frames: Iterable[Frame | Skipped]) -> bool:
         """Hands what these frames bring to the taker, in order; returns False if it is late and some are left."""
-        waiting = self._frames = iter(frames)
-        return self.codec.read(waiting, self)  # pyright: ignore[reportArgumentType] - as in `read_on`
+        self._frames = iter(frames)
+        return self.read_on()
 
     def read_on(self) -> bool:
         """Goes on with the frames that are left: after a pause, or while whoever took the last one waits within it."""
@@ -453,8 +415,8 @@ class Connection:
                 elif call := self._answered(id):
                     self._fail(call, self._remote_error(call, message))
             case Malformed(id, problem, is_answer):
-                if call := self.find_call(id):
-                    del self.calls[call.number]
+                if id in self.calls:
+                    call = self.calls.pop(id)
                     self._fail(call, BadReply(method=call.method, problem=problem))
                 elif is_answer:
                     self._stray(id)
@@ -526,16 +488,16 @@ class Connection:
     def _take_unmatched(self, message: Failure) -> None:
         # A peer that refuses a batch as a whole says so under the null id; nothing else of ours can be unreadable.
         while self._batches:
-            still_open = self._batches.pop(0) & self.calls.keys()
-            if still_open:
-                for number in still_open:
-                    call = self.calls.pop(number)
+            open_ids = self._batches.pop(0) & self.calls.keys()
+            if open_ids:
+                for id in open_ids:
+                    call = self.calls.pop(id)
                     self._fail(call, self._remote_error(call, message))
                 return
         self.taker.take_oddity(message)
 
     def _answered(self, id: bytes) -> Call | None:
-        call = self.calls.pop(self._number_of(id), None)
+        call = self.calls.pop(id, None)
         if call is None:
             self._stray(id)
         if self._batches and not self._batches[0] & self.calls.keys():
@@ -557,9 +519,8 @@ class Connection:
         )
 
     def _stray(self, id: bytes) -> None:
-        number = self._number_of(id)
-        if number in self._forgotten:
-            del self._forgotten[number]
+        if id in self._forgotten:
+            del self._forgotten[id]
             return
         self.strays += 1
         if not self._answers_garbage:
@@ -597,21 +558,16 @@ class Connection:
         else:
             self.taker.say(self._frame_answer(id, body))
 
-    def _free_number(self, number: int) -> int:
-        """Returns the next number for a call of ours: this one, unless it is too large or still in use."""
+    def _next_id(self, number: int) -> bytes:
         while True:
             if number > LARGEST_ID:
                 number = 1
                 self._largest_id = 0
-            if self._largest_id or (number not in self.calls and number not in self._forgotten):
-                return number
+            self._last_id = number
+            id = self._id_form % number
+            if self._largest_id or (id not in self.calls and id not in self._forgotten):
+                return id
             number += 1
-
-    def _number_of(self, id: bytes) -> int:
-        """Returns the number of the call that an id of ours names, -1 for any other id."""
-        digits = id[self._id_start :] if not self._id_start else id[self._id_start : -1]
-        number = int(digits) if digits.isdigit() else -1
-        return number if self._id_form % number == id else -1
 
 
 def meanings_of(numbers: Mapping[Meaning, int]) -> dict[int, Meaning]:

@@ -74,8 +74,7 @@ class Call(Struct, eq=False):  # seen by the collector: its error holds a traceb
     waiter: Settles
     deadline: float = inf
     timeout: float = inf
-    number: int = 0
-    id: bytes = b""  # the same as it is sent
+    id: bytes = b""
     reply: Raw | None = None
     error: BecketError | None = None
     stream: TakesEvents | None = None
