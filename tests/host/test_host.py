@@ -779,6 +779,29 @@ async def test_a_changed_file_reloads_its_extension_and_the_handle_stays(root: P
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
 
 
+async def test_a_changed_file_does_not_start_what_somebody_has_stopped(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = host_of(root, watch="reload")
+    told = Told(host)
+    reloads: list[str] = []
+    with anyio.fail_after(20):
+        async with host:
+            notes = await host.ready("notes")
+            await notes.stop()
+            monkeypatch.setattr(notes.supervisor, "reload", lambda: reloads.append("notes"))
+            main = root / "notes" / "main.py"
+            text = main.read_text(encoding="utf-8")
+            number = 0
+            while not told.of(ExtensionChanged):  # the first may come before anybody watches
+                number += 1
+                main.write_text(f"{text}# {number}\n", encoding="utf-8")
+                with anyio.move_on_after(1):
+                    await told.until(lambda: bool(told.of(ExtensionChanged)))
+            await anyio.wait_all_tasks_blocked()
+            assert (reloads, notes.state) == ([], State.STOPPED)
+
+
 async def test_a_host_can_be_closed_from_another_task_and_twice(root: Path) -> None:
     host = host_of(root)
     with anyio.fail_after(20):

@@ -83,6 +83,7 @@ class Copy:
         self.peer = Link()
         self.was_asked = False
         self.answered = anyio.Event()
+        self.may_end: anyio.Event | None = None  # None: at once
 
     @property
     def features(self) -> frozenset[str]:
@@ -104,6 +105,8 @@ class Copy:
 
     async def shutdown(self) -> None:
         self.was_asked = True
+        if self.may_end is not None:
+            await self.may_end.wait()
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -646,6 +649,73 @@ async def test_a_stop_during_a_reload_wins() -> None:
             await stage.until(lambda: stage.supervisor.state is State.RESTARTING)
             await stage.supervisor.stop()
         assert (stage.supervisor.state, len(stage.copies)) == (State.STOPPED, 1)
+
+
+async def test_a_stop_and_a_reload_at_once_both_return_and_what_was_asked_for_last_is_there() -> None:
+    async with staged() as stage:
+        await stage.supervisor.start()
+        asked: list[Callable[[], Any]] = []
+
+        async def ask(request: Callable[[], Any]) -> None:
+            asked.append(request)
+            try:
+                await request()
+            except NotRunning:
+                assert asked[-1] == stage.supervisor.stop
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, stage.supervisor.stop)
+            tasks.start_soon(ask, stage.supervisor.reload)  # before the owner has heard of the stop
+        is_reloaded = asked[-1] == stage.supervisor.reload
+        assert stage.supervisor.state is (State.READY if is_reloaded else State.STOPPED)
+        assert len(stage.kinds(ExtensionStopped)) == 1
+
+
+async def test_a_start_right_after_a_stop_starts_another_copy_and_both_return() -> None:
+    async with staged() as stage:
+        await stage.supervisor.start()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stage.supervisor.stop)
+            await stage.until(lambda: stage.supervisor.state is not State.READY)
+            handle = await stage.supervisor.start()
+        assert handle is cast("Any", stage.copies[1])
+        assert stage.supervisor.state is State.READY
+
+
+async def test_nobody_starts_or_reloads_what_closes() -> None:
+    async with staged() as stage:
+        await stage.supervisor.start()
+        async with anyio.create_task_group() as tasks:
+
+            async def ask(request: Callable[[], Any]) -> None:
+                with pytest.raises(NotRunning, match="closes"):
+                    await request()
+
+            stage.copies[0].may_end = anyio.Event()
+            tasks.start_soon(stage.supervisor.close)
+            await stage.until(lambda: stage.supervisor.state is State.STOPPING)
+            tasks.start_soon(ask, stage.supervisor.reload)
+            await ask(stage.supervisor.start)
+            stage.copies[0].may_end.set()
+        assert (stage.supervisor.state, len(stage.copies)) == (State.STOPPED, 1)
+
+
+async def test_a_reload_while_a_copy_starts_puts_another_in_its_place() -> None:
+    begun, go_on = anyio.Event(), anyio.Event()
+
+    async def start(copies: int) -> None:
+        if not copies:
+            begun.set()
+            await go_on.wait()
+
+    async with staged(start=start) as stage, anyio.create_task_group() as tasks:
+        tasks.start_soon(stage.supervisor.start)
+        await begun.wait()
+        tasks.start_soon(stage.supervisor.reload)
+        await anyio.wait_all_tasks_blocked()
+        go_on.set()
+        await stage.until(lambda: bool(stage.kinds(ExtensionReloaded)))
+        assert len(stage.copies) == 2
 
 
 # -- heartbeat

@@ -15,7 +15,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from becket.contract.handshake import Capabilities
-from becket.errors import BadFile, BecketError, ExtensionRefused, NotDeclared
+from becket.errors import BadFile, BecketError, ExtensionRefused, NotDeclared, NotRunning
 from becket.host.admitting import Doorkeeper, Guest
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.discovery import Candidate
@@ -302,8 +302,12 @@ class Household:
         try:
             while id in self._to_reload:
                 self._to_reload.discard(id)
+                if self.extensions[id].supervisor.was_stopped:
+                    continue  # whoever starts it again starts what is there then
                 try:
                     await self.extensions[id].reload()
+                except NotRunning:
+                    continue  # it was stopped meanwhile
                 except ExtensionRefused as error:
                     problem = f"{error.because}; the files that run stay"
                     self._complain(Diagnostic(extension=id, path=self.candidates[id].folder, problem=problem))

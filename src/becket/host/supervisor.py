@@ -132,8 +132,10 @@ class Supervisor:
         self._replaced: Extension | None = None  # by a reload, though it had calls to answer
         self._arrangements: list[Callable[[Extension], object]] = []
         self._wants_running = False
-        self._was_stopped = False  # by hand
+        self.was_stopped = False  # by hand: only a hand starts it again
         self._wish = Wish.NOTHING
+        self._lives = 0
+        self._closes = False
         self._is_over = False
         self._in_flight = 0
         self._changed = anyio.Event()
@@ -182,11 +184,13 @@ class Supervisor:
             NotRunning: it is disabled, or was stopped before it was ready.
             StartFailed, HandshakeFailed, ...: why it could not be started.
         """
-        means = ON_START[self.state]
+        if self._closes:
+            raise NotRunning(self.id, self.state, "its host closes")
+        means = ON_START[State.STOPPING if self._is_ending() else self.state]
         if means is RequestMeans.REFUSE:
             raise NotRunning(self.id, self.state, "enable it first")
         if means in (RequestMeans.BEGIN, RequestMeans.AFTERWARDS):
-            self._was_stopped = False
+            self.was_stopped = False
             self.failure = None
             self._history = self._history.forgotten()
             self._wants_running = True
@@ -195,17 +199,22 @@ class Supervisor:
         return await self.ready(patience=None)
 
     def _is_resting(self) -> bool:
-        return self.state in (*AT_REST, State.STOPPING)
+        return self.state in (*AT_REST, State.STOPPING) or self._is_ending()
+
+    def _is_ending(self) -> bool:
+        """Whether it was asked to end, and is still there."""
+        return self._wish is Wish.STOP and self.state not in AT_REST
 
     async def stop(self) -> None:
         """Ends the extension in good order; returns when its process is gone. Twice is once."""
-        self._wants_running, self._was_stopped = False, True
+        self._wants_running, self.was_stopped = False, True
+        life = self._lives  # somebody may start it again at once: that is another life, and not waited for
         if ON_STOP[self.state] is RequestMeans.BEGIN:
             self._wish = Wish.STOP
             if self._starting is not None:
                 self._starting.cancel()
             self._tell()
-        await self._wait_while(lambda: self.state not in AT_REST and not self._is_over)
+        await self._wait_while(lambda: self.state not in AT_REST and self._lives == life and not self._is_over)
 
     async def reload(self) -> None:
         """Puts a new copy, of the files that are there now, in the place of the running one.
@@ -224,7 +233,8 @@ class Supervisor:
             NotRunning: there is none.
             StartFailed, HandshakeFailed, ...: why the new copy could not be started.
         """
-        if self.state not in ALIVE:
+        await self._wait_while(lambda: self._starting is not None)  # a copy that starts may be of the files before
+        if self.state not in ALIVE or self._is_ending():
             await self.start()
             return
         self._wish = Wish.RELOAD
@@ -259,7 +269,7 @@ class Supervisor:
             StartFailed, HandshakeFailed, PeerCrashed, ...: why it does not run.
         """
         with anyio.move_on_after(patience):
-            if self.care.starts_when_needed and self.state is State.STOPPED and not self._was_stopped:
+            if self.care.starts_when_needed and self.state is State.STOPPED and not self.was_stopped:
                 await self.start()
             await self._wait_while(lambda: self._is_passing() and not self._is_over)
             if self._extension is not None and self.state in ALIVE:
@@ -354,7 +364,8 @@ class Supervisor:
             self._tell()
 
     async def close(self) -> None:
-        """Stops the extension, and ends `run`."""
+        """Stops the extension, and ends `run`; nobody can start it meanwhile."""
+        self._closes = True
         await self.stop()
         self._is_over = True
         self._tell()
@@ -362,6 +373,7 @@ class Supervisor:
     async def _live(self) -> None:
         """One life: from the first start until the extension was stopped, or has failed."""
         self._wish = Wish.NOTHING
+        self._lives += 1
         self._move(State.SPAWNING)
         began = now()
         try:
@@ -392,6 +404,7 @@ class Supervisor:
                 extension = await self._start()
             finally:
                 self._starting = None
+                self._tell()
         if extension is None:
             return False
         self._extension = extension
@@ -527,8 +540,7 @@ class Supervisor:
         self._replaced = self._extension
         await self._end_copy(is_asked=True)
         if self._wish is Wish.STOP:
-            self._move(State.STOPPING)
-            self._move(State.STOPPED)
+            await self._stop_copy()
             return
         try:
             started = await self._start_copy()
