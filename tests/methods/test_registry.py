@@ -34,6 +34,10 @@ def handler(function: Any, **options: bool) -> Handler:
 CONTEXT = object()
 
 
+def add_up(params: Add) -> int:
+    return params.a + params.b
+
+
 def call(function: Any, params: bytes | None) -> Any:
     """Returns what a handler returns for raw params."""
     return handler(function).invoke(None if params is None else Raw(params), CONTEXT)
@@ -361,8 +365,52 @@ def test_a_handler_knows_its_descriptor_and_what_that_requires() -> None:
 
 
 def test_a_handler_that_requires_a_permission_is_never_served_without_looking() -> None:
-    assert described(STOP, lambda: None).is_quick
-    assert not described(ADD, lambda params: None).is_quick
+    assert described(STOP, lambda: None).is_open
+    assert described(STOP, lambda: None).build_quick() is not None
+    assert not described(ADD, lambda params: None).is_open
+    assert described(ADD, lambda params: None).build_quick() is None
+
+
+def test_a_handler_that_needs_more_than_its_params_is_not_served_where_they_arrive() -> None:
+    async def wait(params: Any) -> None: ...
+
+    registry = Registry()
+    registry.handle("worker", thread=True)(lambda params: None)
+    worker = registry.get("worker")
+    assert worker is not None
+    for other in (handler(wait), handler(lambda params, ctx: None), worker, described(TICK, lambda params: None)):
+        assert other.build_quick() is None
+
+
+@pytest.mark.parametrize(
+    ("function", "params", "result"),
+    [
+        (lambda: "none", b"{}", "none"),
+        (lambda params: params, b'{"a":[1]}', {"a": [1]}),
+        (add_up, b'{"a":1,"b":2}', 3),
+    ],
+)
+def test_a_quick_handler_is_a_decoder_and_a_function(function: Any, params: bytes, result: object) -> None:
+    quick = handler(function).build_quick()
+    assert quick is not None
+    decode, call = quick
+    assert call(decode(Raw(params))) == result
+
+
+@pytest.mark.parametrize("function", [lambda: 1, add_up, lambda params: 1])
+def test_params_that_do_not_fit_a_quick_handler_are_refused_by_its_decoder(function: Any) -> None:
+    quick = handler(function).build_quick()
+    assert quick is not None
+    with pytest.raises(Exception, match=r".+"):
+        quick[0](Raw(b'"text"'))
+
+
+def test_a_handler_that_was_taken_away_is_not_quick_any_more() -> None:
+    registry = Registry()
+    registry.handle("x")(lambda: 1)
+    registry.quick["x"] = (lambda raw: None, lambda value: 1)
+    registry.remove("x")
+    assert registry.quick == {}
 
 
 @pytest.mark.parametrize("descriptor", [ADD, RUN])

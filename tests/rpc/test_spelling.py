@@ -13,7 +13,7 @@ from becket.errors import LocalProtocolError, Meaning, MethodNotFound, RemoteErr
 from becket.limits import Limits
 from becket.rpc.connection import Connection
 from becket.rpc.messages import Failure, Invalid, Malformed, Notification, Request, Success
-from becket.rpc.records import Call
+from becket.rpc.records import Call, Ids
 from becket.rpc.spelling import Answers, SpelledCodec, Spelling, nobody
 from becket.wire import ContentLength, JsonLines, Skipped
 from becket.wire.framing import FramingFactory
@@ -191,6 +191,21 @@ def test_an_answer_that_is_too_deep_fails_its_call() -> None:
 def test_ids_begin_where_the_system_begins() -> None:
     connection = link(Spelling(first_id=0))
     assert [call(connection).id for _ in range(3)] == [b"0", b"1", b"2"]
+
+
+def test_a_method_with_an_id_of_its_own_is_called_under_it_unless_that_is_in_use() -> None:
+    connection = link(Spelling(first_id=0, fixed_ids={"shutdown": 0}))
+    first = call(connection)
+    assert receive(connection, success(0, {})) == [first]
+    goodbye, again = call(connection, "shutdown"), call(connection, "shutdown")
+    assert (goodbye.id, again.id, call(connection).id) == (b"0", b"1", b"2")
+    assert receive(connection, success(0, {})) == [goodbye]
+
+
+def test_links_that_share_their_ids_never_use_one_twice() -> None:
+    ids = Ids()
+    before, after = link(ERROR_FIRST, ids=ids), link(ERROR_FIRST, ids=ids)
+    assert [call(connection).id for connection in (before, before, after)] == [b"1", b"2", b"3"]
 
 
 def test_ids_with_a_prefix_are_strings_in_a_row() -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from msgspec import Meta, Raw, Struct
 
 from becket.errors import NUMBERS, InvalidParams, Meaning, Problem, RpcError
-from becket.typed.decoding import decoder_for, result_decoder
+from becket.typed.decoding import bare_decoder, decoder_for, result_decoder
 from becket.typed.problems import MOST_PROBLEMS, find_problems
 
 
@@ -392,6 +392,33 @@ def test_the_cause_of_a_refusal_is_kept() -> None:
     with pytest.raises(InvalidParams) as caught:
         decode('{"x":"5"}', Point)
     assert isinstance(caught.value.__cause__, msgspec.ValidationError)
+
+
+# -- the decoder alone
+
+
+@pytest.mark.parametrize("annotation", [Point, Line, dict, list[int], dict[str, Point], Circle | Square, Raw])
+def test_a_type_that_msgspec_builds_has_a_decoder_of_its_own_that_decides_the_same(annotation: Any) -> None:
+    bare = bare_decoder(annotation)
+    assert bare is not None
+    for text in (b'{"x":1}', b'{"x":"1"}', b"[1]", b'{"type":"circle","radius":1}', b"5", b"null", b'{"x":"\xff"}'):
+        try:
+            expected = decoder_for(annotation)(Raw(text))
+        except RpcError:
+            with pytest.raises((msgspec.DecodeError, UnicodeDecodeError)):
+                bare(Raw(text))
+        else:
+            assert bare(Raw(text)) == expected
+
+
+@pytest.mark.parametrize("annotation", [Any, object, Shaped, list[Shaped], Person | Named])
+def test_a_type_that_is_not_msgspecs_to_build_has_none(annotation: Any) -> None:
+    assert bare_decoder(annotation) is None
+
+
+def test_a_type_that_msgspec_refuses_has_none_where_attrs_was_never_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "attr")
+    assert bare_decoder(dict[str, pathlib.Path]) is None
 
 
 # -- results

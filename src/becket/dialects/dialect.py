@@ -15,7 +15,7 @@ from becket.limits import Limits
 from becket.rpc.codec import Codec, JsonCodec
 from becket.rpc.connection import Connection
 from becket.rpc.json_values import decode_json, encode_json
-from becket.rpc.records import Cancelling
+from becket.rpc.records import Cancelling, Ids
 from becket.wire.content_length import ContentLength
 from becket.wire.framing import FramingFactory
 
@@ -78,7 +78,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     specification, `spelling` has them: those of a host, and of an extension too unless `extension_spelling` has its
     own. What is no message is answered with an error, or only counted where `answers_garbage` is False. `contract`
     tells how the extension contract is spoken on the link: None where it is spoken in its own words. `recognises` tells
-    by the first frame of a host, and the framing that it came in, whether that host speaks this dialect."""
+    by the first frame of a host, and the framing that it came in, whether that host speaks this dialect. Links with the
+    same `ids` never give two calls one id; each has its own unless given."""
 
     name: str
     framing: FramingFactory = ContentLength
@@ -96,6 +97,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     contract: Callable[[], Speech] | None = None
     recognises: Callable[[bytes, type], bool] | None = None
     habits: Habits = DEFAULT_HABITS
+    ids: Ids | None = None
 
     def connection(self, limits: Limits, framing: FramingFactory | None = None) -> Connection:
         """Returns the state of a new link in this dialect."""
@@ -109,6 +111,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
             bad_json_is_fatal=self.bad_json_is_fatal,
             answers_garbage=self.answers_garbage,
             spelling=self.spelling,
+            ids=self.ids,
         )
 
     def of_extension(self) -> Dialect:

@@ -48,7 +48,7 @@ class Habits(Struct, frozen=True, kw_only=True):
 
     `config_variable` is the form of a variable from which a value of the configuration is taken, with `{id}` and
     `{key}` in it. Without `has_typed_config` what is taken from a variable or from the store is text, and no value is
-    held against its type."""
+    held against its type. Where it `keeps_ids` no two copies of a program are called under one id."""
 
     limits: Mapping[str, Any] = {}
     host_limits: Mapping[str, Any] = {}
@@ -65,6 +65,7 @@ class Habits(Struct, frozen=True, kw_only=True):
     has_typed_config: bool = True
     works_in_root: bool = True
     starts_when_needed: bool = False
+    keeps_ids: bool = False
     # what hurts
     restarts_on_errors: bool = False
     kills_before_goodbye: bool = False

@@ -43,6 +43,7 @@ from becket.host.programs import list_program_folders, move_command, move_path
 from becket.host.recording import RecordingGate, record
 from becket.methods.permissions import MOST_QUESTIONS, PERMISSIONS, Decision, Grants
 from becket.peer.admission import is_async
+from becket.rpc.records import Ids
 
 __all__ = ["Doorkeeper", "Guest"]
 
@@ -77,6 +78,7 @@ class Guest:
         self.gate = gate
         self.agreed: Agreed | None = None  # None until it may start
         self.next: Agreed | None = None  # what its next start is to be of
+        self.ids = Ids()  # of what its copies are asked, in some dialects
 
     @property
     def id(self) -> str:

@@ -258,7 +258,7 @@ class Host:
         configured = self._config.get(guest.id)
         is_restart = self._household.extensions[guest.id].restarts > 0
         return await launch_extension(
-            candidate, way, guest.gate, settings, configured=configured, is_restart=is_restart
+            candidate, way, guest.gate, settings, configured=configured, is_restart=is_restart, ids=guest.ids
         )
 
     def _build_settings(self, kept: Kept) -> LaunchSettings:

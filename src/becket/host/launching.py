@@ -36,6 +36,7 @@ from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import Decision, Gate
 from becket.methods.registry import Registry
 from becket.peer.admission import Ask
+from becket.rpc.records import Ids
 from becket.stores.store import Store
 from becket.typed.schema import SchemaMode
 
@@ -93,10 +94,12 @@ async def launch_extension(
     *,
     configured: Mapping[str, object] | None = None,
     is_restart: bool = False,
+    ids: Ids | None = None,
 ) -> Extension:
     """Starts an extension by this way and shakes hands with it.
 
-    `configured` are its values in the host's own settings; `is_restart` says that it was started before.
+    `configured` are its values in the host's own settings; `is_restart` says that it was started before, and
+    `ids` goes on with those of the copies before it, in a dialect that keeps them.
 
     Raises:
         ExtensionRefused: its folder for data cannot be made, or its configuration lacks something.
@@ -104,7 +107,10 @@ async def launch_extension(
         ValueError: there is no such dialect.
     """
     manifest, id = candidate.manifest, candidate.id
-    habits = find_dialect(manifest.dialect).habits
+    dialect = find_dialect(manifest.dialect)
+    habits = dialect.habits
+    if habits.keeps_ids:
+        dialect = replace(dialect, ids=ids)
     data = make_data_folder(settings.places, id)
     environment = build_environment(
         settings.variables,
@@ -130,7 +136,7 @@ async def launch_extension(
         audit=settings.audit,
         store=settings.store,
         methods=settings.methods,
-        dialect=manifest.dialect,
+        dialect=dialect,
         limits=manifest.limits.at_most(settings.most_limits).over(usual),
         timeouts=adopt_habits(settings.timeouts, DEFAULT_TIMEOUTS, habits.timeouts),
         host=settings.host,

@@ -15,7 +15,7 @@ from msgspec import Raw
 from becket.errors import InvalidParams
 from becket.methods.descriptors import Method, Notification, check_method_name, name_of
 from becket.typed.converted import type_of, writer_of
-from becket.typed.decoding import decode_plain, decoder_for
+from becket.typed.decoding import bare_decoder, decode_plain, decoder_for
 
 if TYPE_CHECKING:
     from becket.methods.decorators import Handles, Listens
@@ -32,10 +32,14 @@ HAS_STAR_ARGUMENTS = 0x04
 YIELDS = 0x20 | 0x200  # CO_GENERATOR, CO_ASYNC_GENERATOR
 
 
+Quick = tuple[Callable[[Raw], Any], Callable[[Any], Any]]
+
+
 class Handler:
     """One registered function and all that is known about it."""
 
     __slots__ = (
+        "_params",
         "arity",
         "decode",
         "descriptor",
@@ -45,7 +49,7 @@ class Handler:
         "is_async",
         "is_for_notifications",
         "is_inline",
-        "is_quick",
+        "is_open",
         "name",
         "requires",
     )
@@ -72,11 +76,20 @@ class Handler:
         self.in_thread = thread
         self.is_for_notifications = notifications
         self.is_inline = not (is_async or thread)
-        # All that it needs are the params: no context, and no decision about its caller.
-        self.is_quick = self.is_inline and not notifications and arity < 2 and self.requires is None
+        self.is_open = not notifications and self.requires is None  # to whoever asks, without a decision
         has_params = annotation is not None and (arity > 0 or descriptor is not None)
         self.decode: Callable[[Raw | None], object] = decoder_for(annotation) if has_params else self._takes_none
+        self._params: Any = annotation if has_params else Any
         self.invoke: Callable[[Raw | None, object], Any] = self._build_invoke()
+
+    def build_quick(self) -> Quick | None:
+        """Returns how params are decoded, and the function that takes them and returns the result, where nothing else
+        is needed: no context, no task and no decision. None where something is."""
+        if not self.is_inline or not self.is_open or self.arity > 1:
+            return None
+        decode: Callable[[Raw], Any] = bare_decoder(self._params) or self.decode
+        function = self.function
+        return decode, function if self.arity else lambda _: function()
 
     def _build_invoke(self) -> Callable[[Raw | None, object], Any]:
         """Returns a function from raw params and context to what the handler returns, with nothing left to decide."""
@@ -132,6 +145,7 @@ class Registry:
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
         self.get = self._handlers.get
+        self.quick: dict[str, Quick] = {}  # of those that were asked for
 
     @overload
     def handle(self, method: str, *, thread: bool = False) -> Callable[[F], F]: ...
@@ -161,6 +175,7 @@ class Registry:
     def remove(self, name: str) -> None:
         """Takes a handler away; requests that it is serving run on."""
         self._handlers.pop(name, None)
+        self.quick.pop(name, None)
 
     def including(self, other: Registry) -> Registry:
         """Returns a new registry with the handlers of both; where both have a name, the other's holds."""

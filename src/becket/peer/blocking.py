@@ -33,7 +33,6 @@ from becket.peer.outbound import (
 from becket.peer.streams import CallStream, Gap, Overflow
 from becket.peer.transport import Transport
 from becket.rpc.json_values import encode_json
-from becket.typed.decoding import result_decoder
 from becket.wire.framing import FramingFactory
 
 if TYPE_CHECKING:
@@ -166,8 +165,9 @@ class BlockingPeer:
         on_progress: Callable[..., Any] | None = None,
     ) -> Any:
         """Calls a method of the other side and returns its result. Raises what `Peer.call` raises."""
-        self._use()
-        return self._loop.run(self._asked(method, params, timeout, returns, on, on_progress))
+        if self._listens_when_used:
+            self._listen_from_now_on()
+        return self._loop.run(self._outbound.call(method, params, timeout, returns, on, on_progress))
 
     @overload
     def begin(
@@ -204,32 +204,10 @@ class BlockingPeer:
         returns: Any = Any,
     ) -> PendingCall[Any]:
         """Sends a call and returns at once: many can be on their way from one thread. Take `result()` later."""
-        self._use()
+        if self._listens_when_used:
+            self._listen_from_now_on()
         name = method if isinstance(method, str) else method.name
-        return PendingCall(self._loop, name, self._asked(method, params, timeout, returns, None, None))
-
-    def _asked(
-        self,
-        method: str | Method[Any, Any],
-        params: object,
-        timeout: float | Unset | None,
-        returns: Any,
-        on: Mapping[str, Callable[..., Any]] | None,
-        on_progress: Callable[..., Any] | None,
-    ) -> Coroutine[Any, Any, Any]:
-        if not isinstance(method, str):
-            if timeout is DEFAULT and method.timeout is not None:
-                timeout = method.timeout
-            if method.write is not None:
-                params = method.write(params)
-            returns = method.result
-            method = method.name
-        if on or on_progress is not None:
-            seconds = seconds_of(timeout, self._link.limits)
-            return self._outbound.call_with_events(
-                method, params, seconds, result_decoder(returns), on or {}, on_progress
-            )
-        return self._outbound.call(method, params, timeout, returns)
+        return PendingCall(self._loop, name, self._outbound.call(method, params, timeout, returns))
 
     @overload
     def stream(
@@ -264,7 +242,8 @@ class BlockingPeer:
         pause_connection: bool = False,
     ) -> BlockingStream[Any, Any]:
         """Opens a call together with its events: `with peer.stream(...) as run: for event in run: ...`."""
-        self._use()
+        if self._listens_when_used:
+            self._listen_from_now_on()
         stream = self._outbound.stream(
             method,
             params,
@@ -282,7 +261,8 @@ class BlockingPeer:
         self, members: Sequence[BatchCall | BatchNotify], *, timeout: float | Unset | None = DEFAULT
     ) -> list[Any]:
         """Sends calls and notifications in one frame; returns for each call its result or the error it would raise."""
-        self._use()
+        if self._listens_when_used:
+            self._listen_from_now_on()
         return self._loop.run(self._outbound.batch(members, seconds_of(timeout, self._link.limits)))
 
     @overload
@@ -296,7 +276,8 @@ class BlockingPeer:
 
     def notify(self, method: str | Notification[Any], params: object = None) -> None:
         """Tells the other side something; waits only while it is behind with reading."""
-        self._use()
+        if self._listens_when_used:
+            self._listen_from_now_on()
         if not isinstance(method, str):
             if method.write is not None:
                 params = method.write(params)
@@ -372,10 +353,9 @@ class BlockingPeer:
         """Reads in a thread of its own while nobody waits for the link. Over a process the first call does it, too."""
         self._loop.start_background()
 
-    def _use(self) -> None:
-        if self._listens_when_used:
-            self._listens_when_used = False
-            self.listen()
+    def _listen_from_now_on(self) -> None:
+        self._listens_when_used = False
+        self.listen()
 
     def serve(self) -> ConnectionLost:
         """Serves the other side in this thread until the link has ended; returns why."""

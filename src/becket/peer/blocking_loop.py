@@ -17,8 +17,9 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import copy_context
-from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
 
 from becket.peer.loops import Running, Waiter, unexpected
 
@@ -31,6 +32,7 @@ T = TypeVar("T")
 
 QUIET = 0.005  # seconds without a caller, after which the background thread pumps again
 NESTED = 16  # functions that wait within each other; a thousand frames of Python hold five times as many
+NOT_IN, NOT_OUT = ~select.POLLIN, ~select.POLLOUT  # also when it fails or hangs up, both are told
 FOREVER = 3600.0  # poll takes no infinity; an hour later it looks again
 
 
@@ -38,21 +40,18 @@ class Cancelled(BaseException):
     """Ends a coroutine that waits."""
 
 
-class BlockingWaiter:
+class BlockingWaiter(Struct, eq=False):
     """One thread, or one coroutine of this loop, waits; something that the pump does lets it go on."""
 
-    __slots__ = ("_is_done", "parked", "resume")
-
-    def __init__(self) -> None:
-        self._is_done = False
-        self.parked: list[LockType] | None = None
-        self.resume: Callable[[], None] | None = None
+    is_done: bool = False
+    parked: list[LockType] | None = None
+    resume: Callable[[], None] | None = None
 
     def done(self) -> bool:
-        return self._is_done
+        return self.is_done
 
     def set_result(self, result: None, /) -> None:
-        self._is_done = True
+        self.is_done = True
         if self.parked is not None:
             for lock in self.parked:
                 unpark(lock)
@@ -60,7 +59,7 @@ class BlockingWaiter:
             self.resume()
 
     def __await__(self) -> Generator[Any, None, None]:
-        if not self._is_done:
+        if not self.is_done:
             yield self
 
 
@@ -95,7 +94,7 @@ class BlockingTask:
 
     def _step(self) -> None:
         # It may have been woken, and then cancelled before its turn came: it is over then, or waits for something else.
-        if not self._is_over and (self._waiter is None or self._waiter.done()):
+        if not self._is_over and (self._waiter is None or self._waiter.is_done):
             self._run(self._coroutine.send, None)
 
     def _run(self, go_on: Callable[[Any], Any], value: object) -> None:
@@ -135,7 +134,7 @@ class BlockingLoop:
         self._let_go: Callable[[], None] = lock.release
         self._retake: Callable[[tuple[int, int]], None] = lock._acquire_restore
         self._pump = 0  # the thread that polls
-        self._pump_since = 0.0
+        self._changes = 0  # of it: who sees the same number twice knows that nothing has happened in between
         self._depth = 0  # waits of the pump within each other
         self._parked: deque[tuple[BlockingWaiter, LockType]] = deque()
         self._wanted = False
@@ -145,7 +144,6 @@ class BlockingLoop:
         self._thread: Thread | None = None
         self._gate = allocate_lock()
         self._gate.acquire()
-        self._last_caller = -inf
         self._is_ended = False
         self._is_polling = False
         self._poll = select.poll()
@@ -215,7 +213,7 @@ class BlockingLoop:
         from threading import Thread
 
         Thread(target=copy_context().run, args=(work,), name="becket worker", daemon=True).start()
-        while not waiter.done():
+        while not waiter.is_done:
             try:
                 await waiter
             except Cancelled:
@@ -290,7 +288,8 @@ class BlockingLoop:
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine of the link in this thread, pumping or parked while it waits."""
-        if self._is_mine():
+        is_mine = self._is_mine
+        if is_mine():
             return self._drive(coroutine)
         with self._lock:
             try:
@@ -319,7 +318,7 @@ class BlockingLoop:
         """Waits with the lock held, which is let go meanwhile."""
         me = get_ident()
         try:
-            while not waiter.done() and not self._is_ended:
+            while not waiter.is_done and not self._is_ended:
                 if self._pump and self._pump != me:
                     self._park(waiter)
                 else:
@@ -327,7 +326,7 @@ class BlockingLoop:
         finally:
             if not self._pump:  # also when it was to pump next, and has no reason to any more
                 self._leave()
-        if not waiter.done():
+        if not waiter.is_done:
             raise RuntimeError("this link has been closed and its loop has ended")
 
     def _pump_for(self, waiter: BlockingWaiter, me: int) -> None:
@@ -337,8 +336,8 @@ class BlockingLoop:
             self._depth = depth + 1
             waiter.resume = self._interrupt  # another thread may settle it while this one polls
             if not outer:
-                self._pump_since = self.time()
-            while not waiter.done() and not self._is_ended:
+                self._changes += 1
+            while not waiter.is_done and not self._is_ended:
                 self.turn(waiter)
         finally:
             self._depth = depth
@@ -372,10 +371,10 @@ class BlockingLoop:
 
     def _leave(self) -> None:
         """The pump leaves: one that waits goes on, else the background thread when it finds that all is quiet."""
-        self._last_caller = self.time()
+        self._changes += 1
         while self._parked:
             waiter, lock = self._parked.popleft()
-            if not waiter.done():
+            if not waiter.is_done:
                 unpark(lock)
                 return
         if self._sleeps:
@@ -396,39 +395,42 @@ class BlockingLoop:
 
     def turn(self, until: BlockingWaiter | None = None) -> None:
         """Does what is due, polls once, and does what came. The lock is let go only while polling."""
-        self.before_wait()
+        before_wait = self.before_wait  # functions in attributes are called through a name: as methods they cost more
+        before_wait()
         ready = self._ready
         while ready:
             ready.popleft()()
         timers = self._timers
         timeout = FOREVER
         if timers:
-            now = self.time()
+            time = self.time
+            now = time()
             while timers and timers[0].time <= now:
                 function = heapq.heappop(timers).function
                 if function is not None:
                     function()
-            if timers:
-                timeout = min(FOREVER, max(0.0, timers[0].time - now))
+            if timers and timers[0].time - now < FOREVER:
+                timeout = timers[0].time - now
         if ready:
             timeout = 0.0
-        if self._is_ended or (until is not None and until.done()):  # a nested wait may have settled it
+        if self._is_ended or (until is not None and until.is_done):  # a nested wait may have settled it
             return
+        let_go, poll, retake = self._let_go, self._poll.poll, self._retake
         mine = (1, get_ident())
         self._is_polling = True
         try:
-            self._let_go()
-            events = self._poll.poll(timeout * 1000)
+            let_go()
+            events = poll(timeout * 1000)
         finally:
-            self._retake(mine)
+            retake(mine)
             self._is_polling = False
         for fd, flags in events:
             if fd == self._wake_in:
                 os.read(fd, 4096)
                 continue
-            if flags & ~select.POLLOUT and (reader := self._readers.get(fd)) is not None:
+            if flags & NOT_OUT and (reader := self._readers.get(fd)) is not None:
                 reader()
-            if flags & ~select.POLLIN and (writer := self._writers.get(fd)) is not None:
+            if flags & NOT_IN and (writer := self._writers.get(fd)) is not None:
                 writer()
 
     def serve(self, until: BlockingWaiter) -> None:
@@ -448,19 +450,21 @@ class BlockingLoop:
         me = get_ident()
         with self._lock:
             self._background = me
+        seen = 0  # at once where nobody has called yet, and else when it was quiet since the last look
         while not self._is_ended:
             with self._lock:
-                now = self.time()
-                if not self._pump and now - self._last_caller >= QUIET:
+                is_quiet = self._changes == seen
+                if is_quiet and not self._pump:
                     self._pump_in_background(me)
+                    is_quiet = False
                 # While one caller pumps for long there is nothing to look at: it tells when it leaves.
-                self._sleeps = self._pump != 0 and now - self._pump_since >= QUIET and not self._is_ended
+                self._sleeps = is_quiet and not self._is_ended
                 pause = -1 if self._sleeps else QUIET
+                seen = self._changes
             self._gate.acquire(timeout=pause)
 
     def _pump_in_background(self, me: int) -> None:
         self._pump = me
-        self._pump_since = self.time()
         try:
             while not self._is_ended and not self._wanted:
                 self.turn()

@@ -49,19 +49,15 @@ if TYPE_CHECKING:
 __all__ = ["Inbound"]
 
 
-class Runner:
+class Runner(Struct, eq=False):
     """A request whose handler does not run inline."""
 
-    __slots__ = ("has_begun", "has_ended", "is_thread", "refusal", "running", "worker")
-
-    worker: int  # the thread that it runs in, once it does
-
-    def __init__(self, *, is_thread: bool) -> None:
-        self.is_thread = is_thread
-        self.has_begun = False
-        self.has_ended = False
-        self.refusal: RpcError | None = None
-        self.running: Running | None = None
+    is_thread: bool
+    has_begun: bool = False
+    has_ended: bool = False
+    refusal: RpcError | None = None
+    running: Any = None  # as its loop knows it
+    worker: int = 0  # the thread that it runs in, once it does
 
     def reason(self) -> RpcError | None:
         """Returns why it was interrupted, if it was by now: a type checker takes what it once saw for the truth."""
@@ -87,6 +83,7 @@ class Inbound:
     """The serving half of one link."""
 
     __slots__ = (
+        "_answer_unfiled",
         "_context",
         "_credit_waiters",
         "_get",
@@ -94,8 +91,13 @@ class Inbound:
         "_nests",
         "_notification_bytes",
         "_notifications",
+        "_quick",
         "_requests",
+        "_send_high",
+        "_spawn_held",
+        "_transport",
         "_unsubscribe",
+        "_window",
         "_worker",
         "admission",
         "link",
@@ -120,7 +122,13 @@ class Inbound:
         self._context = context
         self._nests = link.loop.nests
         self._get = registry.get
+        self._quick = registry.quick
         self._requests = link.connection.requests
+        self._answer_unfiled = link.connection.answer_unfiled
+        self._transport = link.transport
+        self._send_high = link.limits.send_high
+        self._window = link.limits.inbound_requests
+        self._spawn_held = link.loop.spawn_held
         self._notifications: deque[tuple[Handler, tuple[Any, ...], int]] = deque()
         self._notification_bytes = 0
         self._is_working_off = False
@@ -129,38 +137,87 @@ class Inbound:
 
     # -- requests
 
-    def serve(self, id: bytes, method: str, params: Raw | None, /) -> bool:
+    def serve(self, id: bytes, method: str, params: Raw, /) -> bool:
         """Serves a request where it arrives, if it is one of the usual kind; returns whether it did.
 
         While a plain function runs nothing else happens on the link: no table needs to know of its request."""
-        link = self.link
-        handler = self._get(method)
-        if handler is None or id in self._requests or link.transport.queued:
+        quick = self._quick.get(method)
+        if quick is None:
+            return self._serve_another(id, method, params)
+        if id in self._requests or self._transport.queued:
             return False
-        if not handler.is_quick:
-            return self._serve_later(id, handler, params)
+        decode, function = quick
         try:
-            result = handler.function(handler.decode(params)) if handler.arity else handler.invoke(params, None)
-            frame = link.connection.answer_unfiled(id, encode_json(result))
+            value = decode(params)
+        except Exception:
+            return False  # what is wrong with them is found out in the other way
+        answer = self._answer_unfiled
+        try:
+            frame = answer(id, encode_json(function(value)))
+        except Exception as error:
+            if is_end_of(self.link.lost, error):
+                return True
+            frame = self.link.connection.refuse_unfiled(id, answer_to(error, method))
+        self.link.send(frame)
+        return True
+
+    def serve_nesting(self, id: bytes, method: str, params: Raw, /) -> bool:
+        """The same where a plain function may wait for the link: meanwhile its request stands in the table."""
+        quick = self._quick.get(method)
+        if quick is None:
+            return self._serve_another(id, method, params)
+        link = self.link
+        requests = self._requests
+        if id in requests or self._transport.queued or len(requests) >= self._window or link.loop.is_deep:
+            return False
+        decode, function = quick
+        try:
+            value = decode(params)
+        except Exception:
+            return False
+        request = requests[id] = InboundRequest(id, id, method, params)
+        before = CURRENT.set(Serving(request, link))
+        try:
+            frame = link.connection.answer(request, encode_json(function(value)))
         except Exception as error:
             if is_end_of(link.lost, error):
                 return True
-            frame = link.connection.refuse_unfiled(id, answer_to(error, method))
+            frame = link.connection.refuse(request, answer_to(error, method))
+        finally:
+            CURRENT.reset(before)
         link.send(frame)
         return True
 
-    def _serve_later(self, id: bytes, handler: Handler, params: Raw | None) -> bool:
+    def _serve_another(self, id: bytes, method: str, params: Raw) -> bool:
+        """Serves a request of a method that is not known as a quick one, or not yet."""
+        handler = self._get(method)
+        if handler is None or id in self._requests or self._transport.queued:
+            return False
+        if handler.is_async:  # which there is none of where functions nest
+            return handler.is_open and self._serve_later(id, handler, params)
+        quick = handler.build_quick()
+        if quick is None:
+            return False
+        self._quick[method] = quick
+        return self.serve_nesting(id, method, params) if self._nests else self.serve(id, method, params)
+
+    def _serve_later(self, id: bytes, handler: Handler, params: Raw) -> bool:
         """Starts a coroutine that is open to all, without the looks at what such a request cannot be."""
         requests = self._requests
-        if not handler.is_async or handler.requires is not None or handler.is_for_notifications:
-            return False
-        if len(requests) >= self.link.limits.inbound_requests:
+        if len(requests) >= self._window:
             return False
         request = requests[id] = InboundRequest(id, id, handler.name, params)
         try:
-            self._start(request, handler, self._context(self, handler.name, request) if handler.arity == 2 else None)
+            context = self._context(self, handler.name, request) if handler.arity == 2 else None
+            arguments = handler.arguments(params, context)
         except Exception as error:
             self.link.send(self.link.connection.refuse(request, answer_to(error, handler.name)))
+            return True
+        runner = request.runner = Runner(False)
+        spawn = self._spawn_held
+        running = spawn(self._serve(request, runner, handler, arguments))
+        if not runner.has_ended:  # where tasks start eagerly, it may
+            runner.running = running
         return True
 
     def take_request(self, request: InboundRequest) -> None:
@@ -232,16 +289,16 @@ class Inbound:
 
     def _start(self, request: InboundRequest, handler: Handler, context: object) -> None:
         arguments = handler.arguments(request.params, context)
-        runner = request.runner = Runner(is_thread=not handler.is_async)
+        runner = request.runner = Runner(not handler.is_async)
         self._spawn(runner, self._serve(request, runner, handler, arguments))
 
     def _start_asking(self, request: InboundRequest, handler: Handler, context: object, question: Decision) -> None:
         """Serves a request once somebody has allowed it. Its params are not even looked at before."""
-        runner = request.runner = Runner(is_thread=not handler.is_async)
+        runner = request.runner = Runner(not handler.is_async)
         self._spawn(runner, self._ask_and_serve(request, runner, handler, context, question))
 
     def _spawn(self, runner: Runner, work: Coroutine[Any, Any, None]) -> None:
-        running = self.link.loop.spawn_held(work)
+        running = self._spawn_held(work)
         if not runner.has_ended:  # where tasks start eagerly, it may
             runner.running = running
 
@@ -346,7 +403,7 @@ class Inbound:
 
     def _join(self, request: InboundRequest, parent: object) -> None:
         """Binds a request to the call of ours that it belongs to: it may do and last no more than that."""
-        call = self.link.connection.calls.get(encode_json(parent))
+        call = self.link.connection.find_call(encode_json(parent))
         if call is not None:
             request.chain = call.chain
             if call.stream is None and call.deadline < request.deadline:
@@ -376,7 +433,7 @@ class Inbound:
             if link.progress is None or method != link.progress.method:
                 params = link.dialect.mark_event(params, request.id)
         link.send(link.connection.notification(method, params))
-        return wait_until_read(link) if link.transport.queued > link.limits.send_high else READY
+        return wait_until_read(link) if self._transport.queued > self._send_high else READY
 
     async def _tell_later(self, request: InboundRequest, method: str, params: bytes | None) -> None:
         while request.credit is not None and request.credit <= 0 and self._is_wanted(request):
@@ -460,7 +517,7 @@ class Inbound:
 
     def _return_credit(self, owner: bytes) -> None:
         """An event that its own call did not claim has used up that call's credit, and nobody else gives it back."""
-        call = self.link.connection.calls.get(owner)
+        call = self.link.connection.find_call(owner)
         if call is not None and call.stream is not None:
             call.stream.return_credit()
 

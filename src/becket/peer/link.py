@@ -39,7 +39,9 @@ LEAST_READ = 4 * 1024  # some 40 small messages: less would be mostly reading
 class Server(Protocol):
     """Who serves what the other side sends."""
 
-    def serve(self, id: bytes, method: str, params: Raw | None, /) -> bool: ...
+    def serve(self, id: bytes, method: str, params: Raw, /) -> bool: ...
+
+    def serve_nesting(self, id: bytes, method: str, params: Raw, /) -> bool: ...
 
     def take_request(self, request: InboundRequest) -> None: ...
 
@@ -102,6 +104,7 @@ class Link:
         "_most_joined",
         "_paced",
         "_partial",
+        "_places",
         "_room_waiters",
         "_server",
         "_timer",
@@ -149,6 +152,7 @@ class Link:
         self._done_waiters: list[Waiter] = []
         self._room_waiters: list[Waiter] = []
         self.window = Window(connection.calls, self.limits.outbound_calls, loop.create_waiter)
+        self._places = self.window.places
         self.acknowledged: set[Outlasts] = set()
         self.claims = Claims(dialect.progress, connection.cancelling, is_marked=bool(dialect.features))
         connection.is_late = self._is_late
@@ -194,8 +198,9 @@ class Link:
         self.take_notification = server.take_notification
         self.take_cancel = server.take_cancel
         self.connection.use(self)
-        if not self.dialect.features and self.gate is None and not self.loop.nests:
-            self.connection.serve = server.serve  # nothing travels beside the params, nothing is to be decided
+        if not self.dialect.features and self.gate is None:
+            # Nothing travels beside the params, nothing is to be decided.
+            self.connection.serve = server.serve_nesting if self.loop.nests else server.serve
         self.transport.start(self.loop, self)
 
     # -- in
@@ -205,11 +210,12 @@ class Link:
             return
         connection = self.connection
         framing = connection.framing
-        now = connection.now = self.time()
+        time = self.time
+        now = connection.now = time()
         frames = framing.feed(data)
         if len(frames) == 1 and not self._is_behind:  # one call after another: nothing to join, nothing to pace
             self._wrote_alone = False
-            connection.read(frames)
+            connection.codec.read(iter(frames), connection)  # pyright: ignore[reportArgumentType]
         else:
             self._take_many(frames, now)
         if self._meter is not None and (pause := self._meter.spend(framing.frames, now)):
@@ -255,7 +261,7 @@ class Link:
         waiter = call.waiter
         if not waiter.done():
             waiter.set_result(None)
-        if self.window.places:
+        if self._places:
             self.window.free()
 
     def _join_what_follows(self) -> None:

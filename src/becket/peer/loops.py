@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine, Generator
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -85,7 +86,7 @@ class Loop(Protocol):
         """Starts a coroutine that catches its own errors. Where the loop can, it runs to its first wait at once."""
         ...
 
-    def spawn_held(self, coroutine: Coroutine[Any, Any, None]) -> Running:
+    def spawn_held(self, coroutine: Coroutine[Any, Any, None], /) -> Running:
         """The same for a coroutine that whoever asks keeps hold of, and cancels in the end."""
         ...
 
@@ -135,7 +136,6 @@ class AsyncioLoop:
 
         loop = asyncio.get_running_loop()
         self._loop = loop
-        self._eager_task: Any = asyncio.Task  # the stubs of 3.11 know no `eager_start`
         self._cancelled = asyncio.CancelledError
         self._current_task = asyncio.current_task
         self._shield = asyncio.shield
@@ -151,7 +151,21 @@ class AsyncioLoop:
         self.remove_reader = loop.remove_reader
         self.add_writer = loop.add_writer
         self.remove_writer = loop.remove_writer
-        self.create_waiter: Callable[[], Waiter] = loop.create_future
+        # As the loop's own methods do it, without a function of Python in between.
+        future: Any = asyncio.Future
+        has_usual_futures = type(loop).create_future is asyncio.BaseEventLoop.create_future
+        self.create_waiter: Callable[[], Waiter] = (
+            partial(future, loop=loop) if has_usual_futures else loop.create_future
+        )
+        task: Any = asyncio.Task  # the stubs of 3.11 know no `eager_start`
+        self.spawn_held: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]] = loop.create_task
+        if loop.get_task_factory() is not None:
+            pass  # the program's own
+        elif EAGER:
+            # Without a task switch until its first wait: an `async def` handler at nearly the price of a plain one.
+            self.spawn_held = partial(task, loop=loop, eager_start=True)
+        elif type(loop).create_task is asyncio.BaseEventLoop.create_task:
+            self.spawn_held = partial(task, loop=loop, name="becket handler")  # else it gets a number, which takes time
 
     def closing(self, fd: int) -> None:
         """Nothing to do: removing a reader or writer is final here."""
@@ -162,13 +176,6 @@ class AsyncioLoop:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         return task
-
-    def spawn_held(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        if EAGER:
-            # Without a task switch until its first wait: an `async def` handler at nearly the price of a plain one.
-            eager: asyncio.Task[None] = self._eager_task(coroutine, loop=self._loop, eager_start=True)
-            return eager
-        return self._loop.create_task(coroutine)
 
     async def run_in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
         import anyio
@@ -309,7 +316,7 @@ class TrioLoop:
         self._start(self._run, coroutine, scope)
         return scope
 
-    def spawn_held(self, coroutine: Coroutine[Any, Any, None]) -> Running:
+    def spawn_held(self, coroutine: Coroutine[Any, Any, None], /) -> Running:
         return self.spawn(coroutine)
 
     def cancel(self, running: Any, /) -> None:

@@ -21,7 +21,6 @@ from becket.peer.loops import Loop, current_loop
 from becket.peer.outbound import DEFAULT, BatchCall, BatchNotify, Outbound, Unset, seconds_of, wait_until_read
 from becket.peer.streams import CallStream, Overflow
 from becket.peer.transport import ByteStream, StreamTransport, Transport
-from becket.typed.decoding import result_decoder
 from becket.wire.framing import FramingFactory
 
 if TYPE_CHECKING:
@@ -251,19 +250,7 @@ class Peer:
             BadReply: the answer cannot be decoded.
             LocalProtocolError: the params have no JSON, or are too large for a frame.
         """
-        if not isinstance(method, str):
-            if timeout is DEFAULT and method.timeout is not None:
-                timeout = method.timeout
-            if method.write is not None:
-                params = method.write(params)
-            returns = method.result
-            method = method.name
-        if on or on_progress is not None:
-            seconds = seconds_of(timeout, self._link.limits)
-            return self._outbound.call_with_events(
-                method, params, seconds, result_decoder(returns), on or {}, on_progress
-            )
-        return self._outbound.call(method, params, timeout, returns)
+        return self._outbound.call(method, params, timeout, returns, on, on_progress)
 
     @overload
     def stream(

@@ -164,7 +164,7 @@ class CallStream(Generic[E, R]):
             self._error = LocalProtocolError(f"{self._method}: the stream was left before its answer came")
             self._give_up(self._call, CancelReason.LEFT)
         self._release()
-        self._buffer.clear()
+        self._drop_all()
         self._resume()
 
     def _release(self) -> None:
@@ -303,23 +303,27 @@ class CallStream(Generic[E, R]):
         return Claim(put, put_own=self._put_into(decode, is_own=True), accept=accept, call=call)
 
     def _put_into(self, decode: Callable[[Raw], Any], *, is_own: bool) -> Callable[[Raw | None], None]:
-        append = self._buffer.append
-        limits = self._link.limits
+        buffer = self._buffer
+        append = buffer.append
         connection = self._link.connection
+        most_events, most_bytes = self._link.limits.stream_events, self._link.limits.stream_bytes
 
         def put(raw: Raw | None) -> None:
             value = NULL if raw is None else raw
             append((decode, value, is_own))
-            self._bytes += len(value)
+            size = self._bytes = self._bytes + len(value)
             self._last_event = connection.now
-            if len(self._buffer) > limits.stream_events or self._bytes > limits.stream_bytes:
+            if size > most_bytes or len(buffer) > most_events:
                 self._overrun()
-            elif self._may_pause and not self._is_paused:
-                self._pause_if_full()
             if self._waiters:
                 self._wake()
 
-        return put
+        def put_and_pause(raw: Raw | None) -> None:
+            put(raw)
+            if not self._is_paused:
+                self._pause_if_full()
+
+        return put_and_pause if self._may_pause else put
 
     def _overrun(self) -> None:
         limits = self._link.limits
@@ -339,7 +343,7 @@ class CallStream(Generic[E, R]):
     def end(self, error: BecketError) -> None:
         """Ends the stream with this error, and tells the other side that nobody wants the rest."""
         if self._call is not None:
-            self._buffer.clear()
+            self._drop_all()
             self._end_with(error, CancelReason.LEFT)
 
     def _end_with(self, error: BecketError, reason: CancelReason) -> None:
@@ -386,11 +390,16 @@ class CallStream(Generic[E, R]):
                 gap, self._gap = Gap(self._gap), 0
                 return gap
             if self._buffer:
-                event: E | Gap = self._take()
-                if event is not SKIPPED:
-                    return event
-                continue
-            self._bytes = 0
+                decode, raw, is_own = self._buffer.popleft()
+                self._bytes -= len(raw)
+                if is_own:
+                    self.return_credit()
+                try:
+                    event: E | Gap = decode(raw)
+                except UNDECODABLE as problem:
+                    self._skip(problem)
+                    continue
+                return event
             self._resume()
             if self._is_settled:
                 if (error := self._failure()) is not None:
@@ -412,31 +421,32 @@ class CallStream(Generic[E, R]):
             ready.append(Gap(self._gap))
             self._gap = 0
         while self._buffer:
+            decode, raw, is_own = self._buffer.popleft()
+            self._bytes -= len(raw)
+            if is_own:
+                self.return_credit()
             try:
-                event = self._take()
-            except BadReply:
-                if not ready:
-                    raise
-                break  # it stays the outcome of the stream; what came before it is handed out first
-            if event is not SKIPPED:
+                event = decode(raw)
+            except UNDECODABLE as error:
+                try:
+                    self._skip(error)
+                except BadReply:
+                    if not ready:
+                        raise
+                    break  # it stays the outcome of the stream; what came before it is handed out first
+            else:
                 ready.append(event)
         return ready
 
-    def _take(self) -> Any:
-        decode, raw, is_own = self._buffer.popleft()
-        self._bytes -= len(raw)
-        if is_own:
-            self.return_credit()
-        try:
-            return decode(raw)
-        except UNDECODABLE as error:
-            if self._is_tolerant:
-                self.skipped += 1
-                return SKIPPED
-            bad = BadReply(method=self._method, problem=f"an event: {error}")
-            self._buffer.clear()
-            self._end_with(bad, CancelReason.FAILED)
-            raise bad from error
+    def _skip(self, error: Exception) -> None:
+        """Passes over an event that cannot be decoded, or ends the stream with it."""
+        if self._is_tolerant:
+            self.skipped += 1
+            return
+        bad = BadReply(method=self._method, problem=f"an event: {error}")
+        self._drop_all()
+        self._end_with(bad, CancelReason.FAILED)
+        raise bad from error
 
     def return_credit(self) -> None:
         """One event that has used up credit is out of the way."""
@@ -502,9 +512,12 @@ class CallStream(Generic[E, R]):
         for _, _, is_own in self._buffer:
             if is_own:  # a producer that counts would wait for them for ever
                 self.return_credit()
+        self._drop_all()
+        self._resume()
+
+    def _drop_all(self) -> None:
         self._buffer.clear()
         self._bytes = 0
-        self._resume()
 
     def _failure(self) -> BecketError | None:
         if self._error is not None:
@@ -531,4 +544,3 @@ class Gone:
 
 
 GONE = Gone()
-SKIPPED: Any = object()  # stands for an event that could not be read

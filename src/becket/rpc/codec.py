@@ -39,13 +39,13 @@ __all__ = ["NOT_CLAIMED", "Codec", "Inbox", "JsonCodec", "key_of", "never", "uns
 class Inbox(Protocol):
     """Where messages go. What a codec needs to know of a connection to take the short way with most of them."""
 
-    calls: dict[bytes, Any]
-    """Calls that wait for their answer, by id: taken out, given their `reply`, and settled."""
+    calls: dict[int, Any]
+    """Calls that wait for their answer, by number: taken out, given their `reply`, and settled."""
     claimed: Mapping[str, Callable[[Raw | None], None]]
     """Who takes which notification at once."""
     settle: Callable[[Any], object]
     """Tells whoever waits for a call that its reply is there."""
-    serve: Callable[[bytes, str, Raw | None], bool]
+    serve: Callable[[bytes, str, Raw], bool]
     """Answers a request where it arrives, or returns False: it must be taken then."""
     is_late: Callable[[], bool]
     """Whether others wait for their turn: the rest of the frames is put off."""
@@ -81,13 +81,25 @@ class Codec(Protocol):
 
 
 ABSENT = Raw(b"")
+NO_ID = -1  # should one say it, its frame is longer than those without an id
 
 
 class Envelope(Struct, gc=False):
+    """What most messages have. A number as an id comes as one, at a third of the price of its text."""
+
+    jsonrpc: Literal["2.0"]
+    id: int | str = NO_ID
+    method: str = ""
+    params: Raw = ABSENT
+    result: Raw = ABSENT
+
+
+class Outline(Struct, gc=False):
+    """What any message has, for one that is not read further."""
+
     jsonrpc: Literal["2.0"]
     id: Raw = ABSENT
     method: str = ""
-    params: Raw = ABSENT
     result: Raw = ABSENT
     error: Raw = ABSENT
 
@@ -103,12 +115,14 @@ VERSION = "2.0"
 NOTIFICATION_BYTES = len('{"jsonrpc":"2.0","method":"","params":}')
 REQUEST_BYTES = len('{"jsonrpc":"2.0","id":,"method":"","params":}')
 SUCCESS_BYTES = len('{"jsonrpc":"2.0","id":,"result":}')
+NULL_BYTES = len(NULL_ID)
 PARAMS_KEY = b',"params":'
 # What stands where in the frames that we write.
 WITH_ID = b'{"jsonrpc":"2.0","id":'
+WITHOUT_ID = b'{"jsonrpc":"2.0"'
 RESULT_KEY = b',"result":'
 END = b"}"
-ODD = (0, len(NULL_ID))  # lengths of params that may be none at all
+OPENINGS = b"{["  # what params begin with
 CHECK_EVERY = 16  # messages between two looks at the clock
 NOT_CLAIMED: dict[str, Callable[[Raw | None], None]] = {}
 
@@ -119,6 +133,7 @@ UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 UNREADABLE = (*UNDECODABLE, TypeError)  # the last for a frame that was dropped
 
 decode_envelope = msgspec.json.Decoder(Envelope).decode
+decode_outline = msgspec.json.Decoder(Outline).decode
 decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 decode_elements = msgspec.json.Decoder(list[Raw]).decode
 decode_error = msgspec.json.Decoder(ErrorObject).decode
@@ -130,15 +145,15 @@ class JsonCodec:
     __slots__ = (
         "_deep",
         "_dense",
-        "_methods",
         "_short",
         "_stride",
         "limits",
+        "names",
     )
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
-        self._methods: dict[str, bytes] = {}
+        self.names: dict[str, bytes] = {}  # methods as they stand between an id and params
         # A level takes two bytes and a digit one: smaller values cannot reach the limits. One level is ours.
         self._deep = min(2 * limits.depth - 2, limits.digits)
         self._stride = max(1, (limits.digits + 1) // 2)
@@ -160,7 +175,8 @@ class JsonCodec:
         One loop for a whole chunk and for the messages that come by the hundred thousand: calling a function costs as
         much as half of what there is to do for one of them."""
         deep, short = self._deep, self._short
-        calls, claimed = inbox.calls, inbox.claimed
+        calls: dict[Any, Any] = inbox.calls
+        claimed, settle = inbox.claimed, inbox.settle
         while True:
             frame = None
             for frame in islice(frames, CHECK_EVERY):
@@ -173,36 +189,45 @@ class JsonCodec:
                 # space. Anything else takes the careful path.
                 method = envelope.method
                 if not method:
-                    result, id = envelope.result, bytes(envelope.id)
+                    result = envelope.result
                     inner = len(result)
                     if inner > deep and (excess := self._find_excess(frame)):
-                        inbox.take(self._refuse_unread(envelope, excess))
-                    elif len(frame) == inner + len(id) + SUCCESS_BYTES and id in calls and inner:
-                        call = calls.pop(id)
-                        call.reply = result
-                        inbox.settle(call)
-                    else:
-                        inbox.take(self._decode_carefully(frame))
+                        inbox.take(self._refuse_unread(frame, excess))
+                        continue
+                    call = calls.pop(envelope.id, None)
+                    if call is not None:
+                        if len(frame) == inner + len(call.id) + SUCCESS_BYTES:
+                            call.reply = result
+                            settle(call)
+                            continue
+                        calls[call.number] = call
+                    inbox.take(self._decode_carefully(frame))
                     continue
-                params, id = envelope.params, envelope.id
+                params = envelope.params
                 inner = len(params)
+                id = envelope.id
                 if inner > deep and (excess := self._find_excess(frame)):
-                    inbox.take(self._refuse_unread(envelope, excess))
-                elif id:
-                    id = bytes(id)
-                    head = len(method) + len(id) + REQUEST_BYTES
-                    if len(frame) != inner + head or inner in ODD or head > short or not id.isdigit():
+                    inbox.take(self._refuse_unread(frame, excess))
+                elif inner == NULL_BYTES:  # it may be null, which is none
+                    inbox.take(self._decode_carefully(frame))
+                elif id == NO_ID:
+                    if len(frame) != inner + len(method) + NOTIFICATION_BYTES:
                         inbox.take(self._decode_carefully(frame))
-                    elif not inbox.serve(id, method, params):
-                        inbox.take_request(id, method, params)
-                elif len(frame) != inner + len(method) + NOTIFICATION_BYTES or inner in ODD:
-                    inbox.take(self._decode_carefully(frame))
-                elif method in claimed:
-                    claimed[method](params)
-                elif len(method) > short:
-                    inbox.take(self._decode_carefully(frame))
+                    elif method in claimed:
+                        claimed[method](params)
+                    elif len(method) > short:
+                        inbox.take(self._decode_carefully(frame))
+                    else:
+                        inbox.take_notification(method, params)
                 else:
-                    inbox.take_notification(method, params)
+                    text = b"%d" % id if id.__class__ is int else b""
+                    head = len(method) + len(text) + REQUEST_BYTES
+                    if len(frame) != inner + head or head > short:
+                        inbox.take(self._decode_carefully(frame))
+                        continue
+                    serve = inbox.serve  # as it is now: whoever took the last one may have closed the link
+                    if not serve(text, method, params):
+                        inbox.take_request(text, method, params)
             if frame is None or not length_hint(frames, 1):
                 return True
             if inbox.is_late():
@@ -213,10 +238,7 @@ class JsonCodec:
 
     def _decode_carefully(self, frame: Frame) -> Message:
         if len(frame) > self._deep and (excess := self._find_excess(frame)):
-            try:
-                return self._refuse_unread(decode_envelope(frame), excess)
-            except (*UNDECODABLE, msgspec.ValidationError):
-                return Invalid(NULL_ID, Meaning.TOO_LARGE, excess)
+            return self._refuse_unread(frame, excess)
         try:
             members = decode_members(frame)
         except msgspec.ValidationError:
@@ -325,10 +347,14 @@ class JsonCodec:
                 return excess
         return find_too_deep(frame, limits.depth) if opened > limits.depth else None
 
-    def _refuse_unread(self, envelope: Envelope, problem: str) -> Malformed | Invalid:
+    def _refuse_unread(self, frame: Frame, problem: str) -> Malformed | Invalid:
         """Returns the refusal of a message that is too much to parse, under its id where that can be read."""
-        id = readable_id(envelope.id, self.limits)
-        if not envelope.method and (envelope.result or envelope.error):
+        try:
+            outline = decode_outline(frame)
+        except (*UNDECODABLE, msgspec.ValidationError):
+            return Invalid(NULL_ID, Meaning.TOO_LARGE, problem)
+        id = readable_id(outline.id, self.limits)
+        if not outline.method and (outline.result or outline.error):
             return Malformed(id or NULL_ID, problem)
         return Invalid(id or NULL_ID, Meaning.TOO_LARGE, problem)
 
@@ -339,42 +365,42 @@ class JsonCodec:
 
     def encode_request(self, id: bytes, method: str, params: bytes | None) -> bytes:
         try:
-            name = self._methods[method]
+            name = self.names[method]
         except KeyError:
             name = self._encode_method(method)
         if params is None:
-            return b"".join((b'{"jsonrpc":"2.0","id":', id, name[: -len(PARAMS_KEY)], b"}"))
+            return b"".join((WITH_ID, id, name[: -len(PARAMS_KEY)], END))
         if params[:1] not in (b"{", b"["):
             raise LocalProtocolError(f"the params of {method} are neither an object nor an array: {quote(params)}")
-        return b"".join((b'{"jsonrpc":"2.0","id":', id, name, params, b"}"))
+        return b"".join((WITH_ID, id, name, params, END))
 
     def encode_notification(self, method: str, params: bytes | None) -> bytes:
         try:
-            name = self._methods[method]
+            name = self.names[method]
         except KeyError:
             name = self._encode_method(method)
         if params is None:
-            return b"".join((b'{"jsonrpc":"2.0"', name[: -len(PARAMS_KEY)], b"}"))
+            return b"".join((WITHOUT_ID, name[: -len(PARAMS_KEY)], END))
         if params[:1] not in (b"{", b"["):
             raise LocalProtocolError(f"the params of {method} are neither an object nor an array: {quote(params)}")
-        return b"".join((b'{"jsonrpc":"2.0"', name, params, b"}"))
+        return b"".join((WITHOUT_ID, name, params, END))
 
     def encode_success(self, id: bytes, result: bytes) -> bytes:
-        return b"".join((b'{"jsonrpc":"2.0","id":', id, b',"result":', result, b"}"))
+        return b"".join((WITH_ID, id, RESULT_KEY, result, END))
 
     def encode_failure(self, id: bytes, code: int, message: str, data: object) -> bytes:
         error: dict[str, object] = {"code": code, "message": message}
         if data is not None:
             error["data"] = data
-        return b"".join((b'{"jsonrpc":"2.0","id":', id, b',"error":', encode_json(error), b"}"))
+        return b"".join((WITH_ID, id, b',"error":', encode_json(error), END))
 
     def encode_batch(self, bodies: Iterable[bytes]) -> bytes:
         return b"[" + b",".join(bodies) + b"]"
 
     def _encode_method(self, method: str) -> bytes:
-        if len(self._methods) >= METHODS_KEPT:
-            self._methods.clear()
-        encoded = self._methods[method] = b',"method":' + encode_json(method) + PARAMS_KEY
+        if len(self.names) >= METHODS_KEPT:
+            self.names.clear()
+        encoded = self.names[method] = b',"method":' + encode_json(method) + PARAMS_KEY
         return encoded
 
 
@@ -383,7 +409,7 @@ def never() -> bool:
     return False
 
 
-def unserved(id: bytes, method: str, params: Raw | None) -> bool:
+def unserved(id: bytes, method: str, params: Raw) -> bool:
     """Leaves a request to whoever takes it."""
     return False
 
@@ -396,10 +422,10 @@ class Single:
     """An inbox for one message that nobody waits for."""
 
     def __init__(self) -> None:
-        self.calls: dict[bytes, Any] = {}
+        self.calls: dict[int, Any] = {}
         self.claimed: Mapping[str, Callable[[Raw | None], None]] = NOT_CLAIMED
         self.settle: Callable[[Any], object] = unasked
-        self.serve: Callable[[bytes, str, Raw | None], bool] = unserved
+        self.serve: Callable[[bytes, str, Raw], bool] = unserved
         self.is_late: Callable[[], bool] = never
         self.message: Any = None
 

@@ -37,9 +37,11 @@ from becket.limits import DEFAULT_LIMITS, Limits
 from becket.rpc.codec import (
     END,
     NOT_CLAIMED,
+    OPENINGS,
     RESULT_KEY,
     SUCCESS_BYTES,
     WITH_ID,
+    WITHOUT_ID,
     Codec,
     JsonCodec,
     key_of,
@@ -48,7 +50,7 @@ from becket.rpc.codec import (
 )
 from becket.rpc.json_values import encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
-from becket.rpc.records import BatchReply, Call, Cancelling, CancelRule, Event, EventList, InboundRequest, Taker
+from becket.rpc.records import BatchReply, Call, Cancelling, CancelRule, Event, EventList, Ids, InboundRequest, Taker
 from becket.wire.framing import Frame, Framing, Skipped
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ __all__ = ["Connection", "reason_of"]
 
 LARGEST_ID = 2**31 - 1  # larger ones are never answered by some programs
 MINUTE = 60.0
+WITH_ID_BYTES = len(WITH_ID) + len(END)
+WITHOUT_ID_BYTES = len(WITHOUT_ID) + len(END)
 
 
 class Connection:
@@ -68,14 +72,17 @@ class Connection:
         "_bad_json_is_fatal",
         "_batches",
         "_collected",
+        "_fixed_ids",
         "_forgotten",
         "_frames",
         "_headers",
         "_id_form",
+        "_id_start",
+        "_ids",
         "_largest_id",
-        "_last_id",
         "_mean",
         "_meanings",
+        "_names",
         "_nulls",
         "_ping",
         "_say_error",
@@ -114,21 +121,25 @@ class Connection:
         bad_json_is_fatal: bool = False,
         answers_garbage: bool = True,
         spelling: Spelling | None = None,
+        ids: Ids | None = None,
     ) -> None:
         self.framing = framing
         self.codec = codec
-        # Where what stands before a body depends on its size alone, and the body is written as we write it.
+        # Where what stands before a body depends on its size alone, and the body is written as we write it, a whole
+        # frame is put together at once.
         self._headers: Mapping[int, bytes] = {}
+        self._names: Mapping[str, bytes] = {}
         if type(codec) is JsonCodec:
             self._headers = getattr(framing, "headers", self._headers)
+            self._names = codec.names
         self.limits = limits
         self.cancelling = cancelling
         self.says_cancel = True  # what they say of it is heard in any case
         self.numbers = {**NUMBERS, **numbers}
-        self.calls: dict[bytes, Call] = {}
+        self.calls: dict[int, Call] = {}
         self.claimed: Mapping[str, Callable[[Raw | None], None]] = NOT_CLAIMED
         self.is_late: Callable[[], bool] = never
-        self.serve: Callable[[bytes, str, Raw | None], bool] = unserved
+        self.serve: Callable[[bytes, str, Raw], bool] = unserved
         self._frames: Iterator[Frame | Skipped] = iter(())
         self.now = 0.0  # when the last bytes came
         self._collected = EventList()
@@ -144,25 +155,29 @@ class Connection:
         self._window = limits.inbound_requests
         self._bad_json_is_fatal = bad_json_is_fatal
         self._answers_garbage = answers_garbage
-        self._last_id = 0
-        self._largest_id = LARGEST_ID  # 0 once the numbers have begun anew, and some may still be in use
+        self._ids = ids or Ids(0 if spelling is None else spelling.first_id - 1)
+        self._fixed_ids: Mapping[str, int] = {}
+        self._largest_id = LARGEST_ID  # 0 where it takes a look whether a number is in use
         self._id_form = b"%d"
+        self._id_start = 0  # what stands before the number
         self._say_error: Callable[[RpcError], RpcError] | None = None
         self._mean: Callable[[int, str], Meaning | None] | None = None
         if spelling is not None:
             self._spell(spelling)
         self._nulls = 0
-        self._forgotten: dict[bytes, None] = {}
-        self._batches: list[set[bytes]] = []
+        self._forgotten: dict[int, None] = {}
+        self._batches: list[set[int]] = []
         self._stray_window = (-inf, 0)
 
     def _spell(self, spelling: Spelling) -> None:
-        self._last_id = spelling.first_id - 1
+        self._fixed_ids = spelling.fixed_ids
+        if spelling.fixed_ids:
+            self._largest_id = 0
         self._say_error = spelling.say_error
         self._mean = spelling.mean
         if spelling.id_prefix:
             self._id_form = encode_json(spelling.id_prefix)[:-1].replace(b"%", b"%%") + b'%d"'
-            self._largest_id = -1  # no id is a bare number
+            self._id_start = len(self._id_form % 0) - len(b'0"')
 
     # -- calls of ours
 
@@ -175,11 +190,25 @@ class Connection:
         """
         if self.lost is not None:
             raise self.lost.again()
-        number = self._last_id = self._last_id + 1
-        id = b"%d" % number if number <= self._largest_id else self._next_id(number)
-        frame = self.framing.encode(self.codec.encode_request(id, call.method, params))
+        ids = self._ids
+        number = ids.last + 1
+        if number > self._largest_id:
+            number = self._choose_number(number, call.method)
+        else:
+            ids.last = number
+        id = self._id_form % number
+        if params and params[0] in OPENINGS:
+            try:
+                name = self._names[call.method]
+                header = self._headers[len(id) + len(name) + len(params) + WITH_ID_BYTES]
+                frame = b"".join((header, WITH_ID, id, name, params, END))
+            except (KeyError, LocalProtocolError):
+                frame = self.framing.encode(self.codec.encode_request(id, call.method, params))
+        else:
+            frame = self.framing.encode(self.codec.encode_request(id, call.method, params))
+        call.number = number
         call.id = id
-        self.calls[id] = call
+        self.calls[number] = call
         return frame
 
     def open_batch(
@@ -191,18 +220,19 @@ class Connection:
         if not calls and not notes:
             raise LocalProtocolError("an empty batch")
         bodies: list[bytes] = []
-        filed: dict[bytes, Call] = {}
+        filed: dict[int, Call] = {}
         for call, params in calls:
-            id = self._next_id(self._last_id + 1)
-            filed[id] = call
-            bodies.append(self.codec.encode_request(id, call.method, params))
+            number = self._choose_number(self._ids.last + 1, call.method)
+            filed[number] = call
+            bodies.append(self.codec.encode_request(self._id_form % number, call.method, params))
         bodies.extend(self.codec.encode_notification(method, params) for method, params in notes)
         frame = self.framing.encode(self.codec.encode_batch(bodies))
-        for id, call in filed.items():
-            call.id = id
-            self.calls[id] = call
+        for number, call in filed.items():
+            call.number = number
+            call.id = self._id_form % number
+        self.calls.update(filed)
         if filed:
-            self._batches = [ids for ids in self._batches if ids & self.calls.keys()]
+            self._batches = [batch for batch in self._batches if batch & self.calls.keys()]
             self._batches.append(set(filed))
         return frame
 
@@ -215,22 +245,33 @@ class Connection:
         """
         if self.lost is not None:
             raise self.lost.again()
+        if params and params[0] in OPENINGS:
+            try:
+                name = self._names[method]
+                header = self._headers[len(name) + len(params) + WITHOUT_ID_BYTES]
+                return b"".join((header, WITHOUT_ID, name, params, END))
+            except (KeyError, LocalProtocolError):
+                pass
         return self.framing.encode(self.codec.encode_notification(method, params))
 
     def abandon(self, call: Call) -> bytes:
         """Forgets a call whose answer nobody wants any more; returns the bytes that say so, b"" if none are needed."""
-        if self.calls.get(call.id) is not call:
+        if self.calls.get(call.number) is not call:
             return b""
-        del self.calls[call.id]
-        self._forgotten[call.id] = None
+        del self.calls[call.number]
+        self._forgotten[call.number] = None
         if len(self._forgotten) > self.limits.remembered_ids:
             del self._forgotten[next(iter(self._forgotten))]
         if self._batches:  # one whose calls were all given up would stay for ever
-            self._batches = [ids for ids in self._batches if ids & self.calls.keys()]
+            self._batches = [batch for batch in self._batches if batch & self.calls.keys()]
         if self.cancelling is None or not self.says_cancel or call.method in self.cancelling.never:
             return b""
         params = b"{" + encode_json(self.cancelling.member) + b":" + call.id + b"}"
         return self.framing.encode(self.codec.encode_notification(self.cancelling.method, params))
+
+    def find_call(self, id: bytes) -> Call | None:
+        """Returns the open call of ours that bears this id, None if there is none."""
+        return self.calls.get(self._number_of(id))
 
     def expired_calls(self, now: float) -> list[Call]:
         """Returns the calls whose deadline has passed. They stay open until they are abandoned."""
@@ -250,6 +291,10 @@ class Connection:
 
     def answer(self, request: InboundRequest, result: bytes) -> bytes:
         """Closes the request with this result; returns what is to be sent now, b"" if nothing is."""
+        found = self.requests.pop(request.key, None)
+        if found is request and request.batch is None and not request.is_unwanted:
+            return self.answer_unfiled(request.id, result)
+        self._put_back(found)
         return self._close(request, self.codec.encode_success(request.id, result))
 
     def answer_unfiled(self, id: bytes, result: bytes) -> bytes:
@@ -274,7 +319,8 @@ class Connection:
 
     def _close(self, request: InboundRequest, body: bytes | None) -> bytes:
         if (found := self.requests.pop(request.key, None)) is not request:
-            return self._put_back(found)
+            self._put_back(found)
+            return b""
         if request.is_unwanted:
             body = None
         batch = request.batch
@@ -285,11 +331,10 @@ class Connection:
         batch.missing -= 1
         return b"" if batch.missing else self._frame_batch(batch)
 
-    def _put_back(self, request: InboundRequest | None) -> bytes:
+    def _put_back(self, request: InboundRequest | None) -> None:
         """One was closed a second time; by now its id may name another, which stays open."""
         if request is not None:
             self.requests[request.key] = request
-        return b""
 
     def _frame_answer(self, id: bytes, body: bytes) -> bytes:
         try:
@@ -342,8 +387,8 @@ class Connection:
 
     def read(self, frames: Iterable[Frame | Skipped]) -> bool:
         """Hands what these frames bring to the taker, in order; returns False if it is late and some are left."""
-        self._frames = iter(frames)
-        return self.read_on()
+        waiting = self._frames = iter(frames)
+        return self.codec.read(waiting, self)  # pyright: ignore[reportArgumentType] - as in `read_on`
 
     def read_on(self) -> bool:
         """Goes on with the frames that are left: after a pause, or while whoever took the last one waits within it."""
@@ -415,8 +460,8 @@ class Connection:
                 elif call := self._answered(id):
                     self._fail(call, self._remote_error(call, message))
             case Malformed(id, problem, is_answer):
-                if id in self.calls:
-                    call = self.calls.pop(id)
+                if call := self.find_call(id):
+                    del self.calls[call.number]
                     self._fail(call, BadReply(method=call.method, problem=problem))
                 elif is_answer:
                     self._stray(id)
@@ -488,16 +533,16 @@ class Connection:
     def _take_unmatched(self, message: Failure) -> None:
         # A peer that refuses a batch as a whole says so under the null id; nothing else of ours can be unreadable.
         while self._batches:
-            open_ids = self._batches.pop(0) & self.calls.keys()
-            if open_ids:
-                for id in open_ids:
-                    call = self.calls.pop(id)
+            still_open = self._batches.pop(0) & self.calls.keys()
+            if still_open:
+                for number in still_open:
+                    call = self.calls.pop(number)
                     self._fail(call, self._remote_error(call, message))
                 return
         self.taker.take_oddity(message)
 
     def _answered(self, id: bytes) -> Call | None:
-        call = self.calls.pop(id, None)
+        call = self.calls.pop(self._number_of(id), None)
         if call is None:
             self._stray(id)
         if self._batches and not self._batches[0] & self.calls.keys():
@@ -519,8 +564,9 @@ class Connection:
         )
 
     def _stray(self, id: bytes) -> None:
-        if id in self._forgotten:
-            del self._forgotten[id]
+        number = self._number_of(id)
+        if number in self._forgotten:
+            del self._forgotten[number]
             return
         self.strays += 1
         if not self._answers_garbage:
@@ -558,16 +604,28 @@ class Connection:
         else:
             self.taker.say(self._frame_answer(id, body))
 
-    def _next_id(self, number: int) -> bytes:
+    def _choose_number(self, number: int, method: str) -> int:
+        """Returns the number for a call of ours: that of its method, or this one, unless it is too large or in use."""
+        fixed = self._fixed_ids.get(method)
+        if fixed is not None and self._is_free(fixed):
+            return fixed
         while True:
             if number > LARGEST_ID:
                 number = 1
                 self._largest_id = 0
-            self._last_id = number
-            id = self._id_form % number
-            if self._largest_id or (id not in self.calls and id not in self._forgotten):
-                return id
+            if self._largest_id or self._is_free(number):
+                self._ids.last = number
+                return number
             number += 1
+
+    def _is_free(self, number: int) -> bool:
+        return number not in self.calls and number not in self._forgotten
+
+    def _number_of(self, id: bytes) -> int:
+        """Returns the number of the call that an id of ours names, -1 for any other id."""
+        digits = id[self._id_start :] if not self._id_start else id[self._id_start : -1]
+        number = int(digits) if digits.isdigit() else -1
+        return number if self._id_form % number == id else -1
 
 
 def meanings_of(numbers: Mapping[Meaning, int]) -> dict[int, Meaning]:

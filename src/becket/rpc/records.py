@@ -23,6 +23,7 @@ __all__ = [
     "Cancelling",
     "Event",
     "EventList",
+    "Ids",
     "InboundRequest",
     "Settles",
     "Taker",
@@ -45,6 +46,12 @@ class Cancelling(Struct, frozen=True):
     member: str = "id"
     rule: CancelRule = CancelRule.ANSWERED
     never: frozenset[str] = frozenset()
+
+
+class Ids(Struct):
+    """The numbers of calls, one after the other. Links that share one never give the same number twice."""
+
+    last: int = 0
 
 
 class Settles(Protocol):
@@ -74,7 +81,8 @@ class Call(Struct, eq=False):  # seen by the collector: its error holds a traceb
     waiter: Settles
     deadline: float = inf
     timeout: float = inf
-    id: bytes = b""
+    number: int = 0
+    id: bytes = b""  # the same as it is sent
     reply: Raw | None = None
     error: BecketError | None = None
     stream: TakesEvents | None = None

@@ -7,7 +7,7 @@ and writes so. What comes as most messages do still takes the short way of `Json
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 
 import msgspec
@@ -49,14 +49,16 @@ class Spelling(Struct, frozen=True, kw_only=True):
     read by its message alone: `unknown_error` stands for one that has none, 0 for a number that is missing. Where
     `error_is_text` the error is its message, and nothing else; one that is an object is read all the same.
 
-    `say_error` chooses the words and the number of an error that is sent; `mean` says what one that came means, from
-    its number and its message."""
+    Calls are numbered from `first_id` on, but for those whose methods have a number in `fixed_ids`. `say_error` chooses
+    the words and the number of an error that is sent; `mean` says what one that came means, from its number and its
+    message."""
 
     has_version: bool = True
     id_is_last: bool = False  # behind the params, as structs in other languages have it
     writes_null_params: bool = False  # where there are none
     any_params: bool = False  # not only objects and arrays
     first_id: int = 1
+    fixed_ids: Mapping[str, int] = {}
     id_prefix: str = ""  # of our own requests, whose ids are strings then
     hears: Callable[[bytes], bool] = unsigned
     answers: Answers = Answers.ERROR_FIRST

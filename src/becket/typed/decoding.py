@@ -18,7 +18,7 @@ from becket.errors import BadValue, InvalidParams, Meaning, RpcError
 from becket.typed.converted import Converted
 from becket.typed.type_parts import is_shaped, name_of, walk_types
 
-__all__ = ["decode_json", "decoder_for", "result_decoder"]
+__all__ = ["bare_decoder", "decode_json", "decoder_for", "result_decoder"]
 
 Decode = Callable[[Raw | bytes], Any]
 
@@ -67,6 +67,18 @@ def decoder_for(annotation: Any) -> Callable[[Raw | None], Any]:
             raise explain(raw, annotation, error) from error
 
     return decode
+
+
+def bare_decoder(annotation: Any) -> Decode | None:
+    """Returns what `decoder_for` decodes with, without what it says of params that do not fit: it raises what msgspec
+    raises. None for a type that is not msgspec's to build, and for one that leaves the params as they are."""
+    if annotation is Any or annotation is object or isinstance(annotation, Converted) or may_be_shaped(annotation):
+        return None
+    try:
+        strict = strict_decoder(annotation)
+    except (TypeError, NotImplementedError):
+        return None
+    return whole(strict) if holds_raw(annotation) else strict
 
 
 def strict_decoder(annotation: Any) -> Decode:

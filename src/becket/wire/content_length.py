@@ -20,6 +20,9 @@ NAME = b"Content-Length: "
 DIGITS = 10
 REMEMBERED = 256  # headers, in each direction: some 30 KiB where a link uses that many different lengths
 LONGEST_REMEMBERED = 128  # bytes: a length and a content type
+NONE: dict[bytes, int] = {}
+MANY = 4  # frames that may come in one chunk: fewer are found as quickly one by one
+STRETCH = 16 * 1024  # bytes that are cut at once: in more than 29 KiB Python looks for text in a dearer way
 
 
 class HeaderReader(Protocol):
@@ -76,6 +79,7 @@ class ContentLength:
         self._body: bytearray | None = None
         self._missing = 0
         self._lengths: dict[bytes, int] = {}
+        self._between = self._lengths  # the same between two frames; within one, and after an error, there are none
         self.headers = Headers(limits.frame)
 
     @property
@@ -86,7 +90,7 @@ class ContentLength:
     def feed(self, chunk: bytes) -> list[Frame | Skipped]:
         # One call after another: the chunk is one whole frame, and its header was seen before.
         width = self._width
-        if self._lengths.get(chunk[:width]) == len(chunk) - width and not self.pending and self.error is None:
+        if self._between.get(chunk[:width]) == len(chunk) - width:
             self.frames += 1
             return [chunk[width:]]
         return [] if self.error is not None else self._feed(chunk)
@@ -99,6 +103,8 @@ class ContentLength:
         # slice hits nothing, which sends an unfinished header to its reader.
         length_of, append = self._lengths.get, found.append
         width, other = (0, 0) if self._is_in_header else (self._width, self._other)
+        if width and size - position > MANY * width:
+            position = self._cut_run(chunk, position, chunk[position : position + width], found)
         while True:
             start = position + width
             length = length_of(chunk[position:start])
@@ -129,7 +135,30 @@ class ContentLength:
         self._other = other
         self.frames += len(found)
         self.pending = self._count_pending()
+        self._between = NONE if self.pending or self.error is not None else self._lengths
         return found
+
+    def _cut_run(self, chunk: bytes, position: int, header: bytes, found: list[Frame | Skipped]) -> int:
+        """Cuts off frames of one size at the beginning of a chunk, many at once; returns where the chunk goes on.
+
+        Where the pieces between equal headers have the length that these announce, they are the bodies."""
+        length = self._lengths.get(header)
+        if length is None:
+            return position
+        whole = len(header) + length
+        while len(chunk) - position >= MANY * whole:
+            bodies = chunk[position : position + STRETCH].split(header)
+            del bodies[0]  # before the first header
+            count = len(bodies) - (len(bodies[-1]) != length)
+            if [*map(len, bodies)].count(length) != count:  # a frame of another size: the rest goes one by one
+                count = next(number for number, body in enumerate(bodies) if len(body) != length)
+                found.extend(bodies[:count])
+                return position + count * whole
+            if not count:
+                break
+            found.extend(bodies if count == len(bodies) else bodies[:count])
+            position += count * whole
+        return position
 
     def _count_pending(self) -> int:
         if self._body is not None:

@@ -166,6 +166,28 @@ async def test_a_program_that_crashes_is_started_anew_with_its_configuration() -
             assert (await host.call_tool("journal:read", {"text": "again"})) == "Dear diary, again"
 
 
+async def test_no_two_copies_of_a_program_are_called_under_one_id(tmp_path: Path) -> None:
+    (tmp_path / "counter" / ".synaps-plugin").mkdir(parents=True)
+    told = {"runtime": "process", "command": sys.executable, "args": ["main.py"], "permissions": ["tools.register"]}
+    manifest = {"name": "counter", "version": "1.0.0", "extension": told}
+    (tmp_path / "counter" / ".synaps-plugin" / "plugin.json").write_text(json.dumps(manifest), encoding="utf-8")
+    program = (
+        ANSWER + "while True:\n    asked = receive()['id']\n    send(b'{\"id\":%d,\"result\":%d}' % (asked, asked))"
+    )
+    (tmp_path / "counter" / "main.py").write_text(program, encoding="utf-8")
+    with anyio.fail_after(PATIENCE):
+        async with Host([tmp_path], grants={"counter": ["tools.register"]}, data=None) as host:
+            back = anyio.Event()
+            host.on(ExtensionRestarted)(lambda event: back.set())
+            await host.ready("counter")
+            assert [await host.call_tool("counter:t", {}) for _ in range(2)] == ["3", "4"]  # behind the handshake
+            (status,) = host.status()
+            assert status.pid is not None
+            os.kill(status.pid, signal.SIGKILL)
+            await back.wait()
+            assert await host.call_tool("counter:t", {}) == "7"
+
+
 # -- hostile programs
 
 

@@ -38,6 +38,7 @@ def is_admin_id(id: bytes) -> bool:
 HOST_SPELLING: Final = Spelling(
     id_is_last=True,
     first_id=0,
+    fixed_ids={"shutdown": 0},
     hears=is_admin_id,
     answers=Answers.RESULT_FIRST,
     say_error=say_error,

@@ -86,6 +86,7 @@ HABITS: Final = Habits(
     variables=("PATH", "HOME", "LANG", "TERM", "XDG_RUNTIME_DIR"),
     config_variable="SYNAPS_EXTENSION_{id}_{key}",
     has_typed_config=False,
+    keeps_ids=True,
 )
 
 
