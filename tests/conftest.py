@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import signal
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
@@ -31,7 +32,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Chooses how hypothesis searches."""
+    """Chooses how hypothesis searches, and lets interrupts reach the programs that tests start.
+
+    What a shell starts in the background ignores interrupts, and so would all that it starts in turn."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("quick" if config.getoption("--quick") else "becket")
 
 
