@@ -161,6 +161,8 @@ class BlockingLoop:
         self._interrupt()
         return None
 
+    call_after = call_soon
+
     def call_from_thread(self, function: Callable[[], object], /) -> object:
         return self.call_soon(function)
 

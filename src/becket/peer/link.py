@@ -7,7 +7,7 @@ no user's function is called here (that is `inbound`'s and `streams`').
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
@@ -243,8 +243,11 @@ class Link:
             self._is_taking = False
             self._joins = self._is_flush_planned
             self._wrote_alone = False
-        if is_done and (len(connection.calls) < open_calls or connection.requests):
-            self._join_what_follows()
+        if is_done:
+            if len(connection.calls) < open_calls:
+                self._join_what_follows(self.loop.call_after)
+            elif connection.requests:
+                self._join_what_follows(self.loop.call_soon)
         self.flush()
         if self._paced is not None:
             self._pace(self._paced, self.time() - now)
@@ -264,12 +267,12 @@ class Link:
         if self._places:
             self.window.free()
 
-    def _join_what_follows(self) -> None:
-        """Several tasks will go on in the loop's next turn: what they send leaves together, right after them."""
+    def _join_what_follows(self, call: Callable[[Callable[[], object]], object]) -> None:
+        """Several tasks will go on: what they send leaves together, when this calls for it."""
         self._joins = True
         if not self._is_flush_planned:
             self._is_flush_planned = True
-            self.loop.call_soon(self._flush_soon)
+            call(self._flush_soon)
 
     def _is_late(self) -> bool:
         return self.time() > self.connection.now + self._turn
@@ -372,7 +375,7 @@ class Link:
                 self.flush()
         elif self._wrote_alone:
             if self.lost is None:
-                self._join_what_follows()
+                self._join_what_follows(self.loop.call_soon)
                 self.send(frame)
         elif frame:
             self._wrote_alone = True

@@ -62,6 +62,10 @@ class Loop(Protocol):
 
     def call_soon(self, function: Callable[[], object], /) -> object: ...
 
+    def call_after(self, function: Callable[[], object], /) -> object:
+        """The same, once those have gone on who were woken by now."""
+        ...
+
     def call_from_thread(self, function: Callable[[], object], /) -> object:
         """The same, from whatever thread."""
         ...
@@ -134,6 +138,8 @@ class AsyncioLoop:
     def __init__(self) -> None:
         import asyncio
 
+        from becket.peer.wakeups import Awaited, Wakeups  # which need asyncio, and other loops do not
+
         loop = asyncio.get_running_loop()
         self._loop = loop
         self._cancelled = asyncio.CancelledError
@@ -147,16 +153,12 @@ class AsyncioLoop:
         self.call_soon = loop.call_soon
         self.call_from_thread = loop.call_soon_threadsafe
         self.call_later = loop.call_later
-        self.add_reader = loop.add_reader
         self.remove_reader = loop.remove_reader
         self.add_writer = loop.add_writer
         self.remove_writer = loop.remove_writer
-        # As the loop's own methods do it, without a function of Python in between.
-        future: Any = asyncio.Future
-        has_usual_futures = type(loop).create_future is asyncio.BaseEventLoop.create_future
-        self.create_waiter: Callable[[], Waiter] = (
-            partial(future, loop=loop) if has_usual_futures else loop.create_future
-        )
+        wakeups = self._wakeups = Wakeups(loop)
+        self.create_waiter: Callable[[], Waiter] = partial(Awaited, loop, wakeups)
+        self.call_after = wakeups.call_after
         task: Any = asyncio.Task  # the stubs of 3.11 know no `eager_start`
         self.spawn_held: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]] = loop.create_task
         if loop.get_task_factory() is not None:
@@ -165,7 +167,22 @@ class AsyncioLoop:
             # Without a task switch until its first wait: an `async def` handler at nearly the price of a plain one.
             self.spawn_held = partial(task, loop=loop, eager_start=True)
         elif type(loop).create_task is asyncio.BaseEventLoop.create_task:
-            self.spawn_held = partial(task, loop=loop, name="becket handler")  # else it gets a number, which takes time
+            self._new_task = partial(task, loop=loop, name="becket handler")  # else it gets a number, which takes time
+            self._ready: Any = getattr(loop, "_ready", None)
+            self.spawn_held = self._new_task if self._ready is None else self._start_at_once
+
+    def _start_at_once(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Starts a task as later versions of Python can, where no other task runs."""
+        task: asyncio.Task[None] = self._new_task(coroutine)
+        wakeups = self._wakeups
+        if wakeups.is_open:
+            wakeups.is_open = False
+            self._ready.pop()._run()  # its first step, which was put last in the queue
+            wakeups.is_open = True
+        return task
+
+    def add_reader(self, fd: int, callback: Callable[[], object]) -> object:
+        return self._loop.add_reader(fd, self._wakeups.run, callback)
 
     def closing(self, fd: int) -> None:
         """Nothing to do: removing a reader or writer is final here."""
@@ -255,6 +272,8 @@ class TrioLoop:
 
     def call_soon(self, function: Callable[[], object], /) -> object:
         return self._run_soon(guarded(function))
+
+    call_after = call_soon
 
     def call_from_thread(self, function: Callable[[], object], /) -> object:
         return self._run_soon(guarded(function))

@@ -1,0 +1,147 @@
+"""How tasks on asyncio go on: at the end of the very callback that brought what they wait for.
+
+asyncio wakes a task in the next turn of its loop, and a turn costs as much as all that a call does. So whoever waits
+for the link waits for an `Awaited`, which asyncio takes for a future (`asyncio.isfuture` says what makes one), and the
+callbacks that read are run by `Wakeups.run`: whom they wake goes on when they are done. No task runs then, so any can
+go on. Whatever is woken from elsewhere waits for its turn, as usual.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextvars import Context
+from typing import Any
+
+from msgspec import Struct
+
+__all__ = ["Awaited", "Wakeups"]
+
+
+class Wakeups:
+    """Those of one link who go on when its callback is done."""
+
+    __slots__ = ("_after", "_loop", "is_open", "woken")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.woken: list[Awaited] = []
+        self._after: list[Callable[[], object]] = []
+        self.is_open = False  # a callback runs, and no task
+
+    def call_after(self, function: Callable[[], object]) -> None:
+        """Calls this when those who were woken by now have gone on."""
+        if self.is_open:
+            self._after.append(function)
+        else:
+            self._loop.call_soon(function)
+
+    def run(self, callback: Callable[[], object]) -> None:
+        """Runs a callback of the loop, and then all that it has woken."""
+        self.is_open = True
+        try:
+            callback()
+        finally:
+            self.is_open = False
+            if self.woken or self._after:
+                self._go_on()
+
+    def _go_on(self) -> None:
+        woken, self.woken = self.woken, []
+        after, self._after = self._after, []
+        left = iter(woken)
+        try:
+            for waiter in left:
+                waiter.go_on()
+        finally:
+            for waiter in left:  # one of them has ended the program: the others wait for their turn
+                waiter.go_on_soon()
+            for function in after:
+                function()
+
+
+class Awaited(Struct, eq=False):
+    """Something that a task waits for: a future of asyncio without a result, whose task is woken as `Wakeups` says."""
+
+    _loop: asyncio.AbstractEventLoop
+    _wakeups: Wakeups
+    _asyncio_future_blocking: bool = False
+    _is_done: bool = False
+    _callback: Any = None
+    _context: Context | None = None
+    _others: tuple[tuple[Any, Context | None], ...] = ()
+    _cancelled: asyncio.CancelledError | None = None
+
+    def __await__(self) -> Generator[Any, None, None]:
+        if not self._is_done:
+            self._asyncio_future_blocking = True
+            yield self  # the task asks for `result` itself, and throws what that raises in here
+        elif self._cancelled is not None:
+            raise self._cancelled
+
+    def done(self) -> bool:
+        return self._is_done
+
+    def cancelled(self) -> bool:
+        return self._cancelled is not None
+
+    def result(self) -> None:
+        if self._cancelled is not None:
+            raise self._cancelled
+
+    def exception(self) -> None:
+        self.result()
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+    def set_result(self, result: None, /) -> None:
+        self._is_done = True
+        if self._callback is not None:
+            wakeups = self._wakeups
+            if wakeups.is_open:
+                wakeups.woken.append(self)
+            else:
+                self.go_on_soon()
+
+    def cancel(self, msg: object = None) -> bool:
+        if self._is_done:
+            return False
+        self._is_done = True
+        self._cancelled = asyncio.CancelledError() if msg is None else asyncio.CancelledError(msg)
+        if self._callback is not None:
+            self.go_on_soon()
+        return True
+
+    def add_done_callback(self, callback: Any, /, *, context: Context | None = None) -> None:
+        if self._is_done:
+            self._loop.call_soon(callback, self, context=context)
+        elif self._callback is None:
+            self._callback, self._context = callback, context
+        else:
+            self._others += ((callback, context),)
+
+    def remove_done_callback(self, callback: Any, /) -> int:
+        waiting = self._take()
+        kept = [(one, context) for one, context in waiting if one != callback]
+        for one, context in kept:
+            self.add_done_callback(one, context=context)
+        return len(waiting) - len(kept)
+
+    def _take(self) -> list[tuple[Any, Context | None]]:
+        waiting = [] if self._callback is None else [(self._callback, self._context), *self._others]
+        self._callback, self._context, self._others = None, None, ()
+        return waiting
+
+    def go_on(self) -> None:
+        """Calls those who wait, now."""
+        if self._context is None or self._others:
+            self.go_on_soon()
+            return
+        callback, self._callback = self._callback, None
+        self._context.run(callback, self)
+
+    def go_on_soon(self) -> None:
+        """Calls those who wait in the loop's next turn."""
+        for callback, context in self._take():
+            self._loop.call_soon(callback, self, context=context)
