@@ -151,14 +151,20 @@ class Listener:
 
         def put(raw: Raw | None) -> None:
             try:
-                event = decode(raw or NULL)
-            except UNDECODABLE as error:
-                fail(BadReply(method=call.method, problem=f"an event: {error}"))
+                take(decode(raw))  # type: ignore[arg-type]  # of the few that have none the next function knows
+            except Exception as error:
+                find_out(raw, error)
+
+        def find_out(raw: Raw | None, error: Exception) -> None:
+            """The function has failed, unless the event was none for it."""
+            if raw is None:
+                put(NULL)
                 return
             try:
-                take(event)
-            except Exception as error:
-                fail(error)
+                decode(raw)
+            except UNDECODABLE as problem:
+                error = BadReply(method=call.method, problem=f"an event: {problem}")
+            fail(error)
 
         return Claim(put, call=call)
 

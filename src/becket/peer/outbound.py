@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
+from itertools import repeat
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -448,7 +449,7 @@ async def wait_until_read(link: Link) -> None:
 class Ready:
     """Awaits nothing: what was asked for is done."""
 
-    __await__ = staticmethod(partial(iter, ()))  # all of it in C
+    __await__ = staticmethod(repeat(iter(())).__next__)  # all of it in C: always the same iterator, which is at its end
 
 
 READY = cast("Awaitable[None]", Ready())

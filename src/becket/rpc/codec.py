@@ -149,11 +149,13 @@ class JsonCodec:
         "_stride",
         "limits",
         "names",
+        "notices",
     )
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
         self.names: dict[str, bytes] = {}  # methods as they stand between an id and params
+        self.notices: dict[str, bytes] = {}  # all that stands before the params of a notification
         # A level takes two bytes and a digit one: smaller values cannot reach the limits. One level is ours.
         self._deep = min(2 * limits.depth - 2, limits.digits)
         self._stride = max(1, (limits.digits + 1) // 2)
@@ -205,6 +207,14 @@ class JsonCodec:
                     continue
                 params = envelope.params
                 inner = len(params)
+                if (
+                    method in claimed
+                    and len(frame) == inner + len(method) + NOTIFICATION_BYTES  # so it has no id either
+                    and inner <= deep
+                    and inner != NULL_BYTES
+                ):
+                    claimed[method](params)
+                    continue
                 id = envelope.id
                 if inner > deep and (excess := self._find_excess(frame)):
                     inbox.take(self._refuse_unread(frame, excess))
@@ -213,7 +223,7 @@ class JsonCodec:
                 elif id == NO_ID:
                     if len(frame) != inner + len(method) + NOTIFICATION_BYTES:
                         inbox.take(self._decode_carefully(frame))
-                    elif method in claimed:
+                    elif method in claimed:  # a large one, which was looked into
                         claimed[method](params)
                     elif len(method) > short:
                         inbox.take(self._decode_carefully(frame))
@@ -376,14 +386,15 @@ class JsonCodec:
 
     def encode_notification(self, method: str, params: bytes | None) -> bytes:
         try:
-            name = self.names[method]
+            start = self.notices[method]
         except KeyError:
-            name = self._encode_method(method)
+            self._encode_method(method)
+            start = self.notices[method]
         if params is None:
-            return b"".join((WITHOUT_ID, name[: -len(PARAMS_KEY)], END))
+            return start[: -len(PARAMS_KEY)] + END
         if params[:1] not in (b"{", b"["):
             raise LocalProtocolError(f"the params of {method} are neither an object nor an array: {quote(params)}")
-        return b"".join((WITHOUT_ID, name, params, END))
+        return start + params + END
 
     def encode_success(self, id: bytes, result: bytes) -> bytes:
         return b"".join((WITH_ID, id, RESULT_KEY, result, END))
@@ -400,7 +411,9 @@ class JsonCodec:
     def _encode_method(self, method: str) -> bytes:
         if len(self.names) >= METHODS_KEPT:
             self.names.clear()
+            self.notices.clear()
         encoded = self.names[method] = b',"method":' + encode_json(method) + PARAMS_KEY
+        self.notices[method] = WITHOUT_ID + encoded
         return encoded
 
 

@@ -41,7 +41,6 @@ from becket.rpc.codec import (
     RESULT_KEY,
     SUCCESS_BYTES,
     WITH_ID,
-    WITHOUT_ID,
     Codec,
     JsonCodec,
     key_of,
@@ -51,6 +50,7 @@ from becket.rpc.codec import (
 from becket.rpc.json_values import encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
 from becket.rpc.records import BatchReply, Call, Cancelling, CancelRule, Event, EventList, Ids, InboundRequest, Taker
+from becket.rpc.starts import Starts
 from becket.wire.framing import Frame, Framing, Skipped
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ __all__ = ["Connection", "reason_of"]
 LARGEST_ID = 2**31 - 1  # larger ones are never answered by some programs
 MINUTE = 60.0
 WITH_ID_BYTES = len(WITH_ID) + len(END)
-WITHOUT_ID_BYTES = len(WITHOUT_ID) + len(END)
 
 
 class Connection:
@@ -86,6 +85,7 @@ class Connection:
         "_nulls",
         "_ping",
         "_say_error",
+        "_starts",
         "_stray_window",
         "_window",
         "calls",
@@ -129,9 +129,11 @@ class Connection:
         # frame is put together at once.
         self._headers: Mapping[int, bytes] = {}
         self._names: Mapping[str, bytes] = {}
+        self._starts: Mapping[str, Mapping[int, bytes]] = {}
         if type(codec) is JsonCodec:
             self._headers = getattr(framing, "headers", self._headers)
             self._names = codec.names
+            self._starts = Starts(self._headers, codec.notices)
         self.limits = limits
         self.cancelling = cancelling
         self.says_cancel = True  # what they say of it is heard in any case
@@ -247,9 +249,7 @@ class Connection:
             raise self.lost.again()
         if params and params[0] in OPENINGS:
             try:
-                name = self._names[method]
-                header = self._headers[len(name) + len(params) + WITHOUT_ID_BYTES]
-                return b"".join((header, WITHOUT_ID, name, params, END))
+                return self._starts[method][len(params)] + params + END
             except (KeyError, LocalProtocolError):
                 pass
         return self.framing.encode(self.codec.encode_notification(method, params))
