@@ -617,6 +617,19 @@ async def test_a_crash_is_told_and_the_handle_goes_on_with_the_next_copy(root: P
             assert notes.restarts == 1
 
 
+async def test_the_audit_says_how_often_an_extension_was_started_again(root: Path, tmp_path: Path) -> None:
+    with anyio.fail_after(20):
+        async with host_of(root, data=tmp_path / "data") as host:
+            notes = await host.ready("notes")
+            for _ in range(2):
+                with pytest.raises(PeerCrashed):
+                    await notes.call_tool("crash")
+                await host.ready("notes")
+            await notes.reload()
+    events = [one.event for one in read_audit(tmp_path / "data" / "audit.jsonl")]
+    assert [event.restarts for event in events if isinstance(event, StartRecorded)] == [0, 1, 2, 2]
+
+
 async def test_a_call_that_may_be_repeated_survives_a_kill(root: Path) -> None:
     with anyio.fail_after(20):
         async with host_of(root) as host:

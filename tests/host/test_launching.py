@@ -18,7 +18,7 @@ pytestmark = pytest.mark.loops
 MANIFEST = Manifest(id="notes", version="1.0.0", command=("python3", "notes.py"), dialect="synaps")
 
 
-async def limits_of(monkeypatch: pytest.MonkeyPatch, limits: Limits = DEFAULT_LIMITS, *, is_restart: bool) -> Limits:
+async def limits_of(monkeypatch: pytest.MonkeyPatch, limits: Limits = DEFAULT_LIMITS, *, restarts: int) -> Limits:
     """Returns the limits that a program of SynapsCLI is connected with."""
     given: list[dict[str, Any]] = []
 
@@ -29,7 +29,7 @@ async def limits_of(monkeypatch: pytest.MonkeyPatch, limits: Limits = DEFAULT_LI
     candidate = Candidate(MANIFEST, "/notes", "/notes/plugin.json", 0)
     settings = LaunchSettings(store=InMemoryStore(), audit=lambda event: None, limits=limits)
     way = Way(("/bin/true",), "/notes")
-    await launch_extension(candidate, way, Gate("notes", Grants()), settings, is_restart=is_restart)
+    await launch_extension(candidate, way, Gate("notes", Grants()), settings, restarts=restarts)
     found: Limits = given[0]["limits"]
     return found
 
@@ -37,7 +37,7 @@ async def limits_of(monkeypatch: pytest.MonkeyPatch, limits: Limits = DEFAULT_LI
 async def test_a_system_may_wait_for_a_first_handshake_longer_than_for_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    first, again = [(await limits_of(monkeypatch, is_restart=again)).handshake for again in (False, True)]
+    first, again = [(await limits_of(monkeypatch, restarts=restarts)).handshake for restarts in (0, 1)]
     assert first > again == 10
 
 
@@ -45,5 +45,5 @@ async def test_what_the_host_has_set_itself_holds_above_the_habits_of_a_dialect(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     chosen = Limits(handshake=3.0)
-    assert (await limits_of(monkeypatch, chosen, is_restart=False)).handshake == 3.0
-    assert (await limits_of(monkeypatch, chosen, is_restart=True)).handshake == 3.0
+    assert (await limits_of(monkeypatch, chosen, restarts=0)).handshake == 3.0
+    assert (await limits_of(monkeypatch, chosen, restarts=1)).handshake == 3.0

@@ -70,7 +70,8 @@ class GrantChanged(Struct, frozen=True, tag_field="kind", tag="grant"):
 
 
 class ExtensionStarted(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="start"):
-    """A process was started for an extension: what it ran, what it holds, and what contains it."""
+    """A process was started for an extension: what it ran, what it holds, what contains it, and how often the
+    extension was started again after a crash, this time included."""
 
     extension: str
     command: tuple[str, ...]

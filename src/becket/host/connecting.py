@@ -66,8 +66,9 @@ class ExtensionOptions(TypedDict, total=False):
     exist, where you have some of your own. `particulars` is what the extension's own kind of manifest says beyond ours.
 
     `limits` and `timeouts` are those that the dialect is used to, unless given. `on_log` gets each line that the
-    extension logs, after the name of its level; it stands in the log as well. `version` and `digest` are for the audit:
-    of the extension, and of its files where these are known."""
+    extension logs, after the name of its level; it stands in the log as well. `version`, `digest` and `restarts` are
+    for the audit: the version of the extension, the digest of its files where these are known, and how often it was
+    started again."""
 
     config: Mapping[str, Any]
     root: str | os.PathLike[str] | None
@@ -87,6 +88,7 @@ class ExtensionOptions(TypedDict, total=False):
     on_log: Callable[[str, str], object] | None
     version: str | None
     digest: str | None
+    restarts: int
 
 
 def connect_extension(
@@ -318,9 +320,15 @@ class Start:
 
     def _describe_start(self) -> ExtensionStarted:
         held = sorted(name for name in self._known if self._gate.allows(name))
-        version, digest = self._options.get("version"), self._options.get("digest")
         return ExtensionStarted(
-            self._id, self._command, self._dialect.name, tuple(held), NOT_CONTAINED, version, digest or None
+            self._id,
+            self._command,
+            self._dialect.name,
+            tuple(held),
+            NOT_CONTAINED,
+            version=self._options.get("version"),
+            digest=self._options.get("digest") or None,
+            restarts=self._options.get("restarts", 0),
         )
 
     def _introduction(self) -> Introduction:

@@ -256,9 +256,9 @@ class Host:
         if candidate.manifest.dialect == MCP:
             candidate, settings = self._servers().equip(candidate, guest.gate.grants, settings)
         configured = self._config.get(guest.id)
-        is_restart = self._household.extensions[guest.id].restarts > 0
+        restarts = self._household.extensions[guest.id].restarts
         return await launch_extension(
-            candidate, way, guest.gate, settings, configured=configured, is_restart=is_restart, ids=guest.ids
+            candidate, way, guest.gate, settings, configured=configured, restarts=restarts, ids=guest.ids
         )
 
     def _build_settings(self, kept: Kept) -> LaunchSettings:

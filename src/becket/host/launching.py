@@ -93,12 +93,12 @@ async def launch_extension(
     settings: LaunchSettings,
     *,
     configured: Mapping[str, object] | None = None,
-    is_restart: bool = False,
+    restarts: int = 0,
     ids: Ids | None = None,
 ) -> Extension:
     """Starts an extension by this way and shakes hands with it.
 
-    `configured` are its values in the host's own settings; `is_restart` says that it was started before, and
+    `configured` are its values in the host's own settings; `restarts` is how often it was started again, and
     `ids` goes on with those of the copies before it, in a dialect that keeps them.
 
     Raises:
@@ -122,7 +122,7 @@ async def launch_extension(
     config = read_config(candidate, settings, configured)
     if config.problems:
         raise ExtensionRefused(id, "; ".join(f"{pointer} {text}" for pointer, text in config.problems))
-    habitual = {**habits.limits, **habits.host_limits, **(habits.restart_limits if is_restart else {})}
+    habitual = {**habits.limits, **habits.host_limits, **(habits.restart_limits if restarts else {})}
     usual = adopt_habits(settings.limits, DEFAULT_LIMITS, habitual)
     return await connect_extension(
         way.command if settings.wrap is None else settings.wrap(id, way.command),
@@ -145,6 +145,7 @@ async def launch_extension(
         cwd=way.cwd,
         version=manifest.version,
         digest=way.digest,
+        restarts=restarts,
         on_log=None if settings.events is None else LogEvents(id, settings.events, anyio.current_time),
     )
 
