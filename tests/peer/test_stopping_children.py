@@ -12,7 +12,7 @@ import pytest
 from tests.peer.starting import QUICK, ready_child
 
 from becket import CallTimeout, ConnectionLost, DisconnectReason, Limits, Peer, PeerCrashed
-from becket.peer import process
+from becket.peer import exits, process
 from becket.peer.process import Child
 from becket.testing import ProcessWatch, check_leaks, child
 
@@ -124,7 +124,7 @@ async def test_a_child_that_the_system_does_not_let_go_of_is_abandoned_and_reape
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A process in the kernel's hands survives SIGKILL for a while; one that is never signalled looks the same.
-    monkeypatch.setattr(process, "pidfd_send_signal", lambda *_: None)
+    monkeypatch.setattr(exits, "pidfd_send_signal", lambda *_: None)
     monkeypatch.setattr(process, "session_members", lambda _: [])
     with anyio.fail_after(5):
         async with ready_child("ignores_sigterm", limits=QUICK.but(kill_grace=0.01)) as (peer, said):
@@ -198,7 +198,7 @@ async def test_no_signal_is_sent_once_a_child_is_reaped(monkeypatch: pytest.Monk
 
     for name in ("kill", "killpg"):
         monkeypatch.setattr(os, name, fail)
-    monkeypatch.setattr(process, "pidfd_send_signal", fail)
+    monkeypatch.setattr(exits, "pidfd_send_signal", fail)
     process_of(peer).terminate()
     process_of(peer).kill()
     process_of(peer).bury()
@@ -243,7 +243,7 @@ async def test_an_older_kernel_is_served_by_the_number_of_the_group_while_it_can
             raise OSError(22, "Invalid argument")
         send(pidfd, number)
 
-    monkeypatch.setattr(process, "pidfd_send_signal", send_as_before)
+    monkeypatch.setattr(exits, "pidfd_send_signal", send_as_before)
     with anyio.fail_after(5):
         async with ready_child("starts_a_family") as (peer, said):
             family = [ProcessWatch(pid) for pid in said["family"]]

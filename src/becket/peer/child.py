@@ -29,7 +29,7 @@ class ChildTransport(FdTransport):
     def start(self, loop: Loop, receiver: Receiver) -> None:
         super().start(loop, receiver)
         loop.add_reader(self._stderr, self._read_stderr)
-        loop.add_reader(self.child.pidfd, self._note_exit)
+        loop.add_reader(self.child.exit_fd, self._note_exit)
 
     # -- what is noticed
 
@@ -48,7 +48,7 @@ class ChildTransport(FdTransport):
     def _note_exit(self) -> None:
         if not self.child.note_exit():
             return
-        self._loop.remove_reader(self.child.pidfd)
+        self._loop.remove_reader(self.child.exit_fd)
         if not self._is_stopping:
             self.drain()
         self._drain_stderr()
@@ -136,9 +136,9 @@ class ChildTransport(FdTransport):
         child = self.child
         if self._last_wait is not None:
             self._last_wait.cancel()
-        self._loop.remove_reader(child.pidfd)
+        self._loop.remove_reader(child.exit_fd)
         self._drain_stderr()
-        self._loop.closing(child.pidfd)
+        self._loop.closing(child.exit_fd)
         child.bury()
         if self._stderr >= 0:
             child.log.end(self._loop.time())

@@ -1,7 +1,7 @@
 """A child process: how it is started, watched and ended.
 
 It starts in a session of its own with nothing inherited but its three pipes, and an environment built from a short
-list. Its exit is learnt from the process (a pidfd), never from a pipe, which a grandchild may hold open. It is reaped
+list. Its exit is learnt from the system (`exits`), never from a pipe, which a grandchild may hold open. It is reaped
 last: until then its pid, and so the group that is signalled, cannot belong to anybody else.
 """
 
@@ -12,18 +12,15 @@ import errno
 import os
 import select
 import shutil
-import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from signal import SIGKILL, SIGTERM, Signals
-from typing import Any
 
-from becket.errors import NotSupported, PeerCrashed, StartFailed, quote
+from becket.errors import PeerCrashed, StartFailed, quote
 from becket.limits import DEFAULT_LIMITS, Limits
+from becket.peer.exits import Exit, check_exits, pidfd_send_signal, watch_exit
 from becket.peer.stderr import StderrLog
-
-pidfd_send_signal: Any = getattr(signal, "pidfd_send_signal", None)  # only Linux has it; see `open_child`
 
 __all__ = ["Child", "Pipes", "build_environment", "find_executable", "log_stderr", "open_child", "words_of"]
 
@@ -31,7 +28,6 @@ INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL", "TERM")
 INHERITED_PREFIX = "LC_"
 BLOCKING_GRACE = 1.0  # a killed process is gone in milliseconds, unless the kernel holds it
 FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
-SIGNAL_PROCESS_GROUP = 4  # of pidfd_send_signal(2), since Linux 6.9: the group is named by the pidfd, not by a number
 SCRIPT_LINE = 256  # bytes that Linux reads of the first line of a script
 KILL_ROUNDS = 16  # of looking for members of a session that fork while they are being killed
 
@@ -95,16 +91,17 @@ class Pipes:
 
 
 class Child:
-    """One started process. It never waits: whoever watches `pidfd` calls `note_exit`, then `bury`."""
+    """One started process. It never waits: whoever watches `exit_fd` calls `note_exit`, then `bury`."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], pidfd: int, command: Sequence[str], log: StderrLog) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], exit: Exit, command: Sequence[str], log: StderrLog) -> None:
         self.pid = popen.pid
         self.command = tuple(command)
         self.log = log
         self.exit_code: int | None = None
         self.has_exited = False
         self.is_abandoned = False
-        self.pidfd = pidfd
+        self.exit_fd = exit.fd
+        self._exit = exit
         self._popen = popen
         self.owner = os.getpid()
         self._is_buried = False
@@ -129,14 +126,10 @@ class Child:
         """Returns whether it has ended, and reads how; it stays unreaped, so that its session can still be named."""
         if not self.has_exited:
             try:
-                status = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+                self.exit_code = self._exit.read()
+                self.has_exited = self.exit_code is not None
             except ChildProcessError:
                 self.has_exited = True  # something else in this program reaped it: that it ended is all that is known
-            else:
-                if status is not None:
-                    self.has_exited = True
-                    ended_itself = status.si_code == os.CLD_EXITED
-                    self.exit_code = status.si_status if ended_itself else -status.si_status
         return self.has_exited
 
     def terminate(self) -> None:
@@ -160,7 +153,7 @@ class Child:
         self.kill()
         if not self.note_exit():
             ended = select.poll()
-            ended.register(self.pidfd, select.POLLIN)
+            ended.register(self.exit_fd, select.POLLIN)
             ended.poll(BLOCKING_GRACE * 1000)
             self.note_exit()
 
@@ -176,7 +169,7 @@ class Child:
         else:
             self.is_abandoned = True
             abandoned.append(self._popen)  # reaped when the next child is started, if it has ended by then
-        os.close(self.pidfd)
+        self._exit.close()
 
     def crash(self, detail: str = "") -> PeerCrashed:
         """Returns what its callers learn about its end."""
@@ -185,28 +178,11 @@ class Child:
     def _signal_group(self, number: Signals) -> None:
         if self._is_buried:
             return  # its pid may be somebody else's by now
-        try:
-            pidfd_send_signal(self.pidfd, number, None, SIGNAL_PROCESS_GROUP)
-        except (ProcessLookupError, PermissionError):
-            pass
-        except OSError:  # an older kernel: until it is reaped the pid is its own, and with it the group
-            if self._is_unreaped():
-                try:
-                    os.killpg(self.pid, number)
-                except (ProcessLookupError, PermissionError):
-                    pass
+        self._exit.signal_group(number)
 
     def _is_unreaped(self) -> bool:
         """Returns whether its pid is still its own: false too when something else in this program has reaped it."""
-        if self._is_buried:
-            return False
-        try:
-            pidfd_send_signal(self.pidfd, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            pass
-        return True
+        return not self._is_buried and self._exit.is_unreaped()
 
 
 def session_members(leader: int) -> list[int]:
@@ -267,8 +243,7 @@ def open_child(
         StartFailed: the program is missing or cannot be executed, or this process has no descriptors left.
         NotSupported: this platform has no such processes.
     """
-    if not hasattr(os, "pidfd_open"):
-        raise NotSupported("starting a child process", "this system has no pidfd to watch it by")
+    check_exits()
     environment = build_environment(env, inherit=inherit_env)
     executable = find_executable(command[0], environment, cwd)
     abandoned[:] = [popen for popen in abandoned if popen.poll() is None]
@@ -291,11 +266,11 @@ def open_child(
             start_new_session=True,
             close_fds=True,
         )
-        child = Child(popen, os.pidfd_open(popen.pid), command, StderrLog(on_stderr, limits))
+        child = Child(popen, watch_exit(popen.pid), command, StderrLog(on_stderr, limits))
     except BaseException as error:
         for fd in opened:
             os.close(fd)
-        if popen is not None:  # no descriptor was left for its pidfd
+        if popen is not None:  # no descriptor was left to watch it by
             popen.kill()
             popen.wait()
         match error:
