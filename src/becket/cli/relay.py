@@ -21,6 +21,7 @@ from typing import IO, BinaryIO
 
 from becket.errors import StartFailed
 from becket.limits import DEFAULT_LIMITS, MIB
+from becket.peer.exits import watch_exit
 from becket.peer.process import explain, find_executable
 from becket.stores.store import now_ms
 from becket.testing.transcripts import Recorder, Side
@@ -98,18 +99,18 @@ def pass_input(child: IO[bytes], recording: Recording) -> None:
 
 def pass_output(child: int, pid: int, recording: Recording) -> None:
     """Passes on what the child says, until it says no more or has ended, whoever else holds its stdout."""
-    ended = os.pidfd_open(pid)
+    exit = watch_exit(pid)
     try:
         poll = select.poll()
         poll.register(child, select.POLLIN)
-        poll.register(ended, select.POLLIN)
+        poll.register(exit.fd, select.POLLIN)
         while True:
             ready = {fd for fd, _ in poll.poll()}
-            rounds = FULL_PIPE if ended in ready else 1
-            if not pass_some(child, rounds, recording) or ended in ready:
+            rounds = FULL_PIPE if exit.fd in ready else 1
+            if not pass_some(child, rounds, recording) or exit.fd in ready:
                 break
     finally:
-        os.close(ended)
+        exit.close()
     recording.close(Side.HOST)
     let_go(STDOUT)
 
