@@ -533,6 +533,75 @@ async def test_one_that_was_refused_starts_when_the_host_grants_it_and_not_for_l
             assert (await host.ready("ask-a")).state is State.READY
 
 
+async def test_those_that_were_left_out_start_in_order_when_what_they_need_is_granted(root: Path) -> None:
+    write_asking(root, "first")
+    write_asking(root, "second", more='after = ["first"]')
+    write_asking(root, "third", more='after = ["second", "notes"]')
+    host = host_of(root, grants={"notes": MEMORY, "second": REGISTERING, "third": REGISTERING})
+    told = Told(host)
+    with anyio.fail_after(30):
+        async with host:
+            await host.settled()
+            assert [status.id for status in host.status() if status.state is State.READY] == ["notes"]
+            await host.grant("first", *REGISTERING)
+            for id in ("third", "second", "first"):
+                assert (await host.ready(id)).state is State.READY
+            assert (await host.call_tool("third:which")).startswith("one in")
+    started = [event.extension for event in told.events if isinstance(event, ExtensionStarted)]
+    assert started == ["notes", "first", "second", "third"]
+
+
+async def test_those_that_were_left_out_start_when_another_program_grants_what_they_need(
+    root: Path, tmp_path: Path
+) -> None:
+    write_asking(root, "late", more='after = ["notes"]')
+    host = host_of(root, grants={"late": REGISTERING}, data=tmp_path / "data")
+    told = Told(host)
+    with anyio.fail_after(20):
+        async with host:
+            await host.settled()
+            edit_grants(tmp_path / "data" / "grants.toml", "notes", lambda entry: entry.granting(MEMORY))
+            await told.until(lambda: len(told.of(ExtensionStarted)) == 2)
+            assert {status.state for status in host.status()} == {State.READY}
+
+
+async def test_those_with_reasons_of_their_own_stay_refused_when_what_they_need_is_granted(root: Path) -> None:
+    write_asking(root, "first", "other")
+    write_asking(root, "asking", more='after = ["first"]')
+    write_asking(root, "both", more='after = ["other", "first"]')
+    write_asking(root, "last", more='after = ["asking"]')
+    host = host_of(root, grants={"both": REGISTERING, "last": REGISTERING})
+    with anyio.fail_after(30):
+        async with host:
+            await host.settled()
+            await host.grant("first", *REGISTERING)
+            await host.ready("first")
+            for id in ("asking", "both", "last"):
+                with pytest.raises(ExtensionRefused):
+                    await host.ready(id)
+            told = [problem.problem for problem in host.problems if problem.extension == "both"]
+            assert told == ["needs other, which was refused"]
+            await host.grant("other", *REGISTERING)
+            await host.grant("asking", *REGISTERING)
+            for id in ("both", "last"):
+                assert (await host.ready(id)).state is State.READY
+
+
+async def test_one_that_is_granted_before_what_it_needs_waits_for_that(root: Path) -> None:
+    write_asking(root, "first")
+    write_asking(root, "second", more='after = ["first"]')
+    with anyio.fail_after(30):
+        async with host_of(root) as host:
+            await host.settled()
+            for _ in range(2):
+                await host.grant("second", *REGISTERING)
+                with pytest.raises(ExtensionRefused) as refused:
+                    await host.ready("second")
+                assert "what it needs is not there" in refused.value.because
+            await host.grant("first", *REGISTERING)
+            assert (await host.ready("second")).state is State.READY
+
+
 async def test_grants_that_somebody_breaks_are_told_and_change_nothing(root: Path, tmp_path: Path) -> None:
     host = host_of(root, grants={}, data=tmp_path / "data", ask=agree)
     told = Told(host)

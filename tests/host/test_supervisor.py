@@ -292,6 +292,15 @@ async def test_one_that_was_refused_tells_why_to_whoever_wants_it() -> None:
         assert stage.supervisor.health() is Health.FAILED_VALIDATION
 
 
+async def test_one_that_is_refused_again_tells_the_newest_reason() -> None:
+    async with staged() as stage:
+        for because in ("it needs ffmpeg", "it needs notes"):
+            stage.supervisor.refuse(ExtensionRefused("notes", because))
+            with pytest.raises(ExtensionRefused) as refused:
+                await stage.supervisor.ready()
+            assert refused.value.because == because
+
+
 async def test_waiting_for_one_that_nobody_starts_fails_at_once() -> None:
     async with staged() as stage:
         with pytest.raises(NotRunning):

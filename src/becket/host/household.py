@@ -86,6 +86,7 @@ class Household:
         self._register = register
         self._offer = offer
         self._refused: dict[str, ExtensionRefused] = {}
+        self._left_out: set[str] = set()  # for want of others, which may be agreed to later
         self._order = StartOrder(())
         self._stagger = Stagger()
         self._tried: dict[str, anyio.Event] = {}  # whether it was tried to start an extension, or never will be
@@ -199,7 +200,7 @@ class Household:
 
     async def _start_all(self) -> None:
         """Starts all that may: those that nobody need be asked about at once, the others as they are agreed to."""
-        order = self._order = order_starts({id: self.candidates[id].manifest.after for id in self.extensions})
+        order = self._order = order_starts(self._after())
         for diagnostic in order.diagnostics:
             self._complain(diagnostic)
         for id in order.left_out:
@@ -217,6 +218,10 @@ class Household:
                         await self._admit(id, admitted[id])
             await self._remove_unused_copies()
 
+    def _after(self) -> dict[str, tuple[str, ...]]:
+        """Returns for each extension those that must be ready before it."""
+        return {id: self.candidates[id].manifest.after for id in self.extensions}
+
     async def _admit(self, id: str, done: anyio.Event) -> None:
         try:
             await self._door.admit(self._door.guests[id])
@@ -228,14 +233,15 @@ class Household:
     async def _start_one(self, id: str, admitted: anyio.Event) -> None:
         try:
             await admitted.wait()
+            if id in self._refused:
+                return
             for needed in self.candidates[id].manifest.after:
                 await self._tried[needed].wait()
                 if self._is_refused(needed):
                     self._complain(Diagnostic(extension=id, problem=f"needs {needed}, which was refused"))
                     self._leave_out(id)
                     return
-            if id not in self._refused:
-                await self._start_or_offer(id)
+            await self._start_or_offer(id)
         except BecketError as error:  # one bad extension never stops the others; its own state tells why
             self._problems.append(Diagnostic(extension=id, path=self.candidates[id].folder, problem=str(error)))
         finally:
@@ -250,6 +256,7 @@ class Household:
             self._offer(id, declared)
 
     def _leave_out(self, id: str) -> None:
+        self._left_out.add(id)
         self.extensions[id].supervisor.refuse(ExtensionRefused(id, "what it needs is not there"))
         self._tried[id].set()
 
@@ -261,8 +268,7 @@ class Household:
 
     async def _restart_dependents(self, id: str) -> None:
         """Starts anew those that need an extension which was: what they knew of the one before it is void."""
-        after = {other: self.candidates[other].manifest.after for other in self.extensions}
-        for dependent in find_dependents(id, after):
+        for dependent in find_dependents(id, self._after()):
             supervisor = self.extensions[dependent].supervisor
             if supervisor.state in RUNNING:
                 try:
@@ -335,7 +341,7 @@ class Household:
                 await self.reconsider(id)
 
     async def reconsider(self, id: str) -> None:
-        """Starts an extension that was refused, where it may start now."""
+        """Starts an extension that was refused, where it may start now, and then those that were left out for it."""
         guest = self._door.guests.get(id)
         if id not in self._refused or guest is None:
             return
@@ -345,9 +351,21 @@ class Household:
         except ExtensionRefused:
             return  # as before; it was told why
         del self._refused[id]
-        self._tried[id], admitted = anyio.Event(), anyio.Event()
-        self._tasks.start_soon(self._start_one, id, admitted)
+        admitted = anyio.Event()
+        for one in (id, *self._find_waiting_for(id)):
+            self._left_out.discard(one)
+            self._tried[one] = anyio.Event()
+            self._tasks.start_soon(self._start_one, one, admitted)  # each waits for those that it needs
         self._tasks.start_soon(self._admit, id, admitted)
+
+    def _find_waiting_for(self, id: str) -> list[str]:
+        """Returns those that were left out and have all that they need once this one runs, also through others."""
+        after, waiting = self._after(), [id]
+        for dependent in find_dependents(id, after):
+            lacks = [needed for needed in after[dependent] if needed not in waiting and self._is_refused(needed)]
+            if dependent in self._left_out and not lacks:
+                waiting.append(dependent)
+        return waiting[1:]
 
     # -- how they do
 

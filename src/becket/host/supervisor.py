@@ -256,9 +256,10 @@ class Supervisor:
             self._events.publish(ExtensionEnabled(self.id))
 
     def refuse(self, error: ExtensionRefused) -> None:
-        """It must not be started, for this reason."""
+        """It must not be started, for this reason; it may have been refused before."""
         self.failure = error
-        self._move(State.FAILED)
+        if self.state is not State.FAILED:
+            self._move(State.FAILED)
 
     async def ready(self, *, patience: float | None = PATIENCE) -> Extension:
         """Waits until the extension runs, and returns the handle on it.
