@@ -15,6 +15,7 @@ from becket import Limits, Meaning, Peer, RemoteError
 from becket.contract.config import ConfigChanged, ConfigSet
 from becket.contract.memory import Append, Query, Record
 from becket.stores.in_memory import InMemoryStore
+from becket.stores.store import Done
 
 pytestmark = pytest.mark.loops
 
@@ -140,7 +141,7 @@ async def test_a_store_that_fails_tells_an_incident_and_nothing_more(
     failure: Exception, meaning: Meaning, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(ThreadedStore):
-        def append(self, append: Append) -> Any:
+        def append_nowait(self, append: Append, done: Done) -> None:
             raise failure
 
     async with hosted(store=Broken()) as (_, child):
@@ -158,7 +159,6 @@ async def test_a_store_that_fails_tells_an_incident_and_nothing_more(
 async def test_a_store_that_may_wait_for_a_disk_is_used_in_threads() -> None:
     store = ThreadedStore()
     async with hosted(store=store) as (_, child):
-        await child.call("memory.append", {"namespace": "notes", "content": "x"})
         await child.call("memory.query", {"namespace": "notes"})
         await child.call("config.set", {"key": "a", "value": "1"})
         await child.call("config.get", {"key": "a"})

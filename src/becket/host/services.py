@@ -38,6 +38,7 @@ from becket.contract.memory import (
     check_query,
 )
 from becket.errors import BecketError, Meaning, RpcError, StoreError
+from becket.host.keeping import Keeping
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import Gate
 from becket.methods.registry import Registry
@@ -81,12 +82,13 @@ class Services:
         self._loop = loop
         # What is in memory is done sooner than a thread would begin. Any other store may wait for a disk.
         self._is_inline = isinstance(store, InMemoryStore)
+        self._keeping = Keeping(store, loop)
         self._changes = Changes(self, gate)
 
     def register(self, methods: Registry) -> None:
         """Adds a handler for each method."""
         in_thread = not self._is_inline
-        methods.handle(MEMORY_APPEND, thread=in_thread)(self.append)
+        methods.handle(MEMORY_APPEND)(self.append if self._is_inline else self.keep)
         methods.handle(MEMORY_QUERY, thread=in_thread)(self.query)
         methods.handle(CONFIG_GET, thread=in_thread)(self.get_config)
         methods.handle(CONFIG_SET, thread=in_thread)(self.set_config)
@@ -102,6 +104,16 @@ class Services:
         """Keeps a record of the extension."""
         check_append(append, self._extension, self._limits)
         return guarded(self._store.append, append)
+
+    async def keep(self, append: Append) -> Appended:
+        """The same for a store that may wait for a disk."""
+        check_append(append, self._extension, self._limits)
+        try:
+            return await self._keeping.keep(append)
+        except RpcError:
+            raise
+        except Exception as error:
+            raise failure_of(error) from error
 
     def query(self, query: Query) -> Records:
         """Finds records of the extension."""
@@ -282,9 +294,14 @@ def guarded(function: Callable[..., T], *arguments: Any) -> T:
     except RpcError:
         raise
     except Exception as error:
-        incident = os.urandom(6).hex()
-        import logging
+        raise failure_of(error) from error
 
-        logging.getLogger("becket.host").error("incident %s: the store failed", incident, exc_info=error)
-        is_full = isinstance(error, OSError) and error.errno in FULL
-        raise StoreError(Meaning.DISK_FULL if is_full else Meaning.INTERNAL, incident) from error
+
+def failure_of(error: Exception) -> StoreError:
+    """Returns what the wire learns of a store that has failed: an incident id, under which the log has the rest."""
+    import logging
+
+    incident = os.urandom(6).hex()
+    logging.getLogger("becket.host").error("incident %s: the store failed", incident, exc_info=error)
+    is_full = isinstance(error, OSError) and error.errno in FULL
+    return StoreError(Meaning.DISK_FULL if is_full else Meaning.INTERNAL, incident)

@@ -1,0 +1,122 @@
+"""Records are handed to a store that may wait for a disk, and its answers come back, without a thread for each."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import anyio
+import pytest
+from tests.host.stand_ins import hosted
+
+from becket.contract.memory import Append, Appended, Query
+from becket.errors import Busy
+from becket.host.keeping import Keeping
+from becket.peer.loops import current_loop
+from becket.stores.in_memory import InMemoryStore
+from becket.stores.sqlite import SqliteStore
+from becket.stores.store import Done
+
+pytestmark = pytest.mark.loops
+
+
+class SlowStore(InMemoryStore):
+    """Tells what became of its records when it is asked to, in a thread of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[tuple[Append, Done]] = []
+
+    def append_nowait(self, append: Append, done: Done) -> None:
+        self.waiting.append((append, done))
+
+    def settle(self, outcome: BaseException | None = None) -> None:
+        def tell() -> None:
+            for append, done in self.waiting:
+                done(self.append(append) if outcome is None else outcome)  # type: ignore[arg-type]
+
+        thread = threading.Thread(target=tell)
+        thread.start()
+        thread.join()
+
+
+async def test_answers_that_come_together_reach_the_loop_with_one_call() -> None:
+    store, loop = SlowStore(), await current_loop()
+    keeping = Keeping(store, loop)
+    calls: list[object] = []
+    call = loop.call_from_thread
+    loop.call_from_thread = lambda function: (calls.append(function), call(function))  # type: ignore[method-assign,assignment,func-returns-value]
+    answers: list[Appended] = []
+
+    async def keep(number: int) -> None:
+        answers.append(await keeping.keep(Append("notes", str(number))))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            for number in range(20):
+                tasks.start_soon(keep, number)
+            await anyio.wait_all_tasks_blocked()
+            store.settle()
+    assert sorted(answer.id or 0 for answer in answers) == list(range(1, 21))
+    assert len(calls) == 1
+    loop.end()
+
+
+async def test_what_was_not_kept_is_raised() -> None:
+    store, loop = SlowStore(), await current_loop()
+    keeping = Keeping(store, loop)
+
+    async def keep() -> None:
+        with pytest.raises(Busy):
+            await keeping.keep(Append("notes", "x"))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(keep)
+            await anyio.wait_all_tasks_blocked()
+            store.settle(Busy("records", 1))
+    loop.end()
+
+
+async def test_a_record_whose_caller_has_left_is_kept_and_its_answer_goes_nowhere() -> None:
+    store, loop = SlowStore(), await current_loop()
+    keeping = Keeping(store, loop)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(keeping.keep, Append("notes", "kept"))
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+        store.settle()
+        await anyio.wait_all_tasks_blocked()
+    assert [record.content for record in store.query(Query("notes"))] == ["kept"]
+    loop.end()
+
+
+def test_an_answer_that_comes_after_the_end_of_the_loop_goes_nowhere(anyio_backend_name: str) -> None:
+    store = SlowStore()
+
+    async def leave() -> None:
+        loop = await current_loop()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(Keeping(store, loop).keep, Append("notes", "kept"))
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+        loop.end()
+
+    anyio.run(leave, backend=anyio_backend_name)
+    store.settle()
+    assert [record.content for record in store.query(Query("notes"))] == ["kept"]
+
+
+async def test_an_extension_appends_many_at_once_and_all_are_there(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    try:
+        with anyio.fail_after(10):
+            async with hosted(store=store) as (_, child), anyio.create_task_group() as tasks:
+                for number in range(50):
+                    params = {"namespace": "notes", "content": f"{number:02}"}
+                    tasks.start_soon(child.call, "memory.append", params)
+        contents = [record.content for record in store.query(Query("notes", limit=100))]
+        assert sorted(contents) == [f"{number:02}" for number in range(50)]
+    finally:
+        store.close()
