@@ -21,6 +21,10 @@ class Point(Struct):
     y: int = 0
 
 
+class Turn(Struct, forbid_unknown_fields=True):
+    degrees: int
+
+
 class Ask(Struct):
     method: str
     params: Any = None
@@ -41,6 +45,10 @@ def methods() -> Registry:
     @registry.handle("move")
     def move(params: Point) -> Point:
         return Point(params.x + 1, params.y + 1)
+
+    @registry.handle("turn")
+    def turn(params: Turn) -> int:
+        return params.degrees
 
     @registry.handle("fail")
     def fail(params: Any) -> None:

@@ -62,6 +62,14 @@ def test_text_that_is_not_utf_8_is_a_parse_error(program: Conversation) -> None:
     assert code_and_id(answer) == (-32700, 7)
 
 
+@pytest.mark.parametrize("text", ["", " "])
+def test_an_empty_frame_is_a_parse_error(program: Conversation, text: str) -> None:
+    if program.framing == "json-lines":
+        assert program.is_silent_after(text)  # a blank line, which is no frame
+    else:
+        assert code_and_id(program.ask(text)) == (-32700, None)
+
+
 @pytest.mark.parametrize("text", ["1", '"hello"', "null", "true"])
 def test_a_bare_scalar_is_an_invalid_request_under_the_null_id(program: Conversation, text: str) -> None:
     assert code_and_id(program.ask(text)) == (-32600, None)
@@ -211,6 +219,24 @@ def test_wrong_params_are_told_with_their_pointers(program: Conversation) -> Non
     answer = program.ask('{"jsonrpc":"2.0","id":9,"method":"move","params":{"y":"a"}}')
     assert code_and_id(answer) == (-32602, 9)
     assert [problem["pointer"] for problem in answer["error"]["data"]["problems"]] == ["/x", "/y"]
+
+
+def test_an_array_where_names_are_needed_is_told_as_such(program: Conversation) -> None:
+    answer = program.ask('{"jsonrpc":"2.0","id":9,"method":"move","params":[1,2]}')
+    assert code_and_id(answer) == (-32602, 9)
+    assert [problem["pointer"] for problem in answer["error"]["data"]["problems"]] == [""]
+
+
+def test_a_thousand_params_that_nobody_knows_are_passed_over_or_told_by_name(program: Conversation) -> None:
+    many = {f"unknown{n}": n for n in range(1_000)}
+    assert program.ask({"jsonrpc": "2.0", "id": 9, "method": "move", "params": {"x": 1, **many}}) == success(
+        9, {"x": 2, "y": 1}
+    )
+    answer = program.ask({"jsonrpc": "2.0", "id": 9, "method": "turn", "params": {"degrees": 90, **many}})
+    assert code_and_id(answer) == (-32602, 9)
+    problems = answer["error"]["data"]["problems"]
+    assert problems[0]["pointer"] == "/unknown0"
+    assert len(problems) <= 100
 
 
 def test_an_object_comes_back_as_the_same_object(program: Conversation) -> None:
