@@ -291,10 +291,10 @@ class Connection:
 
     def answer(self, request: InboundRequest, result: bytes) -> bytes:
         """Closes the request with this result; returns what is to be sent now, b"" if nothing is."""
-        found = self.requests.pop(request.key, None)
-        if found is request and request.batch is None and not request.is_unwanted:
-            return self.answer_unfiled(request.id, result)
-        self._put_back(found)
+        if request.batch is None and not request.is_unwanted and self.requests.get(request.key) is request:
+            frame = self.answer_unfiled(request.id, result)  # first: what cannot be encoded leaves it open
+            del self.requests[request.key]
+            return frame
         return self._close(request, self.codec.encode_success(request.id, result))
 
     def answer_unfiled(self, id: bytes, result: bytes) -> bytes:
