@@ -158,13 +158,26 @@ async def append_all(store: SqliteStore, texts: Iterator[str], callers: int) -> 
 
 def children() -> Values:
     """Extensions that append through their hosts, each with many calls at once: together, and one alone."""
+    asked = {"count": settings["appends"] * 2, "callers": 64}
     return {
-        f"children_{count}": [asyncio.run(append_from(count)) for _ in range(settings["repeats"])] for count in (1, 4)
+        f"children_{count}": [asyncio.run(append_from(count, "append", asked)) for _ in range(settings["repeats"])]
+        for count in (1, 4)
     }
 
 
-async def append_from(count: int) -> float:
-    """Returns how many records a second so many extensions get kept."""
+def batches() -> Values:
+    """The same with many calls in each message."""
+    asked = {"count": settings["appends"] * 5}
+    return {
+        f"batches_{count}": [
+            asyncio.run(append_from(count, "append_batches", asked)) for _ in range(settings["repeats"])
+        ]
+        for count in (1, 4)
+    }
+
+
+async def append_from(count: int, tool: str, asked: dict[str, int]) -> float:
+    """Returns how many records a second so many extensions get kept, by a tool of theirs."""
     program = [sys.executable, str(Path(__file__).with_name("append_child.py"))]
     variables = {"PYTHONPATH": os.environ["PYTHONPATH"]}
     grants = ["memory.write", "tools.register"]
@@ -176,8 +189,7 @@ async def append_from(count: int) -> float:
                 )
                 for number in range(count)
             ]
-            asked = {"count": settings["appends"] * 2, "callers": 64}
-            rates = await asyncio.gather(*(one.call_tool_json("append", asked) for one in extensions))
+            rates = await asyncio.gather(*(one.call_tool_json(tool, asked) for one in extensions))
     return float(sum(rates))
 
 
@@ -256,6 +268,7 @@ EXPERIMENTS: dict[str, Callable[[], Values]] = {
     "syncs": syncs,
     "appends": appends,
     "children": children,
+    "batches": batches,
     "large": large,
 }
 
