@@ -248,7 +248,7 @@ def test_what_an_extension_says_goes_to_stderr(tmp_path: Path) -> None:
 
 
 def test_a_table_shows_how_all_do_and_ctrl_c_ends_it(root: Path) -> None:
-    with Terminal([*BECKET, "run", str(root), "--no-data"], columns=140) as terminal:
+    with Terminal([*BECKET, "run", str(root), "--no-data", "--yes"], columns=140) as terminal:
         terminal.expect("quiet: started")
         terminal.expect("restarts")
         terminal.expect("ready")
@@ -283,6 +283,16 @@ def test_somebody_is_asked_before_an_extension_runs_for_the_first_time(tmp_path:
     assert (tmp_path / "data" / "grants.toml").exists() is (answer == "y")
 
 
+def test_somebody_is_asked_also_about_one_that_asks_for_nothing(root: Path) -> None:
+    with Terminal([*BECKET, "run", str(root), "--no-data"], columns=200) as terminal:
+        terminal.expect("quiet 1.0.0 wants to run")
+        terminal.expect("it asks for no permission")
+        terminal.expect("agree? [y/N]")
+        terminal.enter("n")
+        terminal.expect("quiet: refused")
+        assert terminal.end() == Exit.NOT_RUNNING
+
+
 def test_a_question_can_be_left_with_ctrl_c(tmp_path: Path) -> None:
     root = write_extension(tmp_path / "root", "quiet", QUIET, permissions=["memory.read"])
     with Terminal([*BECKET, "run", str(root), "--no-data"]) as terminal:
@@ -313,8 +323,9 @@ def test_nobody_is_asked_where_the_configuration_says_so(tmp_path: Path) -> None
 
 def test_a_question_in_the_midst_of_the_table_is_asked_below_it(tmp_path: Path) -> None:
     root = write_extension(tmp_path / "root", "eager", EAGER, permissions=["memory.write", "tools.register"])
-    write_extension(root, "quiet", QUIET)
-    command = [*BECKET, "run", str(root), "--no-data", "--grant", "eager=tools.register"]
+    write_extension(root, "quiet", QUIET, permissions=["tools.register"])
+    command = [*BECKET, "run", str(root), "--no-data"]
+    command += ["--grant", "eager=tools.register", "--grant", "quiet=tools.register"]
     with Terminal(command, columns=140) as terminal:
         terminal.expect("memory.write")
         terminal.expect("[y/N]")

@@ -239,10 +239,36 @@ def test_what_it_asks_for_and_the_host_knows_is_no_reason() -> None:
 # -- consent
 
 
-def test_one_that_asks_for_nothing_needs_no_consent() -> None:
-    admission = admitted(decide_admission(manifest_with(), FOUND))
+QUIET = manifest_with()
+
+
+def test_one_that_asks_for_nothing_starts_where_there_is_nobody_to_ask() -> None:
+    admission = admitted(decide_admission(QUIET, FOUND))
 
     assert admission == Admitted(extension="notes", command=FOUND.command, digest=THESE, grants=Grants())
+
+
+def test_one_that_asks_for_nothing_is_asked_about_where_there_is_somebody_to_ask() -> None:
+    admission = consent(decide_admission(QUIET, FOUND, can_ask=True))
+
+    assert (admission.permissions, admission.secrets, admission.agreed_digest) == ((), (), "")
+    assert "it asks for no permission" in admission.question
+    assert "nobody has agreed" in admission.refusal.because
+    entry = admission.agreed_to()
+    assert entry == GrantEntry(digest=THESE)
+    assert admitted(decide_admission(QUIET, FOUND, entry=entry, can_ask=True)).bound_to == THESE
+
+
+def test_what_the_program_gives_is_a_yes_even_where_it_is_nothing() -> None:
+    assert admitted(decide_admission(QUIET, FOUND, given=Grants(), can_ask=True)).bound_to == ""
+
+
+@pytest.mark.parametrize("can_ask", [False, True])
+def test_a_yes_to_one_that_asks_for_nothing_is_for_its_files_alone(*, can_ask: bool) -> None:
+    admission = consent(decide_admission(QUIET, FOUND, entry=GrantEntry(digest=OTHERS), can_ask=can_ask))
+
+    assert admission.agreed_digest == OTHERS
+    assert "files have changed" in admission.refusal.because
 
 
 def test_one_that_asks_for_something_needs_consent_to_all_of_it() -> None:
@@ -296,13 +322,13 @@ def test_other_files_have_to_be_agreed_to_anew_and_denials_stay() -> None:
     assert admission.agreed_to() == GrantEntry(("memory.read",), ("memory.write",), THESE)
 
 
-def test_other_files_that_ask_for_nothing_that_is_not_denied_need_no_consent() -> None:
+def test_other_files_need_consent_also_where_all_that_they_ask_for_is_denied() -> None:
     entry = GrantEntry((), ("memory.read", "memory.write"), OTHERS)
 
-    admission = admitted(decide_admission(ASKING, FOUND, entry=entry))
+    admission = consent(decide_admission(ASKING, FOUND, entry=entry))
 
-    assert admission.grants == Grants.of([], ["memory.read", "memory.write"])
-    assert admission.entry == entry
+    assert (admission.permissions, admission.agreed_digest) == ((), OTHERS)
+    assert admission.agreed_to() == replace(entry, digest=THESE)
 
 
 def test_in_development_other_files_start_and_it_is_told() -> None:
@@ -357,7 +383,8 @@ def test_what_the_host_grants_is_for_whatever_files_there_are() -> None:
         (GrantEntry(("memory.read",)), None, False, THESE),
         (GrantEntry((), (), THESE), None, False, THESE),
         (GrantEntry(("memory.read",), (), THESE), None, True, ""),
-        (GrantEntry((), ("memory.read", "memory.write"), THESE), None, False, ""),
+        (GrantEntry((), ("memory.read", "memory.write"), THESE), None, False, THESE),
+        (GrantEntry((), ("memory.read", "memory.write")), None, False, ""),
         (None, Grants.of(["memory.read"]), False, ""),
         (GrantEntry((), ("memory.write",), THESE), Grants.of(["memory.read"]), False, ""),
         (GrantEntry(("memory.read",), (), THESE), Grants.of(["memory.read"]), False, ""),
@@ -374,12 +401,6 @@ def test_it_is_bound_to_its_files_where_it_holds_something_only_by_an_agreement_
     assert admitted(admission).bound_to == bound_to
 
 
-def test_one_that_asks_for_nothing_is_bound_to_no_files() -> None:
-    entry = GrantEntry(("memory.read",), (), THESE)
-
-    assert admitted(decide_admission(manifest_with(), FOUND, entry=entry)).bound_to == ""
-
-
 def test_what_was_not_asked_for_is_never_granted() -> None:
     everything = GrantEntry(tuple(sorted(PERMISSIONS)), (), THESE)
 
@@ -394,16 +415,28 @@ NAMES = st.frozensets(st.sampled_from(["memory.read", "memory.write", "audio.inp
 DIGESTS = st.sampled_from(["", THESE, OTHERS])
 
 
-@given(NAMES, st.none() | st.builds(Grants, NAMES, NAMES), st.none() | st.tuples(NAMES, NAMES, DIGESTS), st.booleans())
+@given(
+    NAMES,
+    st.none() | st.builds(Grants, NAMES, NAMES),
+    st.none() | st.tuples(NAMES, NAMES, DIGESTS),
+    st.booleans(),
+    st.booleans(),
+)
 def test_whatever_was_said_nothing_is_held_that_was_not_asked_for_given_and_undenied(
     wanted: frozenset[str],
     host: Grants | None,
     written: tuple[frozenset[str], frozenset[str], str] | None,
     in_development: bool,
+    can_ask: bool,
 ) -> None:
     entry = None if written is None else GrantEntry(tuple(written[0]), tuple(written[1]), written[2])
     admission = decide_admission(
-        manifest_with(permissions=sorted(wanted)), FOUND, given=host, entry=entry, in_development=in_development
+        manifest_with(permissions=sorted(wanted)),
+        FOUND,
+        given=host,
+        entry=entry,
+        in_development=in_development,
+        can_ask=can_ask,
     )
 
     agrees = entry is not None and bool(entry.allow or entry.digest)
@@ -417,7 +450,8 @@ def test_whatever_was_said_nothing_is_held_that_was_not_asked_for_given_and_unde
         case NeedsConsent():
             assert host is None
             assert not holds
-            assert set(admission.permissions) == wanted - deny != set()
+            assert set(admission.permissions) == wanted - deny
+            assert admission.permissions or can_ask or (entry is not None and entry.digest == OTHERS)
         case _:
             pytest.fail("nothing was wrong with it")
 

@@ -209,6 +209,62 @@ async def test_a_person_agrees_once_and_it_is_written_down(root: Path, tmp_path:
     assert "memory.write" in (tmp_path / "data" / "grants.toml").read_text(encoding="utf-8")
 
 
+QUIET = """
+class Quiet(ExtensionServer):
+    id, version = "quiet", "1.0.0"
+
+if __name__ == "__main__":
+    Quiet().run()
+"""
+
+
+async def test_one_that_asks_for_nothing_is_asked_about_once_where_somebody_can_be(tmp_path: Path) -> None:
+    folder = write_extension(tmp_path / "root", "quiet", QUIET, [])
+    asked: list[str] = []
+
+    def ask(question: str, decision: Decision) -> bool:
+        asked.append(question)
+        return True
+
+    with anyio.fail_after(20):
+        for _ in range(2):
+            async with host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=ask) as host:
+                await host.ready("quiet")
+    assert len(asked) == 1
+    assert "it asks for no permission" in asked[0]
+    assert load_grants(tmp_path / "data" / "grants.toml")["quiet"].digest == digest_folder(folder).digest
+
+
+async def test_one_that_asks_for_nothing_does_not_start_after_a_no(tmp_path: Path) -> None:
+    write_extension(tmp_path / "root", "quiet", QUIET, [])
+    with anyio.fail_after(20):
+        async with host_of(tmp_path / "root", grants={}, ask=lambda question, decision: False) as host:
+            with pytest.raises(ExtensionRefused):
+                await host.ready("quiet")
+
+
+@pytest.mark.parametrize("options", [{"grants": {"quiet": []}, "ask": pytest.fail}, {"grants": {}}])
+async def test_one_that_asks_for_nothing_starts_where_the_program_says_so_or_nobody_can_be_asked(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    write_extension(tmp_path / "root", "quiet", QUIET, [])
+    with anyio.fail_after(20):
+        async with host_of(tmp_path / "root", **options) as host:
+            assert (await host.ready("quiet")).state is State.READY
+
+
+async def test_one_that_asks_for_nothing_starts_when_another_program_agrees_to_its_files(tmp_path: Path) -> None:
+    folder = write_extension(tmp_path / "root", "quiet", QUIET, [])
+    grants = tmp_path / "data" / "grants.toml"
+    host = host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=lambda question, decision: False)
+    told = Told(host)
+    with anyio.fail_after(20):
+        async with host:
+            await host.settled()
+            edit_grants(grants, "quiet", lambda entry: entry.granting([], digest_folder(folder).digest))
+            await told.until(lambda: bool(told.of(ExtensionStarted)))
+
+
 async def test_changed_files_need_a_new_consent_unless_they_are_developed(root: Path, tmp_path: Path) -> None:
     def ask(question: str, decision: Decision) -> bool:
         return True

@@ -141,6 +141,7 @@ class Doorkeeper:
             entry=self._kept.grants_of(candidate.id),
             given=self._given.get(candidate.id),
             in_development=self._in_development,
+            can_ask=settings.ask is not None,
             known=self._known,
             dialects=frozenset(DIALECTS),
         )

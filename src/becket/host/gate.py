@@ -166,7 +166,7 @@ class Skipped(Struct, frozen=True, kw_only=True):
 
 
 class NeedsConsent(Struct, frozen=True, kw_only=True):
-    """It may start if somebody agrees to what it asks for: permissions, and variables that look like secrets.
+    """It may start if somebody agrees to it and to what it asks for: permissions, and variables like secrets.
 
     `agreed_digest` is that of the files that were agreed to before; empty where it is new."""
 
@@ -185,7 +185,7 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
         lines = [f"{self.extension} {self.version} wants to run: {' '.join(map(quote, self.command))}"]
         if self.agreed_digest:
             lines.append("its files have changed since they were agreed to")
-        lines += [f"it asks for the permission {name}" for name in self.permissions]
+        lines += [f"it asks for the permission {name}" for name in self.permissions] or ["it asks for no permission"]
         lines += [f"it asks for the variable {name}, which looks like a secret" for name in self.secrets]
         return "\n".join([*lines, "agree?"])
 
@@ -200,9 +200,10 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
     def refusal(self) -> Skipped:
         """What comes of it where nobody agrees."""
         wanted = ", ".join([*self.permissions, *(f"the variable {name}" for name in self.secrets)])
-        what = "its files have changed since they were agreed to, and it" if self.agreed_digest else "it"
+        changed = "its files have changed since they were agreed to" if self.agreed_digest else ""
+        asked = f"it asks for what nobody has agreed to: {wanted}" if wanted else ""
         hint = f"look at it, then run `becket grant {self.extension}`, or add it to grants.toml"
-        problem = f"{what} asks for what nobody has agreed to: {wanted}"
+        problem = ", and ".join(filter(None, [changed, asked])) or "nobody has agreed to start it"
         return Skipped(
             extension=self.extension, reasons=(Diagnostic(extension=self.extension, problem=problem, hint=hint),)
         )
@@ -227,14 +228,16 @@ def decide_admission(
     entry: GrantEntry | None = None,
     given: Grants | None = None,
     in_development: bool = False,
+    can_ask: bool = False,
     known: AbstractSet[str] = PERMISSIONS,
     dialects: AbstractSet[str] | None = None,
 ) -> Admission:
     """Returns whether an extension may start.
 
     `entry` is what `grants.toml` says; it holds for the files with its digest, or for any if it has none. `given` is
-    what the host itself grants, which is for whatever files there are. What either denies is denied. `known` are the
-    permissions, and `dialects` the dialects that this host has."""
+    what the host itself grants, which is for whatever files there are. What either denies is denied. Where the host
+    `can_ask`, nothing starts that nobody has agreed to, even if it asks for nothing: it is a program all the same.
+    `known` are the permissions, and `dialects` the dialects that this host has."""
     if not is_enabled:
         return Skipped(
             extension=manifest.id, reasons=(Diagnostic(extension=manifest.id, problem="is disabled", hint="enable it"),)
@@ -251,7 +254,7 @@ def decide_admission(
     grants = settle_grants(manifest, written if counts else replace(written, allow=()), given)
     undenied = frozenset(manifest.permissions) - grants.deny
     secrets = find_secret_names(declared_variables(manifest))
-    if given is None and not counts and (undenied or secrets):
+    if given is None and not counts and (undenied or secrets or is_other or can_ask):
         return NeedsConsent(
             extension=manifest.id,
             version=manifest.version,
@@ -263,7 +266,7 @@ def decide_admission(
             entry=written,
         )
     # What the host gives by itself is for any files; the rest was agreed to for these alone.
-    rests_on_entry = bool(undenied or secrets) if given is None else bool(grants.allow - grants.deny - host.allow)
+    rests_on_entry = given is None or bool(grants.allow - grants.deny - host.allow)
     return Admitted(
         extension=manifest.id,
         command=findings.command,
