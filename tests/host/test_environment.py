@@ -198,6 +198,13 @@ def test_an_extension_is_told_who_it_is_and_where_it_may_write() -> None:
     }
 
 
+def test_in_a_copy_python_keeps_byte_code_where_it_always_does() -> None:
+    assert build_own_variables("notes", "/data/notes", is_copy=True) == {
+        "BECKET_EXTENSION_ID": "notes",
+        "BECKET_DATA": "/data/notes",
+    }
+
+
 @pytest.mark.process
 @pytest.mark.parametrize("has_data", [True, False])
 def test_a_python_child_leaves_no_byte_code_in_its_folder(tmp_path: Path, has_data: bool) -> None:

@@ -328,6 +328,20 @@ async def test_what_starts_again_is_what_was_agreed_to_whatever_became_of_its_fi
     assert [(start.version, start.digest) for start in starts] == [("1.0.0", digest)] * 2
 
 
+def find_compiled(folder: Path) -> list[str]:
+    return sorted(path.name.partition(".")[0] for path in folder.rglob("*.pyc"))
+
+
+async def test_a_first_start_from_a_copy_compiles_only_what_is_its_own(tmp_path: Path) -> None:
+    folder = write_extension(tmp_path / "root", "quiet", "import part\n" + QUIET, [])
+    (folder / "part.py").write_text("", encoding="utf-8")
+    with anyio.fail_after(20):
+        async with host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=agree) as host:
+            await host.ready("quiet")
+    assert find_compiled(tmp_path / "data") == ["part"]
+    assert find_compiled(folder) == []
+
+
 async def test_without_a_copy_changed_files_are_asked_about_once_and_do_not_start(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
     questions: list[str] = []

@@ -58,15 +58,14 @@ HOST: Final = "host"
 class Agreed(Struct, frozen=True):
     """What was agreed to: these files of an extension, started by this way.
 
-    `digest` is that of the files. It `is_bound` to them where no others may start, and `is_copy` where they lie in a
-    copy that is the host's, so that no others can."""
+    `digest` is that of the files. It `is_bound` to them where no others may start; by a way in a copy, which is the
+    host's, no others can."""
 
     candidate: Candidate
     way: Way
     digest: str
     by: str
     is_bound: bool = False
-    is_copy: bool = False
 
 
 class Guest:
@@ -229,7 +228,7 @@ class Doorkeeper:
         agreed = guest.agreed
         entry = self._kept.grants_of(guest.id)
         wanted = agreed.digest if agreed.is_bound else entry.digest if entry and self._in_development else ""
-        if agreed.is_copy or not wanted:
+        if agreed.way.is_copy or not wanted:
             return agreed.way
         try:
             found = await in_thread(self._digest, agreed.candidate)
@@ -282,7 +281,7 @@ class Doorkeeper:
                 self._warn_of_missing_copy(candidate, error)
                 return agreed
             if copy is not None:
-                return replace(agreed, way=move_way(way, copy), is_copy=True)
+                return replace(agreed, way=move_way(way, copy))
             candidate, outcome = await in_thread(self._find_again, id), None
         raise ExtensionRefused(id, "its files change all the time")
 
@@ -442,7 +441,7 @@ def is_alone(candidate: Candidate) -> bool:
 def move_way(way: Way, copy: str) -> Way:
     """Returns the same way in a copy of its folder."""
     cwd = None if way.cwd is None else move_path(way.cwd, way.folder, copy)
-    return Way(move_command(way.command, way.folder, copy), copy, cwd, way.digest)
+    return Way(move_command(way.command, way.folder, copy), copy, cwd, way.digest, is_copy=True)
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:

@@ -182,13 +182,16 @@ def build_environment(
     return ExtensionEnvironment(variables | dict(own or {}), tuple(sorted(secrets)), tuple(sorted(refused)))
 
 
-def build_own_variables(extension: str, data: str | None) -> dict[str, str]:
-    """Returns what a host tells every extension: who it is, and the folder that it may write to, if it has one."""
+def build_own_variables(extension: str, data: str | None, *, is_copy: bool = False) -> dict[str, str]:
+    """Returns what a host tells every extension: who it is, and the folder that it may write to, if it has one.
+
+    What Python compiles is kept out of the extension's own folder. A copy of that has room for it."""
     variables = {"BECKET_EXTENSION_ID": extension}
     if data is None:
-        # Byte code in the extension's own folder would be other files than those that were agreed to.
         return variables | {"PYTHONDONTWRITEBYTECODE": "1"}
-    return variables | {"BECKET_DATA": data, "PYTHONPYCACHEPREFIX": os.path.join(data, "pycache")}
+    variables["BECKET_DATA"] = data
+    # With a place of its own Python compiles everything anew, the standard library too: only where it has to.
+    return variables if is_copy else variables | {"PYTHONPYCACHEPREFIX": os.path.join(data, "pycache")}
 
 
 def build_habitual_environment(

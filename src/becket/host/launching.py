@@ -78,12 +78,13 @@ class Way(Struct, frozen=True):
     """What of an extension is started: a command whose program is an absolute path, and the folder that it is in.
 
     `cwd` is where it runs, if not where its dialect runs it; `digest` that of its files, where they are known to be
-    these."""
+    these. It `is_copy` where the folder is a copy of the extension's, and the host's."""
 
     command: tuple[str, ...]
     folder: str
     cwd: str | None = None
     digest: str | None = None
+    is_copy: bool = False
 
 
 async def launch_extension(
@@ -116,7 +117,7 @@ async def launch_extension(
         settings.variables,
         settings.environment,
         manifest.environment,
-        own=build_own_variables(id, data) | build_habitual_variables(habits, id, data, settings),
+        own=build_own_variables(id, data, is_copy=way.is_copy) | build_habitual_variables(habits, id, data, settings),
         policy=policy_of(habits),
     )
     config = read_config(candidate, settings, configured)
