@@ -112,6 +112,17 @@ class WritesIntoWhatItGaveAway(Good):
         return frame
 
 
+class CutsRunsInBlocks(Good):
+    """Takes a run of equal frames block by block, and the frame behind a full block for one of the run."""
+
+    def feed(self, chunk: bytes) -> list[Frame | Skipped]:
+        whole = SIZE + int.from_bytes(chunk[:SIZE])
+        block = chunk[: 16 * 1024]
+        if len(block) == len(chunk) or block != block[:whole] * (len(block) // whole):
+            return super().feed(chunk)
+        return super().feed(block) + super().feed(block[:whole] + chunk[len(block) + whole :])
+
+
 class DiesOfEmptyChunks(Good):
     def feed(self, chunk: bytes) -> list[Frame | Skipped]:
         if not chunk:

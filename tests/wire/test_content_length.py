@@ -70,6 +70,19 @@ def test_headers_of_two_widths_take_turns() -> None:
     assert framing.feed(b"".join(framing.encode(body) for body in bodies)) == bodies
 
 
+@pytest.mark.parametrize("size", [10, 42, 105, 106, 233, 489, 1_000, 1_001, 4_072])  # most fill 16 KiB whole
+@pytest.mark.parametrize("run", [3, 4, 5, 16_384, 32_768, 65_536])  # frames, or bytes of them
+def test_a_frame_of_another_size_behind_a_run_of_equal_ones_is_read(size: int, run: int) -> None:
+    framing = ContentLength()
+    equal = b"x" * size
+    whole = framing.encode(equal)
+    bodies = [equal] * (run if run < 10 else run // len(whole))
+    bodies += [b"another", *[equal] * 10, b"", *[equal] * 5, b"y" * size, b"the last"]
+    assert framing.feed(whole) == [equal]
+    assert framing.feed(b"".join(map(framing.encode, bodies))) == bodies
+    assert framing.pending == 0
+
+
 @pytest.mark.parametrize("size", [0, 5, 9])
 def test_a_known_shorter_header_at_the_end_of_a_chunk_is_read_as_what_it_is(size: int) -> None:
     framing = ContentLength()

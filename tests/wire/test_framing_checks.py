@@ -26,6 +26,7 @@ def test_a_framing_that_keeps_the_contract_passes(factory: FramingFactory) -> No
         (broken.GivesOneFrameAChunk, "frames came out of"),
         (broken.ForgetsAnUnfinishedLength, "cut at byte 1"),
         (broken.WritesIntoWhatItGaveAway, "came out as"),
+        (broken.CutsRunsInBlocks, "another frame behind"),
         (broken.DiesOfEmptyChunks, "feed raised EOFError"),
         (broken.ReportsAnErrorAtTheEnd, "end() between two frames gave an error"),
         (broken.EndsWithAnError, "good input ended with an error"),

@@ -44,6 +44,7 @@ def check_framing(factory: FramingFactory, *, bodies: Iterable[bytes] | None = N
     _check_round_trips(factory, carried)
     _check_chunkings(factory, small)
     _check_many_frames(factory, small)
+    _check_runs(factory)
     _check_progress(factory, small)
     _check_truncation(factory, small)
     _check_oversize_output(factory)
@@ -201,6 +202,22 @@ def _check_many_frames(factory: FramingFactory, bodies: Sequence[bytes]) -> None
     framing = factory(LIMITS)
     # Compared only when all of them are there: a bytearray that was handed over must not change any more.
     _expect(_feed(framing, _cut(data, Random(2))), many, "1,000 frames in random chunks")
+
+
+def _check_runs(factory: FramingFactory) -> None:
+    """Frames of one size by the thousand invite shortcuts, and a shortcut ends where a block of memory does."""
+    other = _object_of(9)
+    for whole in (2**power for power in range(5, 13)):
+        overhead = len(_encode_all(factory, [_object_of(whole)])) - whole
+        equal = _object_of(max(whole - overhead, 8))
+        equal = _object_of(max(len(equal) + whole - len(_encode_all(factory, [equal])), 8))
+        for run in (4 * whole, 16 * KIB, 64 * KIB):
+            bodies = [*[equal] * (run // whole), other, *[equal] * 8, other, equal]
+            framing = factory(LIMITS)
+            _feed(framing, [_encode_all(factory, [equal])])
+            how = f"another frame behind {run // whole} that take {whole} bytes each"
+            _expect(_feed(framing, [_encode_all(factory, bodies)]), bodies, how)
+            _expect_clean(framing, how)
 
 
 def _check_progress(factory: FramingFactory, bodies: Sequence[bytes]) -> None:

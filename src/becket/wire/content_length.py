@@ -148,7 +148,8 @@ class ContentLength:
         whole = len(header) + length
         while len(chunk) - position >= MANY * whole:
             bodies = chunk[position : position + STRETCH].split(header)
-            del bodies[0]  # before the first header
+            if bodies.pop(0):  # the last stretch ended with a frame, and another header begins this one
+                break
             count = len(bodies) - (len(bodies[-1]) != length)
             if [*map(len, bodies)].count(length) != count:  # a frame of another size: the rest goes one by one
                 count = next(number for number, body in enumerate(bodies) if len(body) != length)
