@@ -69,7 +69,7 @@ class RawEnd:
 
     def say(self, *messages: object) -> None:
         """Says these messages in one piece."""
-        bodies = [json.dumps(message).encode() for message in messages]
+        bodies = [json.dumps(message, separators=(",", ":")).encode() for message in messages]
         self._sock.sendall(b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies))
 
     def hear(self) -> Any:
