@@ -9,7 +9,7 @@ from becket import Limits, Peer
 from becket.testing import CHILDREN, ProcessWatch, child
 
 HASTY = Limits(stdin_grace=0.01, term_grace=0.01, flush_grace=0.01, drain_grace=0.01)
-ARGUMENTS = {"writes_to_stderr": ["00"]}
+ARGUMENTS = {"writes_to_stderr": ["00"], "writes_to_stdout": ["00"]}
 
 
 def test_a_child_that_does_not_exist_is_refused_by_name() -> None:

@@ -308,6 +308,16 @@ def prints_to_stdout(text: str = "hello") -> None:
 
 
 @program
+def writes_to_stdout(encoded: str, rest: str = "") -> None:
+    """Writes these bytes (given in hexadecimal) to stdout, whatever they are, and those of `rest` over and over."""
+    os.write(1, bytes.fromhex(encoded))
+    block = bytes.fromhex(rest) * (CHUNK // max(1, len(rest)))
+    while block:
+        os.write(1, block)
+    stay()
+
+
+@program
 def floods_stderr(size: str = "4000000", kind: str = "lines") -> None:
     """Writes this many bytes to stderr before each answer: in `lines`, `unbroken`, or with carriage `returns` only."""
     pattern = {"lines": b"a" * 79 + b"\n", "unbroken": b"a" * 80, "returns": b"50 % done...\r"}[kind]
