@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import json
+import logging
 import os
+import socket
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
+from typing import Any, cast
 
 import anyio
 import pytest
+from tests.peer.scripted import answer, frame, request
 
 from becket import Peer
+from becket.peer.loops import EAGER, AsyncioLoop
 from becket.peer.transport import FdTransport
 from becket.peer.wakeups import Awaited, Wakeups
 
@@ -127,21 +136,106 @@ async def test_a_task_that_ends_the_program_takes_nobody_along() -> None:
         leaving.result()
 
 
-async def test_a_callback_that_raises_wakes_whom_it_has_woken_before() -> None:
+async def test_whom_a_callback_has_woken_before_it_raised_waits_for_its_turn() -> None:
     waiter, wakeups = awaited()
     log: list[str] = []
     await begun(wait_for(waiter, log))
 
     def callback() -> None:
         waiter.set_result(None)
-        raise ValueError("late")
+        wakeups.call_after(lambda: log.append("after it"))
+        raise SystemExit
 
     def run() -> None:
-        with pytest.raises(ValueError, match="late"):
+        with pytest.raises(SystemExit):
             wakeups.run(callback)
+        assert log == ["after it"]  # what waits to be sent leaves, should the loop never run again
 
     await in_callback(run)
-    assert log == ["went on"]
+    await asyncio.sleep(0)
+    assert (log, wakeups.is_open) == (["after it", "went on"], False)
+
+
+async def test_a_task_may_run_the_loop_within_itself_until_another_one_has_gone_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(type(loop), "_nest_patched", True, raising=False)  # as nest_asyncio does
+    wakeups = Wakeups(loop)
+    waiters = [Awaited(loop, wakeups) for _ in range(2)]
+    log: list[str] = []
+
+    async def nest() -> None:
+        await waiters[0]
+        log.append("begins")
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.tasks._leave_task(loop, task)
+        ready = cast("Any", loop)._ready
+        for _ in range(len(ready)):
+            ready.popleft()._run()
+            loop.call_soon(lambda: None)  # the loop around this one has counted them
+        asyncio.tasks._enter_task(loop, task)
+        log.append("ends")
+
+    await begun(nest(), wait_for(waiters[1], log))
+
+    def wake() -> None:
+        for waiter in waiters:
+            waiter.set_result(None)
+
+    await in_callback(lambda: wakeups.run(wake))
+    await asyncio.sleep(0)
+    assert log == ["begins", "went on", "ends"]
+
+
+# -- handlers that start at once
+
+
+@pytest.mark.skipif(EAGER, reason="later versions of Python start tasks at once by themselves")
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_what_a_thread_asks_for_is_not_taken_for_the_first_step_of_a_handler(is_cancelled: bool) -> None:
+    loop = asyncio.get_running_loop()
+    ours = AsyncioLoop()
+    new_task = ours._new_task
+    log: list[str] = []
+
+    def interrupted(coroutine: Any) -> Any:
+        task = new_task(coroutine)
+        loop.call_soon_threadsafe(lambda: log.append("first"))  # between two instructions, anywhere
+        last = loop.call_soon_threadsafe(log.append, "second")
+        if is_cancelled:
+            last.cancel()
+        return task
+
+    async def handle() -> None:
+        log.append("handler")
+
+    ours._new_task = cast("Any", interrupted)
+    await in_callback(lambda: ours._wakeups.run(lambda: ours.spawn(handle())))
+    await asyncio.sleep(0)
+    assert log == ["handler", "first", *([] if is_cancelled else ["second"])]
+
+
+async def test_a_handler_starts_in_the_callback_that_brings_its_request() -> None:
+    ours = AsyncioLoop()
+    log: list[str] = []
+
+    async def handle() -> None:
+        log.append("handler")
+        await asyncio.sleep(0)
+
+    def callback() -> None:
+        ours.spawn(handle())
+        log.append("callback")
+
+    def run() -> None:
+        ours._wakeups.run(callback)
+        log.append("the loop goes on")
+
+    await in_callback(run)
+    await asyncio.sleep(0)
+    assert log == ["handler", "callback", "the loop goes on"]
 
 
 # -- what asyncio and anyio do with futures
@@ -177,6 +271,63 @@ async def test_a_task_that_is_cancelled_after_it_was_woken_is_cancelled_at_its_n
     assert log == []  # as with asyncio's own futures: its next step raises
 
 
+async def test_a_scope_of_anyio_lets_a_task_go_on_that_was_woken_before_it_was_cancelled() -> None:
+    waiter, _ = awaited()
+    log: list[str] = []
+    scope = anyio.CancelScope()
+
+    async def scoped() -> None:
+        with scope:
+            await wait_for(waiter, log)
+            await asyncio.sleep(1)
+
+    (task,) = await begun(scoped())
+    waiter.set_result(None)
+    scope.cancel()
+    await task
+    assert (log, task.cancelling(), scope.cancelled_caught) == (["went on"], 0, True)
+
+
+class Held:
+    """Something that a task holds while it waits."""
+
+
+async def test_a_wait_that_was_cancelled_leaves_nothing_for_the_collector() -> None:
+    waiter, _ = awaited()
+
+    async def hold(held: Held) -> None:
+        await waiter
+
+    gc.collect()
+    gc.disable()
+    try:
+        (task,) = await begun(hold(held := Held()))
+        left = weakref.ref(held)
+        task.cancel("too slow")
+        with suppress(asyncio.CancelledError):
+            await task
+        del task, held
+        await asyncio.sleep(0)  # the loop has held the task until now
+        assert waiter.cancelled()
+        assert left() is None
+    finally:
+        gc.enable()
+
+
+async def test_a_task_shows_that_it_waits_in_a_few_words() -> None:
+    waiter, _ = awaited()
+    task = asyncio.tasks._PyTask(wait_for(waiter, []))  # type: ignore[attr-defined]
+    await asyncio.sleep(0)
+    assert "wait_for=<Awaited pending>" in repr(task)
+    task.cancel()
+    assert "<Awaited cancelled>" in repr(task)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    done, _ = awaited()
+    done.set_result(None)
+    assert repr(done) == "<Awaited done>"
+
+
 async def test_timeouts_of_asyncio_and_of_anyio_end_a_wait() -> None:
     waiter, _ = awaited()
     with pytest.raises(TimeoutError):
@@ -200,6 +351,17 @@ async def test_a_shielded_waiter_is_not_cancelled_with_its_task() -> None:
     assert not waiter.done()
     await in_callback(lambda: wakeups.run(lambda: waiter.set_result(None)))
     await second
+
+
+async def test_many_can_be_waited_for_at_once_and_cancelled_together() -> None:
+    first, wakeups = awaited()
+    second = Awaited(asyncio.get_running_loop(), wakeups)
+    both = asyncio.gather(first, second)
+    both.cancel("too slow")
+    with pytest.raises(asyncio.CancelledError):
+        await both
+    assert first.cancelled()
+    assert second.cancelled()
 
 
 async def test_a_callback_that_was_taken_back_is_not_called() -> None:
@@ -261,3 +423,111 @@ async def test_whoever_waits_for_an_answer_goes_on_in_the_turn_that_brings_it(mo
         monkeypatch.undo()
         os.close(theirs)
         os.close(their_write)
+
+
+def messages(data: bytes) -> list[Any]:
+    """Returns what stands in these bytes, each message on its own."""
+    found: list[Any] = []
+    while data:
+        head, _, rest = data.partition(b"\r\n\r\n")
+        size = int(head.split(b":")[1])
+        found.append(json.loads(rest[:size]))
+        data = rest[size:]
+    return found
+
+
+async def test_what_tasks_send_as_they_go_on_leaves_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    transport = FdTransport.of_socket(ours)
+
+    async def call_twice() -> None:
+        await peer.call("first")
+        await peer.call("second")
+
+    with theirs:
+        async with Peer.over(transport) as peer:
+            tasks = await begun(*[call_twice() for _ in range(3)])
+            await asyncio.sleep(0)
+            asked = messages(theirs.recv(4096))
+            writes: list[bytes] = []
+            has_written = asyncio.Event()
+
+            def write(data: bytes) -> None:
+                writes.append(data)
+                theirs.send(b"".join(frame(answer(one)) for one in messages(data)))
+                has_written.set()
+
+            monkeypatch.setattr(transport, "write", write)
+            theirs.send(b"".join(frame(answer(one)) for one in asked))
+            await has_written.wait()
+            assert [one["method"] for one in messages(b"".join(writes))] == ["second"] * 3
+            assert len(writes) == 1
+            await asyncio.gather(*tasks)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
+def test_handlers_that_end_the_program_lose_nothing_of_what_came_with_them(
+    is_async: bool, internal_errors: list[logging.LogRecord]
+) -> None:
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+
+    def leave() -> None:
+        raise SystemExit
+
+    async def leave_later() -> None:
+        raise SystemExit
+
+    async def connect() -> Peer:
+        peer = await Peer.over(FdTransport.of_socket(ours))
+        peer.handle("leave")(leave_later if is_async else leave)
+        peer.handle("stay")(lambda: "stayed")
+        return peer
+
+    async def turns() -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    loop = asyncio.new_event_loop()
+    with theirs:
+        peer = loop.run_until_complete(connect())
+        call = loop.create_task(peer.call("call"))
+        loop.run_until_complete(turns())
+        (asked,) = messages(theirs.recv(4096))
+        asks = [request(id, "leave" if id % 2 else "stay") for id in range(1, 7)]
+        theirs.send(b"".join(frame(one) for one in [*asks, answer(asked, "it is me")]))
+        for _ in range(3):
+            with pytest.raises(SystemExit):
+                loop.run_until_complete(turns())
+        loop.run_until_complete(turns())
+        answers = messages(theirs.recv(4096))
+        assert [one["id"] for one in answers if "result" in one] == [2, 4, 6]
+        assert call.result() == "it is me"
+        loop.run_until_complete(peer.aclose())
+    loop.close()
+    gc.collect()
+    internal_errors.clear()  # asyncio tells of what a task has raised that nobody waits for
+
+
+def make_python_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> Any:
+    return asyncio.tasks._PyTask(coroutine, loop=loop, **options)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("factory", [None, make_python_task, getattr(asyncio, "eager_task_factory", None)])
+async def test_calls_cross_each_other_whatever_makes_the_tasks_of_the_program(factory: Any) -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_task_factory(factory)
+    loop.set_debug(True)
+    ours, theirs = socket.socketpair()
+    async with Peer.over(FdTransport.of_socket(ours)) as one, Peer.over(FdTransport.of_socket(theirs)) as other:
+        for peer in (one, other):
+
+            @peer.handle("down")
+            async def go_down(params: list[int], peer: Peer = peer) -> int:
+                return 0 if params[0] == 0 else 1 + sum(await asyncio.gather(peer.call("down", [params[0] - 1])))
+
+        depths = await asyncio.gather(*[peer.call("down", [depth]) for depth in range(6) for peer in (one, other)])
+        assert depths == [depth for depth in range(6) for _ in range(2)]
+    loop.set_debug(False)
+    loop.set_task_factory(None)

@@ -289,13 +289,15 @@ class Link:
             return
         self.connection.now = self.time()
         self._joins = True
+        is_done = False  # as in `_take_many`
         try:
             is_done = self.connection.read_on()
         finally:
             self._joins = self._is_flush_planned
+            if not is_done:
+                self.loop.call_soon(self._continue)
         self.flush()
         if not is_done:
-            self.loop.call_soon(self._continue)
             return
         self._is_behind = False
         if (violation := self.connection.violation or self.connection.framing.error) is not None:

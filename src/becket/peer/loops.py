@@ -161,8 +161,8 @@ class AsyncioLoop:
         self.call_after = wakeups.call_after
         task: Any = asyncio.Task  # the stubs of 3.11 know no `eager_start`
         self.spawn_held: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]] = loop.create_task
-        if loop.get_task_factory() is not None:
-            pass  # the program's own
+        if loop.get_task_factory() is not None or getattr(loop, "_nest_patched", False):
+            pass  # the program's own; or nest_asyncio's, where a first step may wait for what comes after it
         elif EAGER:
             # Without a task switch until its first wait: an `async def` handler at nearly the price of a plain one.
             self.spawn_held = partial(task, loop=loop, eager_start=True)
@@ -176,9 +176,17 @@ class AsyncioLoop:
         task: asyncio.Task[None] = self._new_task(coroutine)
         wakeups = self._wakeups
         if wakeups.is_open:
-            wakeups.is_open = False
-            self._ready.pop()._run()  # its first step, which was put last in the queue
-            wakeups.is_open = True
+            ready = self._ready
+            # Its first step was put last in the queue, and a thread or a signal may have put something behind it. They
+            # come in after calls: there is none between this look and `pop`.
+            try:
+                is_last = ready[-1]._callback.__self__ is task
+            except (AttributeError, IndexError):
+                is_last = False
+            if is_last:
+                wakeups.is_open = False
+                ready.pop()._run()
+                wakeups.is_open = True
         return task
 
     def add_reader(self, fd: int, callback: Callable[[], object]) -> object:

@@ -41,20 +41,28 @@ class Wakeups:
         self.is_open = True
         try:
             callback()
-        finally:
+        except BaseException:  # the program ends, most likely: nobody goes on within that
             self.is_open = False
-            if self.woken or self._after:
-                self._go_on()
+            self._go_on(later=True)
+            raise
+        self.is_open = False
+        woken = self.woken
+        if len(woken) == 1 and not self._after:
+            woken.pop().go_on()  # one call after another
+        elif woken or self._after:
+            # Where nest_asyncio has been, one of them may run the loop within itself, and wait there for the others.
+            self._go_on(later=getattr(self._loop, "_nest_patched", False))
 
-    def _go_on(self) -> None:
+    def _go_on(self, later: bool) -> None:
         woken, self.woken = self.woken, []
         after, self._after = self._after, []
         left = iter(woken)
         try:
-            for waiter in left:
-                waiter.go_on()
+            if not later:
+                for waiter in left:
+                    waiter.go_on()
         finally:
-            for waiter in left:  # one of them has ended the program: the others wait for their turn
+            for waiter in left:  # if one of them has ended the program, the others wait for their turn
                 waiter.go_on_soon()
             for function in after:
                 function()
@@ -70,14 +78,22 @@ class Awaited(Struct, eq=False):
     _callback: Any = None
     _context: Context | None = None
     _others: tuple[tuple[Any, Context | None], ...] = ()
-    _cancelled: asyncio.CancelledError | None = None
+    _cancelled: tuple[object, ...] | None = None  # what the error says; to keep the error itself would be a cycle
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return asyncio.Future  # for `isinstance`: anyio asks it before it cancels a task that was woken already
+
+    def __repr__(self) -> str:
+        state = "pending" if not self._is_done else "done" if self._cancelled is None else "cancelled"
+        return f"<Awaited {state}>"  # without its task, which shows it in its own text
 
     def __await__(self) -> Generator[Any, None, None]:
         if not self._is_done:
             self._asyncio_future_blocking = True
             yield self  # the task asks for `result` itself, and throws what that raises in here
-        elif self._cancelled is not None:
-            raise self._cancelled
+        else:
+            self.result()
 
     def done(self) -> bool:
         return self._is_done
@@ -87,10 +103,14 @@ class Awaited(Struct, eq=False):
 
     def result(self) -> None:
         if self._cancelled is not None:
-            raise self._cancelled
+            raise self._make_cancelled_error()
 
-    def exception(self) -> None:
+    def _make_cancelled_error(self) -> asyncio.CancelledError:  # `asyncio.gather` asks for it too
+        return asyncio.CancelledError(*self._cancelled or ())
+
+    def exception(self) -> BaseException | None:
         self.result()
+        return None
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         return self._loop
@@ -108,7 +128,7 @@ class Awaited(Struct, eq=False):
         if self._is_done:
             return False
         self._is_done = True
-        self._cancelled = asyncio.CancelledError() if msg is None else asyncio.CancelledError(msg)
+        self._cancelled = () if msg is None else (msg,)
         if self._callback is not None:
             self.go_on_soon()
         return True
