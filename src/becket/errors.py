@@ -407,7 +407,7 @@ class RemoteError(BecketError):
         # What their log says about it bears this id, if they are made as we are.
         incident = cast("dict[str, object]", data).get("incident") if isinstance(data, dict) else None
         shown = f"{code}, incident {incident}" if isinstance(incident, str) and len(incident) <= INCIDENT else code
-        super().__init__(f"{method}: {message} ({shown})")
+        super().__init__(f"{method}: {harmless(message)} ({shown})")
 
 
 class ToolFailed(RemoteError):
@@ -418,7 +418,7 @@ class ToolFailed(RemoteError):
         super().__init__(method=method, code=0, message=message, data=data)
 
     def __str__(self) -> str:
-        return f"{self.tool}: {self.message}"
+        return f"{self.tool}: {harmless(self.message)}"
 
 
 class BadReply(BecketError):
@@ -613,3 +613,29 @@ def quote(found: bytes | bytearray) -> str:
     """Returns the beginning of `found` as one harmless line of ASCII."""
     shown = repr(bytes(found[:QUOTED]))[1:]
     return shown if len(found) <= QUOTED else f"{shown}..."
+
+
+# Letters and marks to Python, and yet nothing is seen of them: what Unicode calls default ignorable, besides the format
+# characters, which Python does not take for printable.
+INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0").union(
+    map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
+)
+
+
+def harmless(text: str | bytes) -> str:
+    """Returns one line in which nothing can move a cursor, forge a line, change a direction or hide.
+
+    Control characters, C1, bidirectional, zero-width and invisible ones, and broken UTF-8, become visible escapes."""
+    if isinstance(text, bytes):
+        text = text.decode(errors="backslashreplace")
+    if text.isprintable() and (text.isascii() or INVISIBLE.isdisjoint(text)):
+        return text
+    return "".join(char if is_seen(char) or char == "\t" else escape(char) for char in text)
+
+
+def is_seen(char: str) -> bool:
+    return char.isprintable() and char not in INVISIBLE
+
+
+def escape(char: str) -> str:
+    return char.encode("unicode_escape", errors="backslashreplace").decode("ascii")

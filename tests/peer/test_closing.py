@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import anyio
 import pytest
@@ -10,6 +11,7 @@ from tests.peer.starting import QUICK, ready_child
 
 from becket import ConnectionLost, DisconnectReason, Peer
 from becket.peer.process import Child
+from becket.peer.transport import FdTransport
 from becket.testing import child, memory_pair, memory_transports
 
 pytestmark = pytest.mark.loops
@@ -117,6 +119,25 @@ async def test_a_handler_that_serves_a_child_may_end_that_child() -> None:
             assert (await peer.wait_closed()).reason is DisconnectReason.LOCAL_CLOSE
 
     assert process_of(peer).has_exited
+
+
+async def test_a_handler_that_ends_its_own_link_and_waits_on_is_cancelled() -> None:
+    is_over = anyio.Event()
+    ours, theirs = socket.socketpair()
+    with anyio.fail_after(5):
+        async with Peer.over(FdTransport.of_socket(ours)) as left, Peer.over(FdTransport.of_socket(theirs)) as right:
+
+            @right.handle("leave")
+            async def leave() -> None:
+                try:
+                    await right.aclose()
+                    await anyio.sleep_forever()
+                finally:
+                    is_over.set()
+
+            with pytest.raises(ConnectionLost):
+                await left.call("leave")
+            await is_over.wait()
 
 
 @pytest.mark.process

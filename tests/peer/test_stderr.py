@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.peer.starting import QUICK
 
 from becket import Limits, Peer
-from becket.peer.stderr import StderrLog, harmless
+from becket.errors import harmless
+from becket.peer.stderr import StderrLog
 from becket.testing import child
 
 KIB = 1024

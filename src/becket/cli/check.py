@@ -16,11 +16,11 @@ from becket.cli.hosting import FOLDER
 from becket.cli.output import console, is_terminal, json_option, print_json, print_line, say
 from becket.dialects import DIALECTS, NATIVE
 from becket.dialects.habits import Habits
+from becket.errors import harmless
 from becket.host.configuration import resolve_config
 from becket.host.connecting import HOST, find_problem, read_id
 from becket.host.environment import build_habitual_environment, with_own_programs
 from becket.host.manifest import Environment, Manifest
-from becket.peer.stderr import harmless
 
 if TYPE_CHECKING:
     from becket.host.discovery import Candidate

@@ -71,7 +71,7 @@ def get(options: PlaceOptions, extension: str, key: str, as_json: bool) -> int:
     \b
     becket config get eliza pace
     """
-    from becket.peer.stderr import harmless
+    from becket.errors import harmless
     from becket.stores.sqlite import SqliteStore
 
     with SqliteStore(options.places().store, read_only=True) as store:

@@ -17,7 +17,7 @@ from becket.cli.hosting import HostOptions, host_options, run_async
 from becket.cli.output import console, count, is_terminal, json_option, print_json, print_line, say, without_id
 from becket.cli.run import wait_for_all
 from becket.cli.status import is_up, problem_objects
-from becket.errors import BadFile, StoreUnavailable
+from becket.errors import BadFile, StoreUnavailable, harmless
 from becket.host.audit_log import verify_audit
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.gate import Admitted, NeedsConsent, Skipped
@@ -25,7 +25,6 @@ from becket.host.host import Survey
 from becket.host.kept import load_trust
 from becket.host.order import order_starts
 from becket.host.places import Places
-from becket.peer.stderr import harmless
 from becket.typed.small_files import show_path
 
 __all__ = ["doctor"]

@@ -136,7 +136,7 @@ def lines_of(error: BaseException) -> Iterator[str]:
 
 
 def tell(lines: Iterator[str] | Sequence[str], hint: str = "") -> None:
-    from becket.peer.stderr import harmless
+    from becket.errors import harmless
 
     for line in lines:
         for part in line.splitlines() or [""]:

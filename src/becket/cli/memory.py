@@ -141,7 +141,7 @@ def show(options: PlaceOptions, extension: str, id: int, as_json: bool) -> int:
     \b
     becket memory show notes 17
     """
-    from becket.peer.stderr import harmless
+    from becket.errors import harmless
     from becket.stores.sqlite.survey import find_record
 
     record = find_record(options.places().store, extension, id)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from becket.peer.stderr import harmless
+from becket.errors import harmless
 
 if TYPE_CHECKING:
     from rich.console import Console

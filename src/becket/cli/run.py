@@ -27,10 +27,9 @@ from becket.cli.output import (
 )
 from becket.cli.status import COLOURS, HEADERS, is_up, problem_objects, status_objects, status_rows
 from becket.cli.trace import record_each
-from becket.errors import BecketError
+from becket.errors import BecketError, harmless
 from becket.host.events import ExtensionLogged, HostEvent
 from becket.host.host import Host
-from becket.peer.stderr import harmless
 from becket.stores.store import now_ms
 
 if TYPE_CHECKING:

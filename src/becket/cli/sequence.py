@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 from rich.cells import cell_len, set_cell_size
 
-from becket.peer.stderr import harmless
+from becket.errors import harmless
 from becket.testing.conversations import Kind, Step
 from becket.testing.transcripts import Side
 

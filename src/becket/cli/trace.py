@@ -286,7 +286,7 @@ async def play(
 
 
 def difference_text(difference: Difference) -> str:
-    from becket.peer.stderr import harmless
+    from becket.errors import harmless
 
     where = "" if difference.number is None else f"entry {difference.number}: "
     at = f" at {difference.pointer}" if difference.pointer else ""

@@ -30,9 +30,9 @@ from becket.contract.hooks import (
     find_hook_problem,
     find_refusal,
 )
+from becket.errors import harmless
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.peer.stderr import harmless
 
 __all__ = [
     "AskHooks",

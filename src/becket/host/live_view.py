@@ -29,7 +29,7 @@ from becket.contract.providers import (
     Usage,
 )
 from becket.contract.tasks import TaskEnded, TaskLogged, TaskStarted, TaskUpdated
-from becket.peer.stderr import harmless
+from becket.errors import harmless
 from becket.peer.streams import Gap
 
 __all__ = ["LiveView", "live"]

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Final
 
 from becket.contract.log import LOG, LogLevel, LogRecord, read_log_line
+from becket.errors import harmless
 from becket.methods.registry import Registry
-from becket.peer.stderr import harmless
 
 __all__ = ["ExtensionLog"]
 

@@ -208,6 +208,10 @@ class Registry:
             name, descriptor = method, None
             check_method_name(name)
         else:
+            found: object = method  # whatever a type checker would have said
+            if not isinstance(found, Method | Notification):
+                decorator = "on" if notifications else "handle"
+                raise TypeError(f'the decorator needs a name, as in `@{decorator}("name")`, and not {found!r}')
             name, descriptor = method.name, method
             if isinstance(method, Notification) is not notifications:
                 what = "a method: use `handle`" if notifications else "a notification: use `on`"

@@ -218,6 +218,8 @@ class Inbound:
         running = spawn(self._serve(request, runner, handler, arguments))
         if not runner.has_ended:  # where tasks start eagerly, it may
             runner.running = running
+            if self.link.lost is not None:  # its own first step has ended the link, which did not know of it yet
+                self.link.loop.cancel(running)
         return True
 
     def take_request(self, request: InboundRequest) -> None:
@@ -301,6 +303,8 @@ class Inbound:
         running = self._spawn_held(work)
         if not runner.has_ended:  # where tasks start eagerly, it may
             runner.running = running
+            if self.link.lost is not None:  # its own first step has ended the link, which did not know of it yet
+                self.link.loop.cancel(running)
 
     def _run_nesting(self, request: InboundRequest, handler: Handler, context: object) -> Any:
         before = CURRENT.set(Serving(request, self.link))

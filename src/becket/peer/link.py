@@ -349,6 +349,10 @@ class Link:
             self.lose(lost)
 
     def _end_by(self, violation: RemoteProtocolError) -> None:
+        if not self.connection.calls:  # else whoever waits is told
+            import logging
+
+            logging.getLogger("becket.peer").warning("%s: the link has ended: %s", self.name, violation)
         self.lose(reason_of(violation))
 
     def take_oddity(self, oddity: Failure | Skipped) -> None:

@@ -151,7 +151,6 @@ class AsyncioLoop:
         has_usual_clock = type(loop).time is asyncio.BaseEventLoop.time
         self.time: Callable[[], float] = monotonic if has_usual_clock else loop.time
         self.call_soon = loop.call_soon
-        self.call_from_thread = loop.call_soon_threadsafe
         self.call_later = loop.call_later
         self.remove_reader = loop.remove_reader
         self.add_writer = loop.add_writer
@@ -188,6 +187,9 @@ class AsyncioLoop:
                 ready.pop()._run()
                 wakeups.is_open = True
         return task
+
+    def call_from_thread(self, function: Callable[[], object], /) -> object:
+        return self._loop.call_soon_threadsafe(self._wakeups.run, function)
 
     def add_reader(self, fd: int, callback: Callable[[], object]) -> object:
         return self._loop.add_reader(fd, self._wakeups.run, callback)

@@ -110,6 +110,8 @@ class Outbound:
         """Calls and returns the result, as `Peer.call` says."""
         link = self.link
         if method.__class__ is not str and not isinstance(method, str):
+            if not isinstance(method, Method):
+                raise TypeError(f"a method is called by its name or its descriptor, not by {method!r}")
             if timeout is DEFAULT and method.timeout is not None:
                 timeout = method.timeout
             if method.write is not None:

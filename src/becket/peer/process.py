@@ -68,7 +68,9 @@ def find_executable(command: str, environment: Mapping[str, str], cwd: str | os.
         absolute = os.pathsep.join(folder for folder in folders if Path(folder).is_absolute())
         found = shutil.which(command, path=absolute)
     if found is None:
-        raise StartFailed(command, "the program was not found on PATH")
+        here = Path(cwd or ".") / command
+        hint = f"; name the one in {here.parent.absolute()} with its whole path" if here.is_file() else ""
+        raise StartFailed(command, f"the program was not found on PATH{hint}")
     target = Path(found)
     if not target.exists():
         raise StartFailed(command, f"no such program: {found}")

@@ -5,35 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
+from becket.errors import harmless
 from becket.limits import DEFAULT_LIMITS, Limits
 
-__all__ = ["StderrLog", "harmless"]
+__all__ = ["StderrLog"]
 
 SECOND = 1.0
-# Letters and marks to Python, and yet nothing is seen of them: what Unicode calls default ignorable, besides the format
-# characters, which Python does not take for printable.
-INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0").union(
-    map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
-)
-
-
-def harmless(text: str | bytes) -> str:
-    """Returns one line in which nothing can move a cursor, forge a line, change a direction or hide.
-
-    Control characters, C1, bidirectional, zero-width and invisible ones, and broken UTF-8, become visible escapes."""
-    if isinstance(text, bytes):
-        text = text.decode(errors="backslashreplace")
-    if text.isprintable() and (text.isascii() or INVISIBLE.isdisjoint(text)):
-        return text
-    return "".join(char if is_seen(char) or char == "\t" else escape(char) for char in text)
-
-
-def is_seen(char: str) -> bool:
-    return char.isprintable() and char not in INVISIBLE
-
-
-def escape(char: str) -> str:
-    return char.encode("unicode_escape", errors="backslashreplace").decode("ascii")
 
 
 class StderrLog:

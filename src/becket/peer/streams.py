@@ -360,6 +360,8 @@ class CallStream(Generic[E, R]):
 
     async def _wait(self) -> None:
         """Waits for the next event or the end. Several tasks may: all are woken."""
+        if self._call is None:
+            raise LocalProtocolError(f"{self._method}: the stream is not open: use it in an `async with` block")
         waiter = self._link.loop.create_waiter()
         self._waiters.append(waiter)
         try:

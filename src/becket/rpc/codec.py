@@ -187,8 +187,8 @@ class JsonCodec:
                 except UNREADABLE:
                     inbox.take(self._read_carefully(frame))
                     continue
-                # Where the lengths add up, nothing else stands in the frame: no other member, no second one, no white
-                # space. Anything else takes the careful path.
+                # Where there are params or a result and the lengths add up, nothing else stands in the frame: no other
+                # member, no second one, no white space. Anything else takes the careful path.
                 method = envelope.method
                 if not method:
                     result = envelope.result
@@ -198,7 +198,7 @@ class JsonCodec:
                         continue
                     call = calls.pop(envelope.id, None)
                     if call is not None:
-                        if len(frame) == inner + len(call.id) + SUCCESS_BYTES:
+                        if inner and len(frame) == inner + len(call.id) + SUCCESS_BYTES:
                             call.reply = result
                             settle(call)
                             continue
@@ -208,7 +208,8 @@ class JsonCodec:
                 params = envelope.params
                 inner = len(params)
                 if (
-                    method in claimed
+                    inner
+                    and method in claimed
                     and len(frame) == inner + len(method) + NOTIFICATION_BYTES  # so it has no id either
                     and inner <= deep
                     and inner != NULL_BYTES
@@ -218,7 +219,7 @@ class JsonCodec:
                 id = envelope.id
                 if inner > deep and (excess := self._find_excess(frame)):
                     inbox.take(self._refuse_unread(frame, excess))
-                elif inner == NULL_BYTES:  # it may be null, which is none
+                elif not inner or inner == NULL_BYTES:  # the latter may be null, which is none
                     inbox.take(self._decode_carefully(frame))
                 elif id == NO_ID:
                     if len(frame) != inner + len(method) + NOTIFICATION_BYTES:
@@ -409,6 +410,8 @@ class JsonCodec:
         return b"[" + b",".join(bodies) + b"]"
 
     def _encode_method(self, method: str) -> bytes:
+        if not method:
+            raise LocalProtocolError("a method without a name")
         if len(self.names) >= METHODS_KEPT:
             self.names.clear()
             self.notices.clear()
