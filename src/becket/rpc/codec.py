@@ -20,6 +20,8 @@ from becket.errors import LocalProtocolError, Meaning, quote
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.rpc.guards import (
     AS_ZERO,
+    FEW_BYTES,
+    NO_MARK,
     OPENING_BRACKET,
     SLOW_FROM,
     SLOW_NUMBERS,
@@ -344,10 +346,11 @@ class JsonCodec:
     def _find_excess(self, frame: Frame) -> str | None:
         # Counted with what stands in strings: most frames are below the limits even so.
         limits = self.limits
-        opened = frame.count(b"{")
-        if OPENING_BRACKET in frame:
-            opened += frame.count(b"[")
-        if len(frame) > self._dense and (opened + frame.count(b",") > limits.nodes or frame.count(b"-") > SLOW_NUMBERS):
+        marks = frame if len(frame) < FEW_BYTES else frame.translate(None, NO_MARK)
+        opened = marks.count(b"{")
+        if OPENING_BRACKET in marks:
+            opened += marks.count(b"[")
+        if len(frame) > self._dense and (opened + marks.count(b",") > limits.nodes or marks.count(b"-") > SLOW_NUMBERS):
             excess = find_too_much(frame, limits.nodes)
             if excess is not None:
                 return excess

@@ -14,6 +14,8 @@ from becket.wire.framing import Frame
 
 __all__ = [
     "AS_ZERO",
+    "FEW_BYTES",
+    "NO_MARK",
     "OPENING_BRACKET",
     "SLOW_FROM",
     "SLOW_NUMBERS",
@@ -98,6 +100,10 @@ def without_strings(plain: bytes) -> bytes:
 def without_escapes(frame: Frame) -> bytes:
     return bytes(frame).replace(b"\\\\", b"").replace(b'\\"', b"") if ESCAPE in frame else bytes(frame)
 
+
+# Counting a byte costs as much as taking all others away: what is to be counted twice or more is reduced first.
+FEW_BYTES = 4_096
+NO_MARK = bytes(byte for byte in range(256) if byte not in b"[{,-")
 
 ESCAPE, QUOTE, OPENING_BRACKET = b'\\"['
 NO_BRACKET_OR_QUOTE = bytes(byte for byte in range(256) if byte not in b'[]{}"')
