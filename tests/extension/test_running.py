@@ -284,7 +284,9 @@ def test_what_is_no_message_ends_it_with_a_code_of_its_own(face: str) -> None:
         stdin.write(b"Content-Length: many\r\n\r\n")
         stdin.flush()
         assert process.wait(15) == EXIT_BROKEN
-        assert stderr.read().splitlines() == [b"started", b"stopped"]
+        first, ended, last = stderr.read().splitlines()
+        assert (first, last) == (b"started", b"stopped")
+        assert b"the link has ended: Content-Length is no number" in ended
 
 
 # -- started by hand

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterator
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from msgspec import Raw
 
@@ -208,7 +208,7 @@ class Registry:
             name, descriptor = method, None
             check_method_name(name)
         else:
-            found: object = method  # whatever a type checker would have said
+            found = cast("object", method)  # whatever a type checker would have said
             if not isinstance(found, Method | Notification):
                 decorator = "on" if notifications else "handle"
                 raise TypeError(f'the decorator needs a name, as in `@{decorator}("name")`, and not {found!r}')

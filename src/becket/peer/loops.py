@@ -13,8 +13,6 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
-from becket.peer.shields import Canceller
-
 if TYPE_CHECKING:
     import asyncio
 
@@ -138,7 +136,8 @@ class AsyncioLoop:
     def __init__(self) -> None:
         import asyncio
 
-        from becket.peer.wakeups import Awaited, Wakeups  # which need asyncio, and other loops do not
+        from becket.peer.shields import Canceller  # what other loops do not need
+        from becket.peer.wakeups import Awaited, Wakeups
 
         loop = asyncio.get_running_loop()
         self._loop = loop
