@@ -253,10 +253,10 @@ class Link:
             self._pace(self._paced, self.time() - now)
 
     def _pace(self, transport: FdTransport, took: float) -> None:
-        """Reads less at once where a piece took longer than a turn may, and more again where it did not."""
-        if took > self._turn:
+        """Reads less at once where a piece took longer than half a turn, and more again where it did not."""
+        if 2 * took > self._turn:
             transport.read_size = max(transport.read_size // 2, LEAST_READ)
-        elif transport.read_size < self.limits.turn_bytes and 4 * took < self._turn:
+        elif transport.read_size < self.limits.turn_bytes and 8 * took < self._turn:
             transport.read_size *= 2
 
     def take_reply(self, call: Call, /) -> None:
