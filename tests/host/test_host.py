@@ -913,20 +913,26 @@ async def test_only_some_and_not_others_are_started(root: Path) -> None:
     assert len(told.of(ExtensionDiscovered)) == 1
 
 
+def add_line(file: Path, line: str) -> None:
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write(f"{line}\n")
+
+
+async def change_until(told: Told, kind: type[HostEvent], file: Path) -> None:
+    """Changes a file, and again until this is told: the first change may come before anybody watches."""
+    while not told.of(kind):
+        add_line(file, "# changed")
+        with anyio.move_on_after(1):
+            await told.until(lambda: bool(told.of(kind)))
+
+
 async def test_a_changed_file_reloads_its_extension_and_the_handle_stays(root: Path) -> None:
     host = host_of(root, watch="reload")
     told = Told(host)
     with anyio.fail_after(20):
         async with host:
             notes = await host.ready("notes")
-            main = root / "notes" / "main.py"
-            text = main.read_text(encoding="utf-8")
-            number = 0
-            while not told.of(ExtensionReloaded):  # the first may come before anybody watches
-                number += 1
-                main.write_text(f"{text}# {number}\n", encoding="utf-8")
-                with anyio.move_on_after(1):
-                    await told.until(lambda: bool(told.of(ExtensionReloaded)))
+            await change_until(told, ExtensionReloaded, root / "notes" / "main.py")
             assert told.of(ExtensionChanged)
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
 
@@ -942,14 +948,7 @@ async def test_a_changed_file_does_not_start_what_somebody_has_stopped(
             notes = await host.ready("notes")
             await notes.stop()
             monkeypatch.setattr(notes.supervisor, "reload", lambda: reloads.append("notes"))
-            main = root / "notes" / "main.py"
-            text = main.read_text(encoding="utf-8")
-            number = 0
-            while not told.of(ExtensionChanged):  # the first may come before anybody watches
-                number += 1
-                main.write_text(f"{text}# {number}\n", encoding="utf-8")
-                with anyio.move_on_after(1):
-                    await told.until(lambda: bool(told.of(ExtensionChanged)))
+            await change_until(told, ExtensionChanged, root / "notes" / "main.py")
             await anyio.wait_all_tasks_blocked()
             assert (reloads, notes.state) == ([], State.STOPPED)
 

@@ -146,12 +146,13 @@ class Listener:
 
     def claim(self, call: Call, fail: Callable[[Exception], None]) -> Claim:
         """Returns a claim that calls the function at once; what goes wrong with it or with the event goes to `fail`."""
-        function, decode = self.function, self.decode
+        function = self.function
+        decode: Callable[[Any], Any] = self.decode
         take: Callable[[Any], Any] = function if self.arity else drop_argument(function)
 
         def put(raw: Raw | None) -> None:
             try:
-                take(decode(raw))  # type: ignore[arg-type]  # of the few that have none the next function knows
+                take(decode(raw))  # which fails for the few without params
             except Exception as error:
                 find_out(raw, error)
 

@@ -39,7 +39,7 @@ from becket.peer.transport import wake
 from becket.rpc.codec import key_of
 from becket.rpc.json_values import encode_json
 from becket.rpc.messages import Notification
-from becket.rpc.records import BatchReply, CancelRule, InboundRequest
+from becket.rpc.records import BatchReply, InboundRequest
 from becket.typed.decoding import UNDECODABLE
 
 if TYPE_CHECKING:
@@ -214,12 +214,7 @@ class Inbound:
             self.link.send(self.link.connection.refuse(request, answer_to(error, handler.name)))
             return True
         runner = request.runner = Runner(False)
-        spawn = self._spawn_held
-        running = spawn(self._serve(request, runner, handler, arguments))
-        if not runner.has_ended:  # where tasks start eagerly, it may
-            runner.running = running
-            if self.link.lost is not None:  # its own first step has ended the link, which did not know of it yet
-                self.link.loop.cancel(running)
+        self._spawn(runner, self._serve(request, runner, handler, arguments))
         return True
 
     def take_request(self, request: InboundRequest) -> None:
@@ -300,7 +295,8 @@ class Inbound:
         self._spawn(runner, self._ask_and_serve(request, runner, handler, context, question))
 
     def _spawn(self, runner: Runner, work: Coroutine[Any, Any, None]) -> None:
-        running = self._spawn_held(work)
+        spawn = self._spawn_held
+        running = spawn(work)
         if not runner.has_ended:  # where tasks start eagerly, it may
             runner.running = running
             if self.link.lost is not None:  # its own first step has ended the link, which did not know of it yet
@@ -360,14 +356,14 @@ class Inbound:
 
     def _end_cancelled(self, request: InboundRequest, runner: Runner) -> bytes:
         cancelling = self.link.connection.cancelling
-        is_silent = cancelling is not None and cancelling.rule is CancelRule.NEVER_ANSWERED
+        is_silent = cancelling is not None and cancelling.rule == "never answered"
         if runner.refusal is None and request.is_cancelled and is_silent:
             return self.link.connection.forget(request)
         return self.link.connection.refuse(request, runner.refusal or RequestCancelled())
 
     def take_cancel(self, request: InboundRequest) -> None:
         cancelling = self.link.connection.cancelling
-        if cancelling is not None and cancelling.rule is CancelRule.ANSWERS_ITSELF:
+        if cancelling is not None and cancelling.rule == "answers itself":
             return  # the handler sees it in its context and answers in its own time
         self._interrupt(request, None)
 
