@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -14,6 +15,7 @@ from tests.interop.lsp.pygls_server import build
 
 from becket import Peer
 from becket.dialects.lsp import LSP
+from becket.errors import ConnectionLost
 from becket.interop import lsp
 
 PROGRAM = [sys.executable, str(Path(__file__).with_name("pygls_server.py"))]
@@ -29,6 +31,24 @@ server = build()
 @server.thread()
 def stuck(params):
     threading.Event().wait()
+
+serving.run(server)
+"""
+FAST = """
+import os
+from becket.interop.lsp import serving
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+server = LanguageServer("fast", "1")
+
+@server.feature(types.INITIALIZE)
+def outlive(params):
+    os.kill(params.process_id, 9)
+    try:
+        while True:
+            os.kill(params.process_id, 0)  # until whoever has started it has seen it go
+    except ProcessLookupError:
+        pass
 
 serving.run(server)
 """
@@ -71,6 +91,18 @@ async def test_a_signal_and_the_death_of_its_client_end_it() -> None:
             await second.call("initialize", {**INITIALIZE, "processId": editor.pid})
             editor.kill()
             assert await exit_code_of(second) == 1
+
+
+async def test_a_client_that_dies_before_it_is_answered_ends_it_too() -> None:
+    async with (
+        await anyio.open_process(["sleep", "60"]) as editor,
+        Peer.connect_process([sys.executable, "-c", FAST], dialect=LSP) as server,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(editor.wait)
+        with suppress(ConnectionLost):  # the answer may be lost with the link
+            await server.call("initialize", {**INITIALIZE, "processId": editor.pid})
+        assert await exit_code_of(server) == 1
 
 
 async def test_a_function_that_does_not_return_does_not_keep_it() -> None:

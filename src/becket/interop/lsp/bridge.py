@@ -117,6 +117,7 @@ class Bridge:
         message = self._structure(method, params, {"id": id})
         if method == types.INITIALIZE:
             self._state = State.STARTING
+            self._watch_client(params)
         answer = self._pending[id] = self._loop.create_future()
         pending = Pending(answer, partial(self._cancel, id))
         self._protocol.handle_message(message)
@@ -164,8 +165,8 @@ class Bridge:
         is_well = not answer.cancelled() and answer.exception() is None
         if method == types.INITIALIZE:
             self._state = State.READY if is_well else State.NEW
-            if is_well:
-                self._watch_client(params)
+            if not is_well:
+                self._unwatch_client()
         elif method == types.SHUTDOWN and is_well:
             self._state = State.ENDING
             self.exit_code = EXIT_SHUT_DOWN
@@ -290,7 +291,9 @@ class Bridge:
             self._spawn(self._peer.aclose())
 
     def _watch_client(self, params: Any) -> None:
-        """Ends the link when the process that the client says it is has ended; its pipe may be held by another."""
+        """Ends the link when the process that the client says it is has ended; its pipe may be held by another.
+
+        It is looked for before it is answered: one that is gone by then cannot be told from one elsewhere."""
         pid: Any = params.get("processId")
         if not isinstance(pid, int) or pid <= 1 or pid == os.getpid() or not hasattr(os, "pidfd_open"):
             return
@@ -301,14 +304,18 @@ class Bridge:
         self._loop.add_reader(self._client_pidfd, self._lose_client)
 
     def _lose_client(self) -> None:
-        self._loop.remove_reader(self._client_pidfd)
+        self._unwatch_client()
         self.end()
 
-    async def aclose(self) -> None:
-        """Lets go of all that runs for the client; what is in threads is waited for, for a while."""
+    def _unwatch_client(self) -> None:
         if self._client_pidfd >= 0:
             self._loop.remove_reader(self._client_pidfd)
             os.close(self._client_pidfd)
+            self._client_pidfd = -1
+
+    async def aclose(self) -> None:
+        """Lets go of all that runs for the client; what is in threads is waited for, for a while."""
+        self._unwatch_client()
         if self._last_resort is not None:
             self._last_resort.cancel()
         futures: list[Future[Any]] = list(self._protocol._request_futures.values())
