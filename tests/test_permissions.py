@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import becket.contract
 from becket.errors import BadGrants, Meaning, PermissionDenied, ReservedPermission, UnknownPermission
-from becket.methods.descriptors import Direction, Method
+from becket.methods.descriptors import Method
 from becket.methods.permissions import (
     LONGEST_PART,
     MOST_QUESTIONS,
@@ -50,7 +50,7 @@ def methods_of_the_contract() -> Iterator[Method[Any, Any]]:
                 yield value
 
 
-found = {method.name: method for method in methods_of_the_contract() if method.direction is Direction.TO_HOST}
+found = {method.name: method for method in methods_of_the_contract() if method.direction == "to-host"}
 SERVED = [found[name] for name in sorted(found)]
 
 # Grants, and what is held with them.

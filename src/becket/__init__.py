@@ -6,12 +6,13 @@ an extension pays at start only for what it uses.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from _thread import _count as count_threads  # pyright: ignore[reportPrivateUsage]
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+from becket.lazy_names import load
 
 if TYPE_CHECKING:
     from becket.dialects import DIALECTS
@@ -85,28 +86,19 @@ HOMES = {
 }
 
 
-def load(module: str) -> ModuleType:
-    """Imports a module while no garbage is looked for: there is none among what stays, and a start takes less time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        __import__(module)
-        return sys.modules[module]
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 def import_msgspec() -> None:
     """Imports msgspec without what it hardly uses: that takes more time than all the rest of an extension's start.
 
     From `typing_extensions`, where it finds it, it takes what `typing` has too; it imports `inspect` and all that hangs
     on it. From `platform`, which compiles a dozen regular expressions, its `uuid` wants the name of the system; from
-    `textwrap`, which compiles some too, its schemas want `dedent`. Done only where no other thread can be about to
-    import them."""
+    `textwrap`, which compiles some too, its schemas want `dedent`. The classes of `datetime` are written in C; until
+    3.12 they are written in Python as well, to be thrown away. Done only where no other thread can be about to import
+    them."""
     if "msgspec" in sys.modules or count_threads():
         return
     absent: dict[str, Any] = {"typing_extensions": None, "textwrap": SimpleNamespace(dedent=dedent)}
+    if sys.version_info < (3, 12):
+        absent["datetime"] = load("_datetime")
     if hasattr(os, "uname"):
         absent["platform"] = SimpleNamespace(system=lambda: os.uname().sysname)
     absent = {name: stand_in for name, stand_in in absent.items() if name not in sys.modules}

@@ -6,15 +6,14 @@ with connect_process(["my-extension"]) as peer:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from becket.errors import CallCancelled
-from becket.peer.blocking import (
-    BlockingContext,
-    BlockingPeer,
-    BlockingStream,
-    PendingCall,
-    connect_process,
-    connect_stdio,
-)
+from becket.lazy_names import lazy_names
+from becket.peer.blocking import BlockingContext, BlockingPeer, connect_process, connect_stdio
+
+if TYPE_CHECKING:
+    from becket.peer.blocking_calls import BlockingStream, PendingCall
 
 __all__ = [
     "BlockingContext",
@@ -25,3 +24,10 @@ __all__ = [
     "connect_process",
     "connect_stdio",
 ]
+
+HOMES = {
+    "BlockingStream": "becket.peer.blocking_calls",
+    "PendingCall": "becket.peer.blocking_calls",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, globals(), HOMES)

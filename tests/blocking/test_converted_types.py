@@ -7,7 +7,8 @@ from typing import Any
 from tests.blocking.pairs import blocking_pair
 
 from becket.blocking import BlockingContext
-from becket.methods.descriptors import EventReader, Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import EventReader, Stream
 from becket.rpc.json_values import decode_json
 from becket.typed.converted import Converted
 

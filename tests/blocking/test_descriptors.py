@@ -11,7 +11,8 @@ from tests.blocking.pairs import blocking_pair
 
 from becket import BadReply, CallTimeout
 from becket.blocking import BlockingContext
-from becket.methods.descriptors import EventReader, Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import EventReader, Stream
 
 
 class Add(Struct):

@@ -13,7 +13,8 @@ from tests.blocking.pairs import PATIENCE, Started, answer, blocking_pair, notif
 from becket import CallTimeout, ConnectionLost, Limits, RemoteError
 from becket.blocking import BlockingContext, BlockingPeer
 from becket.errors import LocalProtocolError, Meaning, RpcError, Unencodable
-from becket.methods.descriptors import CancelReason, EventReader, Method, Stream
+from becket.methods.descriptors import Method
+from becket.methods.streams import CancelReason, EventReader, Stream
 
 both = pytest.mark.parametrize("thread", [False, True])
 

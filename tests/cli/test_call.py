@@ -138,7 +138,7 @@ def test_what_is_said_can_be_recorded(tmp_path: Path) -> None:
     printed_json("call", *HOSTED, "--trace", str(path), "notes", "count")
 
     methods = [step.method for step in read_steps(load_transcript(path).entries) if step.kind == "call"]
-    assert methods == ["initialize", "info.get", "tool.call", "memory.query", "shutdown"]  # of the second call alone
+    assert methods == ["initialize", "tool.call", "memory.query", "shutdown"]  # of the second call alone
 
 
 def test_what_a_program_that_runs_elsewhere_than_in_its_folder_says_is_recorded_too(tmp_path: Path) -> None:

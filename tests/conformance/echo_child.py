@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -132,4 +132,4 @@ if __name__ == "__main__":
     else:
         import asyncio
 
-        asyncio.run(run_async(FRAMINGS[framing], CancelRule[rest[0]] if rest else CancelRule.ANSWERED))
+        asyncio.run(run_async(FRAMINGS[framing], cast("CancelRule", rest[0]) if rest else "answered"))

@@ -255,7 +255,7 @@ def test_every_call_has_a_timeout_unless_it_was_given_up() -> None:
 
 @pytest.mark.parametrize("framing", ["content-length", "json-lines"])
 def test_in_the_way_of_lsp_the_cancelled_call_is_answered_with_an_error(framing: str) -> None:
-    with Conversation("asyncio", framing, "ANSWERED") as program:
+    with Conversation("asyncio", framing, "answered") as program:
         program.say(request(7, "wait"))
         assert program.hear()["params"] == {"token": 7, "value": "waiting"}
         answer = program.ask({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
@@ -264,7 +264,7 @@ def test_in_the_way_of_lsp_the_cancelled_call_is_answered_with_an_error(framing:
 
 
 def test_in_the_way_of_mcp_the_cancelled_call_is_never_answered() -> None:
-    with Conversation("asyncio", "json-lines", "NEVER_ANSWERED") as program:
+    with Conversation("asyncio", "json-lines", "never answered") as program:
         program.say(request(7, "wait"))
         assert program.hear()["method"] == "$/progress"
         assert program.is_silent_after({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}})
@@ -272,7 +272,7 @@ def test_in_the_way_of_mcp_the_cancelled_call_is_never_answered() -> None:
 
 
 def test_in_the_way_of_acp_the_cancelled_call_answers_for_itself() -> None:
-    with Conversation("asyncio", "json-lines", "ANSWERS_ITSELF") as program:
+    with Conversation("asyncio", "json-lines", "answers itself") as program:
         program.say(request(7, "wait"))
         assert program.hear()["method"] == "$/progress"
         assert program.ask({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 7}}) == success(

@@ -31,15 +31,8 @@ from becket.contract.config import (
     check_config_set,
     parse_config_key,
 )
-from becket.contract.handshake import (
-    Capabilities,
-    DeclaredCapability,
-    HostInfo,
-    Initialize,
-    Initialized,
-    find_handshake_problems,
-    read_initialized,
-)
+from becket.contract.handshake import Capabilities, DeclaredCapability, HostInfo, Initialize, Initialized
+from becket.contract.handshake_rules import find_handshake_problems, read_initialized
 from becket.contract.hooks import HookEvent, HookKind, HookMatch, HookResult
 from becket.contract.info import BuildInfo, CapabilityInfo, ExtensionInfo, ModelInfo, SidecarArgs
 from becket.contract.log import LogLevel, LogRecord

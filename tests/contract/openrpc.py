@@ -11,7 +11,8 @@ from becket.contract.catalogue import METHODS, NOTIFICATIONS
 from becket.contract.handshake import PROTOCOL_VERSION
 from becket.contract.hooks import HOOKS
 from becket.errors import NUMBERS, Meaning
-from becket.methods.descriptors import Direction, Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import Stream
 from becket.typed.schema_files import load_schema
 
 FILE = Path(__file__).parents[2] / "schemas" / "openrpc.json"
@@ -75,7 +76,6 @@ OFFERED = {
 }
 """What an extension must hold to be asked at all; its host looks at that, so it is no error of the method."""
 ALWAYS_READY = ("shutdown",)
-DIRECTIONS = {Direction.TO_EXTENSION: "to-extension", Direction.TO_HOST: "to-host"}
 
 
 def build_document() -> Json:
@@ -134,7 +134,7 @@ def build_asked(descriptor: Method[Any, Any] | Notification[Any], shape: Shape) 
         "summary": descriptor.summary,
         "paramStructure": "by-name",
         "params": build_params(shape),
-        "x-direction": DIRECTIONS[descriptor.direction],
+        "x-direction": descriptor.direction,
         "x-permission": OFFERED.get(descriptor.name, descriptor.requires),
     }
     if shape.params:
@@ -189,7 +189,7 @@ def meanings_of(method: Method[Any, Any]) -> list[Meaning]:
     meanings = [] if method.params is None else [Meaning.INVALID_PARAMS]
     if method.requires is not None:
         meanings.append(Meaning.PERMISSION_DENIED)
-    if method.direction is Direction.TO_EXTENSION and method.name not in ALWAYS_READY:
+    if method.direction == "to-extension" and method.name not in ALWAYS_READY:
         meanings.append(Meaning.NOT_READY)
     return [*meanings, *OWN_ERRORS.get(method.name, ()), *USUAL_ERRORS]
 

@@ -24,7 +24,6 @@ from becket.contract.config import (
 )
 from becket.errors import InvalidParams
 from becket.limits import Limits
-from becket.methods.descriptors import Direction
 
 
 def wire(value: object) -> Any:
@@ -62,8 +61,8 @@ def test_reading_needs_no_permission_and_the_rest_has_its_own() -> None:
 
 
 def test_an_extension_asks_and_the_host_tells_of_changes() -> None:
-    assert {method.direction for method in (CONFIG_GET, CONFIG_SET, CONFIG_SUBSCRIBE)} == {Direction.TO_HOST}
-    assert CONFIG_CHANGED.direction is Direction.TO_EXTENSION
+    assert {method.direction for method in (CONFIG_GET, CONFIG_SET, CONFIG_SUBSCRIBE)} == {"to-host"}
+    assert CONFIG_CHANGED.direction == "to-extension"
 
 
 # -- keys and values

@@ -16,10 +16,9 @@ from becket.contract.handshake import (
     HostInfo,
     Initialize,
     Initialized,
-    find_handshake_problems,
-    find_shape_problems,
-    read_initialized,
 )
+from becket.contract.handshake_rules import find_handshake_problems, find_shape_problems, read_initialized
+from becket.contract.info import BuildInfo, ExtensionInfo
 from becket.contract.providers import Model, Provider
 from becket.contract.tools import Tool
 from becket.errors import Problem
@@ -104,6 +103,14 @@ def test_an_extension_declares_as_in_the_contract() -> None:
     assert read_initialized(Raw(wire)) == Initialized(1, declared, ("ping",))
 
 
+def test_an_answer_may_tell_of_the_extension_at_once() -> None:
+    wire = b'{"protocol_version":1,"info":{"build":{"backend":"cpu"}}}'
+    told = Initialized(1, info=ExtensionInfo(BuildInfo("cpu")))
+
+    assert msgspec.json.encode(told) == wire
+    assert read_initialized(Raw(wire)) == told
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -114,6 +121,8 @@ def test_an_extension_declares_as_in_the_contract() -> None:
         {"protocol_version": 1, "features": {"of": "somebody else"}},
         {"protocol_version": 1, "features": ["ping", 7]},
         {"protocol_version": 1, "features": None},
+        {"protocol_version": 1, "info": "of somebody else"},
+        {"protocol_version": 1, "info": {"build": 5}},
     ],
 )
 def test_an_answer_that_declares_nothing_has_many_forms(value: Any) -> None:

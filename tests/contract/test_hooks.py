@@ -28,7 +28,6 @@ from becket.contract.hooks import (
     truncate_output,
 )
 from becket.limits import Limits
-from becket.methods.descriptors import Direction
 from becket.methods.permissions import PERMISSIONS
 
 KIB = 1024
@@ -260,7 +259,7 @@ def test_every_kind_has_a_rule_with_a_permission_that_exists_and_may_go_on() -> 
 
 def test_a_hook_is_asked_of_the_extension_and_waits_five_seconds() -> None:
     assert (HOOK_HANDLE.name, HOOK_HANDLE.timeout) == ("hook.handle", 5.0)
-    assert HOOK_HANDLE.direction is Direction.TO_EXTENSION
+    assert HOOK_HANDLE.direction == "to-extension"
 
 
 # -- matching

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from becket.contract.log import LOG, LogLevel, LogRecord, log_text, read_log_line
-from becket.methods.descriptors import Direction
 
 NAMES = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters=":"), min_size=1)
 LINES = st.text(st.characters(exclude_categories=["C", "Zl", "Zp"]))
 
 
 def test_the_notification_is_for_the_host() -> None:
-    assert (LOG.name, LOG.params, LOG.direction, LOG.requires) == ("$/log", LogRecord, Direction.TO_HOST, None)
+    assert (LOG.name, LOG.params, LOG.direction, LOG.requires) == ("$/log", LogRecord, "to-host", None)
 
 
 def test_a_record_travels_with_its_level_in_small_letters() -> None:

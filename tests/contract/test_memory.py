@@ -24,7 +24,6 @@ from becket.contract.memory import (
 )
 from becket.errors import InvalidParams
 from becket.limits import Limits
-from becket.methods.descriptors import Direction
 
 KIB = 1024
 
@@ -65,7 +64,7 @@ def test_records_travel_in_an_object() -> None:
 def test_appending_needs_the_right_to_write_and_asking_the_right_to_read() -> None:
     assert (MEMORY_APPEND.name, MEMORY_APPEND.requires) == ("memory.append", "memory.write")
     assert (MEMORY_QUERY.name, MEMORY_QUERY.requires) == ("memory.query", "memory.read")
-    assert {MEMORY_APPEND.direction, MEMORY_QUERY.direction} == {Direction.TO_HOST}
+    assert {MEMORY_APPEND.direction, MEMORY_QUERY.direction} == {"to-host"}
 
 
 # -- whose namespace

@@ -24,7 +24,6 @@ from becket.contract.settings import (
     read_render,
 )
 from becket.contract.widgets import WIDGET_DISMISS, WIDGET_UPSERT, Position, StyledText, WidgetDismiss, WidgetUpsert
-from becket.methods.descriptors import Direction
 
 
 @pytest.mark.parametrize(
@@ -80,7 +79,7 @@ def test_a_widget_stands_at_the_top_right_unless_it_says_otherwise() -> None:
     ids=lambda method: method.name,
 )
 def test_the_host_asks_and_waits_five_seconds(method: Any) -> None:
-    assert method.direction is Direction.TO_EXTENSION
+    assert method.direction == "to-extension"
     assert method.timeout == 5.0
     assert method.requires is None
 
@@ -91,7 +90,7 @@ def test_the_host_asks_and_waits_five_seconds(method: Any) -> None:
     ids=lambda notification: notification.name,
 )
 def test_the_extension_tells(notification: Any) -> None:
-    assert notification.direction is Direction.TO_HOST
+    assert notification.direction == "to-host"
 
 
 def test_info_and_the_arguments_of_a_sidecar_are_asked_for_without_params() -> None:

@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall, tool_text
-from becket.methods.descriptors import Direction
 
 
 def test_a_call_travels_as_name_and_input() -> None:
@@ -20,7 +19,7 @@ def test_a_tool_travels_as_it_was_declared() -> None:
 
 
 def test_tools_may_take_two_minutes() -> None:
-    assert (TOOL_CALL.name, TOOL_CALL.timeout, TOOL_CALL.direction) == ("tool.call", 120.0, Direction.TO_EXTENSION)
+    assert (TOOL_CALL.name, TOOL_CALL.timeout, TOOL_CALL.direction) == ("tool.call", 120.0, "to-extension")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from becket.dialects.handshakes import Greeted, Greeting, Introduction, Welcome
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.dialects.speech import Speech, TalePhrase
 from becket.errors import HandshakeFailed, Meaning, RemoteError, RpcError
-from becket.methods.descriptors import EventReader, Method, Stream
+from becket.methods.descriptors import Method
+from becket.methods.streams import EventReader, Stream
 from becket.wire.json_lines import JsonLines
 
 HELLO: Method[Any, Any] = Method("hello", Any, Any)

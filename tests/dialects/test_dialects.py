@@ -15,7 +15,7 @@ from becket.dialects import NATIVE, PLAIN, CallMeta, Dialect, ProgressForm, find
 from becket.dialects.native import FEATURES
 from becket.errors import NUMBERS, Meaning
 from becket.limits import Limits
-from becket.rpc.records import Call, Cancelling, CancelRule
+from becket.rpc.records import Call, Cancelling
 from becket.wire import ContentLength, JsonLines
 
 
@@ -58,7 +58,7 @@ def test_every_dialect_stands_under_its_name() -> None:
 
 def test_plain_is_json_rpc_with_the_base_protocol_of_lsp() -> None:
     assert PLAIN.framing is ContentLength
-    assert PLAIN.cancelling == Cancelling("$/cancelRequest", "id", CancelRule.ANSWERED)
+    assert PLAIN.cancelling == Cancelling("$/cancelRequest", "id", "answered")
     assert PLAIN.progress == ProgressForm("$/progress", "token", "value")
     assert (PLAIN.ping, PLAIN.credit, PLAIN.features) == (None, None, frozenset())
     assert not PLAIN.bad_json_is_fatal

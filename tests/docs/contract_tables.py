@@ -16,8 +16,9 @@ from becket.contract.catalogue import METHODS, NOTIFICATIONS
 from becket.contract.handshake import FEATURES
 from becket.contract.hooks import HOOKS, HookEvent
 from becket.extension.runner import EXIT_BROKEN, EXIT_ENDED, EXIT_STUCK, EXIT_USAGE, explain
-from becket.methods.descriptors import Direction, Method, Stream
+from becket.methods.descriptors import Method
 from becket.methods.permissions import PERMISSIONS
+from becket.methods.streams import Stream
 from becket.typed.schema_compiler import (
     DEEPEST,
     LONGEST_PATTERN,
@@ -44,7 +45,7 @@ def code(text: object) -> str:
 
 
 def render_asked_of_extensions() -> str:
-    served = [method for method in METHODS if method.direction is Direction.TO_EXTENSION]
+    served = [method for method in METHODS if method.direction == "to-extension"]
     return render(
         ["method", "in `schemas/`", "answer within", "what for"],
         [[code(it.name), where(REQUESTS[it.name]), patience_of(it), it.summary] for it in served],
@@ -52,7 +53,7 @@ def render_asked_of_extensions() -> str:
 
 
 def render_asked_of_hosts() -> str:
-    served = [method for method in METHODS if method.direction is Direction.TO_HOST]
+    served = [method for method in METHODS if method.direction == "to-host"]
     return render(
         ["method", "in `schemas/`", "needs", "what for"],
         [[code(it.name), where(REQUESTS[it.name]), code(it.requires), it.summary] for it in served],
@@ -62,10 +63,7 @@ def render_asked_of_hosts() -> str:
 def render_notifications() -> str:
     return render(
         ["notification", "in `schemas/`", "told to the", "what for"],
-        [
-            [code(it.name), where(TOLD[it.name]), it.direction.value.removeprefix("to the "), it.summary]
-            for it in NOTIFICATIONS
-        ],
+        [[code(it.name), where(TOLD[it.name]), it.direction.removeprefix("to-"), it.summary] for it in NOTIFICATIONS],
     )
 
 

@@ -8,7 +8,6 @@ from math import isinf
 from typing import Any
 
 from becket.dialects import DIALECTS, NATIVE, OTHERS, Dialect
-from becket.dialects.habits import Inherited
 from becket.dialects.phrases import Scene
 from becket.host.formats import FORMATS
 from becket.host.restart import RestartPolicy, RestartStrategy
@@ -177,9 +176,9 @@ def describe_environment(dialect: Dialect) -> str:
     if habits.variables:
         return ", ".join(f"`{name}`" for name in habits.variables)
     return {
-        Inherited.FEW: "a few, see [Hosting](hosting.md)",
-        Inherited.HARMLESS: "all that load nothing into it and do not look like secrets",
-        Inherited.ALL: "all that load nothing into it",
+        "few": "a few, see [Hosting](hosting.md)",
+        "harmless": "all that load nothing into it and do not look like secrets",
+        "all": "all that load nothing into it",
     }[habits.inherited]
 
 

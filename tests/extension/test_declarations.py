@@ -26,7 +26,7 @@ from becket.extension import (
     tool,
 )
 from becket.extension.declarations import DeclaredCommand, DeclaredHook, DeclaredTool
-from becket.methods.descriptors import Direction, Method, Notification
+from becket.methods.descriptors import Method, Notification
 
 SMALL = Model("small")
 
@@ -136,7 +136,7 @@ def test_what_is_given_to_a_decorator_and_is_of_another_type_is_named(declare: A
     assert "\n" not in str(refused.value)
 
 
-SERVED_BY_ITSELF = sorted({each.name for each in METHODS if each.direction is Direction.TO_EXTENSION})
+SERVED_BY_ITSELF = sorted({each.name for each in METHODS if each.direction == "to-extension"})
 
 
 @pytest.mark.parametrize("name", [*SERVED_BY_ITSELF, "config.changed", "$/ping", "$/mine"])

@@ -15,6 +15,7 @@ from tests.peer.scripted import Script, request
 from becket import DIALECTS, DisconnectReason, ExtensionServer, Meaning, Peer, RemoteError, RpcError
 from becket.blocking import BlockingPeer
 from becket.contract.handshake import FEATURES, INITIALIZE, SHUTDOWN, DeclaredCapability, HostInfo
+from becket.contract.info import INFO_GET, ExtensionInfo
 from becket.contract.tools import TOOL_CALL, ToolCall
 from becket.errors import LocalProtocolError
 from becket.extension import handles, tool
@@ -76,7 +77,29 @@ async def test_an_old_host_hears_nothing_of_features(face: str) -> None:
     async with linked(Plain(), face) as host:
         answer = await host.call(INITIALIZE.name, greeting(()))
 
-    assert "features" not in answer
+    assert answer.keys() == {"protocol_version", "capabilities"}
+
+
+@both_faces
+async def test_the_handshake_tells_what_the_host_would_ask_for_next(face: str) -> None:
+    async with linked(Plain(), face) as host:
+        answer = await initialize(host)
+        asked = await host.call(INFO_GET)
+
+    assert answer.info == asked != ExtensionInfo()
+
+
+class Wordy(Plain):
+    def info(self) -> ExtensionInfo:
+        raise RuntimeError("it is not known yet")
+
+
+@both_faces
+async def test_what_the_author_tells_of_it_cannot_hold_up_or_fail_the_handshake(face: str) -> None:
+    async with linked(Wordy(), face) as host:
+        answer = await initialize(host)
+
+    assert answer.info is None
 
 
 def test_what_is_announced_is_what_the_dialect_knows() -> None:

@@ -179,6 +179,21 @@ async def test_what_it_tells_is_kept() -> None:
             assert extension.about == ExtensionInfo(BuildInfo("cpu"))
 
 
+async def test_who_has_told_it_already_is_not_asked() -> None:
+    script = Script()
+    info = {"build": {"backend": "cpu", "version": "1.0"}}
+    async with anyio.create_task_group() as tasks:
+
+        async def tell() -> None:
+            script.say(answer(await script.hear(), {**initialized(tools=[ECHO]), "info": info}))
+            assert (await script.hear())["method"] == "shutdown"
+            script.leave()
+
+        tasks.start_soon(tell)
+        async with connect_extension_over(script, id="demo", grants=ALL, timeouts=SOON) as extension:
+            assert extension.about == ExtensionInfo(BuildInfo("cpu", version="1.0"))
+
+
 @pytest.mark.parametrize(("said", "level"), [({"build": 5}, logging.WARNING), (None, logging.WARNING)])
 async def test_what_it_tells_wrongly_is_ignored_and_logged(
     said: object, level: int, caplog: pytest.LogCaptureFixture

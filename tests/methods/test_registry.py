@@ -10,8 +10,9 @@ import pytest
 from msgspec import Meta, Raw, Struct
 
 from becket.errors import InvalidParams
-from becket.methods.descriptors import EventReader, Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import Handler, Registry
+from becket.methods.streams import EventReader, Stream
 
 if TYPE_CHECKING:
     from becket import Context

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tests.peer.scripted import answer, notification, request, scripted, settled
 
 from becket import DIALECTS, Context, Limits, Meaning, Peer, RemoteError
-from becket.rpc.records import Cancelling, CancelRule
+from becket.rpc.records import Cancelling
 from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops
@@ -23,12 +23,12 @@ CANCELLED = -32800
 MCP_LIKE = replace(
     DIALECTS["plain"],
     name="never answers",
-    cancelling=Cancelling("notifications/cancelled", "requestId", CancelRule.NEVER_ANSWERED),
+    cancelling=Cancelling("notifications/cancelled", "requestId", "never answered"),
 )
 ACP_LIKE = replace(
     DIALECTS["plain"],
     name="answers itself",
-    cancelling=Cancelling("session/cancel", "id", CancelRule.ANSWERS_ITSELF),
+    cancelling=Cancelling("session/cancel", "id", "answers itself"),
 )
 SPEECHLESS = replace(DIALECTS["plain"], name="no word for it", cancelling=None)
 

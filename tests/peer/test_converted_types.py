@@ -8,7 +8,8 @@ import pytest
 
 from becket import Context, Registry
 from becket.errors import BadReply, BadValue, RemoteError
-from becket.methods.descriptors import EventReader, Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import EventReader, Stream
 from becket.rpc.json_values import decode_json
 from becket.testing import memory_pair
 from becket.typed.converted import Converted

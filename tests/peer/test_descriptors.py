@@ -11,7 +11,8 @@ from msgspec import Raw, Struct
 from tests.peer.scripted import answer, notification, scripted
 
 from becket import BadReply, CallTimeout, Context, Gap, InvalidParams, Limits, Meaning, RemoteError
-from becket.methods.descriptors import EventReader, Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import EventReader, Stream
 from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops

@@ -22,7 +22,8 @@ from becket.errors import (
     RpcError,
     StreamOverrun,
 )
-from becket.methods.descriptors import CancelReason, EventReader, Method, Stream
+from becket.methods.descriptors import Method
+from becket.methods.streams import CancelReason, EventReader, Stream
 from becket.peer.streams import CallStream, Gap
 from becket.testing import memory_pair
 from becket.typed.converted import Converted

@@ -11,7 +11,7 @@ from tests.peer.scripted import answer, notification, scripted, settled
 
 from becket import Context
 from becket.errors import PermissionDenied
-from becket.methods.descriptors import EventReader, Stream
+from becket.methods.streams import EventReader, Stream
 from becket.testing import memory_pair
 from becket.typed.decoding import result_decoder
 

@@ -31,7 +31,7 @@ class Waiter:
 def link(
     framing: FramingFactory = ContentLength,
     *,
-    rule: CancelRule | None = CancelRule.ANSWERED,
+    rule: CancelRule | None = "answered",
     member: str = "id",
     limits: dict[str, Any] | None = None,
     **options: Any,

@@ -17,7 +17,7 @@ from becket.dialects.handshakes import Greeted, Greeting, Introduction
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.dialects.speech import Speech
 from becket.errors import RpcError
-from becket.methods.descriptors import EventReader, Stream
+from becket.methods.streams import EventReader, Stream
 from becket.testing import check_dialect
 from becket.testing.transcripts import Transcript, parse_transcript
 from becket.wire.content_length import ContentLength

@@ -34,7 +34,8 @@ from becket.contract.providers import (
 )
 from becket.contract.tasks import TaskEnded, TaskLogged, TaskStarted, TaskUpdated
 from becket.host import Run
-from becket.methods.descriptors import Method, Stream
+from becket.methods.descriptors import Method
+from becket.methods.streams import Stream
 
 
 def show_provider_event(event: ProviderEvent) -> str:

@@ -8,7 +8,8 @@ from lsprotocol import types
 from becket import Gap, Peer
 from becket.host import Host
 from becket.interop import lsp
-from becket.methods.descriptors import Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import Stream
 
 
 async def calls(peer: Peer, client: lsp.LanguageClient, place: types.HoverParams, where: types.ReferenceParams) -> None:

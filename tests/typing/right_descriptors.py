@@ -12,8 +12,9 @@ from becket.contract.config import CONFIG_CHANGED, CONFIG_GET, ConfigChanged, Co
 from becket.contract.handshake import SHUTDOWN
 from becket.contract.memory import MEMORY_APPEND, Append, Appended
 from becket.contract.providers import PROVIDER_STREAM, ProviderEvent, ProviderRequest, ProviderResult
-from becket.methods.descriptors import CancelReason, Direction, EventReader, Gathering, Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
 from becket.methods.permissions import Decision, Gate, Grants
+from becket.methods.streams import CancelReason, EventReader, Gathering, Stream
 from becket.peer.streams import CallStream
 
 
@@ -64,7 +65,7 @@ def stop_clock(params: Any, reason: CancelReason) -> tuple[Method[Any, Any], obj
     return STOP, None
 
 
-MOVE = Method("move", Point, Point3, requires="own.moves", timeout=5.0, direction=Direction.TO_EXTENSION)
+MOVE = Method("move", Point, Point3, requires="own.moves", timeout=5.0, direction="to-extension")
 STOP = Method("stop", None, None)
 COUNT = Method("count", None, int)
 FORGET = Method("forget", Point, None)

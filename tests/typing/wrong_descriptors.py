@@ -7,8 +7,9 @@ from msgspec import Raw, Struct
 
 from becket import Context, Peer, Registry
 from becket.blocking import BlockingPeer
-from becket.methods.descriptors import EventReader, Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
 from becket.methods.permissions import Decision, Gate, Grants
+from becket.methods.streams import EventReader, Stream
 
 
 class Point(Struct):

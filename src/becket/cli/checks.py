@@ -8,17 +8,8 @@ from typing import Any, Final
 
 from becket.cli.findings import Finding, Level, Subject, how_it_ended
 from becket.cli.probe import Answer, Probe
-from becket.contract.handshake import (
-    FEATURES,
-    INITIALIZE,
-    PROTOCOL_VERSION,
-    SHUTDOWN,
-    Initialize,
-    Initialized,
-    find_handshake_problems,
-    find_shape_problems,
-    read_initialized,
-)
+from becket.contract.handshake import FEATURES, INITIALIZE, PROTOCOL_VERSION, SHUTDOWN, Initialize, Initialized
+from becket.contract.handshake_rules import find_handshake_problems, find_shape_problems, read_initialized
 from becket.contract.shapes import is_object
 from becket.dialects import DIALECTS, NATIVE, OTHERS, PLAIN
 from becket.errors import NUMBERS, BadSchema, Meaning, quote

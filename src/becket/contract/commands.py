@@ -12,7 +12,8 @@ from msgspec import Meta, Raw, Struct, ValidationError
 
 from becket.contract.shapes import REFUSED, as_array, as_object, cut, read_object, take_text
 from becket.contract.tasks import TASK_READERS, TaskEvent
-from becket.methods.descriptors import Direction, EventReader, Notification, Stream
+from becket.methods.descriptors import Notification
+from becket.methods.streams import EventReader, Stream
 
 __all__ = [
     "COMMAND_INVOKE",
@@ -183,6 +184,6 @@ COMMAND_INVOKE: Final[Stream[Invoke, Any, CommandEvent]] = Stream(
         **TASK_READERS,
     },
     idle_timeout=60.0,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Runs a command of the extension; its output and its tasks come meanwhile.",
 )

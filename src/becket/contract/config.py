@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from becket.contract.names import trim
 from becket.errors import InvalidParams, Problem
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.descriptors import Direction, Method, Notification
+from becket.methods.descriptors import Method, Notification
 
 __all__ = [
     "CONFIG_CHANGED",
@@ -114,7 +114,7 @@ CONFIG_CHANGED: Final = Notification(
     "config.changed",
     ConfigChanged,
     requires="config.subscribe",
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Tells a subscriber that a value has changed.",
 )
 

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.descriptors import Direction, Method
+from becket.methods.descriptors import Method
 
 __all__ = [
     "HOOKS",
@@ -183,7 +183,7 @@ HOOK_HANDLE: Final[Method[HookEvent, HookResult]] = Method(
     HookEvent,
     HookResult,
     timeout=HANDLE_TIMEOUT,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Asks an extension about something that the host is about to do or has done.",
 )
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from becket.methods.descriptors import Direction, Method
+from becket.methods.descriptors import Method
 
 __all__ = [
     "INFO_GET",
@@ -68,7 +68,7 @@ INFO_GET: Final = Method(
     None,
     ExtensionInfo,
     timeout=INFO_TIMEOUT,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Asks the extension about its build, its capabilities and its models.",
 )
 SIDECAR_SPAWN_ARGS: Final = Method(
@@ -76,6 +76,6 @@ SIDECAR_SPAWN_ARGS: Final = Method(
     None,
     SidecarArgs,
     timeout=INFO_TIMEOUT,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Asks how the extension's sidecar is to be started.",
 )

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from becket.methods.descriptors import Direction, Notification
+from becket.methods.descriptors import Notification
 
 __all__ = ["LOG", "LogLevel", "LogRecord", "log_text", "read_log_line"]
 
@@ -34,7 +34,7 @@ class LogRecord(Struct, frozen=True, gc=False):
     message: str
 
 
-LOG: Final = Notification("$/log", LogRecord, direction=Direction.TO_HOST, summary="A message for the host's log.")
+LOG: Final = Notification("$/log", LogRecord, direction="to-host", summary="A message for the host's log.")
 
 SEPARATOR: Final = ":"
 LEVELS: Final = {level.name: level for level in LogLevel}

@@ -1,4 +1,4 @@
-"""Providers of models: how an extension declares them, how the host asks one, and the events of an answer.
+"""Providers of models: how the host asks one, and the events of an answer.
 
 Messages and content blocks are those of the Anthropic API. The contract passes blocks on without looking into them.
 """
@@ -6,14 +6,16 @@ Messages and content blocks are those of the Anthropic API. The contract passes 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
-from msgspec import Meta, Raw, Struct, StructMeta, ValidationError
+from msgspec import Meta, Raw, Struct, ValidationError
 
+from becket.contract.models import Model, Provider
 from becket.contract.shapes import REFUSED, as_object, cut, is_object, read_object, take_text
 from becket.errors import BadReply
-from becket.methods.descriptors import Direction, EventReader, Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import EventReader, Stream
 
 __all__ = [
     "MOST_TOOL_OUTPUT",
@@ -48,67 +50,6 @@ MOST_TOOL_OUTPUT: Final = 30_000  # bytes of a tool's output that go back to the
 
 UINT32: Final = Meta(ge=0, le=2**32 - 1)
 NonEmpty = Annotated[str, Meta(min_length=1)]
-
-
-# -- declaring
-
-
-if TYPE_CHECKING:
-    FlatModel = StructMeta
-else:
-
-    class FlatModel(StructMeta):
-        """Lets `Model` be made from flat arguments, of which two travel together in one member."""
-
-        def __call__(cls, id, display_name=None, context_window=None, streaming=False, tool_use=False):
-            capabilities = {"streaming": streaming, "tool_use": tool_use}
-            return super().__call__(id, display_name, capabilities, context_window)
-
-
-class Model(Struct, metaclass=FlatModel, frozen=True, omit_defaults=True):
-    """A model of a provider. What else it can do stands in `capabilities`, in words of the author's."""
-
-    id: str
-    display_name: str | None = None
-    capabilities: Any = None
-    context_window: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            id: str,
-            display_name: str | None = None,
-            context_window: int | None = None,
-            streaming: bool = False,
-            tool_use: bool = False,
-        ) -> None: ...
-
-    @property
-    def streaming(self) -> bool:
-        """Returns whether the provider sends the answers of this model piece by piece."""
-        return self._declares("streaming")
-
-    @property
-    def tool_use(self) -> bool:
-        """Returns whether the model may ask for tools."""
-        return self._declares("tool_use")
-
-    def _declares(self, capability: str) -> bool:
-        return is_object(self.capabilities) and self.capabilities.get(capability) is True
-
-    def __reduce__(self) -> tuple[Any, ...]:  # the one of Struct would give the fields to the flat arguments
-        return msgspec.convert, (msgspec.to_builtins(self), Model)
-
-
-class Provider(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A provider of models. `config_schema` is the JSON Schema of the configuration that it needs, an object."""
-
-    id: str
-    display_name: str
-    description: str
-    config_schema: Any = None
-    models: tuple[Model, ...] = ()
 
 
 # -- asking
@@ -338,7 +279,7 @@ PROVIDER_COMPLETE: Final = Method(
     ProviderRequest,
     ProviderResult,
     timeout=60.0,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Asks a model of the extension for a whole answer.",
 )
 PROVIDER_STREAM: Final[Stream[ProviderRequest, ProviderResult, ProviderEvent]] = Stream(
@@ -351,6 +292,6 @@ PROVIDER_STREAM: Final[Stream[ProviderRequest, ProviderResult, ProviderEvent]] =
         )
     },
     idle_timeout=60.0,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Asks a model of the extension for an answer, whose pieces come as events.",
 )

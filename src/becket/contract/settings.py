@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from becket.methods.descriptors import Direction, Method, Notification
+from becket.methods.descriptors import Method, Notification
 
 __all__ = [
     "SETTINGS_EDITOR_CLOSE",
@@ -113,7 +113,7 @@ SETTINGS_EDITOR_OPEN: Final[Method[EditorOpen, Any]] = Method(
     EditorOpen,
     Any,
     timeout=EDITOR_TIMEOUT,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Opens the extension's own editor of a field.",
 )
 SETTINGS_EDITOR_KEY: Final[Method[EditorKey, Any]] = Method(
@@ -121,7 +121,7 @@ SETTINGS_EDITOR_KEY: Final[Method[EditorKey, Any]] = Method(
     EditorKey,
     Any,
     timeout=EDITOR_TIMEOUT,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Passes on a key that was pressed in an open editor.",
 )
 SETTINGS_EDITOR_COMMIT: Final[Method[EditorCommit, Any]] = Method(
@@ -129,24 +129,24 @@ SETTINGS_EDITOR_COMMIT: Final[Method[EditorCommit, Any]] = Method(
     EditorCommit,
     Any,
     timeout=EDITOR_TIMEOUT,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Gives the extension the value that the user has taken.",
 )
 SETTINGS_EDITOR_RENDER: Final = Notification(
     "settings.editor.render",
     EditorRender,
-    direction=Direction.TO_HOST,
+    direction="to-host",
     summary="Shows new content in the open editor.",
 )
 SETTINGS_EDITOR_COMMITTED: Final = Notification(
     "settings.editor.commit",
     EditorCommitted,
-    direction=Direction.TO_HOST,
+    direction="to-host",
     summary="Tells the value that was chosen in the open editor, and closes it.",
 )
 SETTINGS_EDITOR_CLOSE: Final = Notification(
     "settings.editor.close",
     EditorClosed,
-    direction=Direction.TO_HOST,
+    direction="to-host",
     summary="Closes the open editor without a value.",
 )

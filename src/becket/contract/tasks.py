@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Meta, Raw, Struct, ValidationError
 
 from becket.contract.shapes import REFUSED, cut, read_object, take_text
-from becket.methods.descriptors import EventReader, Notification
+from becket.methods.descriptors import Notification
+from becket.methods.streams import EventReader
 
 __all__ = [
     "TASK_DONE",

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from becket.contract.shapes import is_object
-from becket.methods.descriptors import Direction, Method
+from becket.methods.descriptors import Method
 
 __all__ = ["TOOL_CALL", "Tool", "ToolCall", "tool_text"]
 
@@ -36,7 +36,7 @@ TOOL_CALL: Final[Method[ToolCall, Any]] = Method(
     ToolCall,
     Any,
     timeout=120.0,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Runs a tool of the extension.",
 )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
-from becket.methods.descriptors import Direction, Notification
+from becket.methods.descriptors import Notification
 
 __all__ = [
     "WIDGET_DISMISS",
@@ -77,12 +77,12 @@ class WidgetDismiss(Struct, frozen=True):
 WIDGET_UPSERT: Final = Notification(
     "widget.upsert",
     WidgetUpsert,
-    direction=Direction.TO_HOST,
+    direction="to-host",
     summary="Shows a widget, or changes one that is shown.",
 )
 WIDGET_DISMISS: Final = Notification(
     "widget.dismiss",
     WidgetDismiss,
-    direction=Direction.TO_HOST,
+    direction="to-host",
     summary="Removes a widget.",
 )

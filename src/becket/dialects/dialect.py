@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -68,7 +69,9 @@ class ParamsWithMeta(Struct, omit_defaults=True):
     meta: MetaMember | UnsetType = msgspec.field(default=UNSET, name="_meta")
 
 
-decode_meta = msgspec.json.Decoder(ParamsWithMeta).decode
+@cache
+def meta_decoder() -> msgspec.json.Decoder[ParamsWithMeta]:
+    return msgspec.json.Decoder(ParamsWithMeta)  # for the first call that bears one
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
@@ -130,7 +133,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
         if params is None or b'"_meta"' not in bytes(params):
             return None
         try:
-            meta = decode_meta(params).meta
+            meta = meta_decoder().decode(params).meta
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         return None if meta is UNSET or meta.becket is UNSET else meta.becket

@@ -7,8 +7,7 @@ switches here, with a name, and off.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
@@ -18,12 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_HABITS", "Habits", "Inherited", "Surroundings"]
 
 
-class Inherited(Enum):
-    """Which of the host's own variables a program gets besides those that are set for it."""
-
-    FEW = "those that every program needs"
-    HARMLESS = "all but those with the name of a secret"
-    ALL = "all of them"
+Inherited = Literal["few", "harmless", "all"]
+"""Which of the host's own variables a program gets besides those that are set for it: those that every program needs,
+all but those with the name of a secret, or all of them."""
 
 
 class Surroundings(Struct, frozen=True):
@@ -56,7 +52,7 @@ class Habits(Struct, frozen=True, kw_only=True):
     timeouts: Mapping[str, Any] = {}
     restart: Mapping[str, Any] = {}
     breaker: Mapping[str, Any] = {}
-    inherited: Inherited = Inherited.FEW
+    inherited: Inherited = "few"
     variables: tuple[str, ...] = ()
     own_variables: Callable[[Surroundings], Mapping[str, str]] | None = None
     folder_variables: tuple[str, ...] = ()

@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from becket.contract.log import LogLevel, LogRecord, log_text
-
 if TYPE_CHECKING:
     import logging
+
+    from becket.contract.log import LogLevel
 
 __all__ = ["take_over"]
 
@@ -23,6 +23,8 @@ def take_over(module: Any) -> None:
         """Writes records to whatever stderr is at the time."""
 
         def emit(self, record: logging.LogRecord) -> None:
+            from becket.contract.log import LogRecord, log_text  # for the first line that somebody logs
+
             try:
                 text = log_text(LogRecord(level_of(record.levelno), record.name, self.format(record)))
                 sys.stderr.write(text)
@@ -32,6 +34,8 @@ def take_over(module: Any) -> None:
 
     def level_of(number: int) -> LogLevel:
         """Returns the highest level that is not above this number."""
+        from becket.contract.log import LogLevel
+
         reached = [level for level in LogLevel if getattr(module, level.name) <= number]
         return reached[-1] if reached else LogLevel.DEBUG
 

@@ -70,6 +70,7 @@ def run_extension(extension: ExtensionServer, loop: str | None, dialect: Dialect
     if sys.stdin is not None and os.isatty(STDIN):
         print(explain(extension))
         return EXIT_USAGE
+    life = Life()
     from becket.peer.stdio import take_stdio
 
     try:
@@ -78,14 +79,12 @@ def run_extension(extension: ExtensionServer, loop: str | None, dialect: Dialect
         print(f"{extension.id}: {error}", file=sys.stderr)
         return EXIT_USAGE
     forward_logging()
-    gc.freeze()  # what has been imported stays: there is no need to look at it again
-    ending = Ending()
-    heed_the_end(ending)
+    heed_the_end(life)
     wire = (chosen, None) if chosen is not None else hear_dialect(transport)
     if loop is None and extension.__becket__.is_plain:
-        lost, refusal = serve_blocking(extension, transport, wire, ending)
+        lost, refusal = serve_blocking(extension, transport, wire, life)
     else:
-        lost, refusal = serve_on(loop or "asyncio", extension, transport, wire, ending)
+        lost, refusal = serve_on(loop or "asyncio", extension, transport, wire, life)
     if refusal is not None:
         print(f"{extension.id}: {refusal}", file=sys.stderr)
         return EXIT_REFUSED
@@ -109,7 +108,7 @@ def hear_dialect(transport: FdTransport) -> Wire:
     return NATIVE, Sniffing
 
 
-def serve_blocking(extension: ExtensionServer, transport: FdTransport, wire: Wire, ending: Ending) -> Served:
+def serve_blocking(extension: ExtensionServer, transport: FdTransport, wire: Wire, life: Life) -> Served:
     dialect, framing = wire
     serving = extension.blocking_over(transport, dialect=dialect, framing=framing, when_ending=begin_to_end)
 
@@ -119,11 +118,11 @@ def serve_blocking(extension: ExtensionServer, transport: FdTransport, wire: Wir
 
     with serving as peer:
         # In a thread: the one that is interrupted by the signal may be reading, and must go on.
-        ending.begin = lambda: start_new_thread(end, ())
+        life.serve(lambda: start_new_thread(end, ()))
         return peer.serve(), serving.refusal
 
 
-def serve_on(loop: str, extension: ExtensionServer, transport: FdTransport, wire: Wire, ending: Ending) -> Served:
+def serve_on(loop: str, extension: ExtensionServer, transport: FdTransport, wire: Wire, life: Life) -> Served:
     dialect, framing = wire
 
     async def serve() -> Served:
@@ -135,7 +134,7 @@ def serve_on(loop: str, extension: ExtensionServer, transport: FdTransport, wire
 
         async with serving as peer:
             workers = serving.workers
-            ending.begin = lambda: workers.call_soon(lambda: workers.spawn(end))
+            life.serve(lambda: workers.call_soon(lambda: workers.spawn(end)))
             return await peer.wait_closed(), serving.refusal
 
     if loop == "trio":
@@ -153,21 +152,32 @@ def serve_on(loop: str, extension: ExtensionServer, transport: FdTransport, wire
         return runner.run(serve())
 
 
-# -- when it ends
+# -- when it starts and ends
 
 
-class Ending:
-    """How the end begins. As long as nothing was heard of a host, nothing needs to be ended before the program."""
+class Life:
+    """What changes from the start to the end. As long as it does not serve a host, nothing needs to be ended before the
+    program, and no garbage is looked for: there is none among what stays."""
 
-    begin: Callable[[], object] = staticmethod(lambda: os._exit(EXIT_ENDED))
+    def __init__(self) -> None:
+        self.begin_to_end: Callable[[], object] = lambda: os._exit(EXIT_ENDED)
+        self._collects = gc.isenabled()
+        gc.disable()
+
+    def serve(self, begin_to_end: Callable[[], object]) -> None:
+        """From now on it serves, and its end begins with this function."""
+        self.begin_to_end = begin_to_end
+        gc.freeze()  # what has been imported stays: there is no need to look at it again
+        if self._collects:
+            gc.enable()
 
 
-def heed_the_end(ending: Ending) -> None:
+def heed_the_end(life: Life) -> None:
     """Has a signal, or the death of the parent, begin the end; a second signal ends the program at once."""
 
     def end() -> None:
         try:
-            ending.begin()
+            life.begin_to_end()
         except RuntimeError:
             pass  # the event loop is gone: the program is about to be
 

@@ -401,7 +401,7 @@ def is_surely_fit(what: object) -> bool:
 
 def check_capabilities(cls: type[ExtensionServer], declared: tuple[Declared, ...]) -> None:
     """Raises TypeError for what every host would refuse in the handshake."""
-    from becket.contract.handshake import Search
+    from becket.contract.handshake_rules import Search
     from becket.contract.providers import Provider
     from becket.contract.tools import Tool
 

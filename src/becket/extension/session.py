@@ -163,8 +163,15 @@ class Session:
         if self._state != State.STARTING:
             raise self._not_ready()
         self._state = State.READY
-        initialized = Initialized(PROTOCOL_VERSION, self._declared(), FEATURES if params.features else ())
+        initialized = self._answer(knows_ours=bool(params.features))
         return initialized if self._foreign is None else self._foreign.reply(initialized)
+
+    def _answer(self, *, knows_ours: bool) -> Initialized:
+        if not knows_ours:
+            return Initialized(PROTOCOL_VERSION, self._declared())
+        # What an author tells of the extension may take long, or fail: the host asks for that in a call of its own.
+        info = None if "info" in self._outline.overridden else self._extension.info()
+        return Initialized(PROTOCOL_VERSION, self._declared(), FEATURES, info)
 
     def _read(self, given: Any) -> Initialize:
         version = given.get("extension_protocol_version") if is_object(given) else None

@@ -47,7 +47,7 @@ from becket.peer.process import words_of
 from becket.peer.transport import ByteStream, Transport
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.store import Store
-from becket.typed.schema import SchemaMode
+from becket.typed.schema import SchemaMode, get_ready
 
 __all__ = ["ConnectingExtension", "ExtensionOptions", "connect_extension", "connect_extension_over"]
 
@@ -252,6 +252,8 @@ class Start:
             }
         )
         record(self._audit, self._describe_start())
+        if self._schemas is not SchemaMode.OFF:
+            loop.call_soon(get_ready)  # while the extension starts, once it has heard our first words
         voice = Voice(peer, self._speech, scene, kills_at_once=self._dialect.habits.kills_before_goodbye)
         try:
             greeted = await self._greet(voice)
@@ -300,7 +302,7 @@ class Start:
         if self._speech is None:
             words = self._introduce()
             answer = await shake_hands(voice.peer, words, self._gate, timeout=timeout, known=self._known)
-            greeted = Greeted(declared=answer.capabilities)
+            greeted = Greeted(declared=answer.capabilities, about=answer.info)
         else:
             greeted = await greet(voice, self._introduction(), timeout=timeout)
         for note in greeted.notes:

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from becket.contract.handshake import HostInfo
-from becket.dialects.habits import Habits, Inherited, Surroundings
+from becket.dialects.habits import Habits, Surroundings
 from becket.host.manifest import Environment
 
 __all__ = [
@@ -143,9 +143,9 @@ def policy_of(habits: Habits) -> VariablePolicy:
     """Returns what a program of a system gets to see of its host's variables."""
     if habits.variables:
         return VariablePolicy(frozenset(habits.variables))
-    if habits.inherited is Inherited.FEW:
+    if habits.inherited == "few":
         return NATIVE_VARIABLES
-    return VariablePolicy(all_harmless=True, all_secrets=habits.inherited is Inherited.ALL)
+    return VariablePolicy(all_harmless=True, all_secrets=habits.inherited == "all")
 
 
 class ExtensionEnvironment(Struct, frozen=True):

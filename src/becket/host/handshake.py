@@ -13,13 +13,8 @@ from typing import Any, Final, cast
 import anyio
 from msgspec import Raw
 
-from becket.contract.handshake import (
-    INITIALIZE,
-    Capabilities,
-    Initialize,
-    Initialized,
-    parse_initialized,
-)
+from becket.contract.handshake import INITIALIZE, Capabilities, Initialize, Initialized
+from becket.contract.handshake_rules import parse_initialized
 from becket.contract.info import INFO_GET, ExtensionInfo
 from becket.dialects.handshakes import Greeted, Introduction
 from becket.dialects.phrases import Saying, Tale

@@ -17,8 +17,8 @@ from becket.contract.settings import SETTINGS_EDITOR_CLOSE, SETTINGS_EDITOR_COMM
 from becket.contract.tasks import TASK_READERS
 from becket.contract.widgets import WIDGET_DISMISS, WIDGET_UPSERT
 from becket.host.runs import Runs
-from becket.methods.descriptors import EventReader
 from becket.methods.registry import Registry
+from becket.methods.streams import EventReader
 from becket.peer.claims import Listener
 from becket.typed.decoding import UNDECODABLE, result_decoder
 

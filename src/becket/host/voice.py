@@ -14,7 +14,8 @@ from becket.contract.tools import ToolCall
 from becket.dialects.phrases import Saying, Scene, as_it_is
 from becket.dialects.speech import Speech
 from becket.errors import BecketError, NotSupported
-from becket.methods.descriptors import Method, Stream
+from becket.methods.descriptors import Method
+from becket.methods.streams import Stream
 from becket.peer.outbound import DEFAULT, Unset
 from becket.peer.peer import Peer
 from becket.peer.streams import CallStream

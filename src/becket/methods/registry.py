@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 from msgspec import Raw
 
 from becket.errors import InvalidParams
-from becket.methods.descriptors import Method, Notification, check_method_name, name_of
+from becket.methods.descriptors import Decode, Method, Notification, check_method_name, name_of
 from becket.typed.converted import type_of, writer_of
 from becket.typed.decoding import bare_decoder, decode_plain, decoder_for
 
@@ -78,7 +78,9 @@ class Handler:
         self.is_inline = not (is_async or thread)
         self.is_open = not notifications and self.requires is None  # to whoever asks, without a decision
         has_params = annotation is not None and (arity > 0 or descriptor is not None)
-        self.decode: Callable[[Raw | None], object] = decoder_for(annotation) if has_params else self._takes_none
+        self.decode: Decode = self._takes_none
+        if has_params:
+            self.decode = decoder_for(annotation) if descriptor is None else decoder_of(descriptor)
         self._params: Any = annotation if has_params else Any
         self.invoke: Callable[[Raw | None, object], Any] = self._build_invoke()
 
@@ -117,6 +119,13 @@ class Handler:
         # An empty object or array is how many programs write none.
         if params is not None and decode_plain(params):
             raise InvalidParams([("", f"{self.name} takes no params")])
+
+
+def decoder_of(descriptor: Descriptor) -> Decode:
+    """Returns what reads the params of a method, made once: a host serves the same ones to all its extensions."""
+    if descriptor.decode is None:
+        descriptor.decode = decoder_for(descriptor.params)
+    return descriptor.decode
 
 
 def writing(function: Callable[..., Any], write: Callable[[Any], object], *, is_async: bool) -> Callable[..., Any]:

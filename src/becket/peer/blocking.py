@@ -7,16 +7,16 @@ that handles a request runs in the thread that reads, or in a worker where it wa
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from becket.dialects import PLAIN, Dialect, find_dialect
-from becket.errors import CallCancelled, ConnectionLost, NotSupported
+from becket.errors import ConnectionLost, NotSupported
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.descriptors import Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import F, Handler, Registry
 from becket.peer.admission import Ask
-from becket.peer.blocking_loop import BlockingLoop, BlockingWaiter
+from becket.peer.blocking_loop import BlockingLoop
 from becket.peer.context import AnyContext
 from becket.peer.inbound import Inbound
 from becket.peer.link import Link
@@ -30,7 +30,6 @@ from becket.peer.outbound import (
     seconds_of,
     wait_until_read,
 )
-from becket.peer.streams import CallStream, Gap, Overflow
 from becket.peer.transport import Transport
 from becket.rpc.json_values import encode_json
 from becket.wire.framing import FramingFactory
@@ -38,17 +37,18 @@ from becket.wire.framing import FramingFactory
 if TYPE_CHECKING:
     from becket.methods.decorators import HandlesPlainly, Listens
     from becket.methods.permissions import Gate
+    from becket.methods.streams import Stream
+    from becket.peer.blocking_calls import BlockingStream, PendingCall
     from becket.peer.options import BeginOptions, CallOptions, PeerOptions, StreamOptions
     from becket.peer.process import Child
+    from becket.peer.streams import Overflow
 
-__all__ = ["BlockingContext", "BlockingPeer", "BlockingStream", "PendingCall", "connect_process", "connect_stdio"]
+__all__ = ["BlockingContext", "BlockingPeer", "connect_process", "connect_stdio"]
 
 E = TypeVar("E")
 P = TypeVar("P")
 R = TypeVar("R")
 T = TypeVar("T")
-R_co = TypeVar("R_co", covariant=True)
-E_co = TypeVar("E_co", covariant=True)
 
 
 def connect_process(
@@ -207,6 +207,8 @@ class BlockingPeer:
         if self._listens_when_used:
             self._listen_from_now_on()
         name = method if isinstance(method, str) else method.name
+        from becket.peer.blocking_calls import PendingCall
+
         return PendingCall(self._loop, name, self._outbound.call(method, params, timeout, returns))
 
     @overload
@@ -238,7 +240,7 @@ class BlockingPeer:
         returns: Any = Any,
         timeout: float | Unset | None = DEFAULT,
         idle_timeout: float | Unset | None = DEFAULT,
-        overflow: Overflow = Overflow.END,
+        overflow: Overflow | None = None,
         pause_connection: bool = False,
     ) -> BlockingStream[Any, Any]:
         """Opens a call together with its events: `with peer.stream(...) as run: for event in run: ...`."""
@@ -255,6 +257,8 @@ class BlockingPeer:
             overflow=overflow,
             pause_connection=pause_connection,
         )
+        from becket.peer.blocking_calls import BlockingStream
+
         return BlockingStream(self._loop, stream)
 
     def batch(
@@ -408,105 +412,6 @@ class BlockingPeer:
     def __repr__(self) -> str:
         state = "open" if self._link.lost is None else self._link.lost.reason.value
         return f"<BlockingPeer {self.name} ({self._link.dialect.name}): {state}>"
-
-
-class PendingCall(Generic[R_co]):
-    """A call that is on its way. One that nobody keeps is given up."""
-
-    def __init__(self, loop: BlockingLoop, method: str, coroutine: Coroutine[Any, Any, Any]) -> None:
-        self._loop = loop
-        self._method = method
-        self._coroutine = coroutine
-        self._outcome: tuple[Any, BaseException | None] | None = None
-        self._waiter: BlockingWaiter | None = None
-        with loop.entered():
-            self._step(None)
-
-    def _step(self, error: BaseException | None) -> None:
-        try:
-            self._waiter = self._coroutine.send(None) if error is None else self._coroutine.throw(error)
-        except StopIteration as stop:
-            self._outcome = (stop.value, None)
-        except BaseException as failure:
-            self._outcome = (None, failure)
-
-    def result(self) -> R_co:
-        """Waits for the answer and returns it. Raises what `call` raises, each time it is asked."""
-        with self._loop.entered():
-            while (outcome := self._outcome) is None:
-                self._wait()
-        value, failure = outcome
-        if failure is not None:
-            raise failure
-        return cast("R_co", value)
-
-    def _wait(self) -> None:
-        waiter = self._waiter
-        assert waiter is not None
-        try:
-            self._loop.wait(waiter)
-        except BaseException as interruption:  # a KeyboardInterrupt, say: the call is abandoned
-            if self._outcome is None:
-                self._step(interruption)
-            raise
-        if self._outcome is None and self._waiter is waiter:  # else another thread was faster
-            self._step(None)
-
-    def cancel(self) -> None:
-        """Tells the other side that the answer is not wanted any more; `result` raises from then on."""
-        with self._loop.entered():
-            if self._outcome is None:
-                waiter = self._waiter
-                self._step(CallCancelled(self._method))
-                if waiter is not None and not waiter.done():
-                    waiter.set_result(None)  # for those who wait in `result`
-
-    def __del__(self) -> None:
-        if self._outcome is None:
-            # Whatever thread lets go of it, and whatever it holds: the pump gives the call up.
-            self._loop.call_soon(self._coroutine.close)
-
-
-class BlockingStream(Generic[E_co, R_co]):
-    """A call and its events, for a thread."""
-
-    def __init__(self, loop: BlockingLoop, stream: CallStream[Any, Any]) -> None:
-        self._loop = loop
-        self._stream = stream
-
-    @property
-    def dropped(self) -> int:
-        """How many events were dropped because they were not taken in time."""
-        return self._stream.dropped
-
-    @property
-    def skipped(self) -> int:
-        """How many events could not be read."""
-        return self._stream.skipped
-
-    def __enter__(self) -> BlockingStream[E_co, R_co]:
-        self._loop.run(self._stream.__aenter__())
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.run(self._stream.__aexit__())
-
-    def __iter__(self) -> Iterator[E_co | Gap]:
-        while True:
-            with self._loop.entered():
-                ready = self._stream.take_ready()
-            if ready:
-                yield from ready
-                continue
-            try:
-                yield self._loop.run(self._stream.__anext__())
-            except StopAsyncIteration:
-                return
-
-    def result(self) -> R_co:
-        """Waits for the answer of the call and returns it. Events that were not taken are dropped."""
-        result: R_co = self._loop.run(self._stream.result())
-        return result
 
 
 class BlockingContext(AnyContext):

@@ -8,7 +8,6 @@ so that a row of calls costs no thread switch. A function that runs within the p
 
 from __future__ import annotations
 
-import heapq
 import os
 import select
 import time
@@ -168,7 +167,9 @@ class BlockingLoop:
 
     def call_later(self, delay: float, function: Callable[[], object], /) -> BlockingTimer:
         timer = BlockingTimer(self.time() + delay, function)
-        heapq.heappush(self._timers, timer)
+        from heapq import heappush  # whoever sets no timer starts without it
+
+        heappush(self._timers, timer)
         self._interrupt()
         return timer
 
@@ -405,10 +406,12 @@ class BlockingLoop:
         timers = self._timers
         timeout = FOREVER
         if timers:
+            from heapq import heappop
+
             time = self.time
             now = time()
             while timers and timers[0].time <= now:
-                function = heapq.heappop(timers).function
+                function = heappop(timers).function
                 if function is not None:
                     function()
             if timers and timers[0].time - now < FOREVER:

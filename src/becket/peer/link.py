@@ -215,7 +215,7 @@ class Link:
         frames = framing.feed(data)
         if len(frames) == 1 and not self._is_behind:  # one call after another: nothing to join, nothing to pace
             self._wrote_alone = False
-            connection.codec.read(iter(frames), connection)  # pyright: ignore[reportArgumentType]
+            connection.read(frames)
         else:
             self._take_many(frames, now)
         if self._meter is not None and (pause := self._meter.spend(framing.frames, now)):

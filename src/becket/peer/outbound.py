@@ -14,18 +14,19 @@ from msgspec import Raw, Struct
 from becket.dialects import CallMeta
 from becket.errors import BadReply, BecketError, NotSent, NotSupported
 from becket.limits import Limits
-from becket.methods.descriptors import EventReader, Method, Stream
+from becket.methods.descriptors import Method
 from becket.peer.claims import Claim, Listener
 from becket.peer.loops import Waiter
-from becket.peer.streams import GONE, CallStream, Gap, Overflow
 from becket.peer.transport import wake
 from becket.rpc.json_values import decode_json, encode_json
-from becket.rpc.records import Call, InboundRequest
+from becket.rpc.records import GONE, Call, InboundRequest
 from becket.typed.decoding import RESULT_DECODERS, UNDECODABLE, result_decoder
 
 if TYPE_CHECKING:
     from becket.methods.permissions import Gate
+    from becket.methods.streams import Stream
     from becket.peer.link import Link
+    from becket.peer.streams import CallStream, Overflow
 
 __all__ = ["CURRENT", "READY", "BatchCall", "BatchNotify", "Outbound", "Serving", "wait_until_read"]
 
@@ -210,12 +211,15 @@ class Outbound:
         returns: Any,
         timeout: float | Unset | None,
         idle_timeout: float | Unset | None,
-        overflow: Overflow,
+        overflow: Overflow | None,
         pause_connection: bool,
     ) -> CallStream[Any, Any]:
         """Returns a call with its events, not opened yet.
 
         What a reader of a descriptor cannot read is skipped and counted."""
+        from becket.methods.streams import EventReader  # a program without a stream starts without all this
+        from becket.peer.streams import CallStream, Overflow
+
         stream = None if isinstance(method, str) else method
         if stream is not None:
             returns = stream.result
@@ -233,7 +237,7 @@ class Outbound:
             returns=result_decoder(returns),
             timeout=inf if timeout is None or isinstance(timeout, Unset) else timeout,
             idle_timeout=seconds_of(idle_timeout, self.link.limits),
-            overflow=overflow,
+            overflow=overflow or Overflow.END,
             pause_connection=pause_connection,
             is_tolerant=stream is not None,
             gathering=None if stream is None or stream.gather is None else stream.gather(params),
@@ -310,6 +314,9 @@ class Outbound:
         listeners: Mapping[str, Listener],
         progress: Listener | None,
     ) -> Any:
+        from becket.methods.streams import EventReader
+        from becket.peer.streams import CallStream
+
         stream = CallStream[tuple[Listener, Any], Any](
             self,
             method,
@@ -321,8 +328,7 @@ class Outbound:
         )
         async with stream as run:
             async for event in run:
-                assert not isinstance(event, Gap)  # this stream ends rather than dropping
-                listener, value = event
+                listener, value = cast("tuple[Listener, Any]", event)  # no gap: this stream ends rather than dropping
                 outcome = listener.function(*((value,) if listener.arity else ()))
                 if listener.is_async:
                     await outcome

@@ -12,22 +12,23 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import ConnectionLost, NotSupported
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.descriptors import Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import F, Registry
 from becket.peer.admission import Ask
 from becket.peer.inbound import Inbound
 from becket.peer.link import Link
 from becket.peer.loops import Loop, current_loop
 from becket.peer.outbound import DEFAULT, BatchCall, BatchNotify, Outbound, Unset, seconds_of, wait_until_read
-from becket.peer.streams import CallStream, Overflow
 from becket.peer.transport import ByteStream, StreamTransport, Transport
 from becket.wire.framing import FramingFactory
 
 if TYPE_CHECKING:
     from becket.methods.decorators import Handles, Listens
     from becket.methods.permissions import Gate
+    from becket.methods.streams import Stream
     from becket.peer.options import CallOptions, PeerOptions, StreamOptions
     from becket.peer.process import Child
+    from becket.peer.streams import CallStream, Overflow
 
 __all__ = ["Connecting", "Peer"]
 
@@ -281,7 +282,7 @@ class Peer:
         returns: Any = Any,
         timeout: float | Unset | None = DEFAULT,
         idle_timeout: float | Unset | None = DEFAULT,
-        overflow: Overflow = Overflow.END,
+        overflow: Overflow | None = None,
         pause_connection: bool = False,
     ) -> CallStream[Any, Any]:
         """Opens a call together with its events: of its descriptor, or in `events` (name to type), or its progress.

@@ -29,18 +29,19 @@ from becket.errors import (
     RpcError,
     StreamOverrun,
 )
-from becket.methods.descriptors import CancelReason, EventReader, Gathering, Method
+from becket.methods.descriptors import Method
+from becket.methods.streams import CancelReason, EventReader, Gathering
 from becket.peer.claims import NULL, Claim, Listener
 from becket.peer.loops import Waiter, unexpected
 from becket.peer.transport import wake
-from becket.rpc.records import Call
+from becket.rpc.records import GONE, Call
 from becket.typed.decoding import UNDECODABLE
 
 if TYPE_CHECKING:
     from becket.peer.link import Link
     from becket.peer.outbound import Outbound
 
-__all__ = ["GONE", "CallStream", "Gap", "Overflow"]
+__all__ = ["CallStream", "Gap", "Overflow"]
 
 E = TypeVar("E")
 K = TypeVar("K")
@@ -533,16 +534,3 @@ def accepts(belongs: Callable[[Raw, Any], bool], params: object, raw: Raw) -> bo
         return belongs(raw, params)
     except UNDECODABLE:
         return False
-
-
-class Gone:
-    """Waits for nothing."""
-
-    def done(self) -> bool:
-        return True
-
-    def set_result(self, _: None, /) -> None:
-        """Nobody wants to know."""
-
-
-GONE = Gone()

@@ -135,10 +135,8 @@ UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 UNREADABLE = (*UNDECODABLE, TypeError)  # the last for a frame that was dropped
 
 decode_envelope = msgspec.json.Decoder(Envelope).decode
-decode_outline = msgspec.json.Decoder(Outline).decode
 decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 decode_elements = msgspec.json.Decoder(list[Raw]).decode
-decode_error = msgspec.json.Decoder(ErrorObject).decode
 
 
 class JsonCodec:
@@ -307,7 +305,7 @@ class JsonCodec:
 
     def _failure(self, id: bytes, raw: Raw) -> Failure | Malformed:
         try:
-            error = decode_error(raw)
+            error = msgspec.json.decode(raw, type=ErrorObject)
             data: object = None
             if error.data is not UNSET:
                 data = (
@@ -364,7 +362,7 @@ class JsonCodec:
     def _refuse_unread(self, frame: Frame, problem: str) -> Malformed | Invalid:
         """Returns the refusal of a message that is too much to parse, under its id where that can be read."""
         try:
-            outline = decode_outline(frame)
+            outline = msgspec.json.decode(frame, type=Outline)
         except (*UNDECODABLE, msgspec.ValidationError):
             return Invalid(NULL_ID, Meaning.TOO_LARGE, problem)
         id = readable_id(outline.id, self.limits)

@@ -49,7 +49,7 @@ from becket.rpc.codec import (
 )
 from becket.rpc.json_values import encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
-from becket.rpc.records import BatchReply, Call, Cancelling, CancelRule, Event, EventList, Ids, InboundRequest, Taker
+from becket.rpc.records import BatchReply, Call, Cancelling, Event, EventList, Ids, InboundRequest, Taker
 from becket.rpc.starts import Starts
 from becket.wire.framing import Frame, Framing, Skipped
 
@@ -527,7 +527,7 @@ class Connection:
             return  # it names no request, and a notification is never answered
         if request is not None and not request.is_cancelled:
             request.is_cancelled = True
-            request.is_unwanted = cancelling.rule is CancelRule.NEVER_ANSWERED
+            request.is_unwanted = cancelling.rule == "never answered"
             self.taker.take_cancel(request)
 
     def _take_unmatched(self, message: Failure) -> None:

@@ -6,6 +6,7 @@ Each runs at the speed of C whatever the bytes are, and says what is wrong; what
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from msgspec import Raw
 
@@ -34,10 +35,11 @@ def find_duplicate(frame: bytes, members: dict[str, Raw]) -> str | None:
     is a duplicate, and so is one whose value here is not its last one."""
     if ESCAPE not in frame and all(frame.count(b'"%b"' % key.encode()) == 1 for key in members):
         return None  # the usual case: no name stands twice, at whatever level
+    string, _ = patterns()
     seen: set[str] = set()
     position = skip_space(frame, frame.index(b"{") + 1)
     while frame[position : position + 1] == b'"':
-        key_text = STRING.match(frame, position)
+        key_text = string.match(frame, position)
         assert key_text is not None  # msgspec has parsed this frame
         key = decode_string(key_text.group())
         value = bytes(members[key])
@@ -50,12 +52,15 @@ def find_duplicate(frame: bytes, members: dict[str, Raw]) -> str | None:
     return None
 
 
-STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
-SPACE = re.compile(rb"[ \t\r\n]*")
+@cache
+def patterns() -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Returns those of a string and of white space. Most programs never need them, and compiling takes time."""
+    return re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"'), re.compile(rb"[ \t\r\n]*")
 
 
 def skip_space(frame: bytes, position: int) -> int:
-    match = SPACE.match(frame, position)
+    _, space = patterns()
+    match = space.match(frame, position)
     return match.end() if match else position
 
 

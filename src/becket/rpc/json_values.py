@@ -61,14 +61,14 @@ def check_finite(value: object) -> None:
     """Raises ValueError where NaN or an infinity is somewhere in a value that has been encoded without complaint."""
     try:
         # MessagePack keeps such a number as it is, behind 0xcb: a search in C, and right whenever it finds nothing.
-        if NOT_FINITE.search(encode_packed(value)) is None:
+        if re.search(NOT_FINITE, encode_packed(value)) is None:
             return
     except (OverflowError, TypeError, ValueError):  # integers beyond 64 bits and the like have no MessagePack
         pass
     walk_finite(msgspec.to_builtins(value, enc_hook=lambda raw: None))  # Raw is JSON already
 
 
-NOT_FINITE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
+NOT_FINITE = rb"\xcb[\x7f\xff][\xf0-\xff]"  # compiled when it is needed
 encode_packed = msgspec.msgpack.Encoder().encode
 
 

@@ -5,9 +5,8 @@ Records and small protocols, without behaviour: the rules are `connection`'s.
 
 from __future__ import annotations
 
-from enum import Enum
 from math import inf
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Raw, Struct
 
@@ -16,6 +15,7 @@ from becket.rpc.messages import Failure, Notification
 from becket.wire.framing import Skipped
 
 __all__ = [
+    "GONE",
     "BatchReply",
     "Call",
     "CancelAsked",
@@ -31,12 +31,9 @@ __all__ = [
 ]
 
 
-class CancelRule(Enum):
-    """What becomes of a request that was cancelled by the side that sent it."""
-
-    ANSWERED = "answered with an error, or with its result if that was first"  # LSP
-    NEVER_ANSWERED = "never answered"  # MCP
-    ANSWERS_ITSELF = "told, and answers with a result of its own"  # ACP
+CancelRule = Literal["answered", "never answered", "answers itself"]
+"""What becomes of a request that was cancelled by the side that sent it: it is answered with an error, or with its
+result if that was first (LSP); it is never answered (MCP); it is told, and answers with a result of its own (ACP)."""
 
 
 class Cancelling(Struct, frozen=True):
@@ -44,7 +41,7 @@ class Cancelling(Struct, frozen=True):
 
     method: str
     member: str = "id"
-    rule: CancelRule = CancelRule.ANSWERED
+    rule: CancelRule = "answered"
     never: frozenset[str] = frozenset()
 
 
@@ -60,6 +57,19 @@ class Settles(Protocol):
     def done(self) -> bool: ...
 
     def set_result(self, result: None, /) -> None: ...
+
+
+class Gone:
+    """Settles nothing: where nobody waits, or does so no more."""
+
+    def done(self) -> bool:
+        return True
+
+    def set_result(self, _: None, /) -> None:
+        """Nobody wants to know."""
+
+
+GONE = Gone()
 
 
 class TakesEvents(Protocol):

@@ -16,7 +16,7 @@ from becket.contract.tools import TOOL_CALL
 from becket.dialects.phrases import Scene
 from becket.errors import BecketError, RemoteError, RpcError
 from becket.extension.server import ExtensionServer
-from becket.methods.descriptors import EventReader
+from becket.methods.streams import EventReader
 from becket.rpc.messages import Failure, Notification, Request, Success
 from becket.testing.interpreters import Asked
 from becket.testing.rehearsals import Failed, Recorded, Rehearsal, Said, error_of, is_unknown

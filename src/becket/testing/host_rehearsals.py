@@ -17,9 +17,9 @@ from becket.errors import BecketError, RemoteError
 from becket.host.connecting import ExtensionOptions, connect_extension_over
 from becket.host.extension import Extension
 from becket.host.voice import SpokenStream, Voice
-from becket.methods.descriptors import Stream
 from becket.methods.permissions import PERMISSIONS
 from becket.methods.registry import Registry
+from becket.methods.streams import Stream
 from becket.rpc.messages import Failure, Notification, Request, Success
 from becket.stores.in_memory import InMemoryStore
 from becket.testing.interpreters import Asked

@@ -20,7 +20,8 @@ from becket.dialects.handshakes import Greeted, Greeting, Introduction
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.errors import BecketError, RemoteError, RpcError
 from becket.limits import DEFAULT_LIMITS
-from becket.methods.descriptors import EventReader, Gathering, Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import EventReader, Gathering, Stream
 from becket.rpc.codec import Codec, JsonCodec
 from becket.rpc.messages import Failure, Message, Request, Success
 from becket.testing.transcripts import Side

@@ -12,7 +12,7 @@ from typing import Any
 
 from becket.errors import InvalidParams, Problem
 
-__all__ = ["SchemaMode", "Validator", "compile_schema"]
+__all__ = ["SchemaMode", "Validator", "compile_schema", "get_ready"]
 
 
 class SchemaMode(Enum):
@@ -72,3 +72,8 @@ def compile_schema(schema: object, *, trusted: bool = False) -> Validator:
     from becket.typed.schema_keywords import build_engine
 
     return Validator(build_engine(compile_root(schema, trusted=trusted)))
+
+
+def get_ready() -> None:
+    """Imports and reads all that the first schema needs. It takes about as long as an extension needs to start."""
+    compile_schema({})

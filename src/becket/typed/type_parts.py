@@ -15,7 +15,6 @@ from typing import (
     Any,
     Final,
     Generic,
-    NamedTuple,
     TypeVar,
     Union,
     get_args,
@@ -159,7 +158,7 @@ def is_a(annotation: Any, base: type) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, base)
 
 
-class Field(NamedTuple):
+class Field(Struct, frozen=True):
     """One member of a class that its `__init__` takes. What a function would make each time is no default."""
 
     name: str

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from becket.contract.handshake import HostInfo, Initialized, find_handshake_problems
+from becket.contract.handshake import HostInfo, Initialized
+from becket.contract.handshake_rules import find_handshake_problems
 from becket.contract.info import CapabilityInfo
 from becket.dialects.handshakes import Greeted, Introduction
 from becket.dialects.mcp.greeting import MOST_PAGES, Server, greet

@@ -47,7 +47,7 @@ from becket.dialects.roder.subagents import read_subagent_event
 from becket.dialects.roder.tasks import EXECUTION as RUNS
 from becket.dialects.roder.tasks import read_task_event
 from becket.errors import RpcError
-from becket.methods.descriptors import CancelReason
+from becket.methods.streams import CancelReason
 
 DISPATCH = DispatchParams(
     dispatcher_id="d",

@@ -12,7 +12,8 @@ from becket.extension import ExtensionServer, handles
 from becket.interop import lsp
 from becket.interop.lsp import methods
 from becket.interop.lsp.conversion import CONVERTER, params_type, result_type, write
-from becket.methods.descriptors import Direction, Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import Stream
 from becket.testing import connected
 from becket.typed.converted import Converted, type_of
 
@@ -83,8 +84,8 @@ def test_a_request_that_can_ask_for_progress_is_a_stream() -> None:
 
 
 def test_a_descriptor_knows_who_serves_it() -> None:
-    assert lsp.TEXT_DOCUMENT_HOVER.direction is Direction.TO_EXTENSION
-    assert lsp.WORKSPACE_APPLY_EDIT.direction is Direction.TO_HOST
+    assert lsp.TEXT_DOCUMENT_HOVER.direction == "to-extension"
+    assert lsp.WORKSPACE_APPLY_EDIT.direction == "to-host"
 
 
 def test_all_types_that_travel_can_be_converted() -> None:

@@ -7,7 +7,7 @@ Messages have neither ids nor names: what one means is its place in the conversa
 from __future__ import annotations
 
 from becket.dialects.dialect import Dialect
-from becket.dialects.habits import Habits, Inherited
+from becket.dialects.habits import Habits
 from becket.dialects.speech import Speech
 from becket.limits import Limits
 from becket.rpc.codec import Codec
@@ -52,7 +52,7 @@ CIGEN = Dialect(
             "term_grace": 0.1,  # they kill at once then; a moment for those who listen costs nothing
         },
         restart={"strategy": "never"},
-        inherited=Inherited.ALL,
+        inherited="all",
         works_in_root=False,
     ),
 )

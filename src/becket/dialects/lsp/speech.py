@@ -18,7 +18,8 @@ from becket.dialects.lsp.capabilities import build_capabilities
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.dialects.speech import Speech, TalePhrase
 from becket.errors import BadCapabilities
-from becket.methods.descriptors import EventReader, Method, Stream
+from becket.methods.descriptors import Method
+from becket.methods.streams import EventReader, Stream
 from becket.rpc.json_values import decode_json
 from becket.typed.problems import is_object
 

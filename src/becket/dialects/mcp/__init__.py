@@ -16,7 +16,7 @@ from becket.dialects.habits import Habits
 from becket.errors import Meaning
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.rpc.json_values import decode_json, encode_json
-from becket.rpc.records import Cancelling, CancelRule
+from becket.rpc.records import Cancelling
 from becket.wire.json_lines import JsonLines
 
 if TYPE_CHECKING:
@@ -118,9 +118,7 @@ MCP = Dialect(
     framing=lines,
     answers_garbage=False,
     numbers=NUMBERS,
-    cancelling=Cancelling(
-        "notifications/cancelled", "requestId", CancelRule.NEVER_ANSWERED, never=frozenset({"initialize"})
-    ),
+    cancelling=Cancelling("notifications/cancelled", "requestId", "never answered", never=frozenset({"initialize"})),
     progress=ProgressForm(
         "notifications/progress", "progressToken", asked=AskedProgress(write_token, read_token, write_progress)
     ),

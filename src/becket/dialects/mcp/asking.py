@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from becket.dialects.mcp.contents import SamplingContent, TextContent
 from becket.dialects.mcp.tools import Tool
 from becket.dialects.mcp.words import Empty, Role, Words, none
-from becket.methods.descriptors import Direction, Method, Notification
+from becket.methods.descriptors import Method, Notification
 
 __all__ = [
     "ELICITATION_COMPLETE",
@@ -62,7 +62,7 @@ ROOTS_LIST: Final[Method[Empty | None, Roots]] = Method(
 ROOTS_CHANGED: Final[Notification[RootsChanged | None]] = Notification(
     "notifications/roots/list_changed",
     RootsChanged | None,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="The client works on other folders now.",
 )
 

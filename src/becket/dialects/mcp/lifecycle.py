@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from becket.dialects.mcp.words import Empty, Icon, Words
-from becket.methods.descriptors import Direction, Method, Notification
+from becket.methods.descriptors import Method, Notification
 
 __all__ = [
     "INITIALIZE",
@@ -115,10 +115,10 @@ class Initialized(Words, frozen=True):
 
 
 INITIALIZE: Final = Method(
-    "initialize", Initialize, Initialized, direction=Direction.TO_EXTENSION, summary="Begins to speak with a server."
+    "initialize", Initialize, Initialized, direction="to-extension", summary="Begins to speak with a server."
 )
 INITIALIZED: Final = Notification(
-    "notifications/initialized", None, direction=Direction.TO_EXTENSION, summary="The client is ready, too."
+    "notifications/initialized", None, direction="to-extension", summary="The client is ready, too."
 )
 PING: Final[Method[Empty | None, Any]] = Method(
     "ping", Empty | None, Any, timeout=5.0, summary="Asks whether the other side is there; either side may."

@@ -11,7 +11,8 @@ from msgspec import Raw, Struct
 
 from becket.contract.log import LogLevel
 from becket.dialects.mcp.words import Words, progress_token
-from becket.methods.descriptors import Direction, EventReader, Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import EventReader, Stream
 
 __all__ = [
     "LOGGING_SET_LEVEL",
@@ -131,7 +132,7 @@ class LogMessage(Words, frozen=True):
 
 
 LOGGING_SET_LEVEL: Final[Method[SetLevel, Any]] = Method(
-    "logging/setLevel", SetLevel, Any, direction=Direction.TO_EXTENSION, summary="Says what is to be told."
+    "logging/setLevel", SetLevel, Any, direction="to-extension", summary="Says what is to be told."
 )
 LOG_MESSAGE: Final = Notification("notifications/message", LogMessage, summary="A message for the log.")
 

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from becket.dialects.mcp.contents import Content
 from becket.dialects.mcp.words import Icon, Page, Role, Words, none
-from becket.methods.descriptors import Direction, Method, Notification
+from becket.methods.descriptors import Method, Notification
 
 __all__ = [
     "COMPLETION_COMPLETE",
@@ -84,10 +84,10 @@ class PromptsChanged(Words, frozen=True):
 
 
 PROMPTS_LIST: Final[Method[Page | None, PromptsPage]] = Method(
-    "prompts/list", Page | None, PromptsPage, direction=Direction.TO_EXTENSION, summary="Lists the prompts of a server."
+    "prompts/list", Page | None, PromptsPage, direction="to-extension", summary="Lists the prompts of a server."
 )
 PROMPTS_GET: Final = Method(
-    "prompts/get", GetPrompt, PromptText, direction=Direction.TO_EXTENSION, summary="Asks for a prompt, filled in."
+    "prompts/get", GetPrompt, PromptText, direction="to-extension", summary="Asks for a prompt, filled in."
 )
 PROMPTS_CHANGED: Final[Notification[PromptsChanged | None]] = Notification(
     "notifications/prompts/list_changed", PromptsChanged | None, summary="The server has other prompts now."
@@ -149,6 +149,6 @@ COMPLETION_COMPLETE: Final = Method(
     "completion/complete",
     Complete,
     Completed,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Asks for proposals for an argument of a prompt or a template.",
 )

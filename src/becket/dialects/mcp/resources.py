@@ -8,7 +8,7 @@ from msgspec import field
 
 from becket.dialects.mcp.contents import ResourceContents
 from becket.dialects.mcp.words import Annotations, Icon, Page, Words, none
-from becket.methods.descriptors import Direction, Method, Notification
+from becket.methods.descriptors import Method, Notification
 
 __all__ = [
     "RESOURCES_CHANGED",
@@ -94,27 +94,27 @@ RESOURCES_LIST: Final[Method[Page | None, ResourcesPage]] = Method(
     "resources/list",
     Page | None,
     ResourcesPage,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Lists the resources of a server.",
 )
 RESOURCES_TEMPLATES_LIST: Final[Method[Page | None, ResourceTemplatesPage]] = Method(
     "resources/templates/list",
     Page | None,
     ResourceTemplatesPage,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Lists the templates of resources of a server.",
 )
 RESOURCES_READ: Final = Method(
-    "resources/read", ReadResource, ResourceRead, direction=Direction.TO_EXTENSION, summary="Reads a resource."
+    "resources/read", ReadResource, ResourceRead, direction="to-extension", summary="Reads a resource."
 )
 RESOURCES_SUBSCRIBE: Final[Method[ReadResource, Any]] = Method(
-    "resources/subscribe", ReadResource, Any, direction=Direction.TO_EXTENSION, summary="Watches a resource."
+    "resources/subscribe", ReadResource, Any, direction="to-extension", summary="Watches a resource."
 )
 RESOURCES_UNSUBSCRIBE: Final[Method[ReadResource, Any]] = Method(
     "resources/unsubscribe",
     ReadResource,
     Any,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Watches a resource no longer.",
 )
 RESOURCE_UPDATED: Final = Notification(

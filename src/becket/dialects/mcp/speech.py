@@ -31,7 +31,8 @@ from becket.dialects.mcp.words import progress_token
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.dialects.speech import Speech, TalePhrase
 from becket.errors import InvalidParams, Meaning, RpcError, ToolFailed
-from becket.methods.descriptors import Method, Stream
+from becket.methods.descriptors import Method
+from becket.methods.streams import Stream
 from becket.rpc.json_values import decode_json, encode_json
 
 __all__ = ["SPEECH", "read_given"]

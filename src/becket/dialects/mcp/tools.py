@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from becket.dialects.mcp.contents import Content, text_of
 from becket.dialects.mcp.words import Icon, Page, Words, none
-from becket.methods.descriptors import Direction, Method, Notification
+from becket.methods.descriptors import Method, Notification
 
 __all__ = [
     "TOOLS_CALL",
@@ -77,14 +77,14 @@ class ToolsChanged(Words, frozen=True):
 
 
 TOOLS_LIST: Final[Method[Page | None, ToolsPage]] = Method(
-    "tools/list", Page | None, ToolsPage, direction=Direction.TO_EXTENSION, summary="Lists the tools of a server."
+    "tools/list", Page | None, ToolsPage, direction="to-extension", summary="Lists the tools of a server."
 )
 TOOLS_CALL: Final = Method(
     "tools/call",
     CallTool,
     ToolResult,
     timeout=120.0,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Runs a tool of a server.",
 )
 TOOLS_CHANGED: Final[Notification[ToolsChanged | None]] = Notification(

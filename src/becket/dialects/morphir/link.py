@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from becket.contract.shapes import is_object
 from becket.dialects.dialect import Dialect
-from becket.dialects.habits import Habits, Inherited
+from becket.dialects.habits import Habits
 from becket.dialects.speech import Speech
 from becket.errors import Meaning, RpcError
 from becket.rpc.spelling import Answers, Spelling, nobody, unsigned
@@ -95,7 +95,7 @@ MORPHIR = Dialect(
         host_limits={"handshake": 30.0, "call_timeout": 30.0, "outbound_calls": 32},
         timeouts={"tool": 30.0, "info": 30.0},
         restart={"strategy": "never", "first_is_immediate": False},
-        inherited=Inherited.ALL,
+        inherited="all",
         works_in_root=False,
     ),
 )

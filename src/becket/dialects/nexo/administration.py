@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final, TypeVar, overload
 
 from becket.errors import PermissionDenied, RpcError
-from becket.methods.descriptors import Direction, Method
+from becket.methods.descriptors import Method
 
 __all__ = ["ADMIN", "NOT_GRANTED", "admin_method", "capability_of", "permission_of", "say_error"]
 
@@ -56,7 +56,7 @@ def admin_method(
         params,
         result,
         requires=permission_of(capability),
-        direction=Direction.TO_HOST,
+        direction="to-host",
         summary=summary,
     )
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from becket.dialects.dialect import Dialect
-from becket.dialects.habits import Habits, Inherited, Surroundings
+from becket.dialects.habits import Habits, Surroundings
 from becket.dialects.nexo.administration import NOT_GRANTED, say_error
 from becket.errors import NUMBERS, Meaning
 from becket.rpc.spelling import Answers, Spelling
@@ -84,7 +84,7 @@ HABITS: Final = Habits(
         "trials": 1_000_000,  # when it is tried again, all calls are let through
         "trips_on_application_errors": False,  # that system does; five wrong arguments would lock an extension out
     },
-    inherited=Inherited.HARMLESS,
+    inherited="harmless",
     own_variables=own_variables,
     folder_variables=(STATE_ROOT,),
     prefixes_tools=True,

@@ -18,7 +18,7 @@ from msgspec import Meta, Raw, Struct, field
 from becket.contract.shapes import is_array
 from becket.contract.tools import Tool
 from becket.errors import Meaning, RemoteError, RpcError
-from becket.methods.descriptors import Direction, Method
+from becket.methods.descriptors import Method
 
 __all__ = [
     "POLL_LIST_TOOLS",
@@ -80,9 +80,7 @@ class Polled(Struct, frozen=True):
     next_interval_secs: Seconds | None = None
 
 
-POLL_TICK: Final = Method(
-    "poll_tick", PollTick, Polled, direction=Direction.TO_EXTENSION, summary="Asks a poller what is new."
-)
+POLL_TICK: Final = Method("poll_tick", PollTick, Polled, direction="to-extension", summary="Asks a poller what is new.")
 
 
 def encode_cursor(cursor: bytes) -> str:
@@ -172,11 +170,11 @@ POLL_LIST_TOOLS: Final[Method[PollKind, Raw]] = Method(
     "poll_list_tools",
     PollKind,
     Raw,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Asks which tools come with a kind of poller; `read_poller_tools` reads the answer.",
 )
 POLL_TOOL_CALL: Final[Method[PollToolCall, Any]] = Method(
-    "poll_tool_call", PollToolCall, Any, direction=Direction.TO_EXTENSION, summary="Runs a tool of a poller."
+    "poll_tool_call", PollToolCall, Any, direction="to-extension", summary="Runs a tool of a poller."
 )
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from becket.contract.hooks import HookKind
 from becket.contract.tools import Tool
-from becket.methods.descriptors import Direction, Method
+from becket.methods.descriptors import Method
 
 __all__ = [
     "HOOK_METHODS",
@@ -67,7 +67,7 @@ INITIALIZE: Final = Method(
     Hello,
     Offer,
     timeout=10.0,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Opens the conversation: who asks, and which tools and hooks there are.",
 )
 
@@ -91,11 +91,11 @@ TOOLS_LIST: Final[Method[dict[str, Any], ListedTools | tuple[ListedTool, ...]]] 
     "tools/list",
     dict[str, Any],
     ListedTools | tuple[ListedTool, ...],
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Asks for the tools once more; `tools_of` reads either form of the answer.",
 )
 TOOLS_CALL: Final[Method[CallParams, Any]] = Method(
-    "tools/call", CallParams, Any, direction=Direction.TO_EXTENSION, summary="Runs a tool of the extension."
+    "tools/call", CallParams, Any, direction="to-extension", summary="Runs a tool of the extension."
 )
 
 
@@ -158,7 +158,7 @@ class HookAnswer(Struct, frozen=True, omit_defaults=True):
 
 
 def hook_method(name: str, event: type[Struct], summary: str) -> Method[Any, HookAnswer | None]:
-    return Method(f"hooks/{name}", event, HookAnswer | None, direction=Direction.TO_EXTENSION, summary=summary)
+    return Method(f"hooks/{name}", event, HookAnswer | None, direction="to-extension", summary=summary)
 
 
 HOOK_METHODS: Final[Mapping[HookKind, Method[Any, HookAnswer | None]]] = MappingProxyType(
@@ -181,5 +181,5 @@ class Farewell(Struct, frozen=True):
 
 
 SHUTDOWN: Final[Method[Farewell, Any]] = Method(
-    "shutdown", Farewell, Any, direction=Direction.TO_EXTENSION, summary="Asks the extension to end."
+    "shutdown", Farewell, Any, direction="to-extension", summary="Asks the extension to end."
 )

@@ -41,7 +41,7 @@ from becket.dialects.roder.inference import (
 )
 from becket.dialects.roder.request import ProviderMetadata
 from becket.errors import RpcError
-from becket.methods.descriptors import Direction, EventReader, Stream
+from becket.methods.streams import EventReader, Stream
 
 __all__ = ["PROVIDER_TURN", "TurnDone", "to_event", "to_result_events"]
 
@@ -171,7 +171,7 @@ PROVIDER_TURN: Final[Stream[StreamTurn, ProviderResult, ProviderEvent]] = Stream
     },
     gather=GatheredAnswer,
     idle_timeout=LONGEST_WAIT,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary=STREAM_TURN.summary,
 )
 """`STREAM_TURN` with the events and the result of the contract."""

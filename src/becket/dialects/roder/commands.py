@@ -33,7 +33,7 @@ from becket.dialects.roder.tasks import (
     read_task_event,
 )
 from becket.errors import RpcError
-from becket.methods.descriptors import Direction, EventReader, Stream
+from becket.methods.streams import EventReader, Stream
 
 __all__ = ["COMMAND_PHRASE", "COMMAND_RUN", "RunDone", "read_args", "read_command_event", "run_tale"]
 
@@ -100,7 +100,7 @@ COMMAND_RUN: Final[Stream[ExecuteParams, Any, CommandEvent]] = Stream(
     gather=GatheredRun,
     cancel=cancel_execution,
     idle_timeout=LONGEST_WAIT,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary=TASKS_EXECUTE.summary,
 )
 """`TASKS_EXECUTE` with the events of the contract."""

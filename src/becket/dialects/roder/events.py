@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from becket.methods.descriptors import Direction, Notification
+from becket.methods.descriptors import Notification
 
 __all__ = [
     "EVENTS_HANDLE",
@@ -94,9 +94,9 @@ class KeptEvents:
 EVENTS_HANDLE: Final = Notification(
     "events/handle",
     EventsHandle,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Tells an extension of an event that its filter lets through.",
 )
 EXTENSION_EVENT: Final = Notification(
-    "extension/event", ExtensionEvent, direction=Direction.TO_HOST, summary="Tells the host of an event of its own."
+    "extension/event", ExtensionEvent, direction="to-host", summary="Tells the host of an event of its own."
 )

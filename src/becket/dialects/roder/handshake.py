@@ -49,7 +49,7 @@ from becket.errors import (
     RpcError,
     VersionMismatch,
 )
-from becket.methods.descriptors import Direction, Method
+from becket.methods.descriptors import Method
 
 __all__ = ["INITIALIZE", "SHUTDOWN", "WELCOME", "InitializeParams", "InitializeResult", "Offer", "greet", "read_params"]
 
@@ -82,11 +82,11 @@ INITIALIZE: Final = Method(
     InitializeParams,
     InitializeResult,
     timeout=10.0,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Opens the conversation: the extension repeats what its manifest says.",
 )
 SHUTDOWN: Final[Method[Any, Any]] = Method(
-    "extension/shutdown", Any, Any, timeout=2.0, direction=Direction.TO_EXTENSION, summary="Asks the extension to end."
+    "extension/shutdown", Any, Any, timeout=2.0, direction="to-extension", summary="Asks the extension to end."
 )
 
 

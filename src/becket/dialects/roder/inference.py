@@ -16,7 +16,8 @@ from becket.dialects.roder.acknowledged import FAILED, LONGEST_WAIT, Address
 from becket.dialects.roder.request import InferenceRequest, ProviderMetadata
 from becket.dialects.roder.tagged import Tagged
 from becket.errors import RpcError
-from becket.methods.descriptors import Direction, EventReader, Notification, Stream
+from becket.methods.descriptors import Notification
+from becket.methods.streams import EventReader, Stream
 
 __all__ = [
     "INFERENCE_EVENT",
@@ -211,7 +212,7 @@ class InferenceEventParams(Struct, frozen=True, rename="camel"):
 
 
 INFERENCE_EVENT: Final = Notification(
-    "inference/event", InferenceEventParams, direction=Direction.TO_HOST, summary="An event of an answer."
+    "inference/event", InferenceEventParams, direction="to-host", summary="An event of an answer."
 )
 
 
@@ -265,6 +266,6 @@ STREAM_TURN: Final[Stream[StreamTurn, Completed, InferenceEvent]] = Stream(
     events={INFERENCE_EVENT.name: EventReader(read_inference_event, tuple(TaggedEvent.members), TURN.belongs)},
     gather=GatheredTurn,
     idle_timeout=LONGEST_WAIT,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Asks an engine for an answer, which comes as events.",
 )

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from becket.methods.descriptors import Direction, Method
+from becket.methods.descriptors import Method
 
 __all__ = ["LIST_MODELS", "ListModels", "ModelDescriptor", "ModelList", "ReasoningEffort"]
 
@@ -45,6 +45,6 @@ LIST_MODELS: Final = Method(
     ListModels,
     ModelList,
     timeout=30.0,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Asks an engine for its models.",
 )

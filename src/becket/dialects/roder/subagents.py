@@ -15,7 +15,8 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from becket.dialects.roder.acknowledged import FAILED, LONGEST_WAIT, Address
 from becket.dialects.roder.inference import TokenUsage
 from becket.errors import RpcError
-from becket.methods.descriptors import CancelReason, Direction, EventReader, Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import CancelReason, EventReader, Stream
 
 __all__ = [
     "DISPATCH",
@@ -89,7 +90,7 @@ SUBAGENTS_DEFINITIONS: Final = Method(
     ListDefinitions,
     SubagentDefinitions,
     timeout=30.0,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Asks a dispatcher for its agents.",
 )
 
@@ -163,7 +164,7 @@ SUBAGENTS_CANCEL: Final[Method[DispatchCancel, Any]] = Method(
     DispatchCancel,
     Any,
     timeout=30.0,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Asks a dispatcher to give a piece of work up.",
 )
 
@@ -225,7 +226,7 @@ class SubagentEventParams(Struct, frozen=True, rename="camel"):
 
 
 SUBAGENTS_EVENT: Final = Notification(
-    "subagents/event", SubagentEventParams, direction=Direction.TO_HOST, summary="How far a piece of work is."
+    "subagents/event", SubagentEventParams, direction="to-host", summary="How far a piece of work is."
 )
 
 
@@ -285,6 +286,6 @@ SUBAGENTS_DISPATCH: Final[Stream[DispatchParams, SubagentResult, SubagentEvent]]
     cancel=cancel_dispatch,
     timeout=DISPATCH_TIMEOUT,
     idle_timeout=DISPATCH_TIMEOUT,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Has a piece of work done by an agent; how far it is comes as events.",
 )

@@ -14,7 +14,8 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from becket.dialects.roder.acknowledged import FAILED, LONGEST_WAIT, Address
 from becket.errors import RpcError
-from becket.methods.descriptors import CancelReason, Direction, EventReader, Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import CancelReason, EventReader, Stream
 
 __all__ = [
     "EXECUTION",
@@ -70,7 +71,7 @@ TASKS_SPEC: Final = Method(
     TaskSpecParams,
     TaskSpecResult,
     timeout=30.0,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Asks an executor what it does.",
 )
 
@@ -112,7 +113,7 @@ TASKS_CANCEL: Final[Method[ExecuteCancel, Any]] = Method(
     ExecuteCancel,
     Any,
     timeout=30.0,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Asks an executor to give a run up.",
 )
 
@@ -165,7 +166,7 @@ class TaskEventParams(Struct, frozen=True, rename="camel"):
 
 
 TASKS_EVENT: Final = Notification(
-    "tasks/event", TaskEventParams, direction=Direction.TO_HOST, summary="The output of a run, and its end."
+    "tasks/event", TaskEventParams, direction="to-host", summary="The output of a run, and its end."
 )
 
 
@@ -213,6 +214,6 @@ TASKS_EXECUTE: Final[Stream[ExecuteParams, TaskResult, TaskEvent]] = Stream(
     gather=GatheredExecution,
     cancel=cancel_execution,
     idle_timeout=LONGEST_WAIT,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Runs a task; its output comes as events.",
 )

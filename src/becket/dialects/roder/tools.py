@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from becket.methods.descriptors import Direction, Method
+from becket.methods.descriptors import Method
 
 __all__ = ["TOOLS_CALL", "ToolCallParams", "ToolCallResult"]
 
@@ -35,6 +35,6 @@ TOOLS_CALL: Final = Method(
     ToolCallParams,
     ToolCallResult,
     timeout=30.0,
-    direction=Direction.TO_EXTENSION,
+    direction="to-extension",
     summary="Runs a tool that the manifest lists.",
 )

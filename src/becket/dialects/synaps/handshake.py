@@ -7,7 +7,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from becket.contract.handshake import INITIALIZE, PROTOCOL_VERSION, Initialize, Initialized, parse_initialized
+from becket.contract.handshake import INITIALIZE, PROTOCOL_VERSION, Initialize, Initialized
+from becket.contract.handshake_rules import parse_initialized
 from becket.contract.shapes import is_object
 from becket.dialects.handshakes import Greeted, Greeting, Introduction, Welcome
 from becket.dialects.phrases import Saying, Scene

@@ -67,7 +67,7 @@ from becket.dialects.phrases import Phrase, Saying, Scene, Tale, as_it_is
 from becket.dialects.speech import Speech, TalePhrase
 from becket.dialects.synaps.handshake import WELCOME, greet, name_of
 from becket.errors import NotSupported
-from becket.methods.descriptors import Direction, Method, Notification
+from becket.methods.descriptors import Method, Notification
 from becket.rpc.json_values import encode_json
 
 __all__ = ["SPEECH"]
@@ -112,7 +112,7 @@ def read_hook(answer: Raw, saying: Saying, scene: Scene) -> HookResult | Raw:
 
 
 RAW_HOOK: Final[Method[HookEvent, Raw]] = Method(
-    HOOK_HANDLE.name, HookEvent, Raw, timeout=HOOK_HANDLE.timeout, direction=Direction.TO_EXTENSION
+    HOOK_HANDLE.name, HookEvent, Raw, timeout=HOOK_HANDLE.timeout, direction="to-extension"
 )
 ASKED: Final = (
     TOOL_CALL,

@@ -23,7 +23,8 @@ from becket.interop.lsp.documents import Document, find_language, path_of, uri_o
 from becket.interop.lsp.feeds import Feed, Opening
 from becket.interop.lsp.limits import LIMITS
 from becket.interop.lsp.progress import WorkProgress, add_tokens, count_tokens, read_work_done
-from becket.methods.descriptors import Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import Stream
 from becket.peer.context import Context
 from becket.peer.peer import Connecting, Peer
 from becket.peer.streams import CallStream

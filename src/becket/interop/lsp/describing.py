@@ -14,7 +14,8 @@ from lsprotocol import types
 
 from becket.interop.lsp.conversion import converted, params_type, result_type
 from becket.interop.lsp.progress import progress_reader
-from becket.methods.descriptors import Direction, Method, Notification, Stream
+from becket.methods.descriptors import Direction, Method, Notification
+from becket.methods.streams import Stream
 
 __all__ = ["is_stream", "method", "notification", "partial_type", "stream"]
 
@@ -55,7 +56,7 @@ def notification(name: str) -> Notification[Any]:
 
 def direction(name: str) -> Direction:
     is_for_client = types.message_direction(name) == "serverToClient"
-    return Direction.TO_HOST if is_for_client else Direction.TO_EXTENSION
+    return "to-host" if is_for_client else "to-extension"
 
 
 def is_stream(name: str) -> bool:

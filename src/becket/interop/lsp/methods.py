@@ -12,7 +12,8 @@ from lsprotocol import types
 
 from becket.interop.lsp.describing import method, notification, stream
 from becket.interop.lsp.progress import Progress, WorkDone
-from becket.methods.descriptors import Method, Notification, Stream
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import Stream
 
 __all__ = [
     "CALL_HIERARCHY_INCOMING_CALLS",

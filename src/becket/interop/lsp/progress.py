@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from becket.errors import BadValue
 from becket.interop.lsp.conversion import convert
-from becket.methods.descriptors import EventReader
+from becket.methods.streams import EventReader
 from becket.typed.problems import is_object
 
 __all__ = ["Partial", "Progress", "WorkDone", "WorkProgress", "add_tokens", "progress_reader", "read_work_done"]

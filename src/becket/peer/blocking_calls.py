@@ -1,0 +1,117 @@
+"""What a thread holds of a call that has not ended: `PendingCall`, and `BlockingStream` where it has events.
+
+Imported when one is made: a program that only serves starts without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterator
+from typing import Any, Generic, TypeVar, cast
+
+from becket.errors import CallCancelled
+from becket.peer.blocking_loop import BlockingLoop, BlockingWaiter
+from becket.peer.streams import CallStream, Gap
+
+__all__ = ["BlockingStream", "PendingCall"]
+
+R_co = TypeVar("R_co", covariant=True)
+E_co = TypeVar("E_co", covariant=True)
+
+
+class PendingCall(Generic[R_co]):
+    """A call that is on its way. One that nobody keeps is given up."""
+
+    def __init__(self, loop: BlockingLoop, method: str, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self._loop = loop
+        self._method = method
+        self._coroutine = coroutine
+        self._outcome: tuple[Any, BaseException | None] | None = None
+        self._waiter: BlockingWaiter | None = None
+        with loop.entered():
+            self._step(None)
+
+    def _step(self, error: BaseException | None) -> None:
+        try:
+            self._waiter = self._coroutine.send(None) if error is None else self._coroutine.throw(error)
+        except StopIteration as stop:
+            self._outcome = (stop.value, None)
+        except BaseException as failure:
+            self._outcome = (None, failure)
+
+    def result(self) -> R_co:
+        """Waits for the answer and returns it. Raises what `call` raises, each time it is asked."""
+        with self._loop.entered():
+            while (outcome := self._outcome) is None:
+                self._wait()
+        value, failure = outcome
+        if failure is not None:
+            raise failure
+        return cast("R_co", value)
+
+    def _wait(self) -> None:
+        waiter = self._waiter
+        assert waiter is not None
+        try:
+            self._loop.wait(waiter)
+        except BaseException as interruption:  # a KeyboardInterrupt, say: the call is abandoned
+            if self._outcome is None:
+                self._step(interruption)
+            raise
+        if self._outcome is None and self._waiter is waiter:  # else another thread was faster
+            self._step(None)
+
+    def cancel(self) -> None:
+        """Tells the other side that the answer is not wanted any more; `result` raises from then on."""
+        with self._loop.entered():
+            if self._outcome is None:
+                waiter = self._waiter
+                self._step(CallCancelled(self._method))
+                if waiter is not None and not waiter.done():
+                    waiter.set_result(None)  # for those who wait in `result`
+
+    def __del__(self) -> None:
+        if self._outcome is None:
+            # Whatever thread lets go of it, and whatever it holds: the pump gives the call up.
+            self._loop.call_soon(self._coroutine.close)
+
+
+class BlockingStream(Generic[E_co, R_co]):
+    """A call and its events, for a thread."""
+
+    def __init__(self, loop: BlockingLoop, stream: CallStream[Any, Any]) -> None:
+        self._loop = loop
+        self._stream = stream
+
+    @property
+    def dropped(self) -> int:
+        """How many events were dropped because they were not taken in time."""
+        return self._stream.dropped
+
+    @property
+    def skipped(self) -> int:
+        """How many events could not be read."""
+        return self._stream.skipped
+
+    def __enter__(self) -> BlockingStream[E_co, R_co]:
+        self._loop.run(self._stream.__aenter__())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.run(self._stream.__aexit__())
+
+    def __iter__(self) -> Iterator[E_co | Gap]:
+        while True:
+            with self._loop.entered():
+                ready = self._stream.take_ready()
+            if ready:
+                yield from ready
+                continue
+            try:
+                yield self._loop.run(self._stream.__anext__())
+            except StopAsyncIteration:
+                return
+
+    def result(self) -> R_co:
+        """Waits for the answer of the call and returns it. Events that were not taken are dropped."""
+        result: R_co = self._loop.run(self._stream.result())
+        return result
