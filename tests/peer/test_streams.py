@@ -276,9 +276,10 @@ async def test_async_callbacks_are_awaited_one_after_the_other_and_only_their_ca
     assert seen == [step for number in range(3) for step in (f"begin {number}", f"end {number}", f"tick {number}")]
 
 
+@pytest.mark.parametrize("before", [0, 100])
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_an_error_in_a_callback_fails_the_call_with_that_error_and_ends_it_at_the_other_side(
-    is_async: bool,
+    is_async: bool, before: int
 ) -> None:
     class OwnError(Exception): ...
 
@@ -286,7 +287,8 @@ async def test_an_error_in_a_callback_fails_the_call_with_that_error_and_ends_it
 
     def fail(event: Tick) -> None:
         calls.append(event.n)
-        raise OwnError(event.n)
+        if event.n == before:
+            raise OwnError(event.n)
 
     async def fail_async(event: Tick) -> None:
         fail(event)
@@ -296,16 +298,16 @@ async def test_an_error_in_a_callback_fails_the_call_with_that_error_and_ends_it
         async def call() -> None:
             with pytest.raises(OwnError) as caught:
                 await peer.call("x", on={"tick": fail_async if is_async else fail})
-            assert caught.value.args == (0,)
+            assert caught.value.args == (before,)
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(call)
             asked = await script.hear()
-            script.say(tick(0), tick(1), tick(2))
+            script.say(*map(tick, range(before + 3)))
             assert (await script.hear())["method"] == "$/cancelRequest"
             script.say(answer(asked, "too late"))
 
-    assert calls == [0]
+    assert calls == list(range(before + 1))
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -345,6 +347,26 @@ async def test_an_event_that_a_callback_cannot_take_is_a_bad_reply_and_the_link_
         with pytest.raises(BadReply):
             await peer.call("x", on={"tick": on_tick_async if is_async else on_tick})
         assert await peer.call("x") == "done"
+
+
+async def test_one_among_many_events_that_cannot_be_taken_is_a_bad_reply() -> None:
+    seen: list[int] = []
+
+    def on_tick(event: Tick) -> None:
+        seen.append(event.n)
+
+    async with scripted() as (peer, script), anyio.create_task_group() as tasks:
+
+        async def call() -> None:
+            with pytest.raises(BadReply):
+                await peer.call("x", on={"tick": on_tick})
+
+        tasks.start_soon(call)
+        await script.hear()
+        script.say(*map(tick, range(100)), {**tick(100), "params": {"n": "many"}}, tick(101))
+        assert (await script.hear())["method"] == "$/cancelRequest"
+
+    assert seen == list(range(100))
 
 
 async def test_a_callback_that_takes_too_much_is_refused_before_anything_leaves() -> None:

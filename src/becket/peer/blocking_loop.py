@@ -50,6 +50,8 @@ class BlockingWaiter(Struct, eq=False):
         return self.is_done
 
     def set_result(self, result: None, /) -> None:
+        if self.is_done:
+            return
         self.is_done = True
         if self.parked is not None:
             for lock in self.parked:
@@ -406,14 +408,10 @@ class BlockingLoop:
         timers = self._timers
         timeout = FOREVER
         if timers:
-            from heapq import heappop
-
             time = self.time
             now = time()
-            while timers and timers[0].time <= now:
-                function = heappop(timers).function
-                if function is not None:
-                    function()
+            if timers[0].time <= now:
+                self._run_timers(now)
             if timers and timers[0].time - now < FOREVER:
                 timeout = timers[0].time - now
         if ready:
@@ -437,6 +435,15 @@ class BlockingLoop:
                 reader()
             if flags & NOT_IN and (writer := self._writers.get(fd)) is not None:
                 writer()
+
+    def _run_timers(self, now: float) -> None:
+        from heapq import heappop
+
+        timers = self._timers
+        while timers and timers[0].time <= now:
+            function = heappop(timers).function
+            if function is not None:
+                function()
 
     def serve(self, until: BlockingWaiter) -> None:
         """Pumps in this thread until told to stop."""

@@ -15,6 +15,7 @@ from becket.dialects import ProgressForm
 from becket.errors import BadReply
 from becket.methods.registry import describe, read_signature, underlying
 from becket.rpc.records import Call, Cancelling
+from becket.rpc.runs import Listening
 from becket.typed.decoding import UNDECODABLE, result_decoder
 
 __all__ = ["NULL", "Claim", "Claims", "Listener"]
@@ -28,9 +29,9 @@ class Claim:
     """The notifications of one kind that belong to one call.
 
     `accept` tells which of them do. Without it they do unless they bear the mark of another call. `put_own` takes those
-    that bear the mark of this one: they have used up its credit."""
+    that bear the mark of this one: they have used up its credit. `listening` is what `put` does, in its parts."""
 
-    __slots__ = ("accept", "call", "put", "put_own")
+    __slots__ = ("accept", "call", "listening", "put", "put_own")
 
     def __init__(
         self,
@@ -39,11 +40,13 @@ class Claim:
         put_own: Callable[[Raw | None], None] | None = None,
         accept: Callable[[Raw], bool] | None = None,
         call: Call | None = None,
+        listening: Listening | None = None,
     ) -> None:
         self.put = put
         self.put_own = put_own or put
         self.accept = accept
         self.call = call
+        self.listening = listening
 
     def take(self, params: Raw | None, owner: bytes | None) -> bool:
         """Takes a notification that bears the mark of the call `owner`, or no mark, if it is for this one."""
@@ -60,7 +63,17 @@ class Claim:
 class Claims:
     """Who waits for which notification on one link."""
 
-    __slots__ = ("_by_method", "_by_token", "_cancel", "_last_token", "_progress", "_tokens", "is_marked", "puts")
+    __slots__ = (
+        "_by_method",
+        "_by_token",
+        "_cancel",
+        "_last_token",
+        "_progress",
+        "_tokens",
+        "is_marked",
+        "listening",
+        "puts",
+    )
 
     def __init__(self, progress: ProgressForm | None, cancelling: Cancelling | None, *, is_marked: bool) -> None:
         self._progress = progress
@@ -71,6 +84,7 @@ class Claims:
         self._last_token = FIRST_TOKEN
         self.is_marked = is_marked  # notifications may say which call they belong to
         self.puts: dict[str, Callable[[Raw | None], None]] = {}  # of the methods that one call claims whole
+        self.listening: dict[str, Listening] = {}  # those of them that a function takes at once
 
     def add(self, method: str, claim: Claim) -> None:
         self._by_method.setdefault(method, []).append(claim)
@@ -99,10 +113,14 @@ class Claims:
     def _sort(self, method: str) -> None:
         claims = self._by_method[method]
         self.puts.pop(method, None)
+        self.listening.pop(method, None)
         if not claims:
             del self._by_method[method]
         elif len(claims) == 1 and claims[0].accept is None and not self.is_marked and method != self._cancel:
-            self.puts[method] = claims[0].put
+            claim = claims[0]
+            self.puts[method] = claim.put
+            if claim.listening is not None:
+                self.listening[method] = claim.listening
 
     def take(self, method: str, params: Raw | None, owner: bytes | None) -> bool:
         """Hands a notification to the calls that claimed it and returns whether there was one."""
@@ -167,7 +185,7 @@ class Listener:
                 error = BadReply(method=call.method, problem=f"an event: {problem}")
             fail(error)
 
-        return Claim(put, call=call)
+        return Claim(put, call=call, listening=Listening(decode, take, find_out))
 
 
 def drop_argument(function: Callable[[], Any]) -> Callable[[Any], Any]:

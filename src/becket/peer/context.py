@@ -7,6 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from becket.methods.descriptors import Method, Notification
+from becket.peer.outbound import READY, wait_until_read
 from becket.rpc.json_values import decode_json, encode_json
 from becket.rpc.records import InboundRequest
 
@@ -109,7 +110,11 @@ class Context(AnyContext):
             if method.write is not None:
                 params = method.write(params)
             method = method.name
-        return self._inbound.tell(self._request, method, None if params is None else encode_json(params))
+        encoded = None if params is None else encode_json(params)
+        link = self._inbound.link
+        if link.features:
+            return self._inbound.tell(self._request, method, encoded)
+        return wait_until_read(link) if link.tell(method, encoded) else READY
 
     @overload
     def call(

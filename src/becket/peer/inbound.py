@@ -93,7 +93,6 @@ class Inbound:
         "_notifications",
         "_quick",
         "_requests",
-        "_send_high",
         "_spawn_held",
         "_transport",
         "_unsubscribe",
@@ -126,7 +125,6 @@ class Inbound:
         self._requests = link.connection.requests
         self._answer_unfiled = link.connection.answer_unfiled
         self._transport = link.transport
-        self._send_high = link.limits.send_high
         self._window = link.limits.inbound_requests
         self._spawn_held = link.loop.spawn_held
         self._notifications: deque[tuple[Handler, tuple[Any, ...], int]] = deque()
@@ -432,8 +430,7 @@ class Inbound:
                 request.credit -= 1
             if link.progress is None or method != link.progress.method:
                 params = link.dialect.mark_event(params, request.id)
-        link.send(link.connection.notification(method, params))
-        return wait_until_read(link) if self._transport.queued > self._send_high else READY
+        return wait_until_read(link) if link.tell(method, params) else READY
 
     async def _tell_later(self, request: InboundRequest, method: str, params: bytes | None) -> None:
         while request.credit is not None and request.credit <= 0 and self._is_wanted(request):

@@ -157,6 +157,7 @@ class Link:
         self.claims = Claims(dialect.progress, connection.cancelling, is_marked=bool(dialect.features))
         connection.is_late = self._is_late
         connection.claimed = self.claims.puts
+        connection.listening = self.claims.listening
         # writing
         self._buffer: list[bytes] = []
         self._buffered = 0
@@ -261,9 +262,7 @@ class Link:
 
     def take_reply(self, call: Call, /) -> None:
         """Wakes whoever waits for a call of ours: its answer is there."""
-        waiter = call.waiter
-        if not waiter.done():
-            waiter.set_result(None)
+        call.waiter.set_result(None)
         if self._places:
             self.window.free()
 
@@ -388,6 +387,21 @@ class Link:
             self.transport.write(frame)
 
     say = send
+
+    def tell(self, method: str, params: bytes | None) -> bool:
+        """Sends a notification; returns whether so much waits to be read that whoever tells more should wait as well.
+
+        What is joined does not count before it leaves, and nothing is told more often: so `send` stands here too."""
+        frame = self.connection.notification(method, params)
+        if not self._joins:
+            self.send(frame)
+        else:
+            self._buffer.append(frame)
+            size = self._buffered = self._buffered + len(frame)
+            if size <= self._most_joined:
+                return False
+            self.flush()
+        return self.transport.queued > self.limits.send_high
 
     def flush(self) -> None:
         """Hands what was joined to the transport."""

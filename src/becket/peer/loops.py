@@ -36,7 +36,7 @@ class Running(Protocol):
 
 
 class Waiter(Protocol):
-    """One task waits, one callback lets it go on."""
+    """One task waits, one callback lets it go on. To do so again means nothing."""
 
     def done(self) -> bool: ...
 

@@ -339,10 +339,7 @@ class Outbound:
         link = self.link
         if link.transport.queued > link.limits.send_queue:
             raise NotSent("bytes that the other side has not read", link.limits.send_queue)
-        link.send(link.connection.notification(method, None if params is None else encode_json(params)))
-        if link.transport.queued > link.limits.send_high:
-            return wait_until_read(link)
-        return READY
+        return wait_until_read(link) if link.tell(method, None if params is None else encode_json(params)) else READY
 
     def notify_nowait(self, method: str, params: object) -> None:
         """Tells, or raises Busy when too much waits to leave."""

@@ -183,8 +183,10 @@ class CallStream(Generic[E, R]):
 
     def set_result(self, _: None, /) -> None:
         """The answer is there, or will never come."""
+        if self._is_settled:
+            return
         call, gathering = self._call, self._gathering
-        if call is not None and not self._is_settled:
+        if call is not None:
             if isinstance(call.error, CallTimeout):
                 self._ask_to_cancel(call, CancelReason.TIMED_OUT)
             elif call.error is None and gathering is not None:

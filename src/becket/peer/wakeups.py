@@ -9,8 +9,10 @@ go on. Whatever is woken from elsewhere waits for its turn, as usual.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Iterator
 from contextvars import Context
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 from msgspec import Struct
@@ -59,8 +61,13 @@ class Wakeups:
         left = iter(woken)
         try:
             if not later:
-                for waiter in left:
-                    waiter.go_on()
+                for waiter in left:  # as `go_on` does, without a call for each
+                    context = waiter.context
+                    if context is None or waiter.others:
+                        waiter.go_on_soon()
+                    else:
+                        callback, waiter.callback = waiter.callback, None
+                        context.run(callback, waiter)
         finally:
             for waiter in left:  # if one of them has ended the program, the others wait for their turn
                 waiter.go_on_soon()
@@ -68,17 +75,24 @@ class Wakeups:
                 function()
 
 
+NOTHING: Callable[[], None] = repeat(None).__next__  # a function in C that returns None
+ENDED: Iterator[Any] = iter(())
+
+
 class Awaited(Struct, eq=False):
-    """Something that a task waits for: a future of asyncio without a result, whose task is woken as `Wakeups` says."""
+    """Something that a task waits for: a future of asyncio without a result, whose task is woken as `Wakeups` says.
+
+    To be told a second time means nothing: whoever waited may have been cancelled before."""
 
     _loop: asyncio.AbstractEventLoop
     _wakeups: Wakeups
     _asyncio_future_blocking: bool = False
     _is_done: bool = False
-    _callback: Any = None
-    _context: Context | None = None
-    _others: tuple[tuple[Any, Context | None], ...] = ()
+    callback: Any = None
+    context: Context | None = None
+    others: tuple[tuple[Any, Context | None], ...] = ()
     _cancelled: tuple[object, ...] | None = None  # what the error says; to keep the error itself would be a cycle
+    result: Callable[[], None] = NOTHING
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -88,12 +102,12 @@ class Awaited(Struct, eq=False):
         state = "pending" if not self._is_done else "done" if self._cancelled is None else "cancelled"
         return f"<Awaited {state}>"  # without its task, which shows it in its own text
 
-    def __await__(self) -> Generator[Any, None, None]:
-        if not self._is_done:
-            self._asyncio_future_blocking = True
-            yield self  # the task asks for `result` itself, and throws what that raises in here
-        else:
+    def __await__(self) -> Any:  # an iterator is enough, and no generator takes its time
+        if self._is_done:
             self.result()
+            return ENDED
+        self._asyncio_future_blocking = True
+        return iter((self,))  # the task asks for `result` itself, and throws what that raises
 
     def done(self) -> bool:
         return self._is_done
@@ -101,11 +115,7 @@ class Awaited(Struct, eq=False):
     def cancelled(self) -> bool:
         return self._cancelled is not None
 
-    def result(self) -> None:
-        if self._cancelled is not None:
-            raise self._make_cancelled_error()
-
-    def _make_cancelled_error(self) -> asyncio.CancelledError:  # `asyncio.gather` asks for it too
+    def _make_cancelled_error(self) -> asyncio.CancelledError:  # `asyncio.gather` asks for it
         return asyncio.CancelledError(*self._cancelled or ())
 
     def exception(self) -> BaseException | None:
@@ -116,8 +126,10 @@ class Awaited(Struct, eq=False):
         return self._loop
 
     def set_result(self, result: None, /) -> None:
+        if self._is_done:
+            return
         self._is_done = True
-        if self._callback is not None:
+        if self.callback is not None:
             wakeups = self._wakeups
             if wakeups.is_open:
                 wakeups.woken.append(self)
@@ -129,17 +141,18 @@ class Awaited(Struct, eq=False):
             return False
         self._is_done = True
         self._cancelled = () if msg is None else (msg,)
-        if self._callback is not None:
+        self.result = partial(raise_cancelled, self._cancelled)
+        if self.callback is not None:
             self.go_on_soon()
         return True
 
     def add_done_callback(self, callback: Any, /, *, context: Context | None = None) -> None:
         if self._is_done:
             self._loop.call_soon(callback, self, context=context)
-        elif self._callback is None:
-            self._callback, self._context = callback, context
+        elif self.callback is None:
+            self.callback, self.context = callback, context
         else:
-            self._others += ((callback, context),)
+            self.others += ((callback, context),)
 
     def remove_done_callback(self, callback: Any, /) -> int:
         waiting = self._take()
@@ -149,19 +162,23 @@ class Awaited(Struct, eq=False):
         return len(waiting) - len(kept)
 
     def _take(self) -> list[tuple[Any, Context | None]]:
-        waiting = [] if self._callback is None else [(self._callback, self._context), *self._others]
-        self._callback, self._context, self._others = None, None, ()
+        waiting = [] if self.callback is None else [(self.callback, self.context), *self.others]
+        self.callback, self.context, self.others = None, None, ()
         return waiting
 
     def go_on(self) -> None:
         """Calls those who wait, now."""
-        if self._context is None or self._others:
+        if self.context is None or self.others:
             self.go_on_soon()
             return
-        callback, self._callback = self._callback, None
-        self._context.run(callback, self)
+        callback, self.callback = self.callback, None
+        self.context.run(callback, self)
 
     def go_on_soon(self) -> None:
         """Calls those who wait in the loop's next turn."""
         for callback, context in self._take():
             self._loop.call_soon(callback, self, context=context)
+
+
+def raise_cancelled(said: tuple[object, ...]) -> None:
+    raise asyncio.CancelledError(*said)

@@ -9,7 +9,7 @@ much depth run before any parsing, on frames large enough to hold them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from operator import length_hint
 from typing import Any, Literal, Protocol
 
@@ -33,9 +33,10 @@ from becket.rpc.guards import (
 )
 from becket.rpc.json_values import decode_json, decode_string, encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
+from becket.rpc.runs import Listening, Run
 from becket.wire.framing import Frame, Skipped
 
-__all__ = ["NOT_CLAIMED", "Codec", "Inbox", "JsonCodec", "key_of", "never", "unserved"]
+__all__ = ["NOBODY", "NOT_CLAIMED", "Codec", "Inbox", "JsonCodec", "key_of", "never", "unserved"]
 
 
 class Inbox(Protocol):
@@ -45,6 +46,8 @@ class Inbox(Protocol):
     """Calls that wait for their answer, by number: taken out, given their `reply`, and settled."""
     claimed: Mapping[str, Callable[[Raw | None], None]]
     """Who takes which notification at once."""
+    listening: Mapping[str, Listening]
+    """Those among them who take events one by one, whatever else comes."""
     settle: Callable[[Any], object]
     """Tells whoever waits for a call that its reply is there."""
     serve: Callable[[bytes, str, Raw], bool]
@@ -127,6 +130,7 @@ END = b"}"
 OPENINGS = b"{["  # what params begin with
 CHECK_EVERY = 16  # messages between two looks at the clock
 NOT_CLAIMED: dict[str, Callable[[Raw | None], None]] = {}
+NOBODY: dict[str, Listening] = {}
 
 METHODS_KEPT = 1_024  # encoded method names; a program that sends more kinds than this encodes them anew
 
@@ -145,6 +149,7 @@ class JsonCodec:
     __slots__ = (
         "_deep",
         "_dense",
+        "_run",
         "_short",
         "_stride",
         "limits",
@@ -161,6 +166,7 @@ class JsonCodec:
         self._stride = max(1, (limits.digits + 1) // 2)
         self._dense = min(2 * limits.nodes, SLOW_FROM)
         self._short = min(limits.method_bytes, limits.id_bytes)  # all but the params: longer ones are measured
+        self._run: Run | None = None  # that the last frames were of
 
     # -- in
 
@@ -179,9 +185,19 @@ class JsonCodec:
         deep, short = self._deep, self._short
         calls: dict[Any, Any] = inbox.calls
         claimed, settle = inbox.claimed, inbox.settle
+        listening, run, method = inbox.listening, self._run, ""
         while True:
             frame = None
-            for frame in islice(frames, CHECK_EVERY):
+            block: Iterator[Any] = islice(frames, CHECK_EVERY)
+            if run is not None:
+                if listening.get(run.method) is not run.listening:  # they are for nobody any more, or for somebody else
+                    run = self._run = None
+                elif (other := run.hand_out(block)) is not None:
+                    block, run = chain((other,), block), None
+                    self._run = None
+                elif run.taken:
+                    frame = run
+            for frame in block:
                 try:
                     envelope = decode_envelope(frame)
                 except UNREADABLE:
@@ -239,10 +255,19 @@ class JsonCodec:
                     serve = inbox.serve  # as it is now: whoever took the last one may have closed the link
                     if not serve(text, method, params):
                         inbox.take_request(text, method, params)
+            if run is None and method in listening:
+                run = self._run = self._begin_run(method, listening[method])
             if frame is None or not length_hint(frames, 1):
                 return True
             if inbox.is_late():
                 return False
+
+    def _begin_run(self, method: str, listening: Listening) -> Run:
+        """Returns what hands out further events like the last one."""
+        if method not in self.notices:
+            self._encode_method(method)
+        start = self.notices[method]
+        return Run(method, start, len(start) + self._deep + len(END), listening)
 
     def _read_carefully(self, frame: Frame | Skipped) -> Message | Skipped:
         return frame if isinstance(frame, Skipped) else self._decode_carefully(frame)
@@ -441,6 +466,7 @@ class Single:
     def __init__(self) -> None:
         self.calls: dict[int, Any] = {}
         self.claimed: Mapping[str, Callable[[Raw | None], None]] = NOT_CLAIMED
+        self.listening: Mapping[str, Listening] = NOBODY
         self.settle: Callable[[Any], object] = unasked
         self.serve: Callable[[bytes, str, Raw], bool] = unserved
         self.is_late: Callable[[], bool] = never

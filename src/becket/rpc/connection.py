@@ -36,6 +36,7 @@ from becket.errors import (
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.rpc.codec import (
     END,
+    NOBODY,
     NOT_CLAIMED,
     OPENINGS,
     RESULT_KEY,
@@ -50,6 +51,7 @@ from becket.rpc.codec import (
 from becket.rpc.json_values import encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
 from becket.rpc.records import BatchReply, Call, Cancelling, Event, EventList, Ids, InboundRequest, Taker
+from becket.rpc.runs import Listening
 from becket.rpc.starts import Starts
 from becket.wire.framing import Frame, Framing, Skipped
 
@@ -97,6 +99,7 @@ class Connection:
         "is_closing",
         "is_late",
         "limits",
+        "listening",
         "lost",
         "now",
         "numbers",
@@ -140,6 +143,7 @@ class Connection:
         self.numbers = {**NUMBERS, **numbers}
         self.calls: dict[int, Call] = {}
         self.claimed: Mapping[str, Callable[[Raw | None], None]] = NOT_CLAIMED
+        self.listening: Mapping[str, Listening] = NOBODY
         self.is_late: Callable[[], bool] = never
         self.serve: Callable[[bytes, str, Raw], bool] = unserved
         self._frames: Iterator[Frame | Skipped] = iter(())
@@ -245,13 +249,13 @@ class Connection:
             ConnectionLost: the link has ended.
             LocalProtocolError: it cannot be framed.
         """
-        if self.lost is not None:
-            raise self.lost.again()
         if params and params[0] in OPENINGS:
             try:
                 return self._starts[method][len(params)] + params + END
             except (KeyError, LocalProtocolError):
                 pass
+        if self.lost is not None:
+            raise self.lost.again()
         return self.framing.encode(self.codec.encode_notification(method, params))
 
     def abandon(self, call: Call) -> bytes:
@@ -419,6 +423,7 @@ class Connection:
         if self.lost is not None:
             return []
         self.lost = lost
+        self._starts = {}  # nothing is told any more
         self.begin_closing()
         calls = list(self.calls.values())
         self.calls.clear()

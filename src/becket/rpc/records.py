@@ -52,7 +52,7 @@ class Ids(Struct):
 
 
 class Settles(Protocol):
-    """Who waits for a call: told once, when its answer is there or will never come."""
+    """Who waits for a call: told when its answer is there or will never come. To be told again means nothing."""
 
     def done(self) -> bool: ...
 
