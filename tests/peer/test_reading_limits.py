@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from becket import ConnectionLost, DisconnectReason, Limits, Peer
-from becket.peer.link import Meter
+from becket.peer.pacing import LEAST_READ, Meter, Pace
 from becket.testing import memory_transports
 
 pytestmark = pytest.mark.loops
@@ -100,6 +100,49 @@ def test_a_meter_asks_for_a_pause_only_when_its_bucket_is_empty() -> None:
     assert meter.spend(6, 0.0) == pytest.approx(0.1)
     assert meter.spend(6, 1.0) == 0.0
     assert meter.spend(12, 1.0) == pytest.approx(0.1)
+
+
+class Source:
+    read_size = 0
+
+
+def paces(count: int) -> list[tuple[Pace, Source]]:
+    limits = Limits(turn_seconds=0.002, turn_bytes=64 * 1024)
+    transports = [Source() for _ in range(count)]
+    return [(Pace(transport, limits), transport) for transport in transports]
+
+
+def read_on(links: list[tuple[Pace, Source]], seconds_a_byte: float, rounds: int = 20) -> list[int]:
+    """Returns how much links read at once after some turns in which each always had more to say."""
+    for _ in range(rounds):
+        for pace, transport in links:
+            pace.took(transport.read_size * seconds_a_byte)
+    return [transport.read_size for _, transport in links]
+
+
+def test_who_reads_fast_enough_reads_all_that_it_may_at_once() -> None:
+    assert read_on(paces(1), 0.0005 / (64 * 1024)) == [64 * 1024]
+
+
+def test_who_takes_longer_than_half_a_turn_reads_less_at_once() -> None:
+    [size] = read_on(paces(1), 0.002 / (64 * 1024))
+
+    assert size == 32 * 1024
+
+
+def test_those_who_always_have_more_to_say_share_a_turn() -> None:
+    alone = read_on(paces(1), 0.002 / (64 * 1024))
+    four = read_on(paces(4), 0.002 / (64 * 1024))
+
+    assert four == [alone[0] // 4] * 4
+    assert read_on(paces(1000), 0.002 / (64 * 1024)) == [LEAST_READ] * 1000
+
+
+def test_who_is_alone_again_reads_more_at_once_again() -> None:
+    links = paces(4)
+    read_on(links, 0.002 / (64 * 1024))
+
+    assert read_on(links[:1], 0.0001 / (64 * 1024)) == [64 * 1024]
 
 
 async def test_one_turn_of_a_flood_leaves_the_loop_to_others() -> None:

@@ -349,6 +349,23 @@ async def test_an_event_that_a_callback_cannot_take_is_a_bad_reply_and_the_link_
         assert await peer.call("x") == "done"
 
 
+async def test_whoever_waits_for_an_event_learns_that_another_task_has_left_the_stream() -> None:
+    async with scripted() as (peer, script):
+        run = peer.stream("x", events={"tick": Tick})
+
+        async def wait() -> None:
+            with pytest.raises(LocalProtocolError, match="left before its answer came"):
+                await anext(run)
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                await run.__aenter__()
+                await script.hear()
+                tasks.start_soon(wait)
+                await anyio.wait_all_tasks_blocked()
+                await run.__aexit__()
+
+
 async def test_one_among_many_events_that_cannot_be_taken_is_a_bad_reply() -> None:
     seen: list[int] = []
 

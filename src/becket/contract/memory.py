@@ -5,6 +5,7 @@ A record belongs to a namespace, and the only namespace of an extension is its o
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -35,6 +36,7 @@ __all__ = [
 
 DEFAULT_QUERY_LIMIT = 50
 NAMESPACE_BYTES = 64  # it was a file name
+LONGEST_LETTER = 4  # bytes
 
 Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
@@ -143,10 +145,12 @@ def find_append_problems(append: Append, limits: Limits = DEFAULT_LIMITS) -> lis
     unfit = find_namespace_problem(append.namespace)
     if unfit is not None:
         problems.append(("/namespace", unfit))
-    size = byte_length(append.content)
-    if size > limits.memory_content:
-        problems.append(("/content", f"content too large: {size} bytes (max {limits.memory_content})"))
-    problems += find_tag_problems(append.tags, limits)
+    if len(append.content) * LONGEST_LETTER > limits.memory_content:
+        size = byte_length(append.content)
+        if size > limits.memory_content:
+            problems.append(("/content", f"content too large: {size} bytes (max {limits.memory_content})"))
+    if append.tags:
+        problems += find_tag_problems(append.tags, limits)
     if append.meta is not None:
         size = len(msgspec.json.encode(append.meta))
         if size > limits.memory_meta:
@@ -169,13 +173,18 @@ def find_tag_problems(tags: tuple[str, ...], limits: Limits) -> list[Problem]:
 
 def find_namespace_problem(namespace: str) -> str | None:
     """Returns why this can be no namespace, None if it can."""
-    if (
-        0 < byte_length(namespace) <= NAMESPACE_BYTES
-        and not any(part in namespace for part in ("/", "\\", ".."))
-        and not any(letter in WHITE_SPACE for letter in namespace)
-    ):
+    if 0 < len(namespace) <= NAMESPACE_BYTES and is_namespace(namespace):
         return None
     return f"invalid namespace: {msgspec.json.encode(shorten(namespace)).decode()}"
+
+
+@lru_cache  # every record names one, and there are only as many as extensions
+def is_namespace(text: str) -> bool:
+    return (
+        byte_length(text) <= NAMESPACE_BYTES
+        and not any(part in text for part in ("/", "\\", ".."))
+        and not any(letter in WHITE_SPACE for letter in text)
+    )
 
 
 def byte_length(text: str) -> int:

@@ -184,11 +184,7 @@ class Run(Generic[E, R]):
         self._error = self._error or error
         self._opening.cancel()
         if self._is_open:
-            self._runs.loop.spawn(self._abandon())
-
-    async def _abandon(self) -> None:
-        await self._stream.__aexit__()
-        self._stream.set_result(None)  # whoever waits for the next event learns that there is none
+            self._runs.loop.spawn(self._stream.__aexit__())
 
     async def _report(self, ended: Callable[[R | None, BecketError | None], None], is_answered: bool) -> None:
         if self._error is not None or not is_answered:

@@ -18,6 +18,7 @@ from becket.errors import BadFrame, CallTimeout, ConnectionLost, DisconnectReaso
 from becket.limits import Limits
 from becket.peer.claims import Claims
 from becket.peer.loops import Loop, Timer, Waiter
+from becket.peer.pacing import Meter, Pace
 from becket.peer.transport import READ_SIZE, Describe, FdTransport, Transport, wake
 from becket.peer.window import Window
 from becket.rpc.connection import Connection, reason_of
@@ -33,7 +34,6 @@ __all__ = ["Link", "Server"]
 MOST_QUEUES = 4  # calls and notifications stop at one; answers that were on their way may fill the others
 MOST_JOINED = READ_SIZE  # bytes that leave together
 SLACK = 4  # and how much larger the limits of the queue must be
-LEAST_READ = 4 * 1024  # some 40 small messages: less would be mostly reading
 
 
 class Server(Protocol):
@@ -66,26 +66,6 @@ class Outlasts(Protocol):
         ...
 
 
-class Meter:
-    """How fast messages are taken from the other side, where that is limited: a bucket that fills with time."""
-
-    __slots__ = ("_burst", "_left", "_rate", "_since", "_taken")
-
-    def __init__(self, limits: Limits, now: float) -> None:
-        self._rate = limits.message_rate
-        self._burst = float(limits.message_burst)
-        self._left = self._burst
-        self._since = now
-        self._taken = 0
-
-    def spend(self, taken: int, now: float) -> float:
-        """Returns for how many seconds to stop reading when so many messages were taken in all; 0 if not at all."""
-        self._left = min(self._burst, self._left + (now - self._since) * self._rate) - (taken - self._taken)
-        self._since = now
-        self._taken = taken
-        return max(0.0, -self._left / self._rate)
-
-
 class Link:
     """Bytes, timer and end of one connection."""
 
@@ -102,7 +82,7 @@ class Link:
         "_joins",
         "_meter",
         "_most_joined",
-        "_paced",
+        "_pace",
         "_partial",
         "_places",
         "_room_waiters",
@@ -172,9 +152,9 @@ class Link:
         self._is_behind = False  # some frames were put off to the next turn
         self._holders: set[str] = set()
         self._turn = inf if loop.nests else self.limits.turn_seconds
-        self._paced = transport if isinstance(transport, FdTransport) and not loop.nests else None
-        if self._paced is not None:
-            self._paced.read_size = self.limits.turn_bytes
+        self._pace: Pace | None = None
+        if isinstance(transport, FdTransport) and not loop.nests:
+            self._pace = Pace(transport, self.limits)
         self._meter = Meter(self.limits, loop.time()) if self.limits.message_rate else None
         self._has_ended_input = False
         # time
@@ -250,15 +230,8 @@ class Link:
             elif connection.requests:
                 self._join_what_follows(self.loop.call_soon)
         self.flush()
-        if self._paced is not None:
-            self._pace(self._paced, self.time() - now)
-
-    def _pace(self, transport: FdTransport, took: float) -> None:
-        """Reads less at once where a piece took longer than half a turn, and more again where it did not."""
-        if 2 * took > self._turn:
-            transport.read_size = max(transport.read_size // 2, LEAST_READ)
-        elif transport.read_size < self.limits.turn_bytes and 8 * took < self._turn:
-            transport.read_size *= 2
+        if self._pace is not None:
+            self._pace.took(self.time() - now)
 
     def take_reply(self, call: Call, /) -> None:
         """Wakes whoever waits for a call of ours: its answer is there."""

@@ -167,6 +167,7 @@ class CallStream(Generic[E, R]):
         self._release()
         self._drop_all()
         self._resume()
+        self._wake()  # another task may wait for an event
 
     def _release(self) -> None:
         for method, claim in self._claims:
