@@ -620,7 +620,7 @@ def test_frames_that_come_while_others_wait_are_put_behind_them() -> None:
 def test_a_claimed_notification_in_other_words_is_an_event_for_whoever_hands_them_out() -> None:
     connection = link()
     connection.claimed = {"tick": lambda params: None}
-    (event,) = receive(connection, '{"jsonrpc": "2.0", "method": "tick", "params": {}}')
+    (event,) = receive(connection, '{ "jsonrpc":"2.0", "method":"tick" }')
     assert isinstance(event, Notification)
 
 

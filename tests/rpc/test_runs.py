@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -99,6 +100,24 @@ def test_events_that_follow_each_other_are_not_parsed_for_their_names() -> None:
     assert connection.receive(ticks(200)) == []
     assert numbers(heard) == list(range(200))
     assert heard.in_runs >= 200 - CHECK_EVERY
+
+
+def test_programs_that_write_spaces_tell_in_runs_too() -> None:
+    connection, heard = link(), Heard()
+    heard.listen(connection)
+    connection.receive(frame(*(json.dumps(tick(number)) for number in range(200))))
+
+    assert numbers(heard) == list(range(200))
+    assert heard.in_runs >= 200 - CHECK_EVERY
+
+
+def test_events_in_a_form_of_their_own_go_the_usual_way() -> None:
+    connection, heard = link(), Heard()
+    heard.listen(connection)
+    connection.receive(frame(*({"method": "tick", "jsonrpc": "2.0", "params": {"n": n}} for n in range(200))))
+
+    assert numbers(heard) == list(range(200))
+    assert heard.in_runs == 0
 
 
 def test_a_run_goes_on_in_the_next_chunk() -> None:

@@ -16,7 +16,7 @@ NUMBERS = ["0", "1", "2", "9", "12", "-1", "123", "1234", "12345", "1e0", "1.0"]
 IDS = [*NUMBERS, "null", "true", '"1"', '""', '"a"', "[]", "{}"]
 METHODS = ['"tick"', '"m"', '"$/ping"', '"$/cancelRequest"', '""', '"é"', '"\\u006d"']
 VALUES = [*IDS, "[1]", '{"a":1}', "[[]]", '"\\u0031"', '{"code":1,"message":"m"}', '"tick"', '"m"', '"2.0"']
-MEMBERS = ["id", "method", "params", "result", "error", "x", "extra", "trace", "jsonrpc", "data"]
+MEMBERS = ["id", "method", "params", "result", "error", "x", "extra", "trace", "jsonrpc", "data", ""]
 
 
 @st.composite
@@ -28,7 +28,10 @@ def texts(draw: Any) -> str:
         pairs.append('"method":' + draw(st.sampled_from(METHODS)))
     for name in draw(st.lists(st.sampled_from(MEMBERS), max_size=3)):
         pairs.append(f'"{name}":' + draw(st.sampled_from(VALUES)))
-    return "{" + ",".join(draw(st.permutations(pairs))) + "}"
+    ordered = draw(st.permutations(pairs))
+    if draw(st.booleans()):  # as `json.dumps` writes it
+        return "{" + ", ".join(pair.replace('":', '": ', 1) for pair in ordered) + "}"
+    return "{" + ",".join(ordered) + "}"
 
 
 def outcome(text: str) -> object:

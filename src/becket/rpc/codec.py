@@ -121,6 +121,11 @@ NOTIFICATION_BYTES = len('{"jsonrpc":"2.0","method":"","params":}')
 REQUEST_BYTES = len('{"jsonrpc":"2.0","id":,"method":"","params":}')
 SUCCESS_BYTES = len('{"jsonrpc":"2.0","id":,"result":}')
 NULL_BYTES = len(NULL_ID)
+SPACES = 5  # behind the commas and colons of a notification or of an answer; a member so short has no name
+REQUEST_SPACES = 7
+SPACED_REQUEST = b'{"jsonrpc": "2.0", "id": '  # has four of them, and the other three are less than an id takes
+NOTICE = b'{"jsonrpc":"2.0","method":%b,"params":'
+SPACED_NOTICE = b'{"jsonrpc": "2.0", "method": %b, "params": '
 PARAMS_KEY = b',"params":'
 # What stands where in the frames that we write.
 WITH_ID = b'{"jsonrpc":"2.0","id":'
@@ -152,6 +157,7 @@ class JsonCodec:
         "_run",
         "_short",
         "_stride",
+        "_unlike",
         "limits",
         "names",
         "notices",
@@ -167,6 +173,7 @@ class JsonCodec:
         self._dense = min(2 * limits.nodes, SLOW_FROM)
         self._short = min(limits.method_bytes, limits.id_bytes)  # all but the params: longer ones are measured
         self._run: Run | None = None  # that the last frames were of
+        self._unlike = ""  # a method whose frames are written in a way of their own
 
     # -- in
 
@@ -204,7 +211,8 @@ class JsonCodec:
                     inbox.take(self._read_carefully(frame))
                     continue
                 # Where there are params or a result and the lengths add up, nothing else stands in the frame: no other
-                # member, no second one, no white space. Anything else takes the careful path.
+                # member, no second one, no white space. Many programs write a space behind each comma and colon; in so
+                # few bytes there is no room for a member that matters. Anything else takes the careful path.
                 method = envelope.method
                 if not method:
                     result = envelope.result
@@ -214,7 +222,8 @@ class JsonCodec:
                         continue
                     call = calls.pop(envelope.id, None)
                     if call is not None:
-                        if inner and len(frame) == inner + len(call.id) + SUCCESS_BYTES:
+                        size = inner + len(call.id) + SUCCESS_BYTES
+                        if inner and (len(frame) == size or len(frame) == size + SPACES):
                             call.reply = result
                             settle(call)
                             continue
@@ -238,9 +247,10 @@ class JsonCodec:
                 elif not inner or inner == NULL_BYTES:  # the latter may be null, which is none
                     inbox.take(self._decode_carefully(frame))
                 elif id == NO_ID:
-                    if len(frame) != inner + len(method) + NOTIFICATION_BYTES:
+                    spare = len(frame) - inner - len(method) - NOTIFICATION_BYTES
+                    if spare and spare != SPACES:
                         inbox.take(self._decode_carefully(frame))
-                    elif method in claimed:  # a large one, which was looked into
+                    elif method in claimed:  # a large one, which was looked into, or one with spaces
                         claimed[method](params)
                     elif len(method) > short:
                         inbox.take(self._decode_carefully(frame))
@@ -249,25 +259,28 @@ class JsonCodec:
                 else:
                     text = b"%d" % id if id.__class__ is int else b""
                     head = len(method) + len(text) + REQUEST_BYTES
-                    if len(frame) != inner + head or head > short:
+                    if head > short or (len(frame) != inner + head and not is_spaced(frame, inner + head)):
                         inbox.take(self._decode_carefully(frame))
                         continue
                     serve = inbox.serve  # as it is now: whoever took the last one may have closed the link
                     if not serve(text, method, params):
                         inbox.take_request(text, method, params)
-            if run is None and method in listening:
-                run = self._run = self._begin_run(method, listening[method])
+            if run is None and method in listening and method != self._unlike:
+                run = self._run = self._begin_run(method, frame, listening[method])
             if frame is None or not length_hint(frames, 1):
                 return True
             if inbox.is_late():
                 return False
 
-    def _begin_run(self, method: str, listening: Listening) -> Run:
-        """Returns what hands out further events like the last one."""
-        if method not in self.notices:
-            self._encode_method(method)
-        start = self.notices[method]
-        return Run(method, start, len(start) + self._deep + len(END), listening)
+    def _begin_run(self, method: str, frame: Any, listening: Listening) -> Run | None:
+        """Returns what hands out further events like the one in this frame; None where it is written otherwise."""
+        name = encode_json(method)
+        for form in (NOTICE, SPACED_NOTICE):
+            start = form % name
+            if isinstance(frame, bytes) and frame.startswith(start):
+                return Run(method, start, len(start) + self._deep + len(END), listening)
+        self._unlike = method
+        return None
 
     def _read_carefully(self, frame: Frame | Skipped) -> Message | Skipped:
         return frame if isinstance(frame, Skipped) else self._decode_carefully(frame)
@@ -454,6 +467,11 @@ def never() -> bool:
 def unserved(id: bytes, method: str, params: Raw) -> bool:
     """Leaves a request to whoever takes it."""
     return False
+
+
+def is_spaced(frame: Frame, size: int) -> bool:
+    """Returns whether a request of this size without them has a space behind each comma and colon, and nothing else."""
+    return len(frame) == size + REQUEST_SPACES and bytes(frame).startswith(SPACED_REQUEST)
 
 
 def unasked(call: Any) -> None:
