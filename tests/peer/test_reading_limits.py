@@ -114,9 +114,9 @@ def paces(count: int) -> list[tuple[Pace, Source]]:
 
 def read_on(links: list[tuple[Pace, Source]], seconds_a_byte: float, rounds: int = 20) -> list[int]:
     """Returns how much links read at once after some turns in which each always had more to say."""
-    for _ in range(rounds):
+    for number in range(rounds):
         for pace, transport in links:
-            pace.took(transport.read_size * seconds_a_byte)
+            pace.took(transport.read_size * seconds_a_byte, 0.01 * number)
     return [transport.read_size for _, transport in links]
 
 
@@ -136,6 +136,15 @@ def test_those_who_always_have_more_to_say_share_a_turn() -> None:
 
     assert four == [alone[0] // 4] * 4
     assert read_on(paces(1000), 0.002 / (64 * 1024)) == [LEAST_READ] * 1000
+
+
+def test_who_had_nothing_to_say_for_a_while_has_no_rivals() -> None:
+    [(pace, transport)], others = paces(1), paces(4)
+    pace.took(0.0, 0.0)
+    read_on(others, 0.0)
+    pace.took(0.0009, 10.0)
+
+    assert transport.read_size == 64 * 1024
 
 
 def test_who_is_alone_again_reads_more_at_once_again() -> None:

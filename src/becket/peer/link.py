@@ -179,6 +179,7 @@ class Link:
         self.take_notification = server.take_notification
         self.take_cancel = server.take_cancel
         self.connection.use(self)
+        self.connection.settle = None  # the waiter of a call is told at once; that its place is free, after each piece
         if not self.dialect.features and self.gate is None:
             # Nothing travels beside the params, nothing is to be decided.
             self.connection.serve = server.serve_nesting if self.loop.nests else server.serve
@@ -199,6 +200,8 @@ class Link:
             connection.read(frames)
         else:
             self._take_many(frames, now)
+        if self._places:
+            self.window.free()
         if self._meter is not None and (pause := self._meter.spend(framing.frames, now)):
             self.hold("rate")
             self.loop.call_later(pause, self._end_pause)
@@ -231,7 +234,7 @@ class Link:
                 self._join_what_follows(self.loop.call_soon)
         self.flush()
         if self._pace is not None:
-            self._pace.took(self.time() - now)
+            self._pace.took(self.time() - now, now)
 
     def take_reply(self, call: Call, /) -> None:
         """Wakes whoever waits for a call of ours: its answer is there."""
@@ -263,7 +266,7 @@ class Link:
         self._joins = True
         is_done = False  # as in `_take_many`
         try:
-            is_done = self.connection.read_on()
+            is_done = self._read_on()
         finally:
             self._joins = self._is_flush_planned
             if not is_done:
@@ -277,9 +280,16 @@ class Link:
         else:
             self.release("backlog")
 
+    def _read_on(self) -> bool:
+        """Takes what is left of a piece; returns False if it is late and something still is."""
+        is_done = self.connection.read_on()
+        if self._places:
+            self.window.free()
+        return is_done
+
     def _finish_backlog(self) -> None:
         while self._is_behind and self.lost is None:
-            self._is_behind = not self.connection.read_on()
+            self._is_behind = not self._read_on()
 
     def _end_pause(self) -> None:
         self.release("rate")
@@ -289,7 +299,7 @@ class Link:
         self._joins = False
         self._wrote_alone = False
         if self._is_taking:
-            self.connection.read_on()
+            self._read_on()
         self.flush()
 
     def hold(self, who: str) -> None:

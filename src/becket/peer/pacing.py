@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from math import inf
 from typing import Protocol
 
 from becket.limits import Limits
@@ -11,6 +12,7 @@ __all__ = ["Meter", "Pace"]
 
 LEAST_READ = 4 * 1024  # some 40 small messages: less would be mostly reading
 MOST_RIVALS = 16  # where more have something to say, each reads the least anyway
+AT_ONCE = 0.05  # seconds: more than a turn of the loop should ever take
 
 next_piece = count(1).__next__  # of all links of this program: whatever their loops and threads, they share its time
 
@@ -24,19 +26,22 @@ class Reads(Protocol):
 class Pace:
     """How much of a descriptor is read at once. Those who always have more to say share a turn."""
 
-    __slots__ = ("_most", "_piece", "_transport", "_turn")
+    __slots__ = ("_last", "_most", "_piece", "_transport", "_turn")
 
     def __init__(self, transport: Reads, limits: Limits) -> None:
         self._transport = transport
         self._turn = limits.turn_seconds
         self._most = transport.read_size = limits.turn_bytes
         self._piece = 0
+        self._last = -inf
 
-    def took(self, seconds: float) -> None:
+    def took(self, seconds: float, now: float) -> None:
         """A piece took so long: where that is more than half of this link's share, less is read at once from now on."""
         piece = next_piece()
-        rivals = min(piece - self._piece, MOST_RIVALS)  # who read since this link did last, and itself
+        # Who has read since this link did last, and itself. It must have had something to say in all that time.
+        rivals = min(piece - self._piece, MOST_RIVALS) if now - self._last < AT_ONCE else 1
         self._piece = piece
+        self._last = now
         share = self._turn / rivals
         transport = self._transport
         if 2 * seconds > share:

@@ -48,8 +48,8 @@ class Inbox(Protocol):
     """Who takes which notification at once."""
     listening: Mapping[str, Listening]
     """Those among them who take events one by one, whatever else comes."""
-    settle: Callable[[Any], object]
-    """Tells whoever waits for a call that its reply is there."""
+    settle: Callable[[Any], object] | None
+    """Who is told that the reply of a call is there; where there is nobody, its waiter is."""
     serve: Callable[[bytes, str, Raw], bool]
     """Answers a request where it arrives, or returns False: it must be taken then."""
     is_late: Callable[[], bool]
@@ -225,7 +225,10 @@ class JsonCodec:
                         size = inner + len(call.id) + SUCCESS_BYTES
                         if inner and (len(frame) == size or len(frame) == size + SPACES):
                             call.reply = result
-                            settle(call)
+                            if settle is None:
+                                call.waiter.set_result(None)
+                            else:
+                                settle(call)
                             continue
                         calls[call.number] = call
                     inbox.take(self._decode_carefully(frame))
@@ -485,7 +488,7 @@ class Single:
         self.calls: dict[int, Any] = {}
         self.claimed: Mapping[str, Callable[[Raw | None], None]] = NOT_CLAIMED
         self.listening: Mapping[str, Listening] = NOBODY
-        self.settle: Callable[[Any], object] = unasked
+        self.settle: Callable[[Any], object] | None = unasked
         self.serve: Callable[[bytes, str, Raw], bool] = unserved
         self.is_late: Callable[[], bool] = never
         self.message: Any = None

@@ -40,7 +40,6 @@ from becket.rpc.codec import (
     NOT_CLAIMED,
     OPENINGS,
     RESULT_KEY,
-    SUCCESS_BYTES,
     WITH_ID,
     Codec,
     JsonCodec,
@@ -52,7 +51,7 @@ from becket.rpc.json_values import encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
 from becket.rpc.records import BatchReply, Call, Cancelling, Event, EventList, Ids, InboundRequest, Taker
 from becket.rpc.runs import Listening
-from becket.rpc.starts import Starts
+from becket.rpc.starts import CallStarts, Start, Starts
 from becket.wire.framing import Frame, Framing, Skipped
 
 if TYPE_CHECKING:
@@ -62,28 +61,27 @@ __all__ = ["Connection", "reason_of"]
 
 LARGEST_ID = 2**31 - 1  # larger ones are never answered by some programs
 MINUTE = 60.0
-WITH_ID_BYTES = len(WITH_ID) + len(END)
 
 
 class Connection:
     """One link, driven by whoever owns its bytes and its clock."""
 
     __slots__ = (
+        "_answer_starts",
         "_answers_garbage",
         "_bad_json_is_fatal",
         "_batches",
+        "_call_starts",
         "_collected",
         "_fixed_ids",
         "_forgotten",
         "_frames",
-        "_headers",
         "_id_form",
         "_id_start",
         "_ids",
         "_largest_id",
         "_mean",
         "_meanings",
-        "_names",
         "_nulls",
         "_ping",
         "_say_error",
@@ -130,13 +128,14 @@ class Connection:
         self.codec = codec
         # Where what stands before a body depends on its size alone, and the body is written as we write it, a whole
         # frame is put together at once.
-        self._headers: Mapping[int, bytes] = {}
-        self._names: Mapping[str, bytes] = {}
+        self._answer_starts: Mapping[int, bytes] = {}
+        self._call_starts: Mapping[str, tuple[Mapping[int, bytes], bytes]] = {}
         self._starts: Mapping[str, Mapping[int, bytes]] = {}
         if type(codec) is JsonCodec:
-            self._headers = getattr(framing, "headers", self._headers)
-            self._names = codec.names
-            self._starts = Starts(self._headers, codec.notices)
+            headers: Mapping[int, bytes] = getattr(framing, "headers", {})
+            self._answer_starts = Start(headers, WITH_ID, len(RESULT_KEY) + len(END))
+            self._call_starts = CallStarts(headers, codec.names)
+            self._starts = Starts(headers, codec.notices)
         self.limits = limits
         self.cancelling = cancelling
         self.says_cancel = True  # what they say of it is heard in any case
@@ -194,8 +193,6 @@ class Connection:
             ConnectionLost: the link has ended.
             LocalProtocolError: the request cannot be framed; nothing was filed.
         """
-        if self.lost is not None:
-            raise self.lost.again()
         ids = self._ids
         number = ids.last + 1
         if number > self._largest_id:
@@ -205,17 +202,21 @@ class Connection:
         id = self._id_form % number
         if params and params[0] in OPENINGS:
             try:
-                name = self._names[call.method]
-                header = self._headers[len(id) + len(name) + len(params) + WITH_ID_BYTES]
-                frame = b"".join((header, WITH_ID, id, name, params, END))
+                start, name = self._call_starts[call.method]
+                frame = b"".join((start[len(id) + len(params)], id, name, params, END))
             except (KeyError, LocalProtocolError):
-                frame = self.framing.encode(self.codec.encode_request(id, call.method, params))
+                frame = self._frame_call(id, call.method, params)
         else:
-            frame = self.framing.encode(self.codec.encode_request(id, call.method, params))
+            frame = self._frame_call(id, call.method, params)
         call.number = number
         call.id = id
         self.calls[number] = call
         return frame
+
+    def _frame_call(self, id: bytes, method: str, params: bytes | None) -> bytes:
+        if self.lost is not None:
+            raise self.lost.again()
+        return self.framing.encode(self.codec.encode_request(id, method, params))
 
     def open_batch(
         self, calls: Sequence[tuple[Call, bytes | None]], notes: Sequence[tuple[str, bytes | None]]
@@ -304,10 +305,10 @@ class Connection:
     def answer_unfiled(self, id: bytes, result: bytes) -> bytes:
         """Returns the answer to a request that `serve` has answered where it arrived: no table knows of it."""
         try:
-            header = self._headers[len(id) + len(result) + SUCCESS_BYTES]
+            start = self._answer_starts[len(id) + len(result)]
         except (KeyError, LocalProtocolError):
             return self._frame_answer(id, self.codec.encode_success(id, result))
-        return b"".join((header, WITH_ID, id, RESULT_KEY, result, END))
+        return b"".join((start, id, RESULT_KEY, result, END))
 
     def refuse_unfiled(self, id: bytes, error: RpcError) -> bytes:
         """The same with an error."""
@@ -377,7 +378,7 @@ class Connection:
     def use(self, taker: Taker) -> None:
         """Hands everything that comes to this taker from now on, instead of keeping it for `receive`."""
         self.taker = taker
-        self.settle: Callable[[Call], object] = taker.take_reply
+        self.settle: Callable[[Call], object] | None = taker.take_reply
 
     def receive(self, chunk: bytes, now: float = 0.0) -> list[Event]:
         """Returns what these bytes bring, in order. Look at `violation` and at `take_answers` after it."""
@@ -423,7 +424,8 @@ class Connection:
         if self.lost is not None:
             return []
         self.lost = lost
-        self._starts = {}  # nothing is told any more
+        self._starts = {}  # nothing leaves any more
+        self._call_starts = {}
         self.begin_closing()
         calls = list(self.calls.values())
         self.calls.clear()
@@ -458,7 +460,7 @@ class Connection:
             case Success(id, result):
                 if call := self._answered(id):
                     call.reply = result
-                    self.settle(call)
+                    self.taker.take_reply(call)
             case Failure(id):
                 if id == NULL_ID:
                     self._take_unmatched(message)
@@ -556,7 +558,7 @@ class Connection:
 
     def _fail(self, call: Call, error: BecketError) -> None:
         call.error = error
-        self.settle(call)
+        self.taker.take_reply(call)
 
     def _remote_error(self, call: Call, failure: Failure) -> RemoteError:
         code, message = failure.code, failure.message
