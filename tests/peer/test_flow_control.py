@@ -275,3 +275,23 @@ async def test_the_next_call_is_refused_with_the_reason_when_a_flood_has_ended_t
             peer.process.kill()
             with pytest.raises(ConnectionLost):
                 await peer.call("x", ["y" * 300 * KIB])
+
+
+# -- many at once
+
+
+async def test_answers_leave_while_the_rest_of_a_piece_is_taken_and_many_together() -> None:
+    script = Script()
+    left: list[int] = []  # how many answers, between one request and the next
+
+    async with Peer.over(script) as peer:
+
+        @peer.handle("x")
+        def handle(params: list[int]) -> None:
+            left.append(len(script.unheard()))
+
+        script.say(*({"jsonrpc": "2.0", "id": n, "method": "x", "params": [n]} for n in range(64)))
+
+    writes = [count for count in left if count]
+    assert left[0] == 0
+    assert 2 <= len(writes) <= 64 / 16

@@ -33,6 +33,7 @@ __all__ = ["Link", "Server"]
 
 MOST_QUEUES = 4  # calls and notifications stop at one; answers that were on their way may fill the others
 MOST_JOINED = READ_SIZE  # bytes that leave together
+ENOUGH = 16  # frames that leave before the rest of a piece is taken: to write costs as much as to make one of them
 SLACK = 4  # and how much larger the limits of the queue must be
 
 
@@ -250,6 +251,9 @@ class Link:
             call(self._flush_soon)
 
     def _is_late(self) -> bool:
+        """Asked every few frames. What was answered by then leaves, so that the other side works while we go on."""
+        if len(self._buffer) >= ENOUGH:
+            self.flush()
         return self.time() > self.connection.now + self._turn
 
     def _put_off(self) -> None:
