@@ -9,21 +9,13 @@ import sys
 
 import pytest
 
+import becket.blocking
+import becket.extension
+
 LOOPS = {"anyio", "asyncio", "trio", "uvloop"}
 AT_FIRST_USE = {"attr", "attrs", "cattrs", "jsonschema"}
 ONLY_BY_SOME_PARTS = {"click", "google.protobuf", "lsprotocol", "pygls", "rich", "watchfiles"}
 ONLY_IN_TESTS = {"hypothesis", "pytest"}
-OF_OTHER_EXTENSIONS = {
-    "becket.contract.handshake_rules",
-    "becket.contract.info",
-    "becket.contract.log",
-    "becket.contract.providers",
-    "becket.methods.streams",
-    "becket.peer.blocking_calls",
-    "becket.peer.streams",
-    "heapq",
-    "logging",
-}
 UNWANTED = LOOPS | AT_FIRST_USE | ONLY_BY_SOME_PARTS | ONLY_IN_TESTS
 
 
@@ -77,17 +69,6 @@ def test_an_extension_without_an_event_loop_imports_nothing_that_looks_into_sour
 
 
 @pytest.mark.process
-def test_an_extension_pays_at_its_start_only_for_what_it_declares() -> None:
-    members = "{'ring': tool('Rings.', name='ring')(lambda self: None)}"
-    made = f"from becket.extension import ExtensionServer, tool; type('Bell', (ExtensionServer,), {members})"
-    loaded = modules_after(f"{made}; import becket.extension.runner, becket.peer.stdio, becket.peer.blocking")
-
-    assert "becket.contract.handshake" in loaded
-    assert loaded & UNWANTED == set()
-    assert loaded & OF_OTHER_EXTENSIONS == set()
-
-
-@pytest.mark.process
 def test_the_classes_of_datetime_can_be_imported_afterwards() -> None:
     made = "msgspec.json.decode(b'\"2026-11-15T12:00:00\"', type=datetime.datetime).year"
     loaded = modules_after(
@@ -120,6 +101,11 @@ def test_what_others_have_imported_stays() -> None:
 @pytest.mark.process
 def test_the_names_of_the_package_are_listed_without_loading_them() -> None:
     assert modules_after("import becket; dir(becket)") & UNWANTED == set()
+
+
+def test_names_that_are_not_loaded_yet_are_listed_beside_the_others() -> None:
+    assert set(becket.blocking.__all__) <= set(dir(becket.blocking))
+    assert set(becket.extension.__all__) <= set(dir(becket.extension))
 
 
 @pytest.mark.process

@@ -33,4 +33,4 @@ def lazy_names(
         value = names[name] = getattr(load(homes[name]), name)
         return value
 
-    return find, lambda: [*homes, *(name for name in names if name.startswith("__"))]
+    return find, lambda: sorted({*homes, *names})

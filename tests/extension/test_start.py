@@ -16,7 +16,7 @@ from becket.rpc.json_values import encode_json
 pytestmark = pytest.mark.process
 
 PROGRAM = """
-import sys
+import gc, sys
 from becket import ExtensionServer
 from becket.extension import {imports}tool
 
@@ -26,6 +26,10 @@ class Small(ExtensionServer):
     @tool("Tells which modules are there.", inline=True)
     def modules(self) -> list[str]:
         return list(sys.modules)
+
+    @tool("Tells whether garbage is looked for, and not among what was imported.", inline=True)
+    def collects(self) -> bool:
+        return gc.isenabled() and gc.get_freeze_count() > 0
 {more}
 if __name__ == "__main__":
     Small().run()
@@ -50,8 +54,11 @@ HEAVY = {
 UNUSED = {
     "becket.contract.commands",
     "becket.contract.config",
+    "becket.contract.handshake_rules",
     "becket.contract.hooks",
+    "becket.contract.log",
     "becket.contract.memory",
+    "becket.contract.providers",
     "becket.contract.settings",
     "becket.contract.tasks",
     "becket.extension.host_services",
@@ -62,12 +69,16 @@ UNUSED = {
     "becket.extension.unknown_members",
     "becket.extension.whole_numbers",
     "becket.methods.permissions",
+    "becket.methods.streams",
+    "becket.peer.blocking_calls",
     "becket.peer.peer",
     "becket.peer.process",
+    "becket.peer.streams",
     "becket.typed.convert",
     "becket.typed.problems",
     "becket.wire.json_lines",
     "becket.wire.length_prefixed",
+    "heapq",
 }
 HELLO = request_of(1, "initialize", json.loads(encode_json(greeting())))
 
@@ -104,7 +115,7 @@ def test_a_command_brings_the_vocabulary_of_commands_and_no_more() -> None:
     found = modules_of(COMMAND)
 
     assert found & HEAVY == set()
-    assert found & UNUSED == {"becket.contract.commands", "becket.contract.tasks"}
+    assert found & UNUSED == {"becket.contract.commands", "becket.contract.tasks", "becket.methods.streams"}
 
 
 def test_a_coroutine_brings_the_loop_that_it_runs_on_and_no_other() -> None:
@@ -114,6 +125,18 @@ def test_a_coroutine_brings_the_loop_that_it_runs_on_and_no_other() -> None:
     assert (
         found & {"attr", "attrs", "cattrs", "jsonschema", "becket.methods.permissions", "becket.peer.blocking"} == set()
     )
+
+
+@pytest.mark.parametrize("more", ["", COROUTINE])
+def test_garbage_is_looked_for_once_it_serves(more: str) -> None:
+    code = PROGRAM.format(imports="command, " if more else "", more=more)
+    with started([sys.executable, "-c", code], HELLO) as (process, stdin, _):
+        hear(process)
+        stdin.write(use(2, "collects"))
+        stdin.flush()
+        assert hear(process)["result"] is True
+        stdin.close()
+        assert process.wait(15) == 0
 
 
 def test_the_parts_of_the_kit_are_listed_without_loading_them() -> None:

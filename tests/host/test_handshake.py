@@ -185,13 +185,22 @@ async def test_who_has_told_it_already_is_not_asked() -> None:
     async with anyio.create_task_group() as tasks:
 
         async def tell() -> None:
-            script.say(answer(await script.hear(), {**initialized(tools=[ECHO]), "info": info}))
+            script.say(answer(await script.hear(), {**initialized(tools=[ECHO]), "features": ["cancel"], "info": info}))
             assert (await script.hear())["method"] == "shutdown"
             script.leave()
 
         tasks.start_soon(tell)
         async with connect_extension_over(script, id="demo", grants=ALL, timeouts=SOON) as extension:
             assert extension.about == ExtensionInfo(BuildInfo("cpu", version="1.0"))
+
+
+async def test_what_somebody_else_calls_info_is_not_what_it_is_asked_for() -> None:
+    async with connecting() as (script, failures):
+        script.say(answer(await script.hear(), {**initialized(tools=[ECHO]), "info": {"name": "demo"}}))
+        asked = await script.hear()
+        assert asked["method"] == "info.get"
+        script.say(answer(asked, {"build": {"backend": "cpu"}}))
+    assert failures == []
 
 
 @pytest.mark.parametrize(("said", "level"), [({"build": 5}, logging.WARNING), (None, logging.WARNING)])

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from msgspec import Struct
-from tests.peer.scripted import answer, refusal, scripted, settled
+from tests.peer.scripted import answer, refusal, request, scripted, settled
 from tests.peer.starting import ready_child
 
 from becket import (
@@ -16,6 +16,7 @@ from becket import (
     Busy,
     CallTimeout,
     ConnectionLost,
+    Context,
     DisconnectReason,
     Limits,
     Meaning,
@@ -359,6 +360,28 @@ async def test_calls_beyond_the_window_wait_for_a_slot_and_leave_in_order() -> N
             script.say(answer(asked))
 
     assert order == [1, 2, 3, 4, 0, 5]
+
+
+async def test_a_handler_of_the_same_piece_does_not_overtake_those_that_wait_for_a_slot() -> None:
+    async with scripted(limits=Limits(outbound_calls=1)) as (peer, script), anyio.create_task_group() as tasks:
+
+        @peer.handle("call back")
+        async def call_back(params: Any, ctx: Context) -> None:
+            await ctx.call("back")
+
+        tasks.start_soon(peer.call, "first")
+        await settled()
+        tasks.start_soon(peer.call, "second")
+        await settled()
+        first = await script.hear()
+        script.say(answer(first), request(7, "call back"))
+        order: list[str] = []
+        for _ in range(2):
+            asked = await script.hear()
+            order.append(asked["method"])
+            script.say(answer(asked))
+
+    assert order == ["second", "back"]
 
 
 async def test_a_caller_that_calls_again_at_once_does_not_overtake_those_that_wait() -> None:

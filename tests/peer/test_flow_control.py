@@ -6,7 +6,7 @@ import socket
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -16,6 +16,7 @@ from tests.peer.starting import QUICK, ready_child
 from becket import Busy, CallTimeout, ConnectionLost, DisconnectReason, Limits, Peer
 from becket.errors import NotSent
 from becket.peer.child import ChildTransport
+from becket.peer.outbound import READY
 from becket.peer.process import open_child
 from becket.peer.transport import FdTransport
 from becket.testing import child
@@ -278,6 +279,16 @@ async def test_the_next_call_is_refused_with_the_reason_when_a_flood_has_ended_t
 
 
 # -- many at once
+
+
+async def test_who_tells_beside_others_in_one_turn_waits_too_while_nothing_is_read() -> None:
+    script = Script()
+    async with Peer.over(script) as peer:
+        script.queued = Limits().send_high + 1
+        told = [peer.notify("x", [number]) for number in range(6)]
+        assert all(waits is not READY for waits in told)
+        for waits in told:
+            cast("Coroutine[Any, Any, None]", waits).close()
 
 
 async def test_answers_leave_while_the_rest_of_a_piece_is_taken_and_many_together() -> None:

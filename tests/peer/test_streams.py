@@ -18,6 +18,7 @@ from becket import (
     CallTimeout,
     ConnectionLost,
     Context,
+    DisconnectReason,
     Limits,
     Overflow,
     Peer,
@@ -347,6 +348,28 @@ async def test_an_event_that_a_callback_cannot_take_is_a_bad_reply_and_the_link_
         with pytest.raises(BadReply):
             await peer.call("x", on={"tick": on_tick_async if is_async else on_tick})
         assert await peer.call("x") == "done"
+
+
+async def test_events_that_come_with_the_end_of_the_link_are_for_nobody() -> None:
+    seen: list[int] = []
+    async with scripted() as (peer, script), anyio.create_task_group() as tasks:
+        link = peer._link
+
+        def on_tick(event: Tick) -> None:
+            seen.append(event.n)
+            if event.n == 40:
+                link.lose(ConnectionLost(DisconnectReason.REMOTE_VIOLATION, "enough"))
+
+        async def call() -> None:
+            with pytest.raises(ConnectionLost):
+                await peer.call("x", on={"tick": on_tick})
+
+        tasks.start_soon(call)
+        await script.hear()
+        script.say(*map(tick, range(200)))
+
+    assert seen[:41] == list(range(41))
+    assert len(seen) < 41 + 16  # the rest of a few that are handed out together
 
 
 async def test_whoever_waits_for_an_event_learns_that_another_task_has_left_the_stream() -> None:

@@ -31,6 +31,10 @@ def texts(draw: Any) -> str:
     ordered = draw(st.permutations(pairs))
     if draw(st.booleans()):  # as `json.dumps` writes it
         return "{" + ", ".join(pair.replace('":', '": ', 1) for pair in ordered) + "}"
+    if draw(st.booleans()):  # here and there
+        spaces = st.sampled_from(["", "", " ", "  "])
+        spread = (draw(spaces) + pair.replace('":', '":' + draw(spaces), 1) for pair in ordered)
+        return "{" + ",".join(spread) + draw(spaces) + "}"
     return "{" + ",".join(ordered) + "}"
 
 

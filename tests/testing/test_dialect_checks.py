@@ -70,6 +70,13 @@ def shake_hands(declared: dict[str, Any], features: list[str], offered: list[str
     return lines
 
 
+def tell_at_once() -> list[dict[str, Any]]:
+    """Returns a handshake in which an extension tells what it is before it is asked."""
+    hello, answer, *_ = shake_hands({"tools": [TOOL]}, FEATURES)
+    answer["frame"]["result"]["info"] = {"build": {"backend": "cpu", "version": "2.0"}}
+    return [hello, answer]
+
+
 def meta(timeout: int, features: list[str] = FEATURES, **params: Any) -> dict[str, Any]:
     """Returns params as they travel with what belongs to the link."""
     members = {"_meta": {"becket": {"timeout_ms": timeout}}, **params} if features else params
@@ -122,6 +129,13 @@ TOOLS = conversation(
 
 async def test_a_conversation_in_our_own_dialect_is_held_from_both_sides() -> None:
     await check_dialect("native", [TOOLS])
+
+
+async def test_an_extension_that_tells_at_once_what_it_is_says_so_on_both_sides() -> None:
+    call = to_child(id=2, method="tool.call", **meta(60000, name="echo", input={}), means={"result": "hi"})
+    told = conversation(*tell_at_once(), call, to_host(id=2, result="hi"), *say_goodbye(3))
+
+    await check_dialect("native", [told])
 
 
 def ask_model(id: int, method: str, **more: Any) -> dict[str, Any]:

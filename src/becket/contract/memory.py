@@ -178,7 +178,7 @@ def find_namespace_problem(namespace: str) -> str | None:
     return f"invalid namespace: {msgspec.json.encode(shorten(namespace)).decode()}"
 
 
-@lru_cache  # every record names one, and there are only as many as extensions
+@lru_cache  # every record names one, and an extension always the same
 def is_namespace(text: str) -> bool:
     return (
         byte_length(text) <= NAMESPACE_BYTES

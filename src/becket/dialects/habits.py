@@ -19,7 +19,8 @@ __all__ = ["DEFAULT_HABITS", "Habits", "Inherited", "Surroundings"]
 
 Inherited = Literal["few", "harmless", "all"]
 """Which of the host's own variables a program gets besides those that are set for it: those that every program needs,
-all but those with the name of a secret, or all of them."""
+all but those with the name of a secret, or all of them.
+(No enum: to make one takes a starting extension a fifth of a millisecond.)"""
 
 
 class Surroundings(Struct, frozen=True):

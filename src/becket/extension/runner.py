@@ -70,7 +70,6 @@ def run_extension(extension: ExtensionServer, loop: str | None, dialect: Dialect
     if sys.stdin is not None and os.isatty(STDIN):
         print(explain(extension))
         return EXIT_USAGE
-    life = Life()
     from becket.peer.stdio import take_stdio
 
     try:
@@ -79,12 +78,16 @@ def run_extension(extension: ExtensionServer, loop: str | None, dialect: Dialect
         print(f"{extension.id}: {error}", file=sys.stderr)
         return EXIT_USAGE
     forward_logging()
-    heed_the_end(life)
-    wire = (chosen, None) if chosen is not None else hear_dialect(transport)
-    if loop is None and extension.__becket__.is_plain:
-        lost, refusal = serve_blocking(extension, transport, wire, life)
-    else:
-        lost, refusal = serve_on(loop or "asyncio", extension, transport, wire, life)
+    life = Life()
+    try:
+        heed_the_end(life)
+        wire = (chosen, None) if chosen is not None else hear_dialect(transport)
+        if loop is None and extension.__becket__.is_plain:
+            lost, refusal = serve_blocking(extension, transport, wire, life)
+        else:
+            lost, refusal = serve_on(loop or "asyncio", extension, transport, wire, life)
+    finally:
+        life.collect_garbage()  # also where it has never served, and somebody goes on without it
     if refusal is not None:
         print(f"{extension.id}: {refusal}", file=sys.stderr)
         return EXIT_REFUSED
@@ -160,14 +163,18 @@ class Life:
     program, and no garbage is looked for: there is none among what stays."""
 
     def __init__(self) -> None:
-        self.begin_to_end: Callable[[], object] = lambda: os._exit(EXIT_ENDED)
+        self.end: Callable[[], object] = lambda: os._exit(EXIT_ENDED)
         self._collects = gc.isenabled()
         gc.disable()
 
-    def serve(self, begin_to_end: Callable[[], object]) -> None:
+    def serve(self, end: Callable[[], object]) -> None:
         """From now on it serves, and its end begins with this function."""
-        self.begin_to_end = begin_to_end
+        self.end = end
         gc.freeze()  # what has been imported stays: there is no need to look at it again
+        self.collect_garbage()
+
+    def collect_garbage(self) -> None:
+        """Has garbage looked for again, where it was before."""
         if self._collects:
             gc.enable()
 
@@ -177,7 +184,7 @@ def heed_the_end(life: Life) -> None:
 
     def end() -> None:
         try:
-            life.begin_to_end()
+            life.end()
         except RuntimeError:
             pass  # the event loop is gone: the program is about to be
 

@@ -302,7 +302,8 @@ class Start:
         if self._speech is None:
             words = self._introduce()
             answer = await shake_hands(voice.peer, words, self._gate, timeout=timeout, known=self._known)
-            greeted = Greeted(declared=answer.capabilities, about=answer.info)
+            # Of one that names no features, whatever it calls `info` is its own.
+            greeted = Greeted(declared=answer.capabilities, about=answer.info if answer.features else None)
         else:
             greeted = await greet(voice, self._introduction(), timeout=timeout)
         for note in greeted.notes:

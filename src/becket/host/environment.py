@@ -143,7 +143,7 @@ def policy_of(habits: Habits) -> VariablePolicy:
     """Returns what a program of a system gets to see of its host's variables."""
     if habits.variables:
         return VariablePolicy(frozenset(habits.variables))
-    if habits.inherited == "few":
+    if habits.inherited not in ("harmless", "all"):
         return NATIVE_VARIABLES
     return VariablePolicy(all_harmless=True, all_secrets=habits.inherited == "all")
 

@@ -198,7 +198,7 @@ class Link:
         frames = framing.feed(data)
         if len(frames) == 1 and not self._is_behind:  # one call after another: nothing to join, nothing to pace
             self._wrote_alone = False
-            connection.read(frames)
+            connection.read_apart(frames)
         else:
             self._take_many(frames, now)
         if self._places:
@@ -378,16 +378,15 @@ class Link:
     def tell(self, method: str, params: bytes | None) -> bool:
         """Sends a notification; returns whether so much waits to be read that whoever tells more should wait as well.
 
-        What is joined does not count before it leaves, and nothing is told more often: so `send` stands here too."""
+        Nothing is sent more often, so `send` stands here too, without a call for each."""
         frame = self.connection.notification(method, params)
         if not self._joins:
             self.send(frame)
         else:
             self._buffer.append(frame)
             size = self._buffered = self._buffered + len(frame)
-            if size <= self._most_joined:
-                return False
-            self.flush()
+            if size > self._most_joined:
+                self.flush()
         return self.transport.queued > self.limits.send_high
 
     def flush(self) -> None:
@@ -488,6 +487,7 @@ class Link:
         self._buffered = 0
         self._joins = self._is_behind = False
         self.claims.puts.clear()  # what comes with the end is for nobody
+        self.claims.listening.clear()
         requests = list(self.connection.requests.values())
         for call in self.connection.close(lost):
             wake(call.waiter)

@@ -136,7 +136,8 @@ class Outbound:
         call = Call(method, waiter, time() + timeout, timeout)
         if CURRENT.get() is not None or link.features:
             encoded = self._prepare(call, encoded, serving())
-        if len(self._calls) >= self._window.room or self._transport.queued:
+        window = self._window
+        if len(self._calls) >= window.room or window.places or self._transport.queued:
             await self._wait_for_room(call, 0 if encoded is None else len(encoded))
         try:
             link.send(link.connection.open_call(call, encoded))
@@ -361,7 +362,8 @@ class Outbound:
             for call, member in zip(calls, asked, strict=True)
         ]
         notes = [(member.method, None if member.params is None else encode_json(member.params)) for member in told]
-        if calls and (link.transport.queued or link.window.is_full):  # it takes one slot for all its calls
+        window = link.window
+        if calls and (link.transport.queued or window.is_full or window.places):  # it takes one slot for all its calls
             await self._wait_for_room(calls[0], sum(len(params or b"") for params in encoded))
         try:
             frame = link.connection.open_batch(list(zip(calls, encoded, strict=True)), notes)
@@ -418,6 +420,7 @@ class Outbound:
         """Waits until the call has a slot and its bytes have room. What never left is busy, not timed out."""
         link = self.link
         limits = link.limits
+        link.window.free()  # what has become free within this piece is for those who wait already
         try:
             while link.lost is None:
                 if link.queued and link.queued + size > limits.send_queue:

@@ -38,7 +38,7 @@ class Pace:
     def took(self, seconds: float, now: float) -> None:
         """A piece took so long: where that is more than half of this link's share, less is read at once from now on."""
         piece = next_piece()
-        # Who has read since this link did last, and itself. It must have had something to say in all that time.
+        # Pieces that others read since this link did last, and its own. It must have had more to say all the time.
         rivals = min(piece - self._piece, MOST_RIVALS) if now - self._last < AT_ONCE else 1
         self._piece = piece
         self._last = now

@@ -1,9 +1,9 @@
 """One frame into a message and back: the JSON of JSON-RPC 2.0.
 
 The fast path is one pass of msgspec over the envelope, with params and result left raw. msgspec keeps the last of two
-equal keys and passes over members it does not know; so the lengths of what it found are added up, and a frame with a
-byte too many takes the careful path, which looks at the top level pair by pair. Guards against too many nodes and too
-much depth run before any parsing, on frames large enough to hold them.
+equal keys and passes over members it does not know; so the lengths of what it found are added up, and a frame with more
+bytes than a few spaces takes the careful path, which looks at the top level pair by pair. Guards against too many nodes
+and too much depth run before any parsing, on frames large enough to hold them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Inbox(Protocol):
     serve: Callable[[bytes, str, Raw], bool]
     """Answers a request where it arrives, or returns False: it must be taken then."""
     is_late: Callable[[], bool]
-    """Whether others wait for their turn: the rest of the frames is put off."""
+    """Whether others wait for their turn: the rest of the frames is put off. Asked every few frames, so that what they
+    were answered with can leave."""
 
     def take_request(self, id: bytes, method: str, params: Raw | None) -> None: ...
 
@@ -123,7 +124,7 @@ SUCCESS_BYTES = len('{"jsonrpc":"2.0","id":,"result":}')
 NULL_BYTES = len(NULL_ID)
 SPACES = 5  # behind the commas and colons of a notification or of an answer; a member so short has no name
 REQUEST_SPACES = 7
-SPACED_REQUEST = b'{"jsonrpc": "2.0", "id": '  # has four of them, and the other three are less than an id takes
+SPACED_REQUEST = b'{"jsonrpc": "2.0", "id": '  # has three of them; behind the other four nothing can hide that matters
 NOTICE = b'{"jsonrpc":"2.0","method":%b,"params":'
 SPACED_NOTICE = b'{"jsonrpc": "2.0", "method": %b, "params": '
 PARAMS_KEY = b',"params":'
@@ -173,7 +174,7 @@ class JsonCodec:
         self._dense = min(2 * limits.nodes, SLOW_FROM)
         self._short = min(limits.method_bytes, limits.id_bytes)  # all but the params: longer ones are measured
         self._run: Run | None = None  # that the last frames were of
-        self._unlike = ""  # a method whose frames are written in a way of their own
+        self._unlike = ""  # a method whose events are written in a way of their own
 
     # -- in
 
@@ -197,9 +198,10 @@ class JsonCodec:
             frame = None
             block: Iterator[Any] = islice(frames, CHECK_EVERY)
             if run is not None:
-                if listening.get(run.method) is not run.listening:  # they are for nobody any more, or for somebody else
+                listener = listening.get(run.method)
+                if listener is None:
                     run = self._run = None
-                elif (other := run.hand_out(block)) is not None:
+                elif (other := run.hand_out(block, listener)) is not None:
                     block, run = chain((other,), block), None
                     self._run = None
                 elif run.taken:
@@ -208,6 +210,7 @@ class JsonCodec:
                 try:
                     envelope = decode_envelope(frame)
                 except UNREADABLE:
+                    method = ""
                     inbox.take(self._read_carefully(frame))
                     continue
                 # Where there are params or a result and the lengths add up, nothing else stands in the frame: no other
@@ -262,26 +265,29 @@ class JsonCodec:
                 else:
                     text = b"%d" % id if id.__class__ is int else b""
                     head = len(method) + len(text) + REQUEST_BYTES
-                    if head > short or (len(frame) != inner + head and not is_spaced(frame, inner + head)):
+                    if head > short or (len(frame) != inner + head and not (text and is_spaced(frame, inner + head))):
                         inbox.take(self._decode_carefully(frame))
                         continue
                     serve = inbox.serve  # as it is now: whoever took the last one may have closed the link
                     if not serve(text, method, params):
                         inbox.take_request(text, method, params)
-            if run is None and method in listening and method != self._unlike:
-                run = self._run = self._begin_run(method, frame, listening[method])
+            if run is None:
+                if method not in listening:
+                    self._unlike = ""
+                elif method != self._unlike:
+                    run = self._run = self._begin_run(method, frame)
             if frame is None or not length_hint(frames, 1):
                 return True
             if inbox.is_late():
                 return False
 
-    def _begin_run(self, method: str, frame: Any, listening: Listening) -> Run | None:
+    def _begin_run(self, method: str, frame: Any) -> Run | None:
         """Returns what hands out further events like the one in this frame; None where it is written otherwise."""
         name = encode_json(method)
         for form in (NOTICE, SPACED_NOTICE):
             start = form % name
             if isinstance(frame, bytes) and frame.startswith(start):
-                return Run(method, start, len(start) + self._deep + len(END), listening)
+                return Run(method, start, len(start) + self._deep + len(END))
         self._unlike = method
         return None
 
@@ -473,7 +479,8 @@ def unserved(id: bytes, method: str, params: Raw) -> bool:
 
 
 def is_spaced(frame: Frame, size: int) -> bool:
-    """Returns whether a request of this size without them has a space behind each comma and colon, and nothing else."""
+    """Returns whether a request with a number for an id, of this size without spaces, has one behind each comma and
+    colon, or at least nothing in their place that matters."""
     return len(frame) == size + REQUEST_SPACES and bytes(frame).startswith(SPACED_REQUEST)
 
 

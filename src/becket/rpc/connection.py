@@ -395,6 +395,10 @@ class Connection:
         waiting = self._frames = iter(frames)
         return self.codec.read(waiting, self)  # pyright: ignore[reportArgumentType] - as in `read_on`
 
+    def read_apart(self, frames: Iterable[Frame | Skipped]) -> None:
+        """The same for a frame that is taken at once, whatever is left of others."""
+        self.codec.read(iter(frames), self)  # pyright: ignore[reportArgumentType] - as in `read_on`
+
     def read_on(self) -> bool:
         """Goes on with the frames that are left: after a pause, or while whoever took the last one waits within it."""
         # pyright takes the functions in the slots for methods that lack their `self`.

@@ -33,7 +33,8 @@ __all__ = [
 
 CancelRule = Literal["answered", "never answered", "answers itself"]
 """What becomes of a request that was cancelled by the side that sent it: it is answered with an error, or with its
-result if that was first (LSP); it is never answered (MCP); it is told, and answers with a result of its own (ACP)."""
+result if that was first (LSP); it is never answered (MCP); it is told, and answers with a result of its own (ACP).
+(No enum: to make one takes a starting extension a fifth of a millisecond.)"""
 
 
 class Cancelling(Struct, frozen=True):

@@ -31,19 +31,18 @@ class Listening(Struct, frozen=True, eq=False):
 class Run:
     """The frames of one method that begin with `start`; those above `longest` bytes go the usual way."""
 
-    __slots__ = ("_longest", "_start", "listening", "method", "taken")
+    __slots__ = ("_longest", "_start", "method", "taken")
 
-    def __init__(self, method: str, start: bytes, longest: int, listening: Listening) -> None:
+    def __init__(self, method: str, start: bytes, longest: int) -> None:
         self.method = method
         self._start = start
         self._longest = longest
-        self.listening = listening
         self.taken = 0
 
-    def hand_out(self, frames: Iterator[Any]) -> Any:
+    def hand_out(self, frames: Iterator[Any], listening: Listening) -> Any:
         """Hands out events until the frames end, or one is another; returns that one, and None where there is none."""
         start, longest = self._start, self._longest
-        decode, take = self.listening.decode, self.listening.take
+        decode, take = listening.decode, listening.take
         width = len(start)
         taken = 0
         frame: Any = None
@@ -60,7 +59,7 @@ class Run:
                 taken += 1
                 take(event)
         except Exception as error:
-            self.listening.fail(Raw(bytes(frame[width:-1])), error)
+            listening.fail(Raw(bytes(frame[width:-1])), error)
         finally:
             self.taken = taken
         return None

@@ -66,6 +66,7 @@ class ExtensionRehearsal(Rehearsal):
                 hooks=dict.fromkeys([*self._greeted.hooks, *(one.kind for one in meant if isinstance(one, HookEvent))]),
                 methods=dict.fromkeys([*self._find_own(), *(name for name in self._handled if name not in heard)]),
                 notifications=heard,
+                is_asked=about is None,
             )
         except TypeError as error:
             raise Failed(f"no extension of ours can be like this one: {error}") from error

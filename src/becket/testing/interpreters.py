@@ -251,7 +251,7 @@ def greet_plainly(answer: Success | Failure) -> Greeted | None:
     if isinstance(answer, Failure):
         return None
     initialized: Initialized = result_decoder(Initialized)(answer.result)
-    return Greeted(declared=initialized.capabilities)
+    return Greeted(declared=initialized.capabilities, about=initialized.info)
 
 
 def go_on(steps: Greeting, step: Saying, answer: Success | Failure) -> Saying | Tale:

@@ -189,8 +189,11 @@ def build_stand_in(
     hooks: Iterable[HookKind] = (),
     methods: Iterable[str] = (),
     notifications: Iterable[str] = (),
+    is_asked: bool = True,
 ) -> ExtensionServer:
     """Returns an extension that declares all of this, and whose calls do what `cues` say.
+
+    One that is not asked what it is tells it with its first answer.
 
     Raises:
         TypeError: no extension can declare it.
@@ -213,6 +216,8 @@ def build_stand_in(
         "cues": cues,
         **{f"function_{number}": function for number, function in enumerate(functions)},
     }
+    if not is_asked:
+        members["info"] = ExtensionServer.info
     stand_in: ExtensionServer = type("StandIn", (StandIn,), members)()
     return stand_in
 

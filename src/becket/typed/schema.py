@@ -8,6 +8,7 @@ hostile until proven otherwise. Nothing is ever fetched, every limit has a name 
 from __future__ import annotations
 
 from enum import Enum
+from functools import cache
 from typing import Any
 
 from becket.errors import InvalidParams, Problem
@@ -74,6 +75,7 @@ def compile_schema(schema: object, *, trusted: bool = False) -> Validator:
     return Validator(build_engine(compile_root(schema, trusted=trusted)))
 
 
+@cache
 def get_ready() -> None:
     """Imports and reads all that the first schema needs. It takes about as long as an extension needs to start."""
     compile_schema({})

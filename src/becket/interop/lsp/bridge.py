@@ -299,7 +299,7 @@ class Bridge:
             return
         try:
             self._client_pidfd = os.pidfd_open(pid)
-        except OSError:  # of another machine or container, or gone already: then the pipe tells it
+        except (OSError, OverflowError):  # of another machine or container, or none: then the pipe tells it
             return
         self._loop.add_reader(self._client_pidfd, self._lose_client)
 
