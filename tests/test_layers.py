@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -56,7 +57,7 @@ class Import(NamedTuple):
 def imports_of(module: str, sources: Sources) -> list[Import]:
     """Returns all that a module imports, at any depth and also through `import_module` with a literal name."""
     found: list[Import] = []
-    for node, is_for_types in walk(ast.parse(sources[module])):
+    for node, is_for_types in nodes_of(sources[module]):
         targets: list[str] = []
         match node:
             case ast.Import(names=names):
@@ -75,6 +76,13 @@ def imports_of(module: str, sources: Sources) -> list[Import]:
                 pass
         found += [Import(target, node.lineno, is_for_types) for target in dict.fromkeys(targets)]
     return found
+
+
+@cache
+def nodes_of(source: str) -> list[tuple[Any, bool]]:
+    """Returns those nodes of a module that may import something."""
+    nodes = walk(ast.parse(source))
+    return [(node, is_typed) for node, is_typed in nodes if isinstance(node, ast.Import | ast.ImportFrom | ast.Call)]
 
 
 def walk(node: ast.AST, is_for_types: bool = False) -> Iterator[tuple[ast.AST, bool]]:

@@ -18,7 +18,7 @@ from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.dialects.speech import Speech
 from becket.errors import RpcError
 from becket.methods.streams import EventReader, Stream
-from becket.testing import check_dialect
+from becket.testing import check_dialect, rehearsals
 from becket.testing.transcripts import Transcript, parse_transcript
 from becket.wire.content_length import ContentLength
 from becket.wire.json_lines import JsonLines
@@ -404,7 +404,10 @@ async def test_a_notification_of_the_dialect_alone_is_handled_by_the_extension()
     ],
     ids=["acknowledges something else", "answers twice"],
 )
-async def test_what_no_extension_would_answer_is_told(said: list[dict[str, Any]]) -> None:
+async def test_what_no_extension_would_answer_is_told(
+    said: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rehearsals, "PATIENCE", 0.5)  # the second answer never comes
     asked = to_child(id=3, method="dig", params={"hole": 1})
 
     problem = await problems_of(DIGGING, sketched(*GREETING, asked, *said, ours=["child"]))
