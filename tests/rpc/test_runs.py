@@ -132,6 +132,17 @@ def test_a_run_goes_on_in_the_next_chunk() -> None:
     assert numbers(heard) == list(range(SEEN + 10))
 
 
+def test_a_run_begins_with_an_event_that_came_in_two_pieces_too() -> None:
+    connection, heard = link(), Heard()
+    heard.listen(connection)
+    first = ticks(1)
+    for piece in (first[:40], first[40:], *(ticks(1, number) for number in range(1, 11))):
+        connection.receive(piece)
+
+    assert numbers(heard) == list(range(11))
+    assert heard.in_runs == 10
+
+
 def test_what_comes_between_two_events_is_taken_in_its_place() -> None:
     connection, heard = link(), Heard()
     heard.listen(connection)

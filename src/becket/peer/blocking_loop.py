@@ -286,11 +286,6 @@ class BlockingLoop:
 
     # -- waiting
 
-    @property
-    def is_pumped(self) -> bool:
-        """Whether some thread pumps, and does what was planned."""
-        return self._pump != 0
-
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine of the link in this thread, pumping or parked while it waits."""
         is_mine = self._is_mine

@@ -283,10 +283,10 @@ class JsonCodec:
 
     def _begin_run(self, method: str, frame: Any) -> Run | None:
         """Returns what hands out further events like the one in this frame; None where it is written otherwise."""
-        name = encode_json(method)
+        name, text = encode_json(method), bytes(frame)
         for form in (NOTICE, SPACED_NOTICE):
             start = form % name
-            if isinstance(frame, bytes) and frame.startswith(start):
+            if text.startswith(start):
                 return Run(method, start, len(start) + self._deep + len(END))
         self._unlike = method
         return None
