@@ -94,6 +94,37 @@ def test_a_schema_still_has_the_documentation_of_its_class() -> None:
 
 
 @pytest.mark.process
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import msgspec; assert msgspec.inspect.type_info(int) == msgspec.inspect.IntType()",
+        "import msgspec.inspect; assert msgspec.inspect.type_info(int) == msgspec.inspect.IntType()",
+        "from msgspec.inspect import IntType, type_info; assert type_info(int) == IntType()",
+        "from msgspec import msgpack, toml, yaml; assert msgpack.decode(msgpack.encode([1])) == [1]",
+        "import msgspec.inspect as kept, msgspec; kept.IntType; import msgspec.inspect as again;"
+        " assert kept.StrType is again.StrType is msgspec.inspect.StrType",
+    ],
+)
+def test_what_is_postponed_of_msgspec_is_there_when_it_is_used(statement: str) -> None:
+    assert "msgspec._typing_utils" not in modules_after("import becket.blocking")
+
+    modules_after(f"import becket; {statement}")
+
+
+@pytest.mark.process
+def test_garbage_is_looked_for_after_an_import_where_it_was_before() -> None:
+    modules_after("import gc, becket; becket.Peer; assert gc.isenabled()")
+    modules_after("import gc; gc.disable(); import becket; becket.Peer; assert not gc.isenabled()")
+
+
+@pytest.mark.process
+def test_what_a_program_keeps_from_being_looked_through_stays_so() -> None:
+    modules_after(
+        "import gc; gc.freeze(); kept = gc.get_freeze_count(); import becket; assert gc.get_freeze_count() >= kept > 0"
+    )
+
+
+@pytest.mark.process
 def test_what_others_have_imported_stays() -> None:
     assert "typing_extensions" in modules_after("import typing_extensions, becket.blocking")
 

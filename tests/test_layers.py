@@ -16,8 +16,9 @@ import pytest
 import becket
 
 RANKS = {
+    "loading": -1,
     "errors": 0,
-    "lazy_names": 0,
+    "host_errors": 0,
     "limits": 0,
     "wire": 1,
     "rpc": 2,
@@ -37,7 +38,7 @@ RANKS = {
 }
 ROOT_RANK = 7.5  # `becket/__init__.py` opens the door to rank 7, and only what lies above may come in through it
 BEHIND_THE_ROOT = {"host", "testing", "cli", "interop"}  # what `becket/__init__.py` never imports
-SAME_LAYER = {frozenset({"peer", "blocking"})}  # two names of one layer
+SAME_LAYER = {frozenset({"peer", "blocking"}), frozenset({"errors", "host_errors"})}  # two names of one layer
 LAST_PURE_RANK = 5
 LOOPS = {"anyio", "asyncio", "trio", "uvloop"}
 

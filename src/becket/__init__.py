@@ -6,14 +6,11 @@ an extension pays at start only for what it uses.
 
 from __future__ import annotations
 
-import os
-import sys
-from _thread import _count as count_threads  # pyright: ignore[reportPrivateUsage]
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from becket.loading import load, load_msgspec
 
-from becket.lazy_names import load
+load_msgspec()
 
+TYPE_CHECKING = False  # `typing` would do, but is not imported yet where msgspec was
 if TYPE_CHECKING:
     from becket.dialects import DIALECTS
     from becket.errors import (
@@ -84,40 +81,6 @@ HOMES = {
     "Gap": "becket.peer.streams",
     "Overflow": "becket.peer.streams",
 }
-
-
-def import_msgspec() -> None:
-    """Imports msgspec without what it hardly uses: that takes more time than all the rest of an extension's start.
-
-    From `typing_extensions`, where it finds it, it takes what `typing` has too; it imports `inspect` and all that hangs
-    on it. From `platform`, which compiles a dozen regular expressions, its `uuid` wants the name of the system; from
-    `textwrap`, which compiles some too, its schemas want `dedent`. The classes of `datetime` are written in C; until
-    3.12 they are written in Python as well, to be thrown away. Done only where no other thread can be about to import
-    them."""
-    if "msgspec" in sys.modules or count_threads():
-        return
-    absent: dict[str, Any] = {"typing_extensions": None, "textwrap": SimpleNamespace(dedent=dedent)}
-    if sys.version_info < (3, 12):
-        absent["datetime"] = load("_datetime")
-    if hasattr(os, "uname"):
-        absent["platform"] = SimpleNamespace(system=lambda: os.uname().sysname)
-    absent = {name: stand_in for name, stand_in in absent.items() if name not in sys.modules}
-    sys.modules.update(absent)
-    try:
-        load("msgspec")
-    finally:
-        for name in absent:
-            del sys.modules[name]
-
-
-def dedent(text: str) -> str:
-    """Stands for `textwrap.dedent` until that is needed."""
-    from textwrap import dedent
-
-    return dedent(text)
-
-
-import_msgspec()
 
 
 def __getattr__(name: str) -> object:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from becket.errors import CallCancelled
-from becket.lazy_names import lazy_names
+from becket.loading import lazy_names
 from becket.peer.blocking import BlockingContext, BlockingPeer, connect_process, connect_stdio
 
 if TYPE_CHECKING:

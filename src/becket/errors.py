@@ -5,7 +5,8 @@ Inside the program an error has a *meaning*; a number exists only at the wire an
 `RemoteError` says that a call of ours was answered with an error. The two are unrelated on purpose: a nested
 failure must never leak to the first caller as if it were the handler's own answer.
 
-Fields come first, the text is built from them; `problems` are `(pointer, message)` pairs everywhere.
+Fields come first, the text is built from them; `problems` are `(pointer, message)` pairs everywhere. What only a host
+can meet is in `host_errors`, and loaded when it is first named.
 """
 
 from __future__ import annotations
@@ -13,7 +14,37 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
+
+from becket.loading import lazy_names
+
+if TYPE_CHECKING:
+    from becket.host_errors import (
+        BadCapabilities,
+        BadFile,
+        BadGrants,
+        BadSchema,
+        CircuitOpen,
+        ExtensionRefused,
+        HandshakeFailed,
+        ManifestError,
+        NotDeclared,
+        NotRunning,
+        PeerCrashed,
+        ProviderDisabled,
+        QueryTimeout,
+        QuotaExceeded,
+        ReservedPermission,
+        StartFailed,
+        StoreError,
+        StoreInUse,
+        StoreUnavailable,
+        StreamOverrun,
+        ToolFailed,
+        TooManyTurns,
+        UnknownPermission,
+        VersionMismatch,
+    )
 
 __all__ = [
     "NUMBERS",
@@ -173,27 +204,6 @@ class BadValue(BecketError):
         super().__init__(f"not a valid {what}: {list_problems(self.problems)}")
 
 
-class BadSchema(BecketError):
-    """A JSON Schema is none, or one that is not safe to apply. All problems, each with its JSON pointer."""
-
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__(f"bad schema: {list_problems(self.problems)}")
-
-
-class BadFile(BecketError):
-    """A file or a folder that somebody wrote cannot be used. All problems, each with its JSON pointer."""
-
-    def __init__(self, path: str, problems: Sequence[Problem]) -> None:
-        self.path = path
-        self.problems = tuple(problems)
-        super().__init__(f"{path}: {list_problems(self.problems)}")
-
-
-class ManifestError(BadFile):
-    """A manifest cannot be used, and its extension with it. All problems, each with its JSON pointer."""
-
-
 def list_problems(problems: Sequence[Problem]) -> str:
     shown = "; ".join(f"{pointer or '/'}: {message}" for pointer, message in problems[:MOST_SHOWN])
     return shown if len(problems) <= MOST_SHOWN else f"{shown}; and {len(problems) - MOST_SHOWN} more"
@@ -328,63 +338,11 @@ class NotSent(Busy):
     No answer, although it is a `Busy`: a handler whose own call fails so has failed, and is answered as any failure."""
 
 
-class QuotaExceeded(RpcError):
-    """What may be stored for one extension is used up. Nothing was stored; what others store is not touched."""
-
-    def __init__(self, extension: str, what: str, *, used: int, limit: int) -> None:
-        self.extension = extension
-        self.what = what
-        self.used = used
-        self.limit = limit
-        text = f"{extension}: quota of {what} exceeded: {used} used, the limit is {limit}"
-        super().__init__(Meaning.QUOTA, text, {"what": what, "used": used, "limit": limit})
-
-
-class StoreError(RpcError):
-    """The store could not do what it was asked; nothing was kept. The log says more under the same incident."""
-
-    def __init__(self, meaning: Meaning, incident: str) -> None:
-        self.incident = incident
-        super().__init__(meaning, f"storage failure, incident {incident}", {"incident": incident})
-
-
-class QueryTimeout(RpcError):
-    """A query took longer than a query may, and was given up. A narrower one may be answered."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        super().__init__(
-            Meaning.TIMEOUT, f"the query took longer than {seconds:g} s: ask for less", {"seconds": seconds}
-        )
-
-
 class RequestCancelled(RpcError):
     """The request was cancelled by whoever sent it."""
 
     def __init__(self) -> None:
         super().__init__(Meaning.CANCELLED, "cancelled")
-
-
-# -- stores
-
-
-class StoreUnavailable(BecketError):
-    """A store cannot be opened, and nothing in it was changed. `because` says why, `hint` what to do."""
-
-    def __init__(self, path: str, because: str, hint: str = "") -> None:
-        self.path = path
-        self.because = because
-        self.hint = hint
-        super().__init__(f"{path}: {because}; {hint}" if hint else f"{path}: {because}")
-
-
-class StoreInUse(StoreUnavailable):
-    """Another program has the store open. `pid` is its process, None where it could not be found out."""
-
-    def __init__(self, path: str, pid: int | None) -> None:
-        self.pid = pid
-        owner = "another program" if pid is None else f"the process {pid}"
-        super().__init__(path, f"{owner} has this store open", "end it first, or open the store for reading only")
 
 
 # -- how a call of ours can end
@@ -408,17 +366,6 @@ class RemoteError(BecketError):
         incident = cast("dict[str, object]", data).get("incident") if isinstance(data, dict) else None
         shown = f"{code}, incident {incident}" if isinstance(incident, str) and len(incident) <= INCIDENT else code
         super().__init__(f"{method}: {harmless(message)} ({shown})")
-
-
-class ToolFailed(RemoteError):
-    """A tool has run and has failed: the other side answered with a result that says so, and no number stands in it."""
-
-    def __init__(self, tool: str, message: str, data: object = None, *, method: str = "tool.call") -> None:
-        self.tool = tool
-        super().__init__(method=method, code=0, message=message, data=data)
-
-    def __str__(self) -> str:
-        return f"{self.tool}: {harmless(self.message)}"
 
 
 class BadReply(BecketError):
@@ -456,154 +403,7 @@ class ConnectionLost(BecketError, ConnectionError):
         super().__init__(f"{reason.value}: {detail}" if detail else reason.value)
 
 
-class PeerCrashed(ConnectionLost):
-    """The process behind the link has ended; its status and the tail of its stderr tell how."""
-
-    def __init__(
-        self, *, exit_code: int | None, signal: str | None = None, stderr_tail: str = "", detail: str = ""
-    ) -> None:
-        self.exit_code = exit_code
-        self.signal = signal
-        self.stderr_tail = stderr_tail
-        how = f"killed by {signal}" if signal else f"exit code {exit_code}"
-        said = stderr_tail.strip().rsplit("\n", 1)[-1]
-        parts = [how, detail, f"its last words: {said}" if said else ""]
-        super().__init__(DisconnectReason.PROCESS_EXIT, ", ".join(part for part in parts if part))
-
-
-class StreamOverrun(BecketError):
-    """The events of a call came faster than they were taken; the stream has ended, the link lives."""
-
-    def __init__(self, method: str, limit: int) -> None:
-        self.method = method
-        self.limit = limit
-        super().__init__(f"{method}: its events were not taken in time, the limit is {limit}")
-
-
-class StartFailed(BecketError):
-    """A process could not be started, or ended before it was ready. `because` says which and what to do."""
-
-    def __init__(self, id: str, because: str, *, exit_code: int | None = None, stderr_tail: str = "") -> None:
-        self.id = id
-        self.because = because
-        self.exit_code = exit_code
-        self.stderr_tail = stderr_tail
-        super().__init__(f"{id}: {because}")
-
-
-# -- extensions
-
-
-class ExtensionRefused(BecketError):
-    """The host does not start this extension. `because` says why and what to do."""
-
-    def __init__(self, id: str, because: str) -> None:
-        self.id = id
-        self.because = because
-        super().__init__(f"{id}: refused: {because}")
-
-
-class HandshakeFailed(BecketError):
-    """The first exchange with an extension has failed, and its process was ended."""
-
-    def __init__(self, extension: str, because: str) -> None:
-        self.extension = extension
-        self.because = because
-        super().__init__(f"{extension}: handshake failed: {because}")
-
-
-class VersionMismatch(HandshakeFailed):
-    """The extension speaks a version of the contract that this host does not."""
-
-    def __init__(self, extension: str, because: str, *, given: int | str, supported: int | str) -> None:
-        self.given = given
-        self.supported = supported
-        super().__init__(extension, because)
-
-
-class BadCapabilities(HandshakeFailed):
-    """What the extension declares breaks rules of the contract. All problems, each with its JSON pointer."""
-
-    def __init__(self, extension: str, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__(extension, list_problems(self.problems))
-
-
-class NotDeclared(BecketError, LookupError):
-    """The extension has declared no such tool, provider or model. Nothing was sent."""
-
-    def __init__(self, extension: str, what: str, name: str, known: Sequence[str] = ()) -> None:
-        self.extension = extension
-        self.what = what
-        self.name = name
-        self.known = tuple(known)
-        super().__init__(f"{extension} has no {what} {name!r}, it has: {', '.join(known) or 'none'}")
-
-
-class NotRunning(BecketError):
-    """The extension does not run, and nobody is about to start it."""
-
-    def __init__(self, id: str, state: str, hint: str = "") -> None:
-        self.id = id
-        self.state = str(state)
-        self.hint = hint
-        super().__init__(f"{id}: it is {self.state}" + (f" ({hint})" if hint else ""))
-
-
-class CircuitOpen(BecketError):
-    """Too many calls of this extension have failed. Nothing was sent, and nothing is until `until`, in `seconds`."""
-
-    def __init__(self, id: str, until: float, *, seconds: float) -> None:
-        self.id = id
-        self.until = until
-        self.seconds = seconds
-        super().__init__(f"{id}: too many of its calls have failed, try again in {seconds:.3g} s")
-
-
-class ProviderDisabled(BecketError):
-    """The operator does not trust this provider of models, or whom they trust cannot be read. Nothing was sent."""
-
-    def __init__(self, provider: str, because: str) -> None:
-        self.provider = provider
-        self.because = because
-        super().__init__(f"{provider} is disabled: {because}")
-
-
-class TooManyTurns(BecketError):
-    """A model went on asking for tools instead of answering."""
-
-    def __init__(self, extension: str, limit: int) -> None:
-        self.extension = extension
-        self.limit = limit
-        super().__init__(f"extension provider '{extension}' exceeded provider tool-use iteration limit ({limit})")
-
-
-# -- permissions
-
-
-class UnknownPermission(BecketError):
-    """No permission has this name: it is neither granted nor asked for."""
-
-    def __init__(self, permission: str) -> None:
-        self.permission = permission
-        super().__init__(f"Unknown extension permission: {permission}")
-
-
-class ReservedPermission(BecketError):
-    """The name is kept for a permission to come, which nobody can have yet."""
-
-    def __init__(self, permission: str) -> None:
-        self.permission = permission
-        super().__init__(f"Reserved extension permission is not implemented yet: {permission}")
-
-
-class BadGrants(BecketError):
-    """Grants that somebody wrote down cannot be read. All problems, each with its JSON pointer."""
-
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(problems)
-        text = "; ".join(f"{pointer or '/'}: {message}" for pointer, message in self.problems)
-        super().__init__(f"bad grants: {text}")
+# -- what a text shows
 
 
 QUOTED = 64  # bytes of an offence that a message shows
@@ -639,3 +439,8 @@ def is_seen(char: str) -> bool:
 
 def escape(char: str) -> str:
     return char.encode("unicode_escape", errors="backslashreplace").decode("ascii")
+
+
+HOMES = {name: "becket.host_errors" for name in __all__ if name not in globals()}
+
+__getattr__, __dir__ = lazy_names(__name__, globals(), HOMES)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Generic, Literal, Optional, TypedDict, TypeVa
 
 import attrs
 import jsonschema
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from msgspec import field as struct_field
 
 from becket import Context, InvalidParams
 from becket.blocking import BlockingContext
-from becket.extension.signatures import ToolInput, describe_parameters, read_tool_input
+from becket.extension.signatures import ToolInput, describe_parameters, read_tool_input, simple_schema
 from becket.typed.problems import MOST_PROBLEMS
 
 T = TypeVar("T")
@@ -140,6 +141,19 @@ def test_a_tool_without_parameters_takes_an_empty_object() -> None:
 )  # fmt: skip
 def test_types_become_schemas(kind: Any, schema: dict[str, Any]) -> None:
     assert schema_of_one(kind) == schema
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [str, int, float, bool, list[str], list[list[int]], str | None, list[float | None], list[str] | None],
+)  # fmt: skip
+def test_the_schema_of_a_simple_type_is_what_msgspec_says(kind: Any) -> None:
+    assert simple_schema(kind) == msgspec.json.schema_components((kind,))[0][0]
+
+
+@pytest.mark.parametrize("kind", [list, dict, None, int | str, None | str, Any, Annotated[int, Meta(ge=1)], object])
+def test_what_is_not_simple_is_left_to_msgspec(kind: Any) -> None:
+    assert simple_schema(kind) is None
 
 
 def test_enums_and_classes_are_defined_once() -> None:

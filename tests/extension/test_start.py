@@ -68,17 +68,23 @@ UNUSED = {
     "becket.extension.outputs",
     "becket.extension.unknown_members",
     "becket.extension.whole_numbers",
+    "becket.host_errors",
     "becket.methods.permissions",
     "becket.methods.streams",
     "becket.peer.blocking_calls",
+    "becket.peer.byte_streams",
+    "becket.peer.loops",
     "becket.peer.peer",
     "becket.peer.process",
+    "becket.peer.roles",
     "becket.peer.streams",
+    "becket.rpc.roles",
     "becket.typed.convert",
     "becket.typed.problems",
     "becket.wire.json_lines",
     "becket.wire.length_prefixed",
     "heapq",
+    "msgspec._typing_utils",  # as what is postponed of msgspec imports it
 }
 HELLO = request_of(1, "initialize", json.loads(encode_json(greeting())))
 

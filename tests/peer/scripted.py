@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.lowlevel
@@ -14,10 +14,12 @@ import trio
 import trio.testing
 
 from becket import Limits, Peer
-from becket.peer.loops import Loop
-from becket.peer.transport import Receiver, closed_remotely
+from becket.peer.transport import closed_remotely
 from becket.testing import run_in_virtual_time
 from becket.wire.content_length import ContentLength
+
+if TYPE_CHECKING:
+    from becket.peer.roles import Loop, Receiver
 
 Message = dict[str, Any]
 

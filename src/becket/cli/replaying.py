@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -12,10 +13,12 @@ from becket.limits import DEFAULT_LIMITS
 from becket.peer.child import ChildTransport
 from becket.peer.loops import current_loop
 from becket.peer.process import open_child
-from becket.peer.transport import Describe
 from becket.testing.replays import Replay
 from becket.testing.transcripts import Transcript
 from becket.wire.framing import Framing, Skipped
+
+if TYPE_CHECKING:
+    from becket.peer.roles import Describe
 
 __all__ = ["replay"]
 

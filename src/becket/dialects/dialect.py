@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from becket.dialects.habits import DEFAULT_HABITS, Habits
 from becket.errors import NUMBERS, Meaning
 from becket.limits import Limits
-from becket.rpc.codec import Codec, JsonCodec
+from becket.rpc.codec import JsonCodec
 from becket.rpc.connection import Connection
 from becket.rpc.json_values import decode_json, encode_json
 from becket.rpc.records import Cancelling, Ids
@@ -22,6 +22,7 @@ from becket.wire.framing import FramingFactory
 
 if TYPE_CHECKING:
     from becket.dialects.speech import Speech
+    from becket.rpc.roles import Codec
     from becket.rpc.spelling import Spelling
 
 __all__ = ["AskedProgress", "CallMeta", "Dialect", "ProgressForm"]

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec import Raw, Struct
 
 from becket.dialects import DIALECTS, NATIVE, Dialect
+from becket.rpc.codec import decode_envelope
 
 __all__ = ["recognise_dialect"]
-
-
-class Opening(Struct):
-    """The first request of a host, as far as it tells the dialect."""
-
-    jsonrpc: str = ""
-    method: str = ""
-    params: Raw = Raw(b"")
-
-
-read_opening = msgspec.json.Decoder(Opening).decode
 
 
 def recognise_dialect(frame: bytes, framing: type) -> Dialect:
@@ -35,7 +24,7 @@ def recognise_dialect(frame: bytes, framing: type) -> Dialect:
 
 def is_native(frame: bytes) -> bool:
     try:
-        opening = read_opening(frame)
+        opening = decode_envelope(frame)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
-    return opening.jsonrpc == "2.0" and b'"extension_protocol_version"' in bytes(opening.params)
+    return b'"extension_protocol_version"' in bytes(opening.params)

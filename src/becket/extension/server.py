@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from becket.extension.loop_face import AsyncioWorkers, TrioWorkers
     from becket.peer.blocking import BlockingPeer
     from becket.peer.peer import Peer
-    from becket.peer.transport import ByteStream, Transport
+    from becket.peer.roles import ByteStream, Transport
     from becket.wire.framing import FramingFactory
 
 __all__ = ["BlockingServing", "ExtensionServer", "Serving"]

@@ -10,6 +10,7 @@ is an integer in JSON Schema, and becomes one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import NoneType
 from typing import Any, Final, get_args, get_origin, is_typeddict
 
 import msgspec
@@ -32,7 +33,7 @@ from becket.typed.type_parts import (
     name_of,
 )
 
-__all__ = ["Parameter", "ToolInput", "describe_parameters", "read_tool_input"]
+__all__ = ["Parameter", "ToolInput", "describe_parameters", "read_tool_input", "simple_schema"]
 
 REFERENCE: Final = "#/$defs/"
 AT: Final = "/input"  # where the input stands in the params of `tool.call`
@@ -274,6 +275,9 @@ class Schemas:
         return {**schema, "$defs": self._definitions} if self._definitions else schema
 
     def of(self, kind: Any) -> dict[str, Any]:
+        simple = simple_schema(kind)
+        if simple is not None:
+            return simple
         if not is_shaped(kind):
             return self._of_plain(kind)
         kind = bare(kind)
@@ -335,6 +339,25 @@ class Schemas:
     def _define(self, name: str, definition: Any) -> None:
         if self._definitions.setdefault(name, definition) != definition:
             raise TypeError(f"two classes in the input of {describe(self.function)} are named `{name}`")
+
+
+def simple_schema(kind: Any) -> dict[str, Any] | None:
+    """Returns the schema of a text, a number, a boolean, and of a list of such or `None`; msgspec would say the same.
+    To ask it takes the start of an extension three milliseconds, and most tools take nothing else."""
+    if isinstance(kind, type):
+        name = SIMPLE.get(kind)
+        return None if name is None else {"type": name}
+    parts = get_args(kind)
+    if get_origin(kind) is list:
+        items = simple_schema(parts[0])
+        return None if items is None else {"type": "array", "items": items}
+    if get_origin(kind) in UNIONS and len(parts) == 2 and parts[1] is NoneType:
+        member = simple_schema(parts[0])
+        return None if member is None else {"anyOf": [member, {"type": "null"}]}
+    return None
+
+
+SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def add_default(schema: dict[str, Any], default: Any) -> None:

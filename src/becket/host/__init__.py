@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from becket.lazy_names import lazy_names
+from becket.loading import lazy_names
 
 if TYPE_CHECKING:
     from becket.host.connecting import connect_extension, connect_extension_over

@@ -10,7 +10,7 @@ import os
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 from msgspec.structs import replace
 
@@ -40,14 +40,16 @@ from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import PERMISSIONS, Gate, Grants
 from becket.methods.registry import Registry
 from becket.peer.admission import Ask
-from becket.peer.loops import Loop, current_loop
+from becket.peer.loops import current_loop
 from becket.peer.options import PeerOptions
 from becket.peer.peer import Connecting, Peer
 from becket.peer.process import words_of
-from becket.peer.transport import ByteStream, Transport
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.store import Store
 from becket.typed.schema import SchemaMode, get_ready
+
+if TYPE_CHECKING:
+    from becket.peer.roles import ByteStream, Loop, Transport
 
 __all__ = ["ConnectingExtension", "ExtensionOptions", "connect_extension", "connect_extension_over"]
 

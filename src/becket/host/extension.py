@@ -52,13 +52,13 @@ from becket.host.voice import Voice
 from becket.limits import Limits
 from becket.methods.descriptors import Method
 from becket.methods.permissions import Gate
-from becket.peer.loops import Loop
 from becket.peer.outbound import DEFAULT, Unset
 from becket.rpc.json_values import encode_json
 
 if TYPE_CHECKING:
     from becket.peer.options import StreamOptions
     from becket.peer.peer import Peer
+    from becket.peer.roles import Loop
 
 __all__ = ["Extension", "Parts"]
 

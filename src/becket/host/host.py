@@ -54,12 +54,13 @@ from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import Decision, Grants, parse_permission
 from becket.methods.registry import Registry
 from becket.peer.admission import Ask
-from becket.peer.loops import Loop, current_loop
+from becket.peer.loops import current_loop
 from becket.stores.store import Store
 from becket.typed.schema import SchemaMode
 
 if TYPE_CHECKING:
     from becket.host.mcp_servers import HostedServers, McpSettings
+    from becket.peer.roles import Loop
 
 __all__ = ["ExtensionStatus", "Host", "Survey"]
 

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from becket.contract.memory import Append, Appended
 from becket.errors import BecketError
-from becket.peer.loops import Loop, Waiter
 from becket.peer.transport import wake
 from becket.stores.store import Store
+
+if TYPE_CHECKING:
+    from becket.peer.roles import Loop, Waiter
 
 __all__ = ["Keeping"]
 

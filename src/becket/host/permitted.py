@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import anyio
 
 from becket.errors import BecketError, NotPermitted, PermissionDenied
 from becket.methods.permissions import Gate
-from becket.peer.loops import Loop
+
+if TYPE_CHECKING:
+    from becket.peer.roles import Loop
 
 __all__ = ["Endable", "Permitted"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from copy import copy
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import anyio
 from msgspec import Raw
@@ -20,9 +20,11 @@ from becket.errors import BecketError, LocalProtocolError, NotSent
 from becket.host.permitted import Permitted
 from becket.host.voice import SpokenStream
 from becket.peer.claims import Listener
-from becket.peer.loops import Loop
 from becket.peer.streams import Gap
 from becket.typed.decoding import UNDECODABLE
+
+if TYPE_CHECKING:
+    from becket.peer.roles import Loop
 
 __all__ = ["Run", "Runs"]
 

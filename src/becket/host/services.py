@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from becket.contract.config import (
     CONFIG_CHANGED,
@@ -43,12 +43,14 @@ from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import Gate
 from becket.methods.registry import Registry
 from becket.peer.context import Context
-from becket.peer.loops import Loop
 from becket.peer.outbound import READY
 from becket.peer.peer import Peer
 from becket.rpc.json_values import encode_json
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.store import Store
+
+if TYPE_CHECKING:
+    from becket.peer.roles import Loop
 
 __all__ = ["Services"]
 

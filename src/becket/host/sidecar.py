@@ -11,7 +11,7 @@ import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from copy import copy
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import msgspec
@@ -43,12 +43,15 @@ from becket.errors import (
 )
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.peer.child import ChildTransport
-from becket.peer.loops import Loop, Waiter, current_loop
+from becket.peer.loops import current_loop
 from becket.peer.process import log_stderr, open_child, words_of
-from becket.peer.transport import Describe, wake
+from becket.peer.transport import wake
 from becket.rpc.connection import reason_of
 from becket.wire.framing import Frame, Skipped
 from becket.wire.json_lines import JsonLines
+
+if TYPE_CHECKING:
+    from becket.peer.roles import Describe, Loop, Waiter
 
 __all__ = ["ConnectingSidecar", "Sidecar", "connect_sidecar"]
 

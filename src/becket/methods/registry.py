@@ -6,6 +6,7 @@ registered under a name, or under a descriptor, which says besides what its para
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterator
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
@@ -287,6 +288,9 @@ def underlying(function: Any) -> tuple[Any, int]:
 def resolve(annotation: str, target: Any, function: Callable[..., Any]) -> Any:
     """Returns the type that a postponed annotation names. The others of the function may name what only a type checker
     has imported."""
+    named = target.__globals__.get(annotation, vars(builtins).get(annotation))
+    if isinstance(named, type):  # most are a plain name: to ask for the hints takes fifty times as long
+        return named
     from types import SimpleNamespace
     from typing import get_type_hints
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from becket.errors import PermissionDenied
 from becket.methods.registry import Handler
-from becket.peer.loops import Running, Timer, Waiter
 from becket.peer.transport import wake
 
 if TYPE_CHECKING:
     from becket.methods.permissions import Decision, Gate  # whoever has no gate starts without them
     from becket.peer.link import Link
+    from becket.peer.roles import Running, Timer, Waiter
 
 __all__ = ["Admission", "Ask"]
 

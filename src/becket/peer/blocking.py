@@ -30,7 +30,6 @@ from becket.peer.outbound import (
     seconds_of,
     wait_until_read,
 )
-from becket.peer.transport import Transport
 from becket.rpc.json_values import encode_json
 from becket.wire.framing import FramingFactory
 
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from becket.peer.blocking_calls import BlockingStream, PendingCall
     from becket.peer.options import BeginOptions, CallOptions, PeerOptions, StreamOptions
     from becket.peer.process import Child
+    from becket.peer.roles import Transport
     from becket.peer.streams import Overflow
 
 __all__ = ["BlockingContext", "BlockingPeer", "connect_process", "connect_stdio"]

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
-from becket.peer.loops import Running, Waiter, unexpected
-
 if TYPE_CHECKING:
     from threading import Thread
+
+    from becket.peer.roles import Running, Waiter
 
 __all__ = ["BlockingLoop"]
 
@@ -107,6 +107,8 @@ class BlockingTask:
             self._is_over = True
         except Exception as error:
             self._is_over = True
+            from becket.peer.loops import unexpected
+
             unexpected(error)
 
     def _resume(self) -> None:
@@ -476,6 +478,8 @@ class BlockingLoop:
             while not self._is_ended and not self._wanted:
                 self.turn()
         except BaseException as error:
+            from becket.peer.loops import unexpected
+
             unexpected(error)
         finally:
             self._wanted = False

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from becket.errors import ConnectionLost, DisconnectReason
 from becket.limits import Limits
-from becket.peer.loops import Loop, Timer, Waiter, unexpected
+from becket.peer.loops import unexpected
 from becket.peer.process import Child, Pipes
-from becket.peer.transport import FULL_PIPE, READ_SIZE, Describe, FdTransport, Receiver, wake
+from becket.peer.transport import FULL_PIPE, READ_SIZE, FdTransport, wake
+
+if TYPE_CHECKING:
+    from becket.peer.roles import Describe, Loop, Receiver, Timer, Waiter
 
 __all__ = ["ChildTransport"]
 

@@ -33,7 +33,6 @@ from becket.methods.dispatch import answer_to, find_handler, is_end_of, log_late
 from becket.methods.registry import Handler, Registry
 from becket.peer.admission import Admission, Ask
 from becket.peer.context import Context
-from becket.peer.loops import Running, Waiter
 from becket.peer.outbound import CURRENT, READY, Serving, wait_until_read
 from becket.peer.transport import wake
 from becket.rpc.codec import key_of
@@ -45,6 +44,7 @@ from becket.typed.decoding import UNDECODABLE
 if TYPE_CHECKING:
     from becket.methods.permissions import Decision, Gate
     from becket.peer.link import Link
+    from becket.peer.roles import Running, Waiter
 
 __all__ = ["Inbound"]
 

@@ -9,62 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import inf
-from typing import TYPE_CHECKING, Protocol
-
-from msgspec import Raw
+from typing import TYPE_CHECKING
 
 from becket.dialects import Dialect
 from becket.errors import BadFrame, CallTimeout, ConnectionLost, DisconnectReason, RemoteProtocolError
 from becket.limits import Limits
 from becket.peer.claims import Claims
-from becket.peer.loops import Loop, Timer, Waiter
 from becket.peer.pacing import Meter, Pace
-from becket.peer.transport import READ_SIZE, Describe, FdTransport, Transport, wake
+from becket.peer.transport import READ_SIZE, FdTransport, wake
 from becket.peer.window import Window
 from becket.rpc.connection import Connection, reason_of
-from becket.rpc.messages import Failure, Notification
-from becket.rpc.records import Call, InboundRequest
+from becket.rpc.messages import Failure
+from becket.rpc.records import Call
 from becket.wire.framing import Frame, Skipped
 
 if TYPE_CHECKING:
     from becket.methods.permissions import Gate
+    from becket.peer.roles import Describe, Loop, Outlasts, Server, Timer, Transport, Waiter
 
-__all__ = ["Link", "Server"]
+__all__ = ["Link"]
 
 MOST_QUEUES = 4  # calls and notifications stop at one; answers that were on their way may fill the others
 MOST_JOINED = READ_SIZE  # bytes that leave together
 ENOUGH = 16  # frames that leave before the rest of a piece is taken: to write costs as much as to make one of them
 SLACK = 4  # and how much larger the limits of the queue must be
-
-
-class Server(Protocol):
-    """Who serves what the other side sends."""
-
-    def serve(self, id: bytes, method: str, params: Raw, /) -> bool: ...
-
-    def serve_nesting(self, id: bytes, method: str, params: Raw, /) -> bool: ...
-
-    def take_request(self, request: InboundRequest) -> None: ...
-
-    def take_notification(self, notification: Notification) -> None: ...
-
-    def take_cancel(self, request: InboundRequest) -> None: ...
-
-    def take_expiry(self, request: InboundRequest) -> None: ...
-
-    def end(self, requests: list[InboundRequest]) -> None: ...
-
-
-class Outlasts(Protocol):
-    """A stream that goes on although its request was answered: no table of calls knows of it."""
-
-    def expire(self, now: float, /) -> float:
-        """Ends it if its time is over; returns when that will be."""
-        ...
-
-    def lose(self, lost: ConnectionLost, /) -> None:
-        """Ends it with the link."""
-        ...
 
 
 class Link:

@@ -11,110 +11,18 @@ import sys
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import asyncio
 
     import trio
 
-__all__ = ["Loop", "Running", "Timer", "Waiter", "current_loop"]
+    from becket.peer.roles import Loop, Running, Timer, Waiter
+
+__all__ = ["current_loop", "unexpected"]
 
 EAGER = sys.version_info >= (3, 12)
-
-
-class Timer(Protocol):
-    """A callback that will run later."""
-
-    def cancel(self) -> None: ...
-
-
-class Running(Protocol):
-    """A coroutine that runs on its own."""
-
-    def cancel(self) -> object: ...
-
-
-class Waiter(Protocol):
-    """One task waits, one callback lets it go on. To do so again means nothing."""
-
-    def done(self) -> bool: ...
-
-    def set_result(self, result: None, /) -> None: ...
-
-    def __await__(self) -> Generator[Any, None, None]: ...
-
-
-class Loop(Protocol):
-    """What a link asks of its event loop. Everything but `run_in_thread` and `finish` returns at once."""
-
-    nests: bool
-    """Whether a plain function can wait for the link: it then runs the loop itself, within the link's own callback."""
-
-    @property
-    def is_deep(self) -> bool:
-        """Whether so many of them wait within each other that the next one must run in a thread of its own."""
-        ...
-
-    def time(self) -> float: ...
-
-    def call_soon(self, function: Callable[[], object], /) -> object: ...
-
-    def call_after(self, function: Callable[[], object], /) -> object:
-        """The same, once those have gone on who were woken by now."""
-        ...
-
-    def call_from_thread(self, function: Callable[[], object], /) -> object:
-        """The same, from whatever thread."""
-        ...
-
-    def call_later(self, delay: float, function: Callable[[], object], /) -> Timer: ...
-
-    def add_reader(self, fd: int, function: Callable[[], object], /) -> object: ...
-
-    def remove_reader(self, fd: int, /) -> object: ...
-
-    def add_writer(self, fd: int, function: Callable[[], object], /) -> object: ...
-
-    def remove_writer(self, fd: int, /) -> object: ...
-
-    def closing(self, fd: int) -> None:
-        """Nobody waits for this descriptor any more: it may be closed."""
-        ...
-
-    def create_waiter(self) -> Waiter: ...
-
-    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> Running:
-        """Starts a coroutine that catches its own errors. Where the loop can, it runs to its first wait at once."""
-        ...
-
-    def spawn_held(self, coroutine: Coroutine[Any, Any, None], /) -> Running:
-        """The same for a coroutine that whoever asks keeps hold of, and cancels in the end."""
-        ...
-
-    def cancel(self, running: Any, /) -> None:
-        """Cancels what was spawned, at what it waits for now; where it has shielded itself, when that is over."""
-        ...
-
-    async def run_in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
-        """Runs a plain function in a worker. A cancelled caller still waits for it: a thread cannot be stopped."""
-        ...
-
-    def in_turn(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns what a thread may run in place of a function that would have run inline: never beside another one."""
-        ...
-
-    def is_of_another(self, error: BaseException) -> bool:
-        """Returns whether this is the cancellation of another task, for which the running one has waited."""
-        ...
-
-    async def finish(self, waiter: Waiter) -> None:
-        """Waits although cancelled; the cancellation is raised afterwards. Only for waits that are bounded."""
-        ...
-
-    def end(self) -> None:
-        """Releases what the loop holds for this link and cancels what still runs."""
-        ...
 
 
 async def current_loop() -> Loop:

@@ -16,7 +16,6 @@ from becket.errors import BadReply, BecketError, NotSent, NotSupported
 from becket.limits import Limits
 from becket.methods.descriptors import Method
 from becket.peer.claims import Claim, Listener
-from becket.peer.loops import Waiter
 from becket.peer.transport import wake
 from becket.rpc.json_values import decode_json, encode_json
 from becket.rpc.records import GONE, Call, InboundRequest
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from becket.methods.permissions import Gate
     from becket.methods.streams import Stream
     from becket.peer.link import Link
+    from becket.peer.roles import Waiter
     from becket.peer.streams import CallStream, Overflow
 
 __all__ = ["CURRENT", "READY", "BatchCall", "BatchNotify", "Outbound", "Serving", "wait_until_read"]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from itertools import count
 from math import inf
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from becket.limits import Limits
+
+if TYPE_CHECKING:
+    from becket.peer.roles import Reads
 
 __all__ = ["Meter", "Pace"]
 
@@ -15,12 +18,6 @@ MOST_RIVALS = 16  # where more have something to say, each reads the least anywa
 AT_ONCE = 0.05  # seconds: more than a turn of the loop should ever take
 
 next_piece = count(1).__next__  # of all links of this program: whatever their loops and threads, they share its time
-
-
-class Reads(Protocol):
-    """Something that is read a piece at a time."""
-
-    read_size: int
 
 
 class Pace:

@@ -15,11 +15,11 @@ from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import F, Registry
 from becket.peer.admission import Ask
+from becket.peer.byte_streams import StreamTransport
 from becket.peer.inbound import Inbound
 from becket.peer.link import Link
-from becket.peer.loops import Loop, current_loop
+from becket.peer.loops import current_loop
 from becket.peer.outbound import DEFAULT, BatchCall, BatchNotify, Outbound, Unset, seconds_of, wait_until_read
-from becket.peer.transport import ByteStream, StreamTransport, Transport
 from becket.wire.framing import FramingFactory
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from becket.methods.streams import Stream
     from becket.peer.options import CallOptions, PeerOptions, StreamOptions
     from becket.peer.process import Child
+    from becket.peer.roles import ByteStream, Loop, Transport
     from becket.peer.streams import CallStream, Overflow
 
 __all__ = ["Connecting", "Peer"]

@@ -7,15 +7,18 @@ import socket
 import stat
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.registry import Registry
-from becket.peer.loops import Loop, current_loop, unexpected
+from becket.peer.loops import current_loop, unexpected
 from becket.peer.peer import Peer
 from becket.peer.transport import FdTransport
 from becket.wire.framing import FramingFactory
+
+if TYPE_CHECKING:
+    from becket.peer.roles import Loop
 
 __all__ = ["Server", "serve_tcp", "serve_unix"]
 

@@ -32,7 +32,7 @@ from becket.errors import (
 from becket.methods.descriptors import Method
 from becket.methods.streams import CancelReason, EventReader, Gathering
 from becket.peer.claims import NULL, Claim, Listener
-from becket.peer.loops import Waiter, unexpected
+from becket.peer.loops import unexpected
 from becket.peer.transport import wake
 from becket.rpc.records import GONE, Call
 from becket.typed.decoding import UNDECODABLE
@@ -40,6 +40,7 @@ from becket.typed.decoding import UNDECODABLE
 if TYPE_CHECKING:
     from becket.peer.link import Link
     from becket.peer.outbound import Outbound
+    from becket.peer.roles import Waiter
 
 __all__ = ["CallStream", "Gap", "Overflow"]
 

@@ -1,4 +1,4 @@
-"""Where bytes come from and go to: descriptors of the system, and streams that a program brings itself.
+"""Where bytes come from and go to: the descriptors of the system.
 
 A transport moves bytes and knows nothing of frames. Nothing here blocks and nothing waits: what the other side does not
 take is queued and counted, and whoever writes looks at `queued`. A receiver gets its bytes in callbacks, in order.
@@ -10,81 +10,23 @@ import os
 import stat
 import sys
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from becket.errors import ConnectionLost, DisconnectReason
-from becket.peer.loops import Loop, Waiter
-from becket.rpc.records import Settles
 
 if TYPE_CHECKING:
     import socket
 
-__all__ = [
-    "ByteStream",
-    "Describe",
-    "FdTransport",
-    "Receiver",
-    "StreamTransport",
-    "Transport",
-    "closed_remotely",
-    "wake",
-]
+    from becket.peer.roles import Describe, Loop, Receiver
+    from becket.rpc.roles import Settles
+
+__all__ = ["FdTransport", "closed_remotely", "failure", "wake"]
 
 SHUT_WR = 1  # as in `socket`, which takes a child 4 ms to import and which pipes do not need
 READ_SIZE = 64 * 1024  # asking for more makes the kernel and malloc ten times slower for small messages
 WRITE_PARTS = 64  # buffers handed to one writev
 CLOSE_GRACE = 2.0  # for a stream that says goodbye when it is closed, as TLS does
 FULL_PIPE = 1024 * 1024 // READ_SIZE + 1  # reads that empty the largest pipe, which may be 16 times the usual one
-
-
-Describe = Callable[[str], ConnectionLost]
-"""Makes the reason of an end from a detail that the receiver may know: what was cut off."""
-
-
-class Receiver(Protocol):
-    """Who gets the bytes."""
-
-    def data_received(self, data: bytes) -> None: ...
-
-    def room_made(self) -> None:
-        """The queue has become shorter."""
-        ...
-
-    def transport_ended(self, describe: Describe) -> None:
-        """No more bytes will come, for this reason. Said at most once, and not after `close`."""
-        ...
-
-    def transport_gone(self) -> None:
-        """Nothing of a closed transport is left: no descriptor, no task, no process. Said once, after `close`."""
-        ...
-
-
-class Transport(Protocol):
-    """One byte link, used by one receiver."""
-
-    @property
-    def queued(self) -> int:
-        """Bytes that were written here and have not left yet."""
-        ...
-
-    def start(self, loop: Loop, receiver: Receiver) -> None: ...
-
-    def write(self, data: bytes) -> None: ...
-
-    def pause(self) -> None:
-        """Stops reading: the other side will feel it."""
-        ...
-
-    def resume(self) -> None: ...
-
-    def close_writing(self) -> None:
-        """Tells the other side that no more comes, once the queue is empty."""
-        ...
-
-    def close(self) -> None:
-        """Ends it at once; what is queued is lost. May be called twice."""
-        ...
 
 
 def is_pollable(fd: int) -> bool:
@@ -357,129 +299,6 @@ def failure(error: Exception) -> Describe:
         return lost
 
     return describe
-
-
-class ByteStream(Protocol):
-    """What `Peer.over` takes: any byte stream of anyio, or an object with these three."""
-
-    async def receive(self) -> bytes: ...
-
-    async def send(self, item: bytes, /) -> None: ...
-
-    async def aclose(self) -> None: ...
-
-
-class StreamTransport:
-    """A byte stream of the program's own. One task reads, one writes: a frame is never torn by a cancelled caller."""
-
-    def __init__(self, stream: ByteStream, *, close_grace: float = CLOSE_GRACE) -> None:
-        self.queued = 0
-        self._stream = stream
-        self._close_grace = close_grace
-        self._queue: deque[bytes] = deque()
-        self._wanted: Waiter | None = None
-        self._resumed: Waiter | None = None
-        self._is_paused = False
-        self._is_closed = False
-        self._has_told = False
-        self._ends_when_empty = False
-
-    def start(self, loop: Loop, receiver: Receiver) -> None:
-        self._loop = loop
-        self._receiver = receiver
-        loop.call_soon(self._begin)
-
-    def _begin(self) -> None:
-        if not self._is_closed:
-            self._tasks = [self._loop.spawn(self._read()), self._loop.spawn(self._write())]
-
-    async def _read(self) -> None:
-        import anyio
-
-        try:
-            while not self._is_closed:
-                if self._is_paused:
-                    self._resumed = self._loop.create_waiter()
-                    await self._resumed
-                    continue
-                data = await self._stream.receive()
-                if not data or self._is_closed:
-                    break
-                self._receiver.data_received(data)
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
-            pass
-        except Exception as error:  # whatever a stream of somebody else raises: the link must not wait for it
-            self._report(error)
-            return
-        if not self._is_closed and not self._has_told:
-            self._has_told = True
-            self._receiver.transport_ended(closed_remotely)
-
-    async def _write(self) -> None:
-        try:
-            while not self._is_closed:
-                if not self._queue:
-                    if self._ends_when_empty:
-                        await self._end_writing()
-                        return
-                    self._wanted = self._loop.create_waiter()
-                    await self._wanted
-                    continue
-                data = b"".join(self._queue)
-                self._queue.clear()
-                await self._stream.send(data)
-                self.queued -= len(data)
-                self._receiver.room_made()
-        except Exception as error:
-            self._report(error)
-
-    async def _end_writing(self) -> None:
-        send_eof: Callable[[], Any] | None = getattr(self._stream, "send_eof", None)
-        if send_eof is not None:
-            await send_eof()
-
-    def _report(self, error: Exception) -> None:
-        if not self._is_closed and not self._has_told:
-            self._has_told = True
-            self._receiver.transport_ended(failure(error))
-
-    def write(self, data: bytes) -> None:
-        if self._is_closed:
-            return
-        self._queue.append(data)
-        self.queued += len(data)
-        wake(self._wanted)
-
-    def pause(self) -> None:
-        self._is_paused = True
-
-    def resume(self) -> None:
-        self._is_paused = False
-        wake(self._resumed)
-
-    def close_writing(self) -> None:
-        self._ends_when_empty = True
-        wake(self._wanted)
-
-    def close(self) -> None:
-        if self._is_closed:
-            return
-        self._is_closed = True
-        if hasattr(self, "_loop"):
-            for task in getattr(self, "_tasks", ()):
-                task.cancel()
-            self._loop.spawn(self._close_stream())
-
-    async def _close_stream(self) -> None:
-        import anyio
-
-        try:
-            with anyio.move_on_after(self._close_grace):
-                await self._stream.aclose()
-        except Exception:
-            pass  # it may well be broken: that is why it is closed
-        finally:
-            self._receiver.transport_gone()
 
 
 def wake(waiter: Settles | None) -> None:

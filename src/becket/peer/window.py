@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sized
 from math import inf
+from typing import TYPE_CHECKING
 
-from becket.peer.loops import Waiter
 from becket.peer.transport import wake
+
+if TYPE_CHECKING:
+    from becket.peer.roles import Waiter
 
 __all__ = ["Window"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from operator import length_hint
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -36,54 +36,10 @@ from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Mes
 from becket.rpc.runs import Listening, Run
 from becket.wire.framing import Frame, Skipped
 
-__all__ = ["NOBODY", "NOT_CLAIMED", "Codec", "Inbox", "JsonCodec", "key_of", "never", "unserved"]
+if TYPE_CHECKING:
+    from becket.rpc.roles import Inbox
 
-
-class Inbox(Protocol):
-    """Where messages go. What a codec needs to know of a connection to take the short way with most of them."""
-
-    calls: dict[int, Any]
-    """Calls that wait for their answer, by number: taken out, given their `reply`, and settled."""
-    claimed: Mapping[str, Callable[[Raw | None], None]]
-    """Who takes which notification at once."""
-    listening: Mapping[str, Listening]
-    """Those among them who take events one by one, whatever else comes."""
-    settle: Callable[[Any], object] | None
-    """Who is told that the reply of a call is there; where there is nobody, its waiter is."""
-    serve: Callable[[bytes, str, Raw], bool]
-    """Answers a request where it arrives, or returns False: it must be taken then."""
-    is_late: Callable[[], bool]
-    """Whether others wait for their turn: the rest of the frames is put off. Asked every few frames, so that what they
-    were answered with can leave."""
-
-    def take_request(self, id: bytes, method: str, params: Raw | None) -> None: ...
-
-    def take_notification(self, method: str, params: Raw | None) -> None: ...
-
-    def take(self, message: Message | Skipped) -> None: ...
-
-
-class Codec(Protocol):
-    """Frame to message and back, for one protocol."""
-
-    def read(self, frames: Iterator[Frame | Skipped], inbox: Inbox) -> bool:
-        """Puts what the frames of a chunk bring into `inbox`, in order; False means that it is late and some are left.
-
-        It may settle calls and hand over claimed notifications by itself, as `JsonCodec` does, or give every message
-        to `inbox.take`. Whatever takes a message may go on with the same iterator."""
-        ...
-
-    def encode_value(self, value: object) -> bytes: ...
-
-    def encode_request(self, id: bytes, method: str, params: bytes | None) -> bytes: ...
-
-    def encode_notification(self, method: str, params: bytes | None) -> bytes: ...
-
-    def encode_success(self, id: bytes, result: bytes) -> bytes: ...
-
-    def encode_failure(self, id: bytes, code: int, message: str, data: object) -> bytes: ...
-
-    def encode_batch(self, bodies: Iterable[bytes]) -> bytes: ...
+__all__ = ["NOBODY", "NOT_CLAIMED", "JsonCodec", "decode_envelope", "key_of", "never", "unserved"]
 
 
 ABSENT = Raw(b"")

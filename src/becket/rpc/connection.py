@@ -34,27 +34,16 @@ from becket.errors import (
     quote,
 )
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.rpc.codec import (
-    END,
-    NOBODY,
-    NOT_CLAIMED,
-    OPENINGS,
-    RESULT_KEY,
-    WITH_ID,
-    Codec,
-    JsonCodec,
-    key_of,
-    never,
-    unserved,
-)
+from becket.rpc.codec import END, NOBODY, NOT_CLAIMED, OPENINGS, RESULT_KEY, WITH_ID, JsonCodec, key_of, never, unserved
 from becket.rpc.json_values import encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
-from becket.rpc.records import BatchReply, Call, Cancelling, Event, EventList, Ids, InboundRequest, Taker
+from becket.rpc.records import BatchReply, Call, Cancelling, Event, EventList, Ids, InboundRequest
 from becket.rpc.runs import Listening
 from becket.rpc.starts import CallStarts, Start, Starts
 from becket.wire.framing import Frame, Framing, Skipped
 
 if TYPE_CHECKING:
+    from becket.rpc.roles import Codec, Taker
     from becket.rpc.spelling import Spelling
 
 __all__ = ["Connection", "reason_of"]

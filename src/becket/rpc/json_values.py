@@ -61,7 +61,7 @@ def check_finite(value: object) -> None:
     """Raises ValueError where NaN or an infinity is somewhere in a value that has been encoded without complaint."""
     try:
         # MessagePack keeps such a number as it is, behind 0xcb: a search in C, and right whenever it finds nothing.
-        if re.search(NOT_FINITE, encode_packed(value)) is None:
+        if re.search(NOT_FINITE, msgspec.msgpack.encode(value)) is None:
             return
     except (OverflowError, TypeError, ValueError):  # integers beyond 64 bits and the like have no MessagePack
         pass
@@ -69,7 +69,6 @@ def check_finite(value: object) -> None:
 
 
 NOT_FINITE = rb"\xcb[\x7f\xff][\xf0-\xff]"  # compiled when it is needed
-encode_packed = msgspec.msgpack.Encoder().encode
 
 
 def walk_finite(value: object) -> None:

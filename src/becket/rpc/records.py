@@ -1,18 +1,21 @@
-"""What a link keeps and hands out: calls of ours, requests of theirs, how a cancellation is spelled, who takes events.
+"""What a link keeps and hands out: calls of ours, requests of theirs, how a cancellation is spelled.
 
-Records and small protocols, without behaviour: the rules are `connection`'s.
+Records without behaviour: the rules are `connection`'s.
 """
 
 from __future__ import annotations
 
 from math import inf
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Raw, Struct
 
 from becket.errors import BecketError
 from becket.rpc.messages import Failure, Notification
 from becket.wire.framing import Skipped
+
+if TYPE_CHECKING:
+    from becket.rpc.roles import Settles, TakesEvents
 
 __all__ = [
     "GONE",
@@ -25,9 +28,6 @@ __all__ = [
     "EventList",
     "Ids",
     "InboundRequest",
-    "Settles",
-    "Taker",
-    "TakesEvents",
 ]
 
 
@@ -52,14 +52,6 @@ class Ids(Struct):
     last: int = 0
 
 
-class Settles(Protocol):
-    """Who waits for a call: told when its answer is there or will never come. To be told again means nothing."""
-
-    def done(self) -> bool: ...
-
-    def set_result(self, result: None, /) -> None: ...
-
-
 class Gone:
     """Settles nothing: where nobody waits, or does so no more."""
 
@@ -71,18 +63,6 @@ class Gone:
 
 
 GONE = Gone()
-
-
-class TakesEvents(Protocol):
-    """Who takes the events of a call."""
-
-    def extend(self) -> float:
-        """Returns the call's deadline as it is after the last event."""
-        ...
-
-    def return_credit(self) -> None:
-        """One event that has used up credit is out of the way."""
-        ...
 
 
 class Call(Struct, eq=False):  # seen by the collector: its error holds a traceback, and that the call
@@ -135,24 +115,6 @@ class BatchReply:
 
 Event = InboundRequest | Notification | Call | CancelAsked | Failure | Skipped
 """Their request or notification; our call with its answer; a cancellation; an error without a call; a dropped frame."""
-
-
-class Taker(Protocol):
-    """Who takes what the other side sends, one event at a time and in order."""
-
-    def take_request(self, request: InboundRequest) -> None: ...
-
-    def take_notification(self, notification: Notification) -> None: ...
-
-    def take_reply(self, call: Call, /) -> None: ...
-
-    def take_cancel(self, request: InboundRequest) -> None: ...
-
-    def take_oddity(self, oddity: Failure | Skipped) -> None: ...
-
-    def say(self, frame: bytes) -> None:
-        """Takes what the link itself has to say about what it received: refusals and pings."""
-        ...
 
 
 class EventList:

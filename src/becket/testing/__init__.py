@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from becket.lazy_names import lazy_names
+from becket.loading import lazy_names
 
 if TYPE_CHECKING:
     from becket.testing.clocks import VirtualClock, VirtualTimeLoop, run_in_virtual_time

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
+from typing import TYPE_CHECKING
 
 from becket.errors import ConnectionLost, DisconnectReason
-from becket.peer.loops import Loop
-from becket.peer.transport import Describe, Receiver, Transport
+from becket.peer.roles import Transport
+
+if TYPE_CHECKING:
+    from becket.peer.roles import Describe, Loop, Receiver
 
 __all__ = ["CutReads", "CutWrites", "DelayReads", "Fault", "SplitReads", "TornWrites"]
 

@@ -7,7 +7,7 @@ recorded tells what each side must have wanted.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -22,10 +22,13 @@ from becket.errors import BecketError, RemoteError, RpcError
 from becket.limits import DEFAULT_LIMITS
 from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import EventReader, Gathering, Stream
-from becket.rpc.codec import Codec, JsonCodec
+from becket.rpc.codec import JsonCodec
 from becket.rpc.messages import Failure, Message, Request, Success
 from becket.testing.transcripts import Side
 from becket.typed.decoding import decode_json, decoder_for, result_decoder
+
+if TYPE_CHECKING:
+    from becket.rpc.roles import Codec
 
 __all__ = ["Asked", "Interpreter", "Vocabulary"]
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from becket.peer.loops import Loop
 from becket.peer.options import PeerOptions
 from becket.peer.peer import Peer
-from becket.peer.transport import Receiver, closed_remotely
+from becket.peer.transport import closed_remotely
 from becket.testing.faults import Fault
+
+if TYPE_CHECKING:
+    from becket.peer.roles import Loop, Receiver
 
 __all__ = ["MemoryTransport", "memory_pair", "memory_transports"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping
-from typing import Any, ClassVar, assert_never
+from typing import TYPE_CHECKING, Any, ClassVar, assert_never
 
 import anyio
 import anyio.abc
@@ -26,12 +26,14 @@ from becket.host.connecting import HOST
 from becket.limits import DEFAULT_LIMITS
 from becket.methods.permissions import PERMISSIONS
 from becket.peer.loops import current_loop
-from becket.peer.transport import Describe
 from becket.rpc.messages import Failure, Message, Notification, Request, Success
 from becket.testing.interpreters import Asked, Interpreter, Vocabulary
 from becket.testing.pairs import MemoryTransport, memory_transports
 from becket.testing.transcripts import Closed, Ended, Entry, Frame, Side, Stray, Transcript
 from becket.wire.framing import Skipped
+
+if TYPE_CHECKING:
+    from becket.peer.roles import Describe
 
 __all__ = ["Failed", "Particulars", "Recorded", "Rehearsal", "Said", "error_of", "is_unknown"]
 

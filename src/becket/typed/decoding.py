@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 
 from becket.errors import BadValue, InvalidParams, Meaning, RpcError
 from becket.typed.converted import Converted
-from becket.typed.type_parts import is_shaped, name_of, walk_types
+from becket.typed.type_parts import is_shaped, name_of, walk, walk_types
 
 __all__ = ["bare_decoder", "decode_json", "decoder_for", "result_decoder"]
 
@@ -246,10 +246,20 @@ def containers_only(annotation: Any, strict: Decode) -> Decode:
             raise TypeError(f"JSON cannot become a `{name_of(part.cls)}`: use a Struct, a dataclass or a TypedDict")
     while isinstance(info, inspect.Metadata):
         info = info.type
+    containers = (
+        inspect.CollectionType,
+        inspect.TupleType,
+        inspect.DictType,
+        inspect.TypedDictType,
+        inspect.NamedTupleType,
+        inspect.DataclassType,
+        inspect.StructType,
+        inspect.RawType,
+    )
     members = info.types if isinstance(info, inspect.UnionType) else (info,)
-    if not any(isinstance(member, CONTAINERS) for member in members) and not isinstance(info, inspect.NoneType):
+    if not any(isinstance(member, containers) for member in members) and not isinstance(info, inspect.NoneType):
         raise TypeError(f"{SHAPE}, never a `{name_of(annotation)}`")
-    if all(isinstance(member, CONTAINERS) and not isinstance(member, inspect.RawType) for member in members):
+    if all(isinstance(member, containers) and not isinstance(member, inspect.RawType) for member in members):
         return strict
 
     def decode(raw: Raw | bytes) -> Any:
@@ -261,16 +271,6 @@ def containers_only(annotation: Any, strict: Decode) -> Decode:
 
 
 STARTS = b"{["
-CONTAINERS = (
-    msgspec.inspect.CollectionType,
-    msgspec.inspect.TupleType,
-    msgspec.inspect.DictType,
-    msgspec.inspect.TypedDictType,
-    msgspec.inspect.NamedTupleType,
-    msgspec.inspect.DataclassType,
-    msgspec.inspect.StructType,
-    msgspec.inspect.RawType,
-)
 
 
 def may_be_shaped(annotation: Any) -> bool:
@@ -285,4 +285,4 @@ def is_surely_container(annotation: Any) -> bool:
 
 def holds_raw(annotation: Any) -> bool:
     """Returns whether a value of this type can hold JSON that nobody has looked into."""
-    return any(isinstance(info, msgspec.inspect.RawType) for info in walk_types(msgspec.inspect.type_info(annotation)))
+    return any(part is Raw for part in walk(annotation, into_members=True))

@@ -37,6 +37,7 @@ __all__ = [
     "is_shaped",
     "member_types",
     "name_of",
+    "walk",
     "walk_types",
 ]
 

@@ -6,12 +6,16 @@ This file owns the bodies and the way past headers that were seen before; carefu
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from becket.errors import BadFrame, LocalProtocolError
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.wire.framing import Frame, Skipped
 from becket.wire.stray_text import TextBeforeHeader
+
+if TYPE_CHECKING:
+    from becket.wire.loose_header import LooseHeader
+    from becket.wire.strict_header import StrictHeader
 
 __all__ = ["ContentLength"]
 
@@ -23,17 +27,6 @@ LONGEST_REMEMBERED = 128  # bytes: a length and a content type
 NONE: dict[bytes, int] = {}
 MANY = 4  # frames that may come in one chunk: fewer are found as quickly one by one
 STRETCH = 16 * 1024  # bytes that are cut at once: in more than 29 KiB Python looks for text in a dearer way
-
-
-class HeaderReader(Protocol):
-    """Reads one header block after another, each with care; see `StrictHeader` for what the fields mean."""
-
-    error: BadFrame | None
-    length: int
-    size: int
-    taken: int
-
-    def read(self, chunk: bytes, position: int, frames: int) -> int: ...
 
 
 class Headers(dict[int, bytes]):
@@ -71,7 +64,7 @@ class ContentLength:
         self._longest = min(LONGEST_REMEMBERED, limits.header)
         self._strict = strict
         self._text = TextBeforeHeader(limits) if skip_stray else None
-        self._reader: HeaderReader | None = None
+        self._reader: StrictHeader | LooseHeader | None = None
         self._is_in_header = False
         self._length = 0  # what the last header announced
         self._width = 0  # and its size in bytes: the next one is likely to have the same,
@@ -252,7 +245,7 @@ class ContentLength:
         self.error = text.account.error
         return kept, position
 
-    def _open_reader(self) -> HeaderReader:
+    def _open_reader(self) -> StrictHeader | LooseHeader:
         # Imported here because the usual header never needs it and its patterns take most of a millisecond to compile.
         if self._strict:
             from becket.wire.strict_header import StrictHeader

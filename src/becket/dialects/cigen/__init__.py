@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from becket.dialects.cigen.link import CIGEN
-from becket.lazy_names import lazy_names
+from becket.loading import lazy_names
 
 if TYPE_CHECKING:
     from becket.dialects.cigen.handshake import CigenSettings

@@ -8,7 +8,7 @@ diagnostic of level ERROR, and one in the first exchange as an empty PluginInfo,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -28,10 +28,12 @@ from becket.dialects.cigen.protobuf import form_of
 from becket.dialects.cigen.words import GENERATE, HELLO, PLAN
 from becket.errors import NUMBERS, BadMessage, LocalProtocolError, Meaning, NotSupported
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.rpc.codec import Inbox
 from becket.rpc.json_values import encode_json
 from becket.rpc.messages import NULL_ID, Invalid, Request, Success
 from becket.wire.framing import Frame, Skipped
+
+if TYPE_CHECKING:
+    from becket.rpc.roles import Inbox
 
 __all__ = ["CigenCodec", "exchange_at"]
 

@@ -6,12 +6,16 @@ Messages have neither ids nor names: what one means is its place in the conversa
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from becket.dialects.dialect import Dialect
 from becket.dialects.habits import Habits
 from becket.dialects.speech import Speech
 from becket.limits import Limits
-from becket.rpc.codec import Codec
 from becket.wire.length_prefixed import LengthPrefixed
+
+if TYPE_CHECKING:
+    from becket.rpc.roles import Codec
 
 __all__ = ["CIGEN"]
 

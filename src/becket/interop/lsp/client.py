@@ -28,10 +28,10 @@ from becket.methods.streams import Stream
 from becket.peer.context import Context
 from becket.peer.peer import Connecting, Peer
 from becket.peer.streams import CallStream
-from becket.peer.transport import ByteStream, Transport
 
 if TYPE_CHECKING:
     from becket.peer.options import CallOptions, PeerOptions, StreamOptions
+    from becket.peer.roles import ByteStream, Transport
 
 __all__ = ["LanguageClient", "Supervised"]
 

@@ -20,10 +20,11 @@ from becket.interop.lsp.limits import LIMITS
 from becket.limits import Limits
 from becket.peer import server as sockets
 from becket.peer.peer import Connecting, Peer
-from becket.peer.transport import ByteStream, Transport
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer
+
+    from becket.peer.roles import ByteStream, Transport
 
 __all__ = ["EXIT_NOT_SHUT_DOWN", "EXIT_SHUT_DOWN", "run", "serve", "serve_tcp", "serve_unix"]
 

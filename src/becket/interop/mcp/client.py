@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from msgspec.structs import replace
 
@@ -59,7 +59,9 @@ from becket.methods.descriptors import Method
 from becket.peer.outbound import DEFAULT, Unset
 from becket.peer.peer import Peer
 from becket.peer.streams import CallStream
-from becket.peer.transport import ByteStream, Transport
+
+if TYPE_CHECKING:
+    from becket.peer.roles import ByteStream, Transport
 
 __all__ = ["McpClient", "OnProgress"]
 

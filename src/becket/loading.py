@@ -1,0 +1,98 @@
+"""How becket loads modules: at first use, without looking for garbage, and msgspec without what it hardly uses.
+
+All of it is about the start of an extension, which takes less time than the other imports would. This is the first
+module that becket imports, so it imports nothing that is not there already.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from _thread import _count as count_threads  # pyright: ignore[reportPrivateUsage]
+from types import ModuleType
+
+TYPE_CHECKING = False  # `typing` comes with msgspec, while no garbage is looked for
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+__all__ = ["lazy_names", "load", "load_msgspec"]
+
+
+def load(module: str) -> ModuleType:
+    """Imports a module while no garbage is looked for: there is none among what stays, and a start takes less time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        __import__(module)  # as `importlib` does, which takes a child more time to import than its own names
+        return sys.modules[module]
+    finally:
+        if was_enabled:
+            if not gc.get_freeze_count():
+                gc.freeze()  # what is new counts as old from now on, and is not looked through at once
+                gc.unfreeze()
+            gc.enable()
+
+
+def lazy_names(
+    package: str, names: dict[str, object], homes: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Returns `__getattr__` and `__dir__` of a package; `names` are its `globals()`, `homes` each name's module."""
+
+    def find(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = names[name] = getattr(load(homes[name]), name)
+        return value
+
+    return find, lambda: sorted({*homes, *names})
+
+
+# -- msgspec
+
+
+def load_msgspec() -> None:
+    """Imports msgspec without what it hardly uses: that takes more time than all the rest of an extension's start.
+
+    From `typing_extensions`, where it finds it, it takes what `typing` has too; it imports `inspect` and all that hangs
+    on it. From `platform`, which compiles a dozen regular expressions, its `uuid` wants the name of the system; from
+    `textwrap`, which compiles some too, its schemas want `dedent`. The classes of `datetime` are written in C; until
+    3.12 they are written in Python as well, to be thrown away. Its own modules for other formats, and the one that
+    tells what a type is made of, come at first use. Done only where no other thread can be about to import them."""
+    if "msgspec" in sys.modules or count_threads():
+        return
+    postponed = {name: Postponed(name) for name in POSTPONED}
+    absent: dict[str, Any] = {"typing_extensions": None, "textwrap": Postponed("textwrap")}
+    if sys.version_info < (3, 12):
+        absent["datetime"] = load("_datetime")
+    if hasattr(os, "uname"):
+        absent["platform"] = Platform("platform")
+    absent = {name: stand_in for name, stand_in in absent.items() if name not in sys.modules}
+    sys.modules.update(postponed | absent)
+    try:
+        load("msgspec")
+    finally:
+        for name in absent:
+            del sys.modules[name]
+
+
+POSTPONED = ("msgspec.inspect", "msgspec.msgpack", "msgspec.toml", "msgspec.yaml")
+
+
+class Postponed(ModuleType):
+    """Stands for a module until something of it is used."""
+
+    def __getattr__(self, name: str) -> object:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        module = load(self.__name__)
+        self.__dict__.update(module.__dict__)
+        return getattr(module, name)
+
+
+class Platform(ModuleType):
+    """Stands for `platform` where nothing of it is wanted but the name of the system."""
+
+    def system(self) -> str:
+        return os.uname().sysname

@@ -1,0 +1,227 @@
+"""What others must be able to do for a link: run its callbacks, carry its bytes, serve what comes, outlast its calls.
+
+Protocols and nothing else, imported for their types alone: no program pays for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Protocol
+
+from msgspec import Raw
+
+from becket.errors import ConnectionLost
+from becket.rpc.messages import Notification
+from becket.rpc.records import InboundRequest
+
+__all__ = [
+    "ByteStream",
+    "Describe",
+    "Loop",
+    "Outlasts",
+    "Reads",
+    "Receiver",
+    "Running",
+    "Server",
+    "Timer",
+    "Transport",
+    "Waiter",
+]
+
+
+# -- for time and tasks
+
+
+class Timer(Protocol):
+    """A callback that will run later."""
+
+    def cancel(self) -> None: ...
+
+
+class Running(Protocol):
+    """A coroutine that runs on its own."""
+
+    def cancel(self) -> object: ...
+
+
+class Waiter(Protocol):
+    """One task waits, one callback lets it go on. To do so again means nothing."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: None, /) -> None: ...
+
+    def __await__(self) -> Generator[Any, None, None]: ...
+
+
+class Loop(Protocol):
+    """What a link asks of its event loop. Everything but `run_in_thread` and `finish` returns at once."""
+
+    nests: bool
+    """Whether a plain function can wait for the link: it then runs the loop itself, within the link's own callback."""
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether so many of them wait within each other that the next one must run in a thread of its own."""
+        ...
+
+    def time(self) -> float: ...
+
+    def call_soon(self, function: Callable[[], object], /) -> object: ...
+
+    def call_after(self, function: Callable[[], object], /) -> object:
+        """The same, once those have gone on who were woken by now."""
+        ...
+
+    def call_from_thread(self, function: Callable[[], object], /) -> object:
+        """The same, from whatever thread."""
+        ...
+
+    def call_later(self, delay: float, function: Callable[[], object], /) -> Timer: ...
+
+    def add_reader(self, fd: int, function: Callable[[], object], /) -> object: ...
+
+    def remove_reader(self, fd: int, /) -> object: ...
+
+    def add_writer(self, fd: int, function: Callable[[], object], /) -> object: ...
+
+    def remove_writer(self, fd: int, /) -> object: ...
+
+    def closing(self, fd: int) -> None:
+        """Nobody waits for this descriptor any more: it may be closed."""
+        ...
+
+    def create_waiter(self) -> Waiter: ...
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None]) -> Running:
+        """Starts a coroutine that catches its own errors. Where the loop can, it runs to its first wait at once."""
+        ...
+
+    def spawn_held(self, coroutine: Coroutine[Any, Any, None], /) -> Running:
+        """The same for a coroutine that whoever asks keeps hold of, and cancels in the end."""
+        ...
+
+    def cancel(self, running: Any, /) -> None:
+        """Cancels what was spawned, at what it waits for now; where it has shielded itself, when that is over."""
+        ...
+
+    async def run_in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
+        """Runs a plain function in a worker. A cancelled caller still waits for it: a thread cannot be stopped."""
+        ...
+
+    def in_turn(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns what a thread may run in place of a function that would have run inline: never beside another one."""
+        ...
+
+    def is_of_another(self, error: BaseException) -> bool:
+        """Returns whether this is the cancellation of another task, for which the running one has waited."""
+        ...
+
+    async def finish(self, waiter: Waiter) -> None:
+        """Waits although cancelled; the cancellation is raised afterwards. Only for waits that are bounded."""
+        ...
+
+    def end(self) -> None:
+        """Releases what the loop holds for this link and cancels what still runs."""
+        ...
+
+
+# -- for bytes
+
+
+Describe = Callable[[str], ConnectionLost]
+"""Makes the reason of an end from a detail that the receiver may know: what was cut off."""
+
+
+class Receiver(Protocol):
+    """Who gets the bytes."""
+
+    def data_received(self, data: bytes) -> None: ...
+
+    def room_made(self) -> None:
+        """The queue has become shorter."""
+        ...
+
+    def transport_ended(self, describe: Describe) -> None:
+        """No more bytes will come, for this reason. Said at most once, and not after `close`."""
+        ...
+
+    def transport_gone(self) -> None:
+        """Nothing of a closed transport is left: no descriptor, no task, no process. Said once, after `close`."""
+        ...
+
+
+class Transport(Protocol):
+    """One byte link, used by one receiver."""
+
+    @property
+    def queued(self) -> int:
+        """Bytes that were written here and have not left yet."""
+        ...
+
+    def start(self, loop: Loop, receiver: Receiver) -> None: ...
+
+    def write(self, data: bytes) -> None: ...
+
+    def pause(self) -> None:
+        """Stops reading: the other side will feel it."""
+        ...
+
+    def resume(self) -> None: ...
+
+    def close_writing(self) -> None:
+        """Tells the other side that no more comes, once the queue is empty."""
+        ...
+
+    def close(self) -> None:
+        """Ends it at once; what is queued is lost. May be called twice."""
+        ...
+
+
+class ByteStream(Protocol):
+    """What `Peer.over` takes: any byte stream of anyio, or an object with these three."""
+
+    async def receive(self) -> bytes: ...
+
+    async def send(self, item: bytes, /) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+class Reads(Protocol):
+    """Something that is read a piece at a time."""
+
+    read_size: int
+
+
+# -- for messages
+
+
+class Server(Protocol):
+    """Who serves what the other side sends."""
+
+    def serve(self, id: bytes, method: str, params: Raw, /) -> bool: ...
+
+    def serve_nesting(self, id: bytes, method: str, params: Raw, /) -> bool: ...
+
+    def take_request(self, request: InboundRequest) -> None: ...
+
+    def take_notification(self, notification: Notification) -> None: ...
+
+    def take_cancel(self, request: InboundRequest) -> None: ...
+
+    def take_expiry(self, request: InboundRequest) -> None: ...
+
+    def end(self, requests: list[InboundRequest]) -> None: ...
+
+
+class Outlasts(Protocol):
+    """A stream that goes on although its request was answered: no table of calls knows of it."""
+
+    def expire(self, now: float, /) -> float:
+        """Ends it if its time is over; returns when that will be."""
+        ...
+
+    def lose(self, lost: ConnectionLost, /) -> None:
+        """Ends it with the link."""
+        ...

@@ -1,0 +1,109 @@
+"""What others must be able to do for a connection: read and write its messages, wait for its calls, take its events.
+
+Protocols and nothing else, imported for their types alone: no program pays for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+from msgspec import Raw
+
+from becket.rpc.messages import Failure, Message, Notification
+from becket.rpc.records import Call, InboundRequest
+from becket.rpc.runs import Listening
+from becket.wire.framing import Frame, Skipped
+
+__all__ = ["Codec", "Inbox", "Settles", "Taker", "TakesEvents"]
+
+
+# -- for messages
+
+
+class Codec(Protocol):
+    """Frame to message and back, for one protocol."""
+
+    def read(self, frames: Iterator[Frame | Skipped], inbox: Inbox) -> bool:
+        """Puts what the frames of a chunk bring into `inbox`, in order; False means that it is late and some are left.
+
+        It may settle calls and hand over claimed notifications by itself, as `JsonCodec` does, or give every message
+        to `inbox.take`. Whatever takes a message may go on with the same iterator."""
+        ...
+
+    def encode_value(self, value: object) -> bytes: ...
+
+    def encode_request(self, id: bytes, method: str, params: bytes | None) -> bytes: ...
+
+    def encode_notification(self, method: str, params: bytes | None) -> bytes: ...
+
+    def encode_success(self, id: bytes, result: bytes) -> bytes: ...
+
+    def encode_failure(self, id: bytes, code: int, message: str, data: object) -> bytes: ...
+
+    def encode_batch(self, bodies: Iterable[bytes]) -> bytes: ...
+
+
+class Inbox(Protocol):
+    """Where messages go. What a codec needs to know of a connection to take the short way with most of them."""
+
+    calls: dict[int, Any]
+    """Calls that wait for their answer, by number: taken out, given their `reply`, and settled."""
+    claimed: Mapping[str, Callable[[Raw | None], None]]
+    """Who takes which notification at once."""
+    listening: Mapping[str, Listening]
+    """Those among them who take events one by one, whatever else comes."""
+    settle: Callable[[Any], object] | None
+    """Who is told that the reply of a call is there; where there is nobody, its waiter is."""
+    serve: Callable[[bytes, str, Raw], bool]
+    """Answers a request where it arrives, or returns False: it must be taken then."""
+    is_late: Callable[[], bool]
+    """Whether others wait for their turn: the rest of the frames is put off. Asked every few frames, so that what they
+    were answered with can leave."""
+
+    def take_request(self, id: bytes, method: str, params: Raw | None) -> None: ...
+
+    def take_notification(self, method: str, params: Raw | None) -> None: ...
+
+    def take(self, message: Message | Skipped) -> None: ...
+
+
+# -- for events
+
+
+class Taker(Protocol):
+    """Who takes what the other side sends, one event at a time and in order."""
+
+    def take_request(self, request: InboundRequest) -> None: ...
+
+    def take_notification(self, notification: Notification) -> None: ...
+
+    def take_reply(self, call: Call, /) -> None: ...
+
+    def take_cancel(self, request: InboundRequest) -> None: ...
+
+    def take_oddity(self, oddity: Failure | Skipped) -> None: ...
+
+    def say(self, frame: bytes) -> None:
+        """Takes what the link itself has to say about what it received: refusals and pings."""
+        ...
+
+
+class TakesEvents(Protocol):
+    """Who takes the events of a call."""
+
+    def extend(self) -> float:
+        """Returns the call's deadline as it is after the last event."""
+        ...
+
+    def return_credit(self) -> None:
+        """One event that has used up credit is out of the way."""
+        ...
+
+
+class Settles(Protocol):
+    """Who waits for a call: told when its answer is there or will never come. To be told again means nothing."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: None, /) -> None: ...
