@@ -78,6 +78,7 @@ UNUSED = {
     "becket.peer.process",
     "becket.peer.roles",
     "becket.peer.streams",
+    "becket.rpc.careful",
     "becket.rpc.roles",
     "becket.typed.convert",
     "becket.typed.problems",

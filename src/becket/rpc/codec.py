@@ -2,8 +2,8 @@
 
 The fast path is one pass of msgspec over the envelope, with params and result left raw. msgspec keeps the last of two
 equal keys and passes over members it does not know; so the lengths of what it found are added up, and a frame with more
-bytes than a few spaces takes the careful path, which looks at the top level pair by pair. Guards against too many nodes
-and too much depth run before any parsing, on frames large enough to hold them.
+bytes than a few spaces takes the long way, which is `careful`'s. Guards against too many nodes and too much depth run
+before any parsing, on frames large enough to hold them.
 """
 
 from __future__ import annotations
@@ -14,29 +14,18 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw, Struct
 
-from becket.errors import LocalProtocolError, Meaning, quote
+from becket.errors import LocalProtocolError, quote
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.rpc.guards import (
-    AS_ZERO,
-    FEW_BYTES,
-    NO_MARK,
-    OPENING_BRACKET,
-    SLOW_FROM,
-    SLOW_NUMBERS,
-    TWO_DIGITS,
-    find_duplicate,
-    find_too_deep,
-    find_too_long,
-    find_too_much,
-)
-from becket.rpc.json_values import decode_json, decode_string, encode_json
-from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
+from becket.rpc.guards import Guard
+from becket.rpc.json_values import decode_string, encode_json
+from becket.rpc.messages import NULL_ID, Message, Notification, Request
 from becket.rpc.runs import Listening, Run
 from becket.wire.framing import Frame, Skipped
 
 if TYPE_CHECKING:
+    from becket.rpc.careful import CarefulReader
     from becket.rpc.roles import Inbox
 
 __all__ = ["NOBODY", "NOT_CLAIMED", "JsonCodec", "decode_envelope", "key_of", "never", "unserved"]
@@ -56,23 +45,6 @@ class Envelope(Struct, gc=False):
     result: Raw = ABSENT
 
 
-class Outline(Struct, gc=False):
-    """What any message has, for one that is not read further."""
-
-    jsonrpc: Literal["2.0"]
-    id: Raw = ABSENT
-    method: str = ""
-    result: Raw = ABSENT
-    error: Raw = ABSENT
-
-
-class ErrorObject(Struct):
-    code: int
-    message: Any = ""
-    data: Raw | UnsetType = UNSET
-
-
-VERSION = "2.0"
 # What a frame holds beside the texts of its members: braces, keys, quotes, commas.
 NOTIFICATION_BYTES = len('{"jsonrpc":"2.0","method":"","params":}')
 REQUEST_BYTES = len('{"jsonrpc":"2.0","id":,"method":"","params":}')
@@ -96,24 +68,20 @@ NOBODY: dict[str, Listening] = {}
 
 METHODS_KEPT = 1_024  # encoded method names; a program that sends more kinds than this encodes them anew
 
-# Parsing fails in three ways: malformed text, a value of another type, and text that is not UTF-8.
-UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-UNREADABLE = (*UNDECODABLE, TypeError)  # the last for a frame that was dropped
+# Malformed text, a value of another type, and text that is not UTF-8; the last for a frame that was dropped.
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError)
 
 decode_envelope = msgspec.json.Decoder(Envelope).decode
-decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
-decode_elements = msgspec.json.Decoder(list[Raw]).decode
 
 
 class JsonCodec:
     """JSON-RPC 2.0 in JSON."""
 
     __slots__ = (
-        "_deep",
-        "_dense",
+        "_careful",
+        "_guard",
         "_run",
         "_short",
-        "_stride",
         "_unlike",
         "limits",
         "names",
@@ -124,10 +92,8 @@ class JsonCodec:
         self.limits = limits
         self.names: dict[str, bytes] = {}  # methods as they stand between an id and params
         self.notices: dict[str, bytes] = {}  # all that stands before the params of a notification
-        # A level takes two bytes and a digit one: smaller values cannot reach the limits. One level is ours.
-        self._deep = min(2 * limits.depth - 2, limits.digits)
-        self._stride = max(1, (limits.digits + 1) // 2)
-        self._dense = min(2 * limits.nodes, SLOW_FROM)
+        self._guard = Guard(limits)
+        self._careful: CarefulReader | None = None
         self._short = min(limits.method_bytes, limits.id_bytes)  # all but the params: longer ones are measured
         self._run: Run | None = None  # that the last frames were of
         self._unlike = ""  # a method whose events are written in a way of their own
@@ -146,7 +112,8 @@ class JsonCodec:
 
         One loop for a whole chunk and for the messages that come by the hundred thousand: calling a function costs as
         much as half of what there is to do for one of them."""
-        deep, short = self._deep, self._short
+        guard, short = self._guard, self._short
+        deep = guard.deep
         calls: dict[Any, Any] = inbox.calls
         claimed, settle = inbox.claimed, inbox.settle
         listening, run, method = inbox.listening, self._run, ""
@@ -171,13 +138,13 @@ class JsonCodec:
                     continue
                 # Where there are params or a result and the lengths add up, nothing else stands in the frame: no other
                 # member, no second one, no white space. Many programs write a space behind each comma and colon; in so
-                # few bytes there is no room for a member that matters. Anything else takes the careful path.
+                # few bytes there is no room for a member that matters. Anything else takes the long way.
                 method = envelope.method
                 if not method:
                     result = envelope.result
                     inner = len(result)
-                    if inner > deep and (excess := self._find_excess(frame)):
-                        inbox.take(self._refuse_unread(frame, excess))
+                    if inner > deep and (excess := guard.find_excess(frame)):
+                        inbox.take(self._reader().refuse(frame, excess))
                         continue
                     call = calls.pop(envelope.id, None)
                     if call is not None:
@@ -190,7 +157,7 @@ class JsonCodec:
                                 settle(call)
                             continue
                         calls[call.number] = call
-                    inbox.take(self._decode_carefully(frame))
+                    inbox.take(self._reader().read(frame, self.decode))
                     continue
                 params = envelope.params
                 inner = len(params)
@@ -204,25 +171,25 @@ class JsonCodec:
                     claimed[method](params)
                     continue
                 id = envelope.id
-                if inner > deep and (excess := self._find_excess(frame)):
-                    inbox.take(self._refuse_unread(frame, excess))
+                if inner > deep and (excess := guard.find_excess(frame)):
+                    inbox.take(self._reader().refuse(frame, excess))
                 elif not inner or inner == NULL_BYTES:  # the latter may be null, which is none
-                    inbox.take(self._decode_carefully(frame))
+                    inbox.take(self._reader().read(frame, self.decode))
                 elif id == NO_ID:
                     spare = len(frame) - inner - len(method) - NOTIFICATION_BYTES
                     if spare and spare != SPACES:
-                        inbox.take(self._decode_carefully(frame))
+                        inbox.take(self._reader().read(frame, self.decode))
                     elif method in claimed:  # a large one, which was looked into, or one with spaces
                         claimed[method](params)
                     elif len(method) > short:
-                        inbox.take(self._decode_carefully(frame))
+                        inbox.take(self._reader().read(frame, self.decode))
                     else:
                         inbox.take_notification(method, params)
                 else:
                     text = b"%d" % id if id.__class__ is int else b""
                     head = len(method) + len(text) + REQUEST_BYTES
                     if head > short or (len(frame) != inner + head and not (text and is_spaced(frame, inner + head))):
-                        inbox.take(self._decode_carefully(frame))
+                        inbox.take(self._reader().read(frame, self.decode))
                         continue
                     serve = inbox.serve  # as it is now: whoever took the last one may have closed the link
                     if not serve(text, method, params):
@@ -243,135 +210,23 @@ class JsonCodec:
         for form in (NOTICE, SPACED_NOTICE):
             start = form % name
             if text.startswith(start):
-                return Run(method, start, len(start) + self._deep + len(END))
+                return Run(method, start, len(start) + self._guard.deep + len(END))
         self._unlike = method
         return None
 
     def _read_carefully(self, frame: Frame | Skipped) -> Message | Skipped:
-        return frame if isinstance(frame, Skipped) else self._decode_carefully(frame)
+        return frame if isinstance(frame, Skipped) else self._reader().read(frame, self.decode)
 
-    def _decode_carefully(self, frame: Frame) -> Message:
-        if len(frame) > self._deep and (excess := self._find_excess(frame)):
-            return self._refuse_unread(frame, excess)
-        try:
-            members = decode_members(frame)
-        except msgspec.ValidationError:
-            return self._decode_batch(frame)
-        except UNDECODABLE as error:
-            return Invalid(NULL_ID, Meaning.PARSE_ERROR, f"not JSON: {error}")
-        if len(members) > MEMBERS:
-            return Invalid(NULL_ID, Meaning.TOO_LARGE, f"{len(members)} members, the limit is {MEMBERS}")
-        twice = find_duplicate(bytes(frame), members)
-        if twice is not None:
-            id = NULL_ID if twice == "id" else readable_id(members.get("id"), self.limits)
-            return Invalid(id or NULL_ID, Meaning.INVALID_REQUEST, f"duplicate member: {twice[:SHOWN]}")
-        return self._classify(members)
+    def _reader(self) -> CarefulReader:
+        reader = self._careful
+        if reader is None:
+            reader = self._careful = self._open_reader()
+        return reader
 
-    def _classify(self, members: dict[str, Raw]) -> Request | Notification | Success | Failure | Malformed | Invalid:
-        if "method" not in members:
-            return self._classify_answer(members)
-        id = readable_id(members.get("id"), self.limits)
-        if id is None and "id" in members:
-            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, BAD_ID)
-        problem = ""
-        method = readable_string(members["method"], self.limits.method_bytes)
-        if not is_version(members.get("jsonrpc")):
-            problem = BAD_VERSION
-        elif "result" in members or "error" in members:
-            problem = "both a request and an answer"
-        elif not method:
-            problem = "the method is no name"
-        if problem or method is None:
-            return Invalid(id or NULL_ID, Meaning.INVALID_REQUEST, problem)
-        params = without_null(members.get("params"))
-        return Notification(method, params) if id is None else Request(id, method, params)
+    def _open_reader(self) -> CarefulReader:
+        from becket.rpc.careful import CarefulReader  # few links need it, and none while it starts
 
-    def _classify_answer(self, members: dict[str, Raw]) -> Success | Failure | Malformed | Invalid:
-        has_result = "result" in members
-        error = without_null(members.get("error"))  # `error: null` beside a result is a habit of JSON-RPC 1.0
-        is_answer = has_result or "error" in members
-        id = readable_id(members.get("id"), self.limits)
-        if id is None:
-            if not is_answer:
-                return Invalid(NULL_ID, Meaning.INVALID_REQUEST, BAD_ID if "id" in members else "no request, no answer")
-            if error is None or has_result or "id" in members:
-                return Malformed(NULL_ID, "an answer without an id that can be read")
-            id = NULL_ID  # they could not tell what they are answering
-        if not is_version(members.get("jsonrpc")):
-            return Malformed(id, BAD_VERSION, is_answer=is_answer)
-        if has_result and error is None:
-            return Success(id, members["result"])
-        if error is not None and not has_result:
-            return self._failure(id, error)
-        problem = "both result and error" if has_result else "neither method, result nor error"
-        return Malformed(id, problem, is_answer=is_answer)
-
-    def _failure(self, id: bytes, raw: Raw) -> Failure | Malformed:
-        try:
-            error = msgspec.json.decode(raw, type=ErrorObject)
-            data: object = None
-            if error.data is not UNSET:
-                data = (
-                    self._shorten(error.data) if len(error.data) > self.limits.error_data else decode_json(error.data)
-                )
-        except (*UNDECODABLE, msgspec.ValidationError) as problem:
-            return Malformed(id, f"the error is no error object: {problem}")
-        message = error.message if isinstance(error.message, str) else ""
-        return Failure(id, error.code, message[: self.limits.error_data], data)
-
-    def _shorten(self, data: Raw) -> str:
-        return f"{bytes(data)[: self.limits.error_data].decode(errors='replace')}..."
-
-    def _decode_batch(self, frame: Frame) -> Message:
-        try:
-            elements = decode_elements(frame)
-        except msgspec.ValidationError:
-            return refuse_scalar(frame)
-        except UNDECODABLE as error:
-            return Invalid(NULL_ID, Meaning.PARSE_ERROR, f"not JSON: {error}")
-        if not elements:
-            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "an empty batch")
-        if len(elements) > self.limits.batch:
-            problem = f"a batch of {len(elements)}, the limit is {self.limits.batch}"
-            return Invalid(NULL_ID, Meaning.TOO_LARGE, problem)
-        members: list[Request | Notification | Success | Failure | Malformed | Invalid] = []
-        for element in elements:
-            if bytes(element)[:1] == b"{":
-                member = self.decode(bytes(element))
-                assert not isinstance(member, Batch)  # an object is never a batch
-                members.append(member)
-            else:
-                members.append(Invalid(NULL_ID, Meaning.INVALID_REQUEST, "no object in a batch"))
-        return Batch(members)
-
-    def _find_excess(self, frame: Frame) -> str | None:
-        # Counted with what stands in strings: most frames are below the limits even so.
-        limits = self.limits
-        marks = frame if len(frame) < FEW_BYTES else frame.translate(None, NO_MARK)
-        opened = marks.count(b"{")
-        if OPENING_BRACKET in marks:
-            opened += marks.count(b"[")
-        if len(frame) > self._dense and (opened + marks.count(b",") > limits.nodes or marks.count(b"-") > SLOW_NUMBERS):
-            excess = find_too_much(frame, limits.nodes)
-            if excess is not None:
-                return excess
-        # Of a number that is too long at least two digits stand so far from each other.
-        if TWO_DIGITS in frame[:: self._stride].translate(AS_ZERO):
-            excess = find_too_long(frame, limits.digits)
-            if excess is not None:
-                return excess
-        return find_too_deep(frame, limits.depth) if opened > limits.depth else None
-
-    def _refuse_unread(self, frame: Frame, problem: str) -> Malformed | Invalid:
-        """Returns the refusal of a message that is too much to parse, under its id where that can be read."""
-        try:
-            outline = msgspec.json.decode(frame, type=Outline)
-        except (*UNDECODABLE, msgspec.ValidationError):
-            return Invalid(NULL_ID, Meaning.TOO_LARGE, problem)
-        id = readable_id(outline.id, self.limits)
-        if not outline.method and (outline.result or outline.error):
-            return Malformed(id or NULL_ID, problem)
-        return Invalid(id or NULL_ID, Meaning.TOO_LARGE, problem)
+        return CarefulReader(self.limits, self._guard)
 
     # -- out
 
@@ -466,67 +321,8 @@ class Single:
         self.message = message
 
 
-# -- ids, names, null
-
-VERSION_TEXT = Raw(b'"2.0"')
-BAD_VERSION = 'the member "jsonrpc" is not "2.0"'
-BAD_ID = "the id is no string, number or null, or is too long"
-MEMBERS = 64  # of one message; its unknown ones are passed over, but each costs a look
-SHOWN = 64  # characters of a name that somebody else chose
-
-
-def is_version(raw: Raw | None) -> bool:
-    return raw is not None and (raw == VERSION_TEXT or readable_string(raw, SHOWN) == VERSION)
-
-
-def readable_id(raw: Raw | None, limits: Limits) -> bytes | None:
-    """Returns the text of an id that JSON-RPC allows, None for any other value and for an absent one."""
-    if raw is None:
-        return None
-    text = bytes(raw)
-    is_string = text.startswith(b'"')
-    if len(text) > limits.id_bytes + 2 * is_string:  # its quotes
-        return None
-    if text == NULL_ID or text.isdigit():
-        return text
-    if not is_string and not text[-1:].isdigit():  # an object, an array, a bool
-        return None
-    try:
-        decode_json(text)  # a number may be beyond all that Python has, a string may be no UTF-8
-    except UNDECODABLE:
-        return None
-    return text
-
-
 def key_of(id: bytes) -> bytes:
     """Returns the text under which an id is filed: one string written with and without escapes is one id."""
     if b"\\" in id:
         return encode_json(decode_string(id))
     return id
-
-
-def readable_string(raw: Raw, most: int) -> str | None:
-    """Returns a string of at most so many bytes, None for any other value."""
-    if len(raw) > most + 2:  # its quotes
-        return None
-    try:
-        return decode_string(raw)
-    except (*UNDECODABLE, msgspec.ValidationError):
-        return None
-
-
-def without_null(raw: Raw | None) -> Raw | None:
-    """`params: null` comes from programs that mean none."""
-    return None if raw is not None and len(raw) == 4 and bytes(raw) == b"null" else raw
-
-
-def refuse_scalar(frame: Frame) -> Invalid:
-    """Returns the refusal of what is neither an object nor an array. msgspec saw that before it saw the rest."""
-    try:
-        msgspec.json.decode(frame, type=Raw)  # to the last byte
-        decode_json(frame)
-    except msgspec.ValidationError:  # a number that Python has no room for is JSON all the same
-        pass
-    except UNDECODABLE as error:
-        return Invalid(NULL_ID, Meaning.PARSE_ERROR, f"not JSON: {error}")
-    return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "neither an object nor a batch")

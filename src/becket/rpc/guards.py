@@ -10,22 +10,43 @@ from functools import cache
 
 from msgspec import Raw
 
+from becket.limits import Limits
 from becket.rpc.json_values import decode_string
 from becket.wire.framing import Frame
 
-__all__ = [
-    "AS_ZERO",
-    "FEW_BYTES",
-    "NO_MARK",
-    "OPENING_BRACKET",
-    "SLOW_FROM",
-    "SLOW_NUMBERS",
-    "TWO_DIGITS",
-    "find_duplicate",
-    "find_too_deep",
-    "find_too_long",
-    "find_too_much",
-]
+__all__ = ["Guard", "find_duplicate"]
+
+
+class Guard:
+    """What a frame may hold, as far as its bytes tell."""
+
+    __slots__ = ("_dense", "_limits", "_stride", "deep")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._stride = max(1, (limits.digits + 1) // 2)
+        self._dense = min(2 * limits.nodes, SLOW_FROM)
+        # A level takes two bytes and a digit one: smaller values cannot reach the limits. One level is the envelope.
+        self.deep = min(2 * limits.depth - 2, limits.digits)
+
+    def find_excess(self, frame: Frame) -> str | None:
+        """Returns what is too much in a frame, None if nothing is."""
+        # Counted with what stands in strings: most frames are below the limits even so.
+        limits = self._limits
+        marks = frame if len(frame) < FEW_BYTES else frame.translate(None, NO_MARK)
+        opened = marks.count(b"{")
+        if OPENING_BRACKET in marks:
+            opened += marks.count(b"[")
+        if len(frame) > self._dense and (opened + marks.count(b",") > limits.nodes or marks.count(b"-") > SLOW_NUMBERS):
+            excess = find_too_much(frame, limits.nodes)
+            if excess is not None:
+                return excess
+        # Of a number that is too long at least two digits stand so far from each other.
+        if TWO_DIGITS in frame[:: self._stride].translate(AS_ZERO):
+            excess = find_too_long(frame, limits.digits)
+            if excess is not None:
+                return excess
+        return find_too_deep(frame, limits.depth) if opened > limits.depth else None
 
 
 def find_duplicate(frame: bytes, members: dict[str, Raw]) -> str | None:

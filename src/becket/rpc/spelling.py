@@ -15,7 +15,9 @@ from msgspec import Raw, Struct
 
 from becket.errors import LocalProtocolError, Meaning, RpcError, quote
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.rpc.codec import UNDECODABLE, JsonCodec, readable_id, readable_string, without_null
+from becket.rpc.careful import UNDECODABLE, CarefulReader, Decode, readable_id, readable_string, without_null
+from becket.rpc.codec import JsonCodec
+from becket.rpc.guards import Guard
 from becket.rpc.json_values import decode_json, encode_json
 from becket.rpc.messages import NULL_ID, Failure, Invalid, Malformed, Message, Notification, Request, Success
 from becket.wire.framing import Frame
@@ -82,53 +84,8 @@ class SpelledCodec(JsonCodec):
 
     # -- in
 
-    def _classify(self, members: dict[str, Raw]) -> Request | Notification | Success | Failure | Malformed | Invalid:
-        method = readable_string(members["method"], self.limits.method_bytes) if "method" in members else None
-        if not method:
-            return self._classify_answer(members)
-        params = without_null(members.get("params"))
-        if without_null(members.get("id")) is None:
-            return Notification(method, params)
-        id = readable_id(members["id"], self.limits)
-        if id is None or not self.spelling.hears(id):
-            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, f"a request under an id that is not heard: {method}")
-        return Request(id, method, params)
-
-    def _classify_answer(self, members: dict[str, Raw]) -> Success | Failure | Malformed | Invalid:
-        if without_null(members.get("id")) is None:
-            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "no request, no answer")
-        id = readable_id(members["id"], self.limits)
-        if id is None:
-            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "an answer without an id that can be read")
-        error = members.get("error")
-        if self.spelling.answers is not Answers.ERROR_FIRST:
-            error = without_null(error)
-        if self.spelling.answers is Answers.RESULT_FIRST and without_null(members.get("result")) is not None:
-            error = None
-        return Success(id, members.get("result", NULL)) if error is None else self._failure(id, error)
-
-    def _failure(self, id: bytes, raw: Raw) -> Failure:
-        """Returns the error, whatever it looks like: what cannot be read of it is left out."""
-        members = read_members(raw)
-        number = read_value(members.get("code"))
-        extra = members.get("data", NULL)
-        return Failure(
-            id,
-            number if isinstance(number, int) and not isinstance(number, bool) else 0,
-            self._text_of(members.get("message") if members or not self.spelling.error_is_text else raw),
-            self._shorten(extra) if len(extra) > self.limits.error_data else read_value(extra),
-        )
-
-    def _text_of(self, raw: Raw | None) -> str:
-        text = read_value(raw)
-        return text[: self.limits.error_data] if isinstance(text, str) else self.spelling.unknown_error
-
-    def _decode_batch(self, frame: Frame) -> Message:
-        try:
-            msgspec.json.decode(frame, type=Raw)  # to the last byte
-        except UNDECODABLE as error:
-            return Invalid(NULL_ID, Meaning.PARSE_ERROR, f"not JSON: {error}")
-        return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "no object")
+    def _open_reader(self) -> SpelledReader:
+        return SpelledReader(self.limits, self._guard, self.spelling)
 
     # -- out
 
@@ -162,6 +119,64 @@ class SpelledCodec(JsonCodec):
 
     def encode_batch(self, bodies: Iterable[bytes]) -> bytes:
         raise LocalProtocolError("the other side reads no batches")
+
+
+class SpelledReader(CarefulReader):
+    """Reads what such a program sends, whatever it leaves out or adds."""
+
+    __slots__ = ("_spelling",)
+
+    def __init__(self, limits: Limits, guard: Guard, spelling: Spelling) -> None:
+        super().__init__(limits, guard)
+        self._spelling = spelling
+
+    def _classify(self, members: dict[str, Raw]) -> Request | Notification | Success | Failure | Malformed | Invalid:
+        method = readable_string(members["method"], self._limits.method_bytes) if "method" in members else None
+        if not method:
+            return self._classify_answer(members)
+        params = without_null(members.get("params"))
+        if without_null(members.get("id")) is None:
+            return Notification(method, params)
+        id = readable_id(members["id"], self._limits)
+        if id is None or not self._spelling.hears(id):
+            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, f"a request under an id that is not heard: {method}")
+        return Request(id, method, params)
+
+    def _classify_answer(self, members: dict[str, Raw]) -> Success | Failure | Malformed | Invalid:
+        if without_null(members.get("id")) is None:
+            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "no request, no answer")
+        id = readable_id(members["id"], self._limits)
+        if id is None:
+            return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "an answer without an id that can be read")
+        error = members.get("error")
+        if self._spelling.answers is not Answers.ERROR_FIRST:
+            error = without_null(error)
+        if self._spelling.answers is Answers.RESULT_FIRST and without_null(members.get("result")) is not None:
+            error = None
+        return Success(id, members.get("result", NULL)) if error is None else self._failure(id, error)
+
+    def _failure(self, id: bytes, raw: Raw) -> Failure:
+        """Returns the error, whatever it looks like: what cannot be read of it is left out."""
+        members = read_members(raw)
+        number = read_value(members.get("code"))
+        extra = members.get("data", NULL)
+        return Failure(
+            id,
+            number if isinstance(number, int) and not isinstance(number, bool) else 0,
+            self._text_of(members.get("message") if members or not self._spelling.error_is_text else raw),
+            self._shorten(extra) if len(extra) > self._limits.error_data else read_value(extra),
+        )
+
+    def _text_of(self, raw: Raw | None) -> str:
+        text = read_value(raw)
+        return text[: self._limits.error_data] if isinstance(text, str) else self._spelling.unknown_error
+
+    def _decode_batch(self, frame: Frame, decode: Decode) -> Message:
+        try:
+            msgspec.json.decode(frame, type=Raw)  # to the last byte
+        except UNDECODABLE as error:
+            return Invalid(NULL_ID, Meaning.PARSE_ERROR, f"not JSON: {error}")
+        return Invalid(NULL_ID, Meaning.INVALID_REQUEST, "no object")
 
 
 NULL = Raw(NULL_ID)
