@@ -10,7 +10,9 @@ from pathlib import Path
 
 from becket import PeerCrashed, RemoteError
 from becket.contract import Block, HookEvent, Table, TaskStarted, TaskUpdated, TextDelta, user
+from becket.contract.audit import CallDecided
 from becket.host import Host
+from becket.host.audit_log import read_audit
 from becket.host.events import ExtensionRestarted
 from demo_screen import Screen, bar
 
@@ -40,7 +42,7 @@ async def show_host(screen: Screen, data: Path) -> None:
         await show_answer(screen, host)
         await show_command(screen, host)
         await show_guard(screen, host)
-        await show_denial(screen, host)
+        await show_denial(screen, host, data)
         await show_recovery(screen, host)
     await show_memory(screen, data)
 
@@ -110,17 +112,19 @@ async def show_guard(screen: Screen, host: Host) -> None:
     screen.check(isinstance(verdict.result, Block) and verdict.by == "guard", "It was blocked, and one knows by whom.")
 
 
-async def show_denial(screen: Screen, host: Host) -> None:
+async def show_denial(screen: Screen, host: Host, data: Path) -> None:
     screen.section("A permission that is taken away", "From one moment to the next `notes` may not write any more.")
     await host.revoke("notes", "memory.write")
-    denied = False
     try:
         await host.call_tool("notes_keep", {"text": "a secret"})
-    except RemoteError as error:
-        denied = True
-        screen.line("notes", f"fails: {error.message}")
+    except RemoteError:
+        screen.line("notes", "fails, and says no more than that")
     await host.grant("notes", "memory.write")
-    screen.check(denied, "The host said no before it looked at the note, and wrote that down in its audit.")
+    events = (record.event for record in read_audit(data / "audit.jsonl"))
+    denials = [event for event in events if isinstance(event, CallDecided) and not event.allowed]
+    for denial in denials:
+        screen.line("audit", f"{denial.extension} may not call {denial.method}: {denial.permission} required")
+    screen.check(len(denials) == 1, "The host said no before it looked at the note, and wrote that down in its audit.")
 
 
 async def show_recovery(screen: Screen, host: Host) -> None:

@@ -57,6 +57,7 @@ def test_it_shows_what_each_section_is_about(lines: list[str]) -> None:
         "eliza | Why do you need a holiday?",
         "census | [####################]",
         "guard | answers: Block",
+        "audit | notes may not call memory.append: memory.write required",
         "notes | counts 3 notes",
         "cigen | cigen-provider-make: plans job:build",
     ):
