@@ -603,6 +603,35 @@ async def test_one_that_was_refused_starts_when_the_host_grants_it_and_not_for_l
             assert (await host.ready("ask-a")).state is State.READY
 
 
+@pytest.mark.parametrize("permissions", [REGISTERING, []])
+async def test_one_that_was_refused_is_agreed_to_with_all_that_it_asks_for(
+    root: Path, tmp_path: Path, permissions: list[str]
+) -> None:
+    program = VERSIONED.replace('"notes"', '"ask-a"')
+    folder = write_extension(root, "ask-a", program if permissions else program.replace("@tool", "#"), permissions)
+    data = tmp_path / "data"
+    with anyio.fail_after(30):
+        async with host_of(root, data=data, ask=lambda *_: False) as host:
+            with pytest.raises(ExtensionRefused):
+                await host.ready("ask-a")
+            await host.grant("ask-a")
+            assert (await host.ready("ask-a")).state is State.READY
+            await host.grant("ask-a")  # it holds all of it already
+        assert load_grants(data / "grants.toml")["ask-a"].allow == tuple(permissions)
+        async with host_of(root, data=data, ask=lambda *_: False) as host:
+            assert (await host.ready("ask-a")).state is State.READY
+        (folder / "main.py").write_text("raise SystemExit", encoding="utf-8")
+        async with host_of(root, data=data, ask=lambda *_: False) as host:
+            with pytest.raises(ExtensionRefused, match="have changed"):
+                await host.ready("ask-a")
+
+
+async def test_nobody_that_was_never_found_is_agreed_to(root: Path) -> None:
+    async with host_of(root) as host:
+        with pytest.raises(NotDeclared, match="stranger"):
+            await host.grant("stranger")
+
+
 async def test_those_that_were_left_out_start_in_order_when_what_they_need_is_granted(root: Path) -> None:
     write_asking(root, "first")
     write_asking(root, "second", more='after = ["first"]')

@@ -379,6 +379,24 @@ class Doorkeeper:
             for name in names:
                 self._give(self.guests[id], name, HOST)
 
+    async def agree_to(self, id: str) -> None:
+        """Gives an extension all that it asks for. One that may not start yet is agreed to, with the files it has now.
+
+        Raises:
+            ExtensionRefused: it cannot start, whoever agrees to it.
+            BadFile: the file of grants cannot be written; nothing has changed.
+        """
+        guest = self.guests[id]
+        if guest.agreed is not None:
+            await self.grant(id, guest.candidate.manifest.permissions)
+            return
+        candidate = await in_thread(self._find_again, id)
+        outcome = await in_thread(self.decide, candidate)
+        if isinstance(outcome, Skipped):
+            raise outcome.error
+        asked = candidate.manifest.permissions
+        await self._change_grants(id, lambda entry: entry.granting(asked, outcome.digest))
+
     async def revoke(self, id: str, names: Iterable[str]) -> None:
         """Takes permissions away; what runs on them ends. Raises what `grant` raises."""
         names = [*names]

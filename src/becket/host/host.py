@@ -460,14 +460,19 @@ class Host:
     # -- permissions
 
     async def grant(self, id: str, *permissions: str) -> None:
-        """Gives an extension permissions, from now on and for its next starts.
+        """Gives an extension permissions, from now on and for its next starts. Without any: all that it asks for, which
+        is a yes to one that was refused, with the files that it has now.
 
         Raises:
             UnknownPermission, ReservedPermission: one of them cannot be granted.
+            NotDeclared, ExtensionRefused: nothing was named, and there is no such extension, or none that could start.
             BadFile: the file of grants cannot be written; nothing has changed.
         """
         names = [parse_permission(name) for name in permissions]
-        await self._door.grant(id, names)
+        if names:
+            await self._door.grant(id, names)
+        else:
+            await self._household.agree_to(id)
         await self._household.reconsider(id)
 
     async def revoke(self, id: str, *permissions: str) -> None:

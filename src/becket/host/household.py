@@ -340,6 +340,12 @@ class Household:
                     self._tasks.start_soon(self._reload, id)
                 await self.reconsider(id)
 
+    async def agree_to(self, id: str) -> None:
+        """Says yes to an extension and to all that it asks for. Raises what `Host.grant` raises."""
+        if id not in self._door.guests:
+            self[id]  # raises: it was never found, or is none that could start
+        await self._door.agree_to(id)
+
     async def reconsider(self, id: str) -> None:
         """Starts an extension that was refused, where it may start now, and then those that were left out for it."""
         guest = self._door.guests.get(id)
