@@ -597,7 +597,7 @@ def test_frames_wait_their_turn_when_the_turn_is_over() -> None:
     connection = link()
     seen: list[object] = []
     connection.claimed = {"tick": seen.append}
-    connection.is_late = lambda: True
+    connection.make_way = lambda: True
     receive(connection, *(told(n) for n in range(100)))
     assert 0 < len(seen) < 100
     while not connection.read_on():
@@ -609,7 +609,7 @@ def test_frames_that_come_while_others_wait_are_put_behind_them() -> None:
     connection = link()
     seen: list[object] = []
     connection.claimed = {"tick": lambda params: seen.append(bytes(params or b""))}
-    connection.is_late = lambda: True
+    connection.make_way = lambda: True
     receive(connection, *(told(n) for n in range(30)))
     connection.add(connection.framing.feed(frame(told(30))))
     while not connection.read_on():
@@ -626,7 +626,7 @@ def test_a_claimed_notification_in_other_words_is_an_event_for_whoever_hands_the
 
 def test_a_link_that_nobody_gave_a_clock_is_never_late() -> None:
     connection = link()
-    assert not connection.is_late()
+    assert not connection.make_way()
 
 
 # -- their cancellations

@@ -139,8 +139,7 @@ class BlockingFace:
         waiter = BlockingWaiter()
 
         async def end_pause() -> None:
-            if not waiter.done():
-                waiter.set_result(None)
+            waiter.set_result(None)
 
         async def pause() -> None:
             await waiter

@@ -66,7 +66,7 @@ class PendingCall(Generic[R_co]):
             if self._outcome is None:
                 waiter = self._waiter
                 self._step(CallCancelled(self._method))
-                if waiter is not None and not waiter.done():
+                if waiter is not None:
                     waiter.set_result(None)  # for those who wait in `result`
 
     def __del__(self) -> None:

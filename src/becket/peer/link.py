@@ -104,7 +104,7 @@ class Link:
         self._places = self.window.places
         self.acknowledged: set[Outlasts] = set()
         self.claims = Claims(dialect.progress, connection.cancelling, is_marked=bool(dialect.features))
-        connection.is_late = self._is_late
+        connection.make_way = self._make_way
         connection.claimed = self.claims.puts
         connection.listening = self.claims.listening
         # writing
@@ -218,8 +218,9 @@ class Link:
             self._is_flush_planned = True
             call(self._flush_soon)
 
-    def _is_late(self) -> bool:
-        """Asked every few frames. What was answered by then leaves, so that the other side works while we go on."""
+    def _make_way(self) -> bool:
+        """Has what was answered leave, so that the other side works while we go on, and returns whether our turn is
+        over."""
         if len(self._buffer) >= ENOUGH:
             self.flush()
         return self.time() > self.connection.now + self._turn

@@ -302,5 +302,5 @@ def failure(error: Exception) -> Describe:
 
 
 def wake(waiter: Settles | None) -> None:
-    if waiter is not None and not waiter.done():
+    if waiter is not None:
         waiter.set_result(None)

@@ -201,7 +201,7 @@ class JsonCodec:
                     run = self._run = self._begin_run(method, frame)
             if frame is None or not length_hint(frames, 1):
                 return True
-            if inbox.is_late():
+            if inbox.make_way():
                 return False
 
     def _begin_run(self, method: str, frame: Any) -> Run | None:
@@ -308,7 +308,7 @@ class Single:
         self.listening: Mapping[str, Listening] = NOBODY
         self.settle: Callable[[Any], object] | None = unasked
         self.serve: Callable[[bytes, str, Raw], bool] = unserved
-        self.is_late: Callable[[], bool] = never
+        self.make_way: Callable[[], bool] = never
         self.message: Any = None
 
     def take_request(self, id: bytes, method: str, params: Raw | None) -> None:

@@ -84,7 +84,7 @@ class Connection:
         "framing",
         "garbage",
         "is_closing",
-        "is_late",
+        "make_way",
         "limits",
         "listening",
         "lost",
@@ -132,7 +132,7 @@ class Connection:
         self.calls: dict[int, Call] = {}
         self.claimed: Mapping[str, Callable[[Raw | None], None]] = NOT_CLAIMED
         self.listening: Mapping[str, Listening] = NOBODY
-        self.is_late: Callable[[], bool] = never
+        self.make_way: Callable[[], bool] = never
         self.serve: Callable[[bytes, str, Raw], bool] = unserved
         self._frames: Iterator[Frame | Skipped] = iter(())
         self.now = 0.0  # when the last bytes came

@@ -55,9 +55,6 @@ class Ids(Struct):
 class Gone:
     """Settles nothing: where nobody waits, or does so no more."""
 
-    def done(self) -> bool:
-        return True
-
     def set_result(self, _: None, /) -> None:
         """Nobody wants to know."""
 

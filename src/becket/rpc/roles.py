@@ -57,9 +57,9 @@ class Inbox(Protocol):
     """Who is told that the reply of a call is there; where there is nobody, its waiter is."""
     serve: Callable[[bytes, str, Raw], bool]
     """Answers a request where it arrives, or returns False: it must be taken then."""
-    is_late: Callable[[], bool]
-    """Whether others wait for their turn: the rest of the frames is put off. Asked every few frames, so that what they
-    were answered with can leave."""
+    make_way: Callable[[], bool]
+    """Called every few frames: what they were answered with can leave. Where it returns True others wait for their
+    turn, and the rest of the frames is put off."""
 
     def take_request(self, id: bytes, method: str, params: Raw | None) -> None: ...
 
@@ -103,7 +103,5 @@ class TakesEvents(Protocol):
 
 class Settles(Protocol):
     """Who waits for a call: told when its answer is there or will never come. To be told again means nothing."""
-
-    def done(self) -> bool: ...
 
     def set_result(self, result: None, /) -> None: ...
