@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from msgspec import Meta, Raw, Struct
 
 from becket.errors import NUMBERS, InvalidParams, Meaning, Problem, RpcError
+from becket.typed import decoding
 from becket.typed.decoding import bare_decoder, decoder_for, result_decoder
 from becket.typed.problems import MOST_PROBLEMS, find_problems
 
@@ -545,3 +546,20 @@ def test_every_pointer_leads_to_a_place_in_the_value_or_to_what_it_lacks(value: 
         for part in parents:
             at = at[int(part)] if isinstance(at, list) else at[part]
         assert pointer == "" or isinstance(at, dict) or int(last) < len(at)
+
+
+def test_a_type_is_looked_at_once_however_many_handlers_ask_for_it() -> None:
+    assert decoder_for(dict[str, Raw]) is decoder_for(dict[str, Raw])
+    assert result_decoder(list[Raw]) is result_decoder(list[Raw])
+
+
+def test_a_program_that_makes_types_all_the_time_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "MOST_KEPT", 4)
+    monkeypatch.setattr(decoding, "PARAMS_DECODERS", {})
+    monkeypatch.setattr(decoding, "RESULT_DECODERS", {})
+    for number in range(10):
+        made = msgspec.defstruct(f"Made{number}", [("x", int)])
+        assert decoder_for(made)(Raw(b'{"x":7}')).x == 7
+        assert result_decoder(made)(Raw(b'{"x":7}')).x == 7
+    assert len(decoding.PARAMS_DECODERS) <= 4
+    assert len(decoding.RESULT_DECODERS) <= 4

@@ -37,6 +37,26 @@ def decoder_for(annotation: Any) -> Callable[[Raw | None], Any]:
     Raises:
         TypeError: params cannot be of this type.
     """
+    try:
+        known = PARAMS_DECODERS.get(annotation)
+    except TypeError:  # an unhashable type expression
+        return params_decoder(annotation)
+    if known is None:
+        make_room(PARAMS_DECODERS)
+        known = PARAMS_DECODERS[annotation] = params_decoder(annotation)
+    return known
+
+
+PARAMS_DECODERS: dict[Any, Callable[[Raw | None], Any]] = {}
+MOST_KEPT = 1_024  # types, of params and of results: a program that makes new ones all the time shall not grow
+
+
+def make_room(decoders: dict[Any, Any]) -> None:
+    if len(decoders) >= MOST_KEPT:
+        decoders.clear()
+
+
+def params_decoder(annotation: Any) -> Callable[[Raw | None], Any]:
     if annotation is Any or annotation is object:
         return decode_plain
     if isinstance(annotation, Converted):
@@ -179,6 +199,7 @@ def result_decoder(type: Any) -> Callable[[Raw], Any]:
     except TypeError:  # an unhashable type expression
         return checked_decoder(type)
     if known is None:
+        make_room(RESULT_DECODERS)
         known = RESULT_DECODERS[type] = checked_decoder(type)
     return known
 
