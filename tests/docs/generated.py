@@ -12,7 +12,7 @@ from textwrap import dedent
 from tests.docs import cli_tables, contract_tables, dialect_tables, host_tables, manifest_tables
 
 import becket
-from becket import errors
+from becket import errors, host_errors
 from becket.errors import NUMBERS, BecketError, DisconnectReason, Meaning, ProtocolError, RpcError
 from becket.testing import CHILDREN
 
@@ -39,10 +39,10 @@ def render_tree() -> str:
 
 
 def walk(kind: type[BecketError], depth: int = 0) -> Iterator[tuple[type[BecketError], int]]:
-    """Yields a class and those below it, in the order of the file."""
+    """Yields a class and those below it, in the order of the files."""
     yield kind, depth
     for below in kind.__subclasses__():
-        if below.__module__ == errors.__name__:
+        if below.__module__ in (errors.__name__, host_errors.__name__):
             yield from walk(below, depth + 1)
 
 
