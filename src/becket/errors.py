@@ -205,7 +205,7 @@ class BadValue(BecketError):
 
 
 def list_problems(problems: Sequence[Problem]) -> str:
-    shown = "; ".join(f"{pointer or '/'}: {message}" for pointer, message in problems[:MOST_SHOWN])
+    shown = harmless("; ".join(f"{pointer or '/'}: {message}" for pointer, message in problems[:MOST_SHOWN]))
     return shown if len(problems) <= MOST_SHOWN else f"{shown}; and {len(problems) - MOST_SHOWN} more"
 
 
@@ -364,7 +364,8 @@ class RemoteError(BecketError):
         self.meaning = meaning
         # What their log says about it bears this id, if they are made as we are.
         incident = cast("dict[str, object]", data).get("incident") if isinstance(data, dict) else None
-        shown = f"{code}, incident {incident}" if isinstance(incident, str) and len(incident) <= INCIDENT else code
+        is_told = isinstance(incident, str) and len(incident) <= INCIDENT
+        shown = f"{code}, incident {harmless(cast('str', incident))}" if is_told else code
         super().__init__(f"{method}: {harmless(message)} ({shown})")
 
 

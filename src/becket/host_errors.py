@@ -5,6 +5,7 @@ They are names of `becket.errors` as the others are; an extension that starts do
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from becket.errors import (
@@ -19,8 +20,6 @@ from becket.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from becket.errors import Problem
 
 __all__ = [

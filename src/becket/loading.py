@@ -62,14 +62,13 @@ def load_msgspec() -> None:
     tells what a type is made of, come at first use. Done only where no other thread can be about to import them."""
     if "msgspec" in sys.modules or count_threads():
         return
-    postponed = {name: Postponed(name) for name in POSTPONED}
-    absent: dict[str, Any] = {"typing_extensions": None, "textwrap": Postponed("textwrap")}
+    absent: dict[str, Any] = {"typing_extensions": None} | {name: Postponed(name) for name in POSTPONED}
     if sys.version_info < (3, 12):
         absent["datetime"] = load("_datetime")
     if hasattr(os, "uname"):
         absent["platform"] = Platform("platform")
     absent = {name: stand_in for name, stand_in in absent.items() if name not in sys.modules}
-    sys.modules.update(postponed | absent)
+    sys.modules.update(absent)
     try:
         load("msgspec")
     finally:
@@ -77,18 +76,17 @@ def load_msgspec() -> None:
             del sys.modules[name]
 
 
-POSTPONED = ("msgspec.inspect", "msgspec.msgpack", "msgspec.toml", "msgspec.yaml")
+POSTPONED = ("msgspec.inspect", "msgspec.msgpack", "msgspec.toml", "msgspec.yaml", "textwrap")
 
 
 class Postponed(ModuleType):
-    """Stands for a module until something of it is used."""
+    """Stands for a module where something of it is used later, if ever. Whoever imports it gets the module itself."""
 
     def __getattr__(self, name: str) -> object:
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-        module = load(self.__name__)
-        self.__dict__.update(module.__dict__)
-        return getattr(module, name)
+        return getattr(load(self.__name__), name)
+
+    def __dir__(self) -> list[str]:
+        return dir(load(self.__name__))
 
 
 class Platform(ModuleType):

@@ -209,6 +209,40 @@ def test_what_is_said_of_a_task_that_never_began_is_passed_over() -> None:
     assert shown(on_screen(), TaskUpdated("1", 5, 10), TaskEnded("1", "no")) == ""
 
 
+def test_bars_that_have_ended_stay_above_those_that_run() -> None:
+    text = shown(on_screen(), TaskStarted("1", "First"), TaskStarted("2", "Second"), TaskEnded("1"))
+    assert text.rindex("First") < text.rindex("Second")
+    assert "1/1" in text[text.rindex("First") :]
+
+
+def test_however_many_tasks_there_are_few_are_in_the_picture_and_it_is_drawn_a_few_times() -> None:
+    ids = [str(number) for number in range(2_000)]
+    one_by_one = [
+        event for id in ids for event in (TaskStarted(id, f"task {id}"), TaskUpdated(id, 1, 2), TaskEnded(id))
+    ]
+    console = on_screen()
+    text = shown(console, *one_by_one)
+    assert text.count("task ") < len(ids)
+    assert "other tasks have ended)" in text
+    assert "task 1999" in text[text.rindex("other tasks") :]
+
+    at_once = shown(
+        on_screen(), *(TaskStarted(id, f"task {id}") for id in ids), *(TaskEnded(id) for id in reversed(ids))
+    )
+    assert "task 5 " in at_once
+    assert "task 1000" not in at_once
+
+
+def test_tasks_that_never_end_are_forgotten_at_last() -> None:
+    with LiveView(on_paper()) as view:
+        for number in range(3_000):
+            view.show(TaskStarted(str(number), f"task {number}"))
+        view.show(TaskLogged("7", "old"))
+        view.show(TaskLogged("2999", "new"))
+        text = text_of(view._console)  # pyright: ignore[reportPrivateUsage]
+    assert "\n7: old\ntask 2999: new\n" in text
+
+
 def test_text_stands_above_the_bars() -> None:
     text = shown(on_screen(), TaskStarted("1", "Indexing"), SystemText("a remark"), TaskEnded("1"))
     assert text.index("a remark") < text.rindex("Indexing")

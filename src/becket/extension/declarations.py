@@ -8,12 +8,14 @@ Types of parameters are not looked at here: they may name what the module define
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
 from msgspec import Struct
 
+from becket.errors import Unencodable
 from becket.methods.descriptors import Method, Notification, check_method_name
 from becket.methods.registry import IS_ASYNC, YIELDS, describe
+from becket.rpc.json_values import encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -337,7 +339,13 @@ def check_models(provider: str, models: Any) -> tuple[Any, ...]:
 def copy_of_schema(given: Any, what: str) -> dict[str, Any] | None:
     if given is not None and not isinstance(given, Mapping):
         raise TypeError(f"`{what}` is a JSON Schema, a mapping, and not {given!r}")
-    return None if given is None else {**given}
+    if given is None:
+        return None
+    try:
+        encode_json({**given})
+    except Unencodable as error:
+        raise TypeError(f"`{what}` is a JSON Schema, and has no JSON: {error}") from error
+    return {**given}
 
 
 def is_async(function: Any) -> bool:
@@ -420,9 +428,17 @@ def check_output(function: Any, kind: str) -> None:
 
 
 def summary_of(function: Any) -> str:
-    """Returns the first paragraph of a docstring, in one line."""
-    paragraph = (unwrapped(function).__doc__ or "").strip().split("\n\n")[0]
-    return " ".join(paragraph.split())
+    """Returns the first paragraph of a docstring, in one line. A section ends it, as a blank line does."""
+    words: list[str] = []
+    for line in (unwrapped(function).__doc__ or "").strip().splitlines():
+        if not line.strip() or line.strip().lower() in SECTIONS:
+            break
+        words += line.split()
+    return " ".join(words)
+
+
+OF_PARAMETERS: Final = ("args:", "arguments:", "parameters:")
+SECTIONS: Final = (*OF_PARAMETERS, "example:", "examples:", "raises:", "returns:", "yields:")
 
 
 def record(function: F, what: What, *, inline: bool = False) -> F:

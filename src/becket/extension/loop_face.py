@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from becket.errors import BecketError, LocalProtocolError, NotSupported
 from becket.extension.faces import Routine, can_log, check_result
 from becket.methods.descriptors import Method, Notification
+from becket.methods.dispatch import run_plainly
 
 if TYPE_CHECKING:
     import asyncio
@@ -98,15 +99,15 @@ class AsyncFace:
         function = routine.function
         if routine.is_async:
             return await function(*arguments, **keywords)
+
+        def work() -> Any:
+            return check_result(routine, run_plainly(function, *arguments, **keywords))
+
         if not routine.inline:
-
-            def work() -> Any:
-                return check_result(routine, function(*arguments, **keywords))
-
             return await self.workers.run_in_worker(work)
         self._is_inline = True
         try:
-            return check_result(routine, function(*arguments, **keywords))
+            return work()
         finally:
             self._is_inline = False
 

@@ -26,6 +26,7 @@ from becket.extension.declarations import Declared, is_async
 from becket.extension.faces import Routine
 from becket.extension.handlers import Handlers, register
 from becket.methods.descriptors import Method
+from becket.methods.dispatch import FAILURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -225,7 +226,7 @@ class Session:
         function = self._extension.on_stop
         try:
             await self.face.perform(Routine(function, is_async(function)))
-        except Exception as error:
+        except FAILURES as error:
             import logging
 
             logging.getLogger(f"becket.ext.{self.extension_id}").error("on_stop failed", exc_info=error)

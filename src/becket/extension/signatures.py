@@ -17,9 +17,10 @@ import msgspec
 from msgspec import Struct
 
 from becket.contract.shapes import is_array, is_object
-from becket.errors import BadValue, InvalidParams, Problem
-from becket.extension.declarations import unwrapped
+from becket.errors import BadValue, InvalidParams, Problem, Unencodable
+from becket.extension.declarations import OF_PARAMETERS, unwrapped
 from becket.methods.registry import describe, resolve
+from becket.rpc.json_values import encode_json
 from becket.typed.type_parts import (
     UNIONS,
     Field,
@@ -38,7 +39,6 @@ __all__ = ["Parameter", "ToolInput", "describe_parameters", "read_tool_input", "
 REFERENCE: Final = "#/$defs/"
 AT: Final = "/input"  # where the input stands in the params of `tool.call`
 CONTEXTS: Final = ("Context", "BlockingContext")
-SECTIONS: Final = ("args:", "arguments:", "parameters:")
 
 Read = Callable[[Any], Any]
 
@@ -348,7 +348,7 @@ def simple_schema(kind: Any) -> dict[str, Any] | None:
         name = SIMPLE.get(kind)
         return None if name is None else {"type": name}
     parts = get_args(kind)
-    if get_origin(kind) is list:
+    if get_origin(kind) is list and parts:
         items = simple_schema(parts[0])
         return None if items is None else {"type": "array", "items": items}
     if get_origin(kind) in UNIONS and len(parts) == 2 and parts[1] is NoneType:
@@ -362,9 +362,11 @@ SIMPLE = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 def add_default(schema: dict[str, Any], default: Any) -> None:
     try:
-        schema.setdefault("default", msgspec.to_builtins(default, str_keys=True))
-    except (TypeError, ValueError):
-        pass  # what JSON cannot say is the function's own affair
+        plain = msgspec.to_builtins(default, str_keys=True)
+        encode_json(plain)
+    except (TypeError, ValueError, Unencodable):
+        return  # what JSON cannot say is the function's own affair
+    schema.setdefault("default", plain)
 
 
 def documentation_of(kind: Any) -> dict[str, str]:
@@ -394,7 +396,7 @@ def mentions(schema: Any, reference: str) -> bool:
 def describe_parameters(docstring: str) -> dict[str, str]:
     """Returns what the section `Args:` of a docstring says of each parameter."""
     lines = docstring.expandtabs().splitlines()
-    start = next((at for at, line in enumerate(lines) if line.strip().lower() in SECTIONS), None)
+    start = next((at for at, line in enumerate(lines) if line.strip().lower() in OF_PARAMETERS), None)
     if start is None:
         return {}
     found: dict[str, list[str]] = {}

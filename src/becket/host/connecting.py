@@ -10,7 +10,7 @@ import os
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
 from msgspec.structs import replace
 
@@ -23,10 +23,10 @@ from becket.dialects import Dialect, find_dialect
 from becket.dialects.habits import DEFAULT_HABITS
 from becket.dialects.handshakes import Greeted, Introduction
 from becket.dialects.phrases import Scene
-from becket.errors import BadCapabilities
+from becket.errors import BadCapabilities, HandshakeFailed, RemoteError
 from becket.host.environment import build_habitual_environment, with_own_programs
 from becket.host.extension import Extension, Parts
-from becket.host.handshake import greet, probe_info, shake_hands
+from becket.host.handshake import greet, last_words, probe_info, shake_hands
 from becket.host.logs import ExtensionLog
 from becket.host.permitted import Permitted
 from becket.host.recording import Audit, RecordingGate, record
@@ -44,12 +44,10 @@ from becket.peer.loops import current_loop
 from becket.peer.options import PeerOptions
 from becket.peer.peer import Connecting, Peer
 from becket.peer.process import words_of
+from becket.peer.roles import ByteStream, Loop, Transport
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.store import Store
 from becket.typed.schema import SchemaMode, get_ready
-
-if TYPE_CHECKING:
-    from becket.peer.roles import ByteStream, Loop, Transport
 
 __all__ = ["ConnectingExtension", "ExtensionOptions", "connect_extension", "connect_extension_over"]
 
@@ -269,6 +267,9 @@ class Start:
                     await voice.say_goodbye(self._timeouts.shutdown)
             finally:
                 await peer.aclose()
+            if isinstance(error, HandshakeFailed) and isinstance(error.__cause__, RemoteError):
+                # It has refused, and may have written why: all of that is here now.
+                raise HandshakeFailed(self._id, error.because + last_words(peer)) from error.__cause__
             raise
         return Extension(
             Parts(

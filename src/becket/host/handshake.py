@@ -33,7 +33,7 @@ from becket.host.voice import Voice
 from becket.methods.permissions import Gate
 from becket.peer.peer import Peer
 
-__all__ = ["greet", "probe_info", "shake_hands"]
+__all__ = ["greet", "last_words", "probe_info", "shake_hands"]
 
 FAILURES: Final = (BadReply, Busy, CallTimeout, ConnectionLost, RemoteError)
 HINT: Final = "does it read its stdin and answer on its stdout, in the dialect `{dialect}`?"
@@ -71,7 +71,7 @@ def explain_failure(peer: Peer, extension: str, error: BecketError, dialect: str
             because = f"ended before it was ready: {error.detail}"
             return StartFailed(extension, because, exit_code=code, stderr_tail=tail)
         case RemoteError():
-            return HandshakeFailed(extension, f"it refused: {error.message} ({error.code})")
+            return HandshakeFailed(extension, f"it refused: {str(error).removeprefix(f'{error.method}: ')}")
         case CallTimeout():
             return HandshakeFailed(extension, f"{error} ({HINT.format(dialect=dialect)}{last_words(peer)})")
         case _:

@@ -7,6 +7,7 @@ sends is shown and never obeyed: its control characters become visible, its mark
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator
 from time import monotonic
 from typing import Any, Final, Protocol, TypeVar, assert_never
@@ -14,7 +15,7 @@ from typing import Any, Final, Protocol, TypeVar, assert_never
 from rich import box
 from rich.console import Console, RenderableType
 from rich.markdown import Markdown
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
@@ -37,6 +38,9 @@ __all__ = ["LiveView", "live"]
 R_co = TypeVar("R_co", covariant=True)
 Shown = CommandEvent | ProviderEvent | Gap
 REFRESH: Final = 0.1  # seconds between two pictures of the bars: more cannot be followed
+MOST_AT_ONCE: Final = 2  # pictures in such a time all the same, where something begins or ends
+MOST_BARS: Final = 12  # in one picture, and left above it at once; of further tasks it is said how many there were
+MOST_LABELS: Final = 1_000  # that are remembered; of a task before these its id is shown
 
 
 class Consumed(Protocol[R_co]):
@@ -107,6 +111,8 @@ class LiveView:
     def _show_task(self, event: TaskStarted | TaskUpdated | TaskLogged | TaskEnded) -> None:
         match event:
             case TaskStarted(id, label):
+                if len(self._labels) >= MOST_LABELS:
+                    del self._labels[next(iter(self._labels))]
                 self._labels[id] = label
                 if self._bars is None:
                     self._print(plain(f"{label}: started"))
@@ -141,12 +147,25 @@ class LiveView:
             self._console.print()
 
 
+class Picture(Progress):
+    """Bars that are drawn when somebody says so, and not whenever one is added."""
+
+    def refresh(self) -> None:
+        """Draws nothing."""
+
+    def draw(self) -> None:
+        """Draws the bars as they are."""
+        super().refresh()
+
+
 class Bars:
-    """Progress bars at the foot of a terminal, for as long as a task runs."""
+    """Progress bars at the foot of a terminal, for as long as a task runs. That of one which has ended stands above.
+
+    However many tasks there are and however fast they come: few are in the picture, and it is drawn a few times."""
 
     def __init__(self, console: Console) -> None:
         # It is drawn anew when something has changed; a thread of its own would draw in the midst of other output.
-        self._progress = Progress(
+        self._progress = Picture(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
@@ -157,8 +176,12 @@ class Bars:
             transient=False,
         )
         self._bars: dict[str, TaskID] = {}
+        self._hidden: set[str] = set()  # those that there was no room for
+        self._ended: deque[Task] = deque(maxlen=MOST_BARS)  # those that the next picture is to leave above it
+        self._unseen = 0
         self._is_running = False
         self._drawn = 0.0
+        self._at_once = 0
 
     def show(self, event: TaskStarted | TaskUpdated | TaskLogged | TaskEnded) -> None:
         """Brings the bar of a task up to date; what is said of a task that never began is passed over."""
@@ -172,10 +195,10 @@ class Bars:
                     self._progress.update(bar, message=harmless(message))
                 self._draw()
             case TaskEnded(id, error) if id in self._bars:
-                bar = self._bars.pop(id)
-                if error is None:
-                    self._fill(bar)
-                self._progress.stop_task(bar)
+                self._end(self._bars.pop(id), is_full=error is None)
+            case TaskEnded(id) if id in self._hidden:
+                self._hidden.remove(id)
+                self._unseen += 1
                 self._draw(now=True)
             case _:
                 pass
@@ -186,25 +209,49 @@ class Bars:
             self._progress.start()
         if id in self._bars:  # begun anew
             self._progress.reset(self._bars[id], description=label, total=None, message="")
-        else:
+        elif len(self._bars) < MOST_BARS:
             self._bars[id] = self._progress.add_task(label, total=None, message="")
+        elif len(self._hidden) < MOST_LABELS:
+            self._hidden.add(id)
         self._draw(now=True)
 
-    def _fill(self, bar: TaskID) -> None:
-        task = self._progress.tasks[self._progress.task_ids.index(bar)]
-        total = task.total or task.completed or 1
-        self._progress.update(bar, total=total, completed=total)
+    def _end(self, bar: TaskID, *, is_full: bool) -> None:
+        task = next(task for task in self._progress.tasks if task.id == bar)
+        if is_full:
+            total = task.total or task.completed or 1
+            self._progress.update(bar, total=total, completed=total)
+        self._progress.stop_task(bar)
+        self._progress.remove_task(bar)
+        self._unseen += len(self._ended) == MOST_BARS
+        self._ended.append(task)
+        self._draw(now=True)
 
     def _draw(self, *, now: bool = False) -> None:
+        """Draws a picture, unless there was one a moment ago. What begins and ends is shown `now`, if not too much does."""
         time = monotonic()
-        if now or time - self._drawn >= REFRESH:
+        if time - self._drawn >= REFRESH:
             self._drawn = time
-            self._progress.refresh()
+            self._at_once = 0
+        elif not now or self._at_once >= MOST_AT_ONCE:
+            return
+        self._at_once += 1
+        self._progress.draw()
+        self._leave_above()
+
+    def _leave_above(self) -> None:
+        if self._unseen:
+            self._progress.console.print(plain(f"({self._unseen} other tasks have ended)", "dim"))
+            self._unseen = 0
+        if self._ended:
+            self._progress.console.print(self._progress.make_tasks_table(self._ended))
+            self._ended.clear()
 
     def stop(self) -> None:
         """Leaves the bars as they are."""
         if self._is_running:
             self._is_running = False
+            self._progress.draw()
+            self._leave_above()
             self._progress.stop()
 
 

@@ -7,8 +7,9 @@ exception is answered with a fixed sentence and an incident id that the log also
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from becket.errors import (
     ConnectionLost,
@@ -22,8 +23,10 @@ from becket.errors import (
 )
 from becket.methods.registry import Handler
 
-__all__ = ["answer_to", "find_handler", "is_end_of", "log_late_failure"]
+__all__ = ["FAILURES", "answer_to", "find_handler", "is_end_of", "is_failure", "log_late_failure", "run_plainly"]
 
+FAILURES = (Exception, SystemExit)
+"""What a function fails with. To leave the program is not for a function that serves somebody else: others wait too."""
 
 NO_ANSWERS = (NotPermitted, NotSent)  # what a call of the handler's own can end with
 
@@ -55,6 +58,25 @@ def answer_to(error: BaseException, method: str) -> RpcError:
     if isinstance(error, Unencodable):
         return RpcError(Meaning.INTERNAL, "internal error: the result has no JSON", {"incident": incident})
     return RpcError(Meaning.INTERNAL, "internal error", {"incident": incident})
+
+
+def is_failure(error: BaseException) -> bool:
+    """Returns whether a plain function has failed with this. All but an interruption of the program itself is: nobody
+    can cancel a plain function, so the cancellation that comes out of one is of something that it has run itself."""
+    if isinstance(error, (*FAILURES, GeneratorExit)):
+        return True
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
+
+
+def run_plainly(function: Callable[..., Any], *arguments: object, **keywords: object) -> Any:
+    """Calls a plain function for a coroutine: what comes out of it must not be taken for a cancellation of that one."""
+    try:
+        return function(*arguments, **keywords)
+    except BaseException as error:
+        if isinstance(error, FAILURES) or not is_failure(error):
+            raise
+        raise RuntimeError(f"a plain function ended with a {type(error).__name__}") from error
 
 
 def is_end_of(lost: ConnectionLost | None, error: BaseException | None) -> bool:

@@ -29,7 +29,15 @@ from becket.errors import (
     RequestCancelled,
     RpcError,
 )
-from becket.methods.dispatch import answer_to, find_handler, is_end_of, log_late_failure
+from becket.methods.dispatch import (
+    FAILURES,
+    answer_to,
+    find_handler,
+    is_end_of,
+    is_failure,
+    log_late_failure,
+    run_plainly,
+)
 from becket.methods.registry import Handler, Registry
 from becket.peer.admission import Admission, Ask
 from becket.peer.context import Context
@@ -152,7 +160,9 @@ class Inbound:
         answer = self._answer_unfiled
         try:
             frame = answer(id, encode_json(function(value)))
-        except Exception as error:
+        except BaseException as error:
+            if not is_failure(error):
+                raise
             if is_end_of(self.link.lost, error):
                 return True
             frame = self.link.connection.refuse_unfiled(id, answer_to(error, method))
@@ -177,7 +187,9 @@ class Inbound:
         before = CURRENT.set(Serving(request, link))
         try:
             frame = link.connection.answer(request, encode_json(function(value)))
-        except Exception as error:
+        except BaseException as error:
+            if not is_failure(error):
+                raise
             if is_end_of(link.lost, error):
                 return True
             frame = link.connection.refuse(request, answer_to(error, method))
@@ -239,7 +251,9 @@ class Inbound:
             else:
                 result = handler.invoke(request.params, context)
             frame = link.connection.answer(request, encode_json(result))
-        except Exception as error:
+        except BaseException as error:
+            if not is_failure(error):
+                raise
             if is_end_of(link.lost, error):
                 return
             frame = link.connection.refuse(request, refusal_of(request, error))
@@ -337,7 +351,7 @@ class Inbound:
             frame = link.connection.answer(request, encode_json(result))
         except RequestCancelled:
             frame = self._end_cancelled(request, runner)
-        except Exception as error:
+        except FAILURES as error:
             if is_end_of(link.lost, error):
                 return
             frame = link.connection.refuse(request, runner.reason() or refusal_of(request, error))
@@ -509,7 +523,7 @@ class Inbound:
             else:
                 arguments = handler.arguments(params, context)
                 self._queue(handler, arguments, 0 if params is None else len(params))
-        except Exception as error:
+        except FAILURES as error:
             self._note_failure(error, method)
 
     def _return_credit(self, owner: bytes) -> None:
@@ -542,7 +556,7 @@ class Inbound:
                         await self.link.loop.run_in_thread(handler.function, *arguments)
                     else:
                         handler.function(*arguments)
-                except Exception as error:
+                except FAILURES as error:
                     self._note_failure(error, handler.name)
                 except BaseException as error:
                     if not self.link.loop.is_of_another(error):
@@ -584,4 +598,4 @@ def refusal_of(request: InboundRequest, error: BaseException) -> RpcError:
 def run_in_worker(runner: Runner, handler: Handler, arguments: tuple[Any, ...]) -> Any:
     runner.has_begun = True
     runner.worker = get_ident()
-    return handler.function(*arguments)
+    return run_plainly(handler.function, *arguments)

@@ -8,13 +8,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
-from typing import TYPE_CHECKING
 
 from becket.errors import ConnectionLost, DisconnectReason
-from becket.peer.roles import Transport
-
-if TYPE_CHECKING:
-    from becket.peer.roles import Describe, Loop, Receiver
+from becket.peer.roles import Describe, Loop, Receiver, Transport
 
 __all__ = ["CutReads", "CutWrites", "DelayReads", "Fault", "SplitReads", "TornWrites"]
 

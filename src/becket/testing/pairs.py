@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from becket.peer.options import PeerOptions
 from becket.peer.peer import Peer
+from becket.peer.roles import Loop, Receiver
 from becket.peer.transport import closed_remotely
 from becket.testing.faults import Fault
-
-if TYPE_CHECKING:
-    from becket.peer.roles import Loop, Receiver
 
 __all__ = ["MemoryTransport", "memory_pair", "memory_transports"]
 
