@@ -238,6 +238,20 @@ def test_what_is_quoted_is_one_harmless_line(found: bytes) -> None:
     assert text.isprintable()
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        RemoteError(method="m", code=5, message="x\x1b[2J", data={"incident": "\x1b]0;y\x07"}),
+        BadCapabilities("notes", [("/tools/0/name", "\x1b[2J is no name"), ("/\u202e", "hides")]),
+        InvalidParams([("/x", "is no \r number")]),
+        HandshakeFailed("notes", "it refused"),
+    ],
+)
+def test_nothing_of_what_others_sent_can_move_a_cursor_or_hide(error: BecketError) -> None:
+    assert str(error).isprintable()
+    assert "\u202e" not in str(error)
+
+
 def test_a_long_offence_is_cut_short() -> None:
     assert len(BadFrame("no header", found=b"\xff" * 10_000).found) < 300
     assert BadFrame("no header", found=b"x" * 65).found.endswith("...")

@@ -44,6 +44,6 @@ def describe(part: dict[str, Any], schema: dict[str, Any]) -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "commands": render_commands,
-    "exit codes": render_exits,
+    "exit codes of the command": render_exits,
     **{part: partial(render_config, name) for name, part in TABLES.items()},
 }

@@ -15,7 +15,7 @@ from tests.docs.pages import ROOT
 from becket.contract.catalogue import METHODS, NOTIFICATIONS
 from becket.contract.handshake import FEATURES
 from becket.contract.hooks import HOOKS, HookEvent
-from becket.extension.runner import EXIT_BROKEN, EXIT_ENDED, EXIT_STUCK, EXIT_USAGE, explain
+from becket.extension.runner import EXIT_BROKEN, EXIT_ENDED, EXIT_REFUSED, EXIT_STUCK, EXIT_USAGE, explain
 from becket.methods.descriptors import Method
 from becket.methods.permissions import PERMISSIONS
 from becket.methods.streams import Stream
@@ -211,9 +211,10 @@ def definitions_of(schema: Any) -> str:
 CODES = {
     EXIT_ENDED: "its host ended it: said `shutdown`, closed its stdin, sent SIGTERM or SIGINT, or is gone itself",
     1: "an exception that nobody caught; Python has written it to stderr",
-    EXIT_USAGE: "there is no host: it was started by hand in a terminal, or has no stdin or stdout",
+    EXIT_USAGE: "there is no host: it was started by hand in a terminal, or has no stdout",
     EXIT_BROKEN: "what came in on stdin was no message of the protocol",
     EXIT_STUCK: "its end took longer than five seconds",
+    EXIT_REFUSED: "its host is none that it can serve; stderr says why",
 }
 
 

@@ -124,12 +124,10 @@ PARTS: dict[str, Callable[[], str]] = {
     "codes": render_codes,
     "reasons": render_reasons,
     "children": render_children,
-    **cli_tables.PARTS,
-    **contract_tables.PARTS,
-    **dialect_tables.PARTS,
-    **host_tables.PARTS,
-    **manifest_tables.PARTS,
 }
+for tables in (cli_tables, contract_tables, dialect_tables, host_tables, manifest_tables):
+    assert not PARTS.keys() & tables.PARTS.keys(), "two parts have one name"
+    PARTS |= tables.PARTS
 
 
 def write_pages(pages: list[Path]) -> list[Path]:

@@ -123,6 +123,10 @@ def test_what_needs_a_name_says_so(decorator: Any, name: Any) -> None:
         (lambda: tool("Does.", name=""), "the `name` of a tool is a text"),
         (lambda: tool("Does.", name=5), "the `name` of a tool is a text"),  # type: ignore[call-overload]
         (lambda: tool("Does.", input_schema=[1]), "`input_schema` is a JSON Schema"),  # type: ignore[call-overload]
+        (
+            lambda: tool("Does.", input_schema={"default": float("inf")}),
+            "`input_schema` is a JSON Schema, and has no JSON",
+        ),
         (lambda: provider("p", models=["small"]), "each a `Model`, and not 'small'"),  # type: ignore[list-item]
         (lambda: provider("p", models=SMALL), "a list of `Model`"),  # type: ignore[arg-type]
         (lambda: provider("p", models=[SMALL], config_schema=[1]), "`config_schema` is a"),  # type: ignore[arg-type]

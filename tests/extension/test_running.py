@@ -21,7 +21,7 @@ from tests.peer.test_stdio import request_of
 
 from becket import Peer
 from becket.contract.log import LogLevel, LogRecord, read_log_line
-from becket.extension.runner import EXIT_BROKEN, EXIT_ENDED, EXIT_STUCK, EXIT_USAGE
+from becket.extension.runner import EXIT_BROKEN, EXIT_ENDED, EXIT_REFUSED, EXIT_STUCK, EXIT_USAGE
 from becket.rpc.json_values import encode_json
 from becket.testing import ProcessWatch
 
@@ -287,6 +287,15 @@ def test_what_is_no_message_ends_it_with_a_code_of_its_own(face: str) -> None:
         first, ended, last = stderr.read().splitlines()
         assert (first, last) == (b"started", b"stopped")
         assert b"the link has ended: Content-Length is no number" in ended
+
+
+def test_a_host_that_it_cannot_serve_is_left_with_a_code_of_its_own(face: str) -> None:
+    words = {"protocolVersion": "9.0.0", "apiVersion": "0.1.0", "extensionId": "program", "config": {}}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "extension/initialize", "params": words}
+
+    with started(program(face), json.dumps(hello).encode() + b"\n") as (process, _, stderr):
+        assert process.wait(15) == EXIT_REFUSED
+        assert b'program speaks protocol "0.2.0" of Roder, not "9.0.0"' in stderr.read()
 
 
 # -- started by hand

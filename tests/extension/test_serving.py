@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import threading
+from argparse import ArgumentParser
 from typing import Any
 
 import anyio
@@ -250,6 +253,54 @@ async def test_a_tool_that_fails_tells_what_it_wants_to_tell(face: str, caplog: 
     assert (known.meaning, known.message) == (Meaning.QUOTA, "too much")
     assert (other.meaning, "secret" in other.message) == (Meaning.INTERNAL, False)
     assert other.data["incident"] in caplog.text
+    caplog.clear()
+
+
+class Leaving(ExtensionServer):
+    id, version = "leaving", "1"
+
+    @tool("Lets something out that ends programs, or coroutines.")
+    def leave(self, what: str) -> None:
+        raise {"exit": SystemExit(2), "cancelled": asyncio.CancelledError(), "left": GeneratorExit()}[what]
+
+    @tool("The same, inline.", inline=True)
+    def leave_inline(self, what: str) -> None:
+        self.leave(what)
+
+    @command("parse")
+    def parse(self, args: list[str]) -> None:
+        ArgumentParser("parse").parse_args(args)
+
+    def on_stop(self) -> None:
+        sys.exit(3)
+
+
+@both_faces
+@pytest.mark.parametrize("name", ["leave", "leave_inline"])
+@pytest.mark.parametrize("what", ["exit", "cancelled", "left"])
+async def test_a_tool_that_would_leave_the_program_fails_its_call_and_nothing_else(
+    face: str, name: str, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with hosted(Leaving(), face) as host:
+        error = await refused(host, TOOL_CALL, ToolCall(name, {"what": what}))
+        again = await refused(host, TOOL_CALL, ToolCall(name, {"what": what}))
+
+    assert error.meaning is again.meaning is Meaning.INTERNAL
+    assert error.data["incident"] in caplog.text
+    assert "on_stop failed" in caplog.text
+    caplog.clear()
+
+
+@both_faces
+async def test_a_command_whose_words_cannot_be_parsed_fails_alone(
+    face: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with hosted(Leaving(), face) as host:
+        error = await refused(host, COMMAND_INVOKE, Invoke("parse", ("--no-such",), "r"))
+        assert await host.call(COMMAND_INVOKE, Invoke("parse", (), "r")) is None
+
+    assert error.meaning is Meaning.INTERNAL
+    assert "unrecognized arguments: --no-such" in capfd.readouterr().err
     caplog.clear()
 
 

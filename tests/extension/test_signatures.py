@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum, IntEnum
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, Optional, TypedDict, TypeVar
+from typing import Annotated, Any, Generic, List, Literal, Optional, TypedDict, TypeVar  # noqa: UP035
 
 import attrs
 import jsonschema
@@ -137,6 +138,9 @@ def test_a_tool_without_parameters_takes_an_empty_object() -> None:
         (date, {"type": "string", "format": "date"}),
         (Annotated[int, Meta(ge=1, description="D")], {"type": "integer", "minimum": 1, "description": "D"}),
         (Path, {"type": "string"}),
+        (list, {"type": "array"}),
+        (List, {"type": "array"}),  # noqa: UP006
+        (List[int], {"type": "array", "items": {"type": "integer"}}),  # noqa: UP006
     ],
 )  # fmt: skip
 def test_types_become_schemas(kind: Any, schema: dict[str, Any]) -> None:
@@ -173,6 +177,11 @@ def test_a_default_that_json_has_no_form_for_is_left_out() -> None:
     assert schema_of_one(Colour, Colour.RED)["default"] == "red"
     assert schema_of_one(Point, Point(1))["default"] == {"x": 1, "y": 0}
     assert schema_of_one(int | None, None)["default"] is None
+
+
+@pytest.mark.parametrize("default", [math.inf, -math.inf, math.nan, [1.0, math.inf], {"a": math.nan}])
+def test_a_default_that_is_no_number_in_json_is_the_functions_own_affair(default: Any) -> None:
+    assert schema_of_one(Any, default) == {}
 
 
 def test_a_single_class_is_the_whole_input() -> None:

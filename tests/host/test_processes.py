@@ -254,3 +254,33 @@ async def test_an_option_that_does_not_exist_is_no_silent_mistake() -> None:
     options: dict[str, Any] = {"grant": ["memory.read"]}
     with pytest.raises(TypeError, match="grant"):
         await connect_extension(["true"], **options)
+
+
+FAILING = """
+import sys
+from becket.extension import ExtensionServer
+
+class Notes(ExtensionServer):
+    id, version = "notes", "1"
+
+    def on_start(self):
+        {failure}
+
+Notes().run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        ("raise RuntimeError('the database is missing')", "RuntimeError: the database is missing"),
+        ("sys.exit('cannot go on')", "SystemExit: cannot go on"),
+    ],
+)
+async def test_one_whose_start_fails_says_why(failure: str, said: str) -> None:
+    command = [sys.executable, "-c", FAILING.format(failure=failure)]
+    with anyio.fail_after(15), pytest.raises(HandshakeFailed) as caught:
+        async with connect_extension(command, id="notes", limits=QUICK.but(stdin_grace=2.0)):
+            pass
+    assert "it refused: internal error (-32603, incident " in caught.value.because
+    assert caught.value.because.endswith(f"its last words: {said}")

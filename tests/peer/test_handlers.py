@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any, TypedDict
 
 import anyio
 import anyio.from_thread
+import anyio.lowlevel
 import pytest
 from msgspec import Struct
 from tests.peer.scripted import frame, notification, request, scripted, settled
@@ -473,6 +475,53 @@ async def test_a_function_in_a_thread_may_call_back_and_report_through_the_loop(
             assert await left.call("work", [21], on_progress=reported.append) == 42
 
     assert reported == ["half"]
+
+
+def leave(error: BaseException) -> dict[str, Callable[[], Any]]:
+    """Returns handlers of each kind that let this out."""
+
+    def plain() -> None:
+        raise error
+
+    async def later() -> None:
+        await anyio.lowlevel.checkpoint()
+        raise error
+
+    return {"inline": plain, "thread": plain, "async": later}
+
+
+@pytest.mark.parametrize("kind", ["inline", "thread", "async"])
+@pytest.mark.parametrize("error", [SystemExit, asyncio.CancelledError, GeneratorExit])
+async def test_a_function_that_would_leave_the_program_fails_its_call_and_nothing_else(
+    error: type[BaseException], kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    if kind == "async" and error is not SystemExit:
+        pytest.skip("that is how a coroutine is cancelled")
+    async with memory_pair() as (host, child):
+        child.handle("leave", thread=kind == "thread")(leave(error())[kind])
+        child.handle("echo")(lambda params: params)
+        with caplog.at_level(logging.ERROR, "becket.peer"), anyio.fail_after(5), pytest.raises(RemoteError) as caught:
+            await host.call("leave")
+        assert caught.value.meaning is Meaning.INTERNAL
+        assert await host.call("echo", [1]) == [1]
+    assert [error.__name__ in record.exc_text for record in caplog.records if record.exc_text] == [True]
+    caplog.clear()
+
+
+@pytest.mark.parametrize("kind", ["inline", "thread", "async"])
+async def test_a_notification_whose_function_would_leave_the_program_fails_alone(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with memory_pair() as (host, child):
+        child.on("leave", thread=kind == "thread")(leave(SystemExit(2))[kind])
+        child.handle("echo")(lambda params: params)
+        await host.notify("leave")
+        with anyio.fail_after(5):
+            assert await host.call("echo", [1]) == [1]
+            while not caplog.records:
+                await anyio.lowlevel.checkpoint()
+    assert "the handler of 'leave' failed" in caplog.text
+    caplog.clear()
 
 
 @pytest.mark.parametrize("way", ["as it is", "as the cause", "in a group", "in a worker", "of what was told"])

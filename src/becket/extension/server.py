@@ -137,7 +137,7 @@ class ExtensionServer:
         """Runs when the host has said who it is, before it is answered. What it raises fails the start."""
 
     def on_stop(self) -> Awaitable[None] | None:
-        """Runs once at the end, and has five seconds. The host may be gone already."""
+        """Runs once at the end, and has four seconds. The host may be gone already."""
 
     def info(self) -> ExtensionInfo | Awaitable[ExtensionInfo]:
         """Returns what the extension tells of itself when it is asked."""

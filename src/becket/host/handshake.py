@@ -16,6 +16,7 @@ from msgspec import Raw
 from becket.contract.handshake import INITIALIZE, Capabilities, Initialize, Initialized
 from becket.contract.handshake_rules import parse_initialized
 from becket.contract.info import INFO_GET, ExtensionInfo
+from becket.contract.log import read_log_line
 from becket.dialects.handshakes import Greeted, Introduction
 from becket.dialects.phrases import Saying, Tale
 from becket.errors import (
@@ -81,7 +82,8 @@ def explain_failure(peer: Peer, extension: str, error: BecketError, dialect: str
 def last_words(peer: Peer) -> str:
     """Returns the last line of a child's stderr, which often says it all."""
     said = "" if peer.process is None else peer.process.stderr_tail.strip().rpartition("\n")[2]
-    return f"; its last words: {said}" if said else ""
+    record = read_log_line(said)
+    return f"; its last words: {said if record is None else record.message}" if said else ""
 
 
 async def probe_info(

@@ -227,7 +227,7 @@ class Bars:
         self._draw(now=True)
 
     def _draw(self, *, now: bool = False) -> None:
-        """Draws a picture, unless there was one a moment ago. What begins and ends is shown `now`, if not too much does."""
+        """Draws a picture, unless there was one a moment ago. What begins and ends is shown `now`, up to a point."""
         time = monotonic()
         if time - self._drawn >= REFRESH:
             self._drawn = time
