@@ -293,6 +293,34 @@ async def test_the_context_of_an_inline_function_cannot_wait_and_a_worker_has_no
     assert [type(error) for error in wrong.errors] == [LocalProtocolError, NotSupported]
 
 
+class Careless(ExtensionServer):
+    id = "notes"
+
+    @tool("Gives one text where several are meant.")
+    def one(self) -> list[str]:
+        said: list[str] = []
+        for ask in (
+            lambda: self.host.blocking.memory.append("milk", tags="abc"),
+            lambda: self.host.blocking.config.subscribe("colour"),
+        ):
+            try:
+                ask()
+            except TypeError as error:
+                said.append(str(error))
+        return said
+
+
+@both_faces
+async def test_one_text_where_several_are_meant_is_no_list_of_its_letters(face: str) -> None:
+    async with hosted(Careless(), face) as host:
+        said = await use_tool(host, "one")
+
+    assert said == [
+        "tags are a list of texts, and never one text such as 'abc'",
+        "keys are a list of texts, and never one text such as 'colour'",
+    ]
+
+
 # -- the log
 
 
@@ -303,6 +331,7 @@ class Logs(ExtensionServer):
     def plain(self) -> None:
         self.host.log("from a plain function")
         self.host.blocking.log("twice", level="error", logger="notes.plain")
+        self.host.log(ValueError("no text at all"))
 
     @tool("Logs.")
     def wrongly(self) -> str:
@@ -324,13 +353,14 @@ async def test_a_message_for_the_log_travels_to_the_host(face: str) -> None:
     async with hosted(Logs(), face) as host:
         desk = Desk(host)
         await use_tool(host, "plain")
-        while len(desk.told) < 2:
+        while len(desk.told) < 3:
             await settled()
         assert "loud" in await use_tool(host, "wrongly")
 
     assert desk.told == [
         LogRecord(LogLevel.INFO, "notes", "from a plain function"),
         LogRecord(LogLevel.ERROR, "notes.plain", "twice"),
+        LogRecord(LogLevel.INFO, "notes", "no text at all"),
     ]
 
 
@@ -358,7 +388,9 @@ async def test_where_the_host_has_no_word_for_it_the_log_goes_to_stderr(
         await use_tool(host, "plain")
 
     assert desk.told == []
-    assert capsys.readouterr().err == "INFO:notes:from a plain function\nERROR:notes.plain:twice\n"
+    assert capsys.readouterr().err == (
+        "INFO:notes:from a plain function\nERROR:notes.plain:twice\nINFO:notes:no text at all\n"
+    )
 
 
 # Without a loop it is chance whether the end of the link or that of the extension is noticed first.

@@ -149,6 +149,50 @@ class Plain(ExtensionServer):
         return ProviderResult.of_text(" ".join(wrong))
 
 
+class Sink:
+    """Takes what is put out, and must not get anything."""
+
+    async def notify(self, notification: Any, params: object) -> None:
+        raise AssertionError(f"{params} was sent")
+
+    def tell_anyway(self, notification: Any, params: object) -> None:
+        raise AssertionError(f"{params} was sent")
+
+
+COMMAND: Any = CommandOutput(Sink(), "r")  # type: ignore[arg-type]
+STREAM: Any = ProviderStream(Sink())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("put", "said"),
+    [
+        (lambda: COMMAND.text(5), "what a command puts out is text, and 5 is none"),
+        (lambda: COMMAND.system(None), "what a command puts out is text, and None is none"),
+        (lambda: COMMAND.error(ValueError("x")), "an error is text"),
+        (lambda: COMMAND.task("Indexing").update(current=0.5), "how much of a task is done is a whole number"),
+        (lambda: COMMAND.task("Indexing").advance(-1), "how much of a task is done is never negative"),
+        (lambda: COMMAND.task("Indexing").update(total="9"), "the total of a task is a whole number"),
+        (lambda: COMMAND.task("Indexing").update(message=5), "the message of a task is text"),
+        (lambda: COMMAND.task("Indexing").log(5), "the line of a task is text"),
+        (lambda: STREAM.text(5), "a piece of an answer is text"),
+        (lambda: STREAM.thinking(b"x"), "a piece of what a model thinks is text"),
+        (lambda: STREAM.tool_use(1, "bash", {}), "the id of a tool that a model asks for is text"),
+        (lambda: STREAM.tool_use("1", bytes, {}), "the name of a tool that a model asks for is text"),
+        (lambda: STREAM.error(5), "an error is text"),
+    ],
+)
+async def test_what_no_host_could_read_is_refused_where_the_author_sees_it(put: Any, said: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=said):
+        await put()
+
+
+def test_a_task_has_a_label_and_a_total_that_can_be_shown() -> None:
+    with pytest.raises(TypeError, match="the label of a task is text"):
+        COMMAND.task(5)
+    with pytest.raises(TypeError, match="the total of a task is a whole number"):
+        COMMAND.task("Indexing", total=2.5)
+
+
 everywhere = pytest.mark.parametrize(
     ("extension", "face"), [(Coroutines, "loop"), *((Plain, face) for face in FACES)], ids=str
 )

@@ -14,11 +14,15 @@ from tests.peer.scripted import Script, request
 
 from becket import DIALECTS, DisconnectReason, ExtensionServer, Meaning, Peer, RemoteError, RpcError
 from becket.blocking import BlockingPeer
+from becket.contract.commands import Invoke
 from becket.contract.handshake import FEATURES, INITIALIZE, SHUTDOWN, DeclaredCapability, HostInfo
+from becket.contract.hooks import Continue, HookEvent, HookResult
 from becket.contract.info import INFO_GET, ExtensionInfo
+from becket.contract.providers import Model, ProviderRequest, ProviderResult, user
+from becket.contract.settings import EditorOpen
 from becket.contract.tools import TOOL_CALL, ToolCall
 from becket.errors import LocalProtocolError
-from becket.extension import handles, tool
+from becket.extension import BlockingProviderStream, command, handles, hook, provider, tool
 from becket.methods.descriptors import Notification
 from becket.peer.transport import FdTransport
 from becket.testing import memory_transports
@@ -143,11 +147,51 @@ async def test_a_handshake_that_is_none_is_told_all_that_is_wrong_with_it(face: 
 # -- too early, twice, too late
 
 
+class Versatile(Plain):
+    """Offers something of each kind."""
+
+    @command("do")
+    def do(self, args: list[str]) -> str:
+        return "done"
+
+    @provider("local", models=[Model("small", streaming=True)])
+    def answer(self, request: ProviderRequest, out: BlockingProviderStream) -> ProviderResult:
+        return ProviderResult.of_text("yes")
+
+    @hook("before_tool_call")
+    def look(self, event: HookEvent) -> HookResult:
+        return Continue()
+
+    def on_editor_open(self, opened: EditorOpen) -> None:
+        """Shows nothing."""
+
+
+ASKED = ProviderRequest("local", "small", "plain:local:small", (user("hello"),))
+EARLY: dict[str, Any] = {
+    "tool.call": ToolCall("add", {"number": 1}),
+    "command.invoke": Invoke("do", (), "r"),
+    "provider.complete": ASKED,
+    "provider.stream": ASKED,
+    "hook.handle": HookEvent.before_tool_call("bash", {}),
+    "settings.editor.open": EditorOpen("general", "colour"),
+    "info.get": None,
+    "sidecar.spawn_args": None,
+    "plain/known": None,
+}
+
+
 @both_faces
-@pytest.mark.parametrize("method", [TOOL_CALL.name, "info.get", "sidecar.spawn_args", "plain/known"])
+@pytest.mark.parametrize("method", ["shutdown", "info.get", "sidecar.spawn_args"])
+async def test_members_that_a_later_host_adds_are_passed_over(face: str, method: str) -> None:
+    async with hosted(Plain(), face) as host:
+        await host.call(method, {"reason": "x"})
+
+
+@both_faces
+@pytest.mark.parametrize("method", EARLY)
 async def test_what_comes_before_the_handshake_is_answered_not_ready(face: str, method: str) -> None:
-    params = ToolCall("add", {"number": 1}) if method == TOOL_CALL.name else None
-    async with linked(Plain(), face) as host:
+    params = EARLY[method]
+    async with linked(Versatile(), face) as host:
         error = await refused(host, method, params)
         await initialize(host)
         await host.call(method, params)

@@ -341,11 +341,12 @@ def copy_of_schema(given: Any, what: str) -> dict[str, Any] | None:
         raise TypeError(f"`{what}` is a JSON Schema, a mapping, and not {given!r}")
     if given is None:
         return None
+    schema: dict[str, Any] = {**given}
     try:
-        encode_json({**given})
+        encode_json(schema)
     except Unencodable as error:
         raise TypeError(f"`{what}` is a JSON Schema, and has no JSON: {error}") from error
-    return {**given}
+    return schema
 
 
 def is_async(function: Any) -> bool:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
+from becket.contract.given import texts_of
 from becket.extension.declarations import is_async
 from becket.extension.faces import Routine
 from becket.methods.descriptors import Method, Notification
@@ -103,15 +104,17 @@ class HostServices:
         """Tells the host something, as `Peer.notify` does: a widget, say, or what a settings editor shows."""
         return self._face.notify(method, params)
 
-    def log(self, message: str, *, level: Level = "info", logger: str | None = None) -> None:
+    def log(self, message: object, *, level: Level = "info", logger: str | None = None) -> None:
         """Writes to the host's log: nothing is awaited. Where the host has no word for it, to stderr, in its form.
+
+        What is no text is written as `str` has it, an exception for one.
 
         Raises:
             ValueError: there is no such level.
         """
         from becket.contract.log import LOG, LogLevel, LogRecord, log_text
 
-        record = LogRecord(LogLevel(level), logger or self.extension, message)
+        record = LogRecord(LogLevel(level), logger or self.extension, str(message))
 
         def write() -> None:
             print(log_text(record), end="", file=sys.stderr, flush=True)
@@ -139,7 +142,7 @@ class Memory:
         """
         from becket.contract.memory import MEMORY_APPEND, Append
 
-        record = Append(self._host.extension, content, tuple(tags), meta, idem)
+        record = Append(self._host.extension, content, texts_of(tags, "tags"), meta, idem)
         kept: Appended = await self._face.call(MEMORY_APPEND, record, {})
         return kept
 
@@ -204,7 +207,7 @@ class Config:
         """
         from becket.contract.config import CONFIG_SUBSCRIBE, Subscribe
 
-        wanted = Subscribe(None if keys is None else tuple(keys), since)
+        wanted = Subscribe(None if keys is None else texts_of(keys, "keys"), since)
         subscribed: Subscribed = await self._face.call(CONFIG_SUBSCRIBE, wanted, {})
         return subscribed
 
@@ -288,7 +291,7 @@ class BlockingHostServices:
         notify: Any = self._host.notify
         self._run(notify, method, params)
 
-    def log(self, message: str, *, level: Level = "info", logger: str | None = None) -> None:
+    def log(self, message: object, *, level: Level = "info", logger: str | None = None) -> None:
         """Writes to the host's log, as `HostServices.log` does."""
         self._host.log(message, level=level, logger=logger)
 

@@ -19,6 +19,7 @@ from becket.contract.commands import (
     Table,
     Text,
 )
+from becket.contract.given import check_count, check_text
 from becket.contract.providers import (
     PROVIDER_STREAM_EVENT,
     ProviderDone,
@@ -74,10 +75,12 @@ class CommandOutput:
 
     async def text(self, content: str) -> None:
         """Puts out text for the person who gave the command, in Markdown."""
+        check_text(content, "what a command puts out")
         await self._put(Text(content))
 
     async def system(self, content: str) -> None:
         """Puts out a remark beside the output proper."""
+        check_text(content, "what a command puts out")
         await self._put(SystemText(content))
 
     async def error(self, content: str) -> None:
@@ -86,6 +89,7 @@ class CommandOutput:
         Raises:
             ValueError: the text is empty: no host would show it.
         """
+        check_text(content, "an error")
         if not content:
             raise ValueError("an error has a text")
         await self._put(ErrorText(content))
@@ -98,16 +102,18 @@ class CommandOutput:
         """
         table = Table(tuple(headers), tuple(tuple(row) for row in rows))
         for cell in (*table.headers, *(cell for row in table.rows for cell in row)):
-            if not isinstance(cell, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise TypeError(f"a cell of a table is text, and {cell!r} is none")
+            check_text(cell, "a cell of a table")
         await self._put(table)
 
     def task(self, label: str, *, kind: Kind = TaskKind.GENERIC, total: int | None = None) -> Task:
         """Returns work that takes long, to be shown while it goes on: `async with out.task("Indexing") as task:`.
 
         Raises:
-            ValueError: there is no such kind.
+            ValueError: there is no such kind, or the total is negative.
+            TypeError: the label is no text, or the total no whole number.
         """
+        check_text(label, "the label of a task")
+        check_count(total, "the total of a task")
         self._tasks += 1
         return Task(self._events, f"{self._request_id}/{self._tasks}", label, TaskKind(kind), total)
 
@@ -135,7 +141,15 @@ class Task:
         await self.update(current=self.current + by, message=message)
 
     async def update(self, *, current: int | None = None, total: int | None = None, message: str | None = None) -> None:
-        """Tells how far it is; what is left out stays as it was."""
+        """Tells how far it is; what is left out stays as it was.
+
+        Raises:
+            TypeError, ValueError: no host could read it: how far a task is are whole numbers from 0 on.
+        """
+        check_count(current, "how much of a task is done")
+        check_count(total, "the total of a task")
+        if message is not None:
+            check_text(message, "the message of a task")
         if current is not None:
             self.current = current
         if total is not None:
@@ -144,6 +158,7 @@ class Task:
 
     async def log(self, line: str) -> None:
         """Adds a line to what is shown below it."""
+        check_text(line, "the line of a task")
         await self._events.notify(TASK_LOG, TaskLogged(self.id, line))
 
     async def __aenter__(self) -> Self:
@@ -242,10 +257,12 @@ class ProviderStream:
 
     async def text(self, text: str) -> None:
         """Sends a further piece of the answer."""
+        check_text(text, "a piece of an answer")
         await self._put(TextDelta(text))
 
     async def thinking(self, text: str) -> None:
         """Sends a further piece of what the model thinks."""
+        check_text(text, "a piece of what a model thinks")
         await self._put(ThinkingDelta(text))
 
     async def tool_use(self, id: str, name: str, input: Mapping[str, Any]) -> None:
@@ -254,6 +271,8 @@ class ProviderStream:
         Raises:
             ValueError: the id or the name is empty.
         """
+        check_text(id, "the id of a tool that a model asks for")
+        check_text(name, "the name of a tool that a model asks for")
         if not id or not name:
             raise ValueError("a tool that a model asks for has an id and a name")
         await self._put(ToolUse(id, name, dict(input)))
@@ -268,6 +287,7 @@ class ProviderStream:
         Raises:
             ValueError: the message is empty.
         """
+        check_text(message, "an error")
         if not message:
             raise ValueError("an error has a message")
         await self._put(ProviderFailed(message, code))

@@ -14,6 +14,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from becket.contract.commands import COMMAND_INVOKE, CommandEvent, Invoke
+from becket.contract.given import texts_of
 from becket.contract.handshake import Capabilities, DeclaredCapability
 from becket.contract.hooks import HOOK_HANDLE, HOOKS, Continue, HookEvent, HookKind, HookResult, read_hook_result
 from becket.contract.info import INFO_GET, SIDECAR_SPAWN_ARGS, ExtensionInfo, SidecarArgs
@@ -283,8 +284,12 @@ class Extension:
     ) -> Run[CommandEvent, Any]:
         """Returns a run of a command to be opened, whose output and tasks come as events: `async with ... as run`.
 
-        `done` says that no more output will come; the run ends with the answer."""
-        params = Invoke(name, tuple(args), f"run-{next(self._numbers)}")
+        `done` says that no more output will come; the run ends with the answer.
+
+        Raises:
+            TypeError: `args` are one text: they are a list of words.
+        """
+        params = Invoke(name, texts_of(args, "the words of a command"), f"run-{next(self._numbers)}")
         self._add_timeouts(options)
         spoken = self._voice.stream(COMMAND_INVOKE, params, **options)
         return Run(self._parts.runs, spoken, is_marked=bool(self.features))
