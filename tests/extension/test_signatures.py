@@ -15,13 +15,15 @@ import attrs
 import jsonschema
 import msgspec
 import pytest
+import typing_extensions
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 from msgspec import field as struct_field
 
 from becket import Context, InvalidParams
 from becket.blocking import BlockingContext
+from becket.extension.declarations import summary_of
 from becket.extension.signatures import ToolInput, describe_parameters, read_tool_input, simple_schema
 from becket.typed.problems import MOST_PROBLEMS
 
@@ -492,6 +494,51 @@ class Opaque: ...
 def test_a_type_that_json_cannot_become_is_named(kind: Any) -> None:
     with pytest.raises(TypeError, match=r"as .*function asks for"):
         schema_of_one(kind)
+
+
+def test_why_a_type_cannot_be_an_input_is_told_in_one_line_without_the_options_of_msgspec() -> None:
+    with pytest.raises(TypeError) as caught:
+        schema_of_one(complex)
+    assert "complex" in str(caught.value)
+    assert "hook" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [Raw, list[Raw], dict[str, Raw]])
+def test_json_that_nobody_has_looked_into_is_no_input(kind: Any) -> None:
+    with pytest.raises(TypeError, match="use `Any`"):
+        schema_of_one(kind)
+
+
+def test_a_typed_dict_of_typing_extensions_is_a_whole_input_as_another_is() -> None:
+    class One(TypedDict):
+        x: int
+
+    class Other(typing_extensions.TypedDict):
+        x: int
+
+    def by_one(self: Any, it: One) -> None: ...
+    def by_other(self: Any, it: Other) -> None: ...
+
+    by_one.__annotations__["it"], by_other.__annotations__["it"] = One, Other
+    assert input_of(by_one).schema == input_of(by_other).schema
+    assert input_of(by_other).read({"x": 1}) == {"it": {"x": 1}}
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        "Keeps a note.\n\n    Args:\n        text: What.",
+        "Keeps a note.\n    \n    Args:\n        text: What.",
+        "Keeps\n    a note.\n    Args:\n        text: What.",
+        "Keeps a note.",
+    ],
+)
+def test_the_first_paragraph_of_a_docstring_is_the_description(docstring: str) -> None:
+    def keep(text: str) -> None: ...
+
+    keep.__doc__ = docstring
+    assert summary_of(keep) == "Keeps a note."
 
 
 def test_an_annotation_that_names_nothing_is_named() -> None:

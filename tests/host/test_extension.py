@@ -503,3 +503,8 @@ async def test_a_host_that_is_cancelled_while_it_says_goodbye_still_closes() -> 
         await script.hear()
         tasks.cancel_scope.cancel()
     assert script.is_closed
+
+
+async def test_timeouts_that_are_none_are_told_in_a_sentence() -> None:
+    with pytest.raises(TypeError, match=r"`timeouts` are such as `Timeouts\(tool=5\)`, and 5 are none"):
+        await connect_extension_over(Script(), id="notes", timeouts=5).__aenter__()  # type: ignore[arg-type]

@@ -211,6 +211,17 @@ async def test_what_trails_the_answer_of_an_extension_of_old_is_waited_for_a_mom
         assert events == [Text("late"), CommandDone()]
 
 
+async def test_a_function_for_events_that_never_come_is_refused() -> None:
+    async with played() as (notes, script), notes.invoke_command("x") as run:
+        asked = await script.hear()
+        with pytest.raises(TypeError, match=r"a run of command\.invoke has no `TextDelta`; it has: CommandDone, "):
+            run.on(TextDelta)
+        run.on(Text, Gap)
+        run.on(object)
+        script.say(answer(asked, 1))
+        assert await run.result() == 1
+
+
 async def test_what_trails_reaches_the_functions_of_a_class_and_comes_in_batches() -> None:
     async with played() as (notes, script):
         async with notes.invoke_command("x") as run:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import NoneType
-from typing import Any, Final, get_args, get_origin, is_typeddict
+from typing import Any, Final, get_args, get_origin
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from becket.contract.shapes import is_array, is_object
 from becket.errors import BadValue, InvalidParams, Problem, Unencodable
@@ -30,8 +30,10 @@ from becket.typed.type_parts import (
     is_class,
     is_path,
     is_shaped,
+    is_typed_dict,
     member_types,
     name_of,
+    walk,
 )
 
 __all__ = ["Parameter", "ToolInput", "describe_parameters", "read_tool_input", "simple_schema"]
@@ -201,7 +203,7 @@ def has_members(kind: Any) -> bool:
     made: Any = get_origin(kind) or kind
     if is_a(made, Struct):
         return not made.__struct_config__.array_like
-    return is_class(kind) or is_typeddict(kind)
+    return is_class(kind) or is_typed_dict(kind)
 
 
 def reader_of(kind: Any, schemas: Schemas) -> Read:
@@ -222,8 +224,9 @@ def as_it_is(value: Any) -> Any:
 def with_reason(function: Any, kind: Any, ask: Callable[[], Any]) -> Any:
     try:
         return ask()
-    except (TypeError, NotImplementedError) as error:
-        because = " ".join(str(error).split())  # in one line: the last one is what a host shows of a failed start
+    except (TypeError, NotImplementedError, RecursionError) as error:
+        # In one line, which a host shows of a failed start: in those before it msgspec tells of its own options.
+        because = str(error).strip().rpartition("\n")[2]
         reason = f"no input of a tool can be a `{name_of(kind)}`, as {describe(function)} asks for: {because}"
         raise TypeError(reason) from error
 
@@ -296,6 +299,7 @@ class Schemas:
         return {"type": "array", "items": self.of(parts[0])}
 
     def _of_plain(self, kind: Any) -> dict[str, Any]:
+        with_reason(self.function, kind, lambda: check_not_raw(kind))
         (schema,), definitions = with_reason(
             self.function, kind, lambda: msgspec.json.schema_components((kind,), ref_template=REFERENCE + "{name}")
         )
@@ -339,6 +343,11 @@ class Schemas:
     def _define(self, name: str, definition: Any) -> None:
         if self._definitions.setdefault(name, definition) != definition:
             raise TypeError(f"two classes in the input of {describe(self.function)} are named `{name}`")
+
+
+def check_not_raw(kind: Any) -> None:
+    if any(part is Raw for part in walk(kind, into_members=True)):
+        raise TypeError("JSON that nobody has looked into is no input: use `Any`")
 
 
 def simple_schema(kind: Any) -> dict[str, Any] | None:

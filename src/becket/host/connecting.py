@@ -204,6 +204,8 @@ class Start:
         habits = self._dialect.habits
         self._limits = options.get("limits") or replace(DEFAULT_LIMITS, **habits.limits, **habits.host_limits)
         self._timeouts = options.get("timeouts") or replace(DEFAULT_TIMEOUTS, **habits.timeouts)
+        if not isinstance(self._timeouts, Timeouts):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"`timeouts` are such as `Timeouts(tool=5)`, and {self._timeouts!r} are none")
         self._speech = None if self._dialect.contract is None else self._dialect.contract()
 
     def _build_gate(self) -> Gate:

@@ -250,7 +250,16 @@ class Run(Generic[E, R]):
     def on(self, *kinds: type[Any]) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
         """Registers the decorated function, plain or `async def`, for events of these classes.
 
-        `result` hands it the events, in order. The first function that was registered for an event gets it."""
+        `result` hands it the events, in order. The first function that was registered for an event gets it.
+
+        Raises:
+            TypeError: there are no such events in this run.
+        """
+        known = [*(kind for reader in self._method.events.values() for kind in reader.types), Gap]
+        for kind in kinds:
+            if not any(issubclass(event, kind) for event in known):
+                names = ", ".join(sorted({event.__name__ for event in known}))
+                raise TypeError(f"a run of {self._method.name} has no `{kind.__name__}`; it has: {names}")
 
         def register(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
             self._takers.append((kinds, Listener(function)))

@@ -20,7 +20,6 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
-    is_typeddict,
 )
 
 from msgspec import Struct
@@ -35,6 +34,7 @@ __all__ = [
     "is_class",
     "is_path",
     "is_shaped",
+    "is_typed_dict",
     "member_types",
     "name_of",
     "walk",
@@ -151,8 +151,13 @@ def is_path(annotation: Any) -> bool:
 def has_members(annotation: Any) -> bool:
     kind: Any = get_origin(annotation) or annotation
     return (
-        is_class(kind) or is_typeddict(kind) or is_a(kind, Struct) or (is_a(kind, tuple) and hasattr(kind, "_fields"))
+        is_class(kind) or is_typed_dict(kind) or is_a(kind, Struct) or (is_a(kind, tuple) and hasattr(kind, "_fields"))
     )
+
+
+def is_typed_dict(annotation: Any) -> bool:
+    """Returns whether this is a `TypedDict`, also one of `typing_extensions`."""
+    return is_a(annotation, dict) and hasattr(annotation, "__total__")
 
 
 def is_a(annotation: Any, base: type) -> bool:
