@@ -10,7 +10,7 @@ from becket.loading import load, load_msgspec
 
 load_msgspec()
 
-TYPE_CHECKING = False  # `typing` would do, but is not imported yet where msgspec was
+TYPE_CHECKING = False  # an import from `typing` would stand above, where it is not loaded yet
 if TYPE_CHECKING:
     from becket.dialects import DIALECTS
     from becket.errors import (

@@ -1,7 +1,7 @@
 """How becket loads modules: at first use, without looking for garbage, and msgspec without what it hardly uses.
 
-All of it is about the start of an extension, which takes less time than the other imports would. This is the first
-module that becket imports, so it imports nothing that is not there already.
+All of it is for the start of an extension, of which imports are the most. This is the first module that becket imports:
+it needs nothing that is not there already.
 """
 
 from __future__ import annotations
