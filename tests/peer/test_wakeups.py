@@ -474,10 +474,10 @@ def test_handlers_that_end_the_program_lose_nothing_of_what_came_with_them(
     theirs.setblocking(False)
 
     def leave() -> None:
-        raise SystemExit
+        raise KeyboardInterrupt
 
     async def leave_later() -> None:
-        raise SystemExit
+        raise KeyboardInterrupt
 
     async def connect() -> Peer:
         peer = await Peer.over(FdTransport.of_socket(ours))
@@ -498,7 +498,7 @@ def test_handlers_that_end_the_program_lose_nothing_of_what_came_with_them(
         asks = [request(id, "leave" if id % 2 else "stay") for id in range(1, 7)]
         theirs.send(b"".join(frame(one) for one in [*asks, answer(asked, "it is me")]))
         for _ in range(3):
-            with pytest.raises(SystemExit):
+            with pytest.raises(KeyboardInterrupt):
                 loop.run_until_complete(turns())
         loop.run_until_complete(turns())
         answers = messages(theirs.recv(4096))
