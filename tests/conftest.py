@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import inspect
 import logging
 import signal
@@ -80,12 +79,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     if report.failed:
         item.stash[FAILED] = True
     return report
-
-
-def pytest_collection_finish() -> None:
-    """Has garbage looked for only among what the tests make: thousands of tests and all that they import stay."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="session")
