@@ -22,6 +22,9 @@ __all__ = ["lazy_names", "load", "load_msgspec"]
 
 def load(module: str) -> ModuleType:
     """Imports a module while no garbage is looked for: there is none among what stays, and a start takes less time."""
+    if module in sys.modules:
+        __import__(module)  # which waits where another thread is at it
+        return sys.modules[module]
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -83,7 +86,9 @@ class Postponed(ModuleType):
     """Stands for a module where something of it is used later, if ever. Whoever imports it gets the module itself."""
 
     def __getattr__(self, name: str) -> object:
-        return getattr(load(self.__name__), name)
+        module = load(self.__name__)
+        self.__dict__.update(module.__dict__)  # so that it is asked once
+        return getattr(module, name)
 
     def __dir__(self) -> list[str]:
         return dir(load(self.__name__))
