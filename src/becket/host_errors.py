@@ -234,8 +234,7 @@ class BadGrants(BecketError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        text = "; ".join(f"{pointer or '/'}: {message}" for pointer, message in self.problems)
-        super().__init__(f"bad grants: {text}")
+        super().__init__(f"bad grants: {list_problems(self.problems)}")
 
 
 # -- stores

@@ -390,12 +390,9 @@ class Doorkeeper:
         if guest.agreed is not None:
             await self.grant(id, guest.candidate.manifest.permissions)
             return
-        candidate = await in_thread(self._find_again, id)
-        outcome = await in_thread(self.decide, candidate)
-        if isinstance(outcome, Skipped):
-            raise outcome.error
-        asked = candidate.manifest.permissions
-        await self._change_grants(id, lambda entry: entry.granting(asked, outcome.digest))
+        await self.look_again(guest)
+        asked, digest = guest.candidate.manifest.permissions, guest.outcome.digest
+        await self._change_grants(id, lambda entry: entry.granting(asked, digest))
 
     async def revoke(self, id: str, names: Iterable[str]) -> None:
         """Takes permissions away; what runs on them ends. Raises what `grant` raises."""

@@ -23,7 +23,16 @@ from becket.errors import (
 )
 from becket.methods.registry import Handler
 
-__all__ = ["FAILURES", "answer_to", "find_handler", "is_end_of", "is_failure", "log_late_failure", "run_plainly"]
+__all__ = [
+    "FAILURES",
+    "answer_to",
+    "find_handler",
+    "is_end_of",
+    "is_failure",
+    "log_late_failure",
+    "log_unexpected",
+    "run_plainly",
+]
 
 FAILURES = (Exception, SystemExit)
 """What a function fails with. To leave the program is not for a function that serves somebody else: others wait too."""
@@ -101,3 +110,10 @@ def log_late_failure(error: BaseException, method: str) -> None:
     import logging
 
     logging.getLogger("becket.peer").error("the handler of %r failed after its answer", method, exc_info=error)
+
+
+def log_unexpected(error: BaseException) -> None:
+    """Writes down an error of becket itself: what runs on a link catches what users' code raises."""
+    import logging
+
+    logging.getLogger("becket.peer").error("unexpected error on a link", exc_info=error)

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
+from becket.methods.dispatch import log_unexpected
+
 if TYPE_CHECKING:
     from threading import Thread
 
@@ -107,9 +109,7 @@ class BlockingTask:
             self._is_over = True
         except Exception as error:
             self._is_over = True
-            from becket.peer.loops import unexpected
-
-            unexpected(error)
+            log_unexpected(error)
 
     def _resume(self) -> None:
         self._loop.call_soon(self._step)
@@ -478,9 +478,7 @@ class BlockingLoop:
             while not self._is_ended and not self._wanted:
                 self.turn()
         except BaseException as error:
-            from becket.peer.loops import unexpected
-
-            unexpected(error)
+            log_unexpected(error)
         finally:
             self._wanted = False
             self._pump = 0

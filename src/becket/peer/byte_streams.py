@@ -6,12 +6,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from becket.peer.transport import CLOSE_GRACE, closed_remotely, failure, wake
+from becket.peer.transport import closed_remotely, failure, wake
 
 if TYPE_CHECKING:
     from becket.peer.roles import ByteStream, Loop, Receiver, Waiter
 
 __all__ = ["StreamTransport"]
+
+CLOSE_GRACE = 2.0  # for a stream that says goodbye when it is closed, as TLS does
 
 
 class StreamTransport:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from becket.errors import ConnectionLost, DisconnectReason
 from becket.limits import Limits
-from becket.peer.loops import unexpected
+from becket.methods.dispatch import log_unexpected
 from becket.peer.process import Child, Pipes
 from becket.peer.transport import FULL_PIPE, READ_SIZE, FdTransport, wake
 
@@ -122,7 +122,7 @@ class ChildTransport(FdTransport):
             child.kill_now()
             if not isinstance(error, Exception):
                 raise
-            unexpected(error)
+            log_unexpected(error)
         finally:
             self._bury()
 

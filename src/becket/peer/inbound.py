@@ -523,7 +523,9 @@ class Inbound:
             else:
                 arguments = handler.arguments(params, context)
                 self._queue(handler, arguments, 0 if params is None else len(params))
-        except FAILURES as error:
+        except BaseException as error:
+            if not is_failure(error):
+                raise
             self._note_failure(error, method)
 
     def _return_credit(self, owner: bytes) -> None:
@@ -553,9 +555,9 @@ class Inbound:
                     if handler.is_async:
                         await handler.function(*arguments)
                     elif handler.in_thread:
-                        await self.link.loop.run_in_thread(handler.function, *arguments)
+                        await self.link.loop.run_in_thread(run_plainly, handler.function, *arguments)
                     else:
-                        handler.function(*arguments)
+                        run_plainly(handler.function, *arguments)
                 except FAILURES as error:
                     self._note_failure(error, handler.name)
                 except BaseException as error:

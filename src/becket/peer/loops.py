@@ -13,6 +13,8 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from becket.methods.dispatch import log_unexpected
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from becket.peer.roles import Loop, Running, Timer, Waiter
 
-__all__ = ["current_loop", "unexpected"]
+__all__ = ["current_loop"]
 
 EAGER = sys.version_info >= (3, 12)
 
@@ -183,7 +185,7 @@ class TrioLoop:
         except BaseExceptionGroup as group:
             _, others = group.split(self._trio.Cancelled)
             if others is not None:
-                unexpected(others)
+                log_unexpected(others)
         finally:
             self._is_over = not self._is_ended
 
@@ -263,7 +265,7 @@ class TrioLoop:
             try:
                 await coroutine
             except Exception as error:
-                unexpected(error)
+                log_unexpected(error)
 
     def _start(self, function: Callable[..., Any], *arguments: object) -> None:
         assert self._nursery is not None
@@ -331,13 +333,6 @@ def guarded(function: Callable[[], object]) -> Callable[[], None]:
         try:
             function()
         except Exception as error:
-            unexpected(error)
+            log_unexpected(error)
 
     return call
-
-
-def unexpected(error: BaseException) -> None:
-    """Writes down an error of becket itself: what runs on a link catches what users' code raises."""
-    import logging
-
-    logging.getLogger("becket.peer").error("unexpected error on a link", exc_info=error)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.limits import DEFAULT_LIMITS, Limits
+from becket.methods.dispatch import log_unexpected
 from becket.methods.registry import Registry
-from becket.peer.loops import current_loop, unexpected
+from becket.peer.loops import current_loop
 from becket.peer.peer import Peer
 from becket.peer.transport import FdTransport
 from becket.wire.framing import FramingFactory
@@ -102,7 +103,7 @@ class Server:
         except (BlockingIOError, ConnectionError):
             return
         except OSError as error:  # no descriptors left; the socket stays ready, and asking at once would be in vain
-            unexpected(error)
+            log_unexpected(error)
             self._loop.remove_reader(self._socket.fileno())
             self._loop.call_later(ACCEPT_PAUSE, self._accept_again)
             return
@@ -127,7 +128,7 @@ class Server:
             methods = self._setup if isinstance(self._setup, Registry) else None
             peer = Peer(loop, transport, methods=methods, name=name, **self._options)
         except Exception as error:
-            unexpected(error)
+            log_unexpected(error)
             return
         self.peers.add(peer)
         try:
@@ -135,7 +136,7 @@ class Server:
                 self._setup(peer)
             await peer.wait_closed()
         except Exception as error:
-            unexpected(error)
+            log_unexpected(error)
             await peer.aclose()
         finally:
             self.peers.discard(peer)

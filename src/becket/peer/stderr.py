@@ -7,6 +7,7 @@ from math import inf
 
 from becket.errors import harmless
 from becket.limits import DEFAULT_LIMITS, Limits
+from becket.methods.dispatch import log_unexpected
 
 __all__ = ["StderrLog"]
 
@@ -83,6 +84,4 @@ class StderrLog:
             try:
                 self._on_line(line)
             except Exception as error:
-                from becket.peer.loops import unexpected
-
-                unexpected(error)
+                log_unexpected(error)

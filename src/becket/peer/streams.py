@@ -30,9 +30,9 @@ from becket.errors import (
     StreamOverrun,
 )
 from becket.methods.descriptors import Method
+from becket.methods.dispatch import log_unexpected
 from becket.methods.streams import CancelReason, EventReader, Gathering
 from becket.peer.claims import NULL, Claim, Listener
-from becket.peer.loops import unexpected
 from becket.peer.transport import wake
 from becket.rpc.records import GONE, Call
 from becket.typed.decoding import UNDECODABLE
@@ -295,7 +295,7 @@ class CallStream(Generic[E, R]):
         try:
             self._outbound.ask_aside(*self._cancel(reason))
         except Exception as error:  # in what it makes of the params; the stream ends all the same
-            unexpected(error)
+            log_unexpected(error)
 
     # -- events in
 

@@ -25,7 +25,6 @@ __all__ = ["FdTransport", "closed_remotely", "failure", "wake"]
 SHUT_WR = 1  # as in `socket`, which takes a child 4 ms to import and which pipes do not need
 READ_SIZE = 64 * 1024  # asking for more makes the kernel and malloc ten times slower for small messages
 WRITE_PARTS = 64  # buffers handed to one writev
-CLOSE_GRACE = 2.0  # for a stream that says goodbye when it is closed, as TLS does
 FULL_PIPE = 1024 * 1024 // READ_SIZE + 1  # reads that empty the largest pipe, which may be 16 times the usual one
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -28,6 +28,23 @@ NO_PARAMS = b"{}"
 SHAPE = "params are an object or an array"
 
 
+MOST_KEPT = 1_024  # types, of params and of results: a program that makes new ones all the time shall not grow
+D = TypeVar("D")
+
+
+def made_once(decoders: dict[Any, D], type: Any, make: Callable[[Any], D]) -> D:
+    """Returns the decoder of a type, which is made when it is first asked for."""
+    try:
+        known = decoders.get(type)
+    except TypeError:  # an unhashable type expression
+        return make(type)
+    if known is None:
+        if len(decoders) >= MOST_KEPT:
+            decoders.clear()
+        known = decoders[type] = make(type)
+    return known
+
+
 # -- params
 
 
@@ -37,23 +54,10 @@ def decoder_for(annotation: Any) -> Callable[[Raw | None], Any]:
     Raises:
         TypeError: params cannot be of this type.
     """
-    try:
-        known = PARAMS_DECODERS.get(annotation)
-    except TypeError:  # an unhashable type expression
-        return params_decoder(annotation)
-    if known is None:
-        make_room(PARAMS_DECODERS)
-        known = PARAMS_DECODERS[annotation] = params_decoder(annotation)
-    return known
+    return made_once(PARAMS_DECODERS, annotation, params_decoder)
 
 
 PARAMS_DECODERS: dict[Any, Callable[[Raw | None], Any]] = {}
-MOST_KEPT = 1_024  # types, of params and of results: a program that makes new ones all the time shall not grow
-
-
-def make_room(decoders: dict[Any, Any]) -> None:
-    if len(decoders) >= MOST_KEPT:
-        decoders.clear()
 
 
 def params_decoder(annotation: Any) -> Callable[[Raw | None], Any]:
@@ -194,14 +198,7 @@ def is_container(value: Any) -> bool:
 
 def result_decoder(type: Any) -> Callable[[Raw], Any]:
     """Returns a function from a raw result to a value of `type`. It raises what msgspec raises."""
-    try:
-        known = RESULT_DECODERS.get(type)
-    except TypeError:  # an unhashable type expression
-        return checked_decoder(type)
-    if known is None:
-        make_room(RESULT_DECODERS)
-        known = RESULT_DECODERS[type] = checked_decoder(type)
-    return known
+    return made_once(RESULT_DECODERS, type, checked_decoder)
 
 
 RESULT_DECODERS: dict[Any, Callable[[Raw], Any]] = {Any: decode_json}
