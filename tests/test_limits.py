@@ -21,8 +21,9 @@ def test_the_defaults_are_those_that_the_documentation_promises() -> None:
     assert (limits.remembered_ids, limits.stray_replies) == (4096, 100)
 
 
-def test_every_limit_is_on_but_the_rate_of_messages() -> None:
-    assert [name for name, value in msgspec.structs.asdict(DEFAULT_LIMITS).items() if not value > 0] == ["message_rate"]
+def test_every_limit_is_on_but_the_rate_of_messages_and_silence() -> None:
+    off = [name for name, value in msgspec.structs.asdict(DEFAULT_LIMITS).items() if not value > 0]
+    assert off == ["message_rate", "silence"]
 
 
 def test_a_limit_cannot_be_changed_in_place() -> None:

@@ -65,6 +65,11 @@ class Limits(Struct, frozen=True, kw_only=True):
     turn_bytes: int = 64 * KIB  # read at once; more makes the kernel and malloc ten times slower for small messages
     turn_seconds: float = 0.002  # where they take longer, less is read at once
 
+    # -- servers on sockets
+    connections: int = 256  # at once, of one server; the next is closed as soon as it is accepted
+    first_message: float = 10.0  # seconds from the connection to the end of its first message; 0 is no limit
+    silence: float = 0.0  # seconds without a message while nothing is in flight; 0 is no limit
+
     # -- child processes
     handshake: float = 10.0
     flush_grace: float = 0.5  # for frames still queued when we close

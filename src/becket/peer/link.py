@@ -495,11 +495,11 @@ class Link:
         assert self.lost is not None
         return self.lost
 
-    async def aclose(self) -> None:
+    async def aclose(self, because: str = "") -> None:
         """Ends the link in good order: what is queued leaves, the process is told, and nothing of it remains."""
         if not self.connection.is_closing:
             self.connection.begin_closing()
-            self._flush_then_lose(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
+            self._flush_then_lose(ConnectionLost(DisconnectReason.LOCAL_CLOSE, because))
         if not self.is_done:
             waiter = self.loop.create_waiter()
             self._done_waiters.append(waiter)

@@ -423,6 +423,16 @@ class Peer:
         return self._link.connection.now
 
     @property
+    def received(self) -> int:
+        """How many frames have come so far, whatever they hold."""
+        return self._link.connection.framing.frames
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls are pending, of this peer and of the other one together."""
+        return len(self._link.connection.calls) + len(self._link.connection.requests)
+
+    @property
     def features(self) -> frozenset[str]:
         """What both sides have agreed to use beyond the dialect's minimum."""
         return self._link.features
@@ -435,9 +445,11 @@ class Peer:
         """Waits until the link has ended, from whichever side, and returns why."""
         return await self._link.wait_lost()
 
-    async def aclose(self) -> None:
-        """Ends the link, and the process behind it. From any task, twice, and in the middle of anything."""
-        await self._link.aclose()
+    async def aclose(self, because: str = "") -> None:
+        """Ends the link, and the process behind it. From any task, twice, and in the middle of anything.
+
+        Calls that are pending fail with `ConnectionLost`, whose detail is `because`."""
+        await self._link.aclose(because)
 
     async def __aenter__(self) -> Peer:
         return self

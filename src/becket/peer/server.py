@@ -6,6 +6,7 @@ import os
 import socket
 import stat
 from collections.abc import Callable
+from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from becket.peer.transport import FdTransport
 from becket.wire.framing import FramingFactory
 
 if TYPE_CHECKING:
+    from logging import Logger
+
     from becket.peer.roles import Loop
 
 __all__ = ["Server", "serve_tcp", "serve_unix"]
@@ -30,7 +33,10 @@ Setup = Registry | Callable[[Peer], object]
 
 
 class Server:
-    """Accepts connections while its block runs; each becomes a `Peer`. Leaving the block closes them all."""
+    """Accepts connections while its block runs; each becomes a `Peer`. Leaving the block closes them all.
+
+    At most `limits.connections` are open at once. Each must send its first message within `limits.first_message`
+    seconds, and may be told to leave after `limits.silence` seconds without another one."""
 
     def __init__(
         self,
@@ -48,6 +54,8 @@ class Server:
         self._setup = setup
         # Found here and now: a name that does not exist is the mistake of whoever serves, not of the first client.
         self._options: dict[str, Any] = {"dialect": find_dialect(dialect), "framing": framing, "limits": limits}
+        self._limits = limits
+        self._is_full = False
         self._opening: set[FdTransport] = set()  # accepted, and not yet a peer's
         self._is_closing = False
         self._file: tuple[int, int] | None = None
@@ -107,11 +115,26 @@ class Server:
             self._loop.remove_reader(self._socket.fileno())
             self._loop.call_later(ACCEPT_PAUSE, self._accept_again)
             return
+        if len(self.peers) + len(self._opening) >= self._limits.connections:
+            sock.close()
+            self._note_full()
+            return
+        self._is_full = False
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport = FdTransport.of_socket(sock)
         self._opening.add(transport)
         self._loop.spawn(self._open(transport, str(address or self.path)))
+
+    def _note_full(self) -> None:
+        """Logs that connections are refused: once until one is accepted again, however many there are."""
+        if not self._is_full:
+            self._is_full = True
+            logger().warning(
+                "%s: connections are refused: %d are open, the limit is `Limits.connections`",
+                self.path or f"port {self.port}",
+                self._limits.connections,
+            )
 
     def _accept_again(self) -> None:
         if not self._is_closing:
@@ -134,12 +157,41 @@ class Server:
         try:
             if not isinstance(self._setup, Registry):
                 self._setup(peer)
-            await peer.wait_closed()
+            await self._attend(peer)
         except Exception as error:
             log_unexpected(error)
             await peer.aclose()
         finally:
             self.peers.discard(peer)
+
+    async def _attend(self, peer: Peer) -> None:
+        """Waits for the end of a connection, and ends one whose client is silent for too long."""
+        import anyio
+
+        limits = self._limits
+        connected_at = anyio.current_time()
+        while not peer.is_closed:
+            now = anyio.current_time()
+            spoken_at = now if peer.in_flight else max(peer.heard_at, connected_at)
+            silent_until = spoken_at + (limits.silence or inf)
+            first_until = inf if peer.received else connected_at + (limits.first_message or inf)
+            if now >= first_until:
+                await self._dismiss(peer, f"no message came within {limits.first_message:g} s (`first_message`)")
+            elif now >= silent_until:
+                await self._dismiss(peer, f"no message came for {limits.silence:g} s (`silence`)")
+            else:
+                with anyio.move_on_at(min(first_until, silent_until)):
+                    await peer.wait_closed()
+
+    async def _dismiss(self, peer: Peer, because: str) -> None:
+        logger().info("%s: closed: %s", peer.name, because)
+        await peer.aclose(because)
+
+
+def logger() -> Logger:
+    import logging
+
+    return logging.getLogger("becket.peer")
 
 
 def serve_tcp(
