@@ -77,6 +77,22 @@ def test_for_people_it_is_a_line_with_a_hint_below(root: Path) -> None:
     assert "1 error" in done.stderr
 
 
+def test_a_folder_that_cannot_be_copied_is_an_error_until_the_operator_lets_it_run_in_place(
+    root: Path, data: Path, tmp_path: Path
+) -> None:
+    write_extension(root, "greedy", "", permissions=["memory.read"])
+    (root / "greedy" / "out").symlink_to("..")
+    here("grant", "greedy", "--yes", "--root", str(root), "--data", str(data))
+    config = tmp_path / "host.toml"
+    config.write_text("[extensions.greedy]\nin_place = true\n", encoding="utf-8")
+
+    [problem] = problems(root, data)
+
+    assert str(root / "greedy" / "out") in problem["problem"]
+    assert "in_place = true" in problem["hint"]
+    assert problems(root, data, "--config", str(config)) == []
+
+
 def test_what_was_left_undecided_is_a_warning(root: Path) -> None:
     write_extension(root, "greedy", "", permissions=["memory.read", "memory.write"])
 

@@ -18,9 +18,9 @@ from becket.contract.audit import AuditEvent, ExtensionChanged, GrantChanged
 from becket.errors import BadFile, ExtensionRefused
 from becket.host import admitting
 from becket.host.admitting import Doorkeeper, Guest
-from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.diagnostics import Diagnostic
 from becket.host.digests import digest_folder
-from becket.host.discovery import Candidate, discover_extensions
+from becket.host.discovery import Candidate, OperatorSettings, discover_extensions
 from becket.host.events import Events, ExtensionEvent, GrantGiven, GrantTaken
 from becket.host.grants_file import GrantEntry, edit_grants, load_grants
 from becket.host.kept import open_kept
@@ -278,19 +278,61 @@ def add_way_out(folder: Path) -> None:
     (folder / "out").symlink_to("..")
 
 
-@pytest.mark.parametrize("spoil", [add_pipe, add_way_out])
-async def test_what_cannot_be_copied_is_told_and_held_against_its_digest(
+def add_way_back(folder: Path) -> None:
+    (folder / "back").symlink_to(folder / "main.py")
+
+
+SPOILED = pytest.mark.parametrize("spoil", [add_pipe, add_way_out, add_way_back])
+
+
+@SPOILED
+async def test_a_folder_that_cannot_be_copied_is_refused_before_anybody_is_asked(
     root: Path, data: Path, spoil: Callable[[Path], object]
 ) -> None:
     spoil(root / "notes")
     async with house_of(root, data) as house:
-        guest = await house.let_in()
+        with pytest.raises(ExtensionRefused) as refused:
+            await house.door.meet(house.find())
+
+        assert "cannot be copied" in refused.value.because
+        assert "in_place = true" in refused.value.because
+        assert house.questions == []
+
+
+@SPOILED
+async def test_the_operator_may_let_a_folder_run_in_place_which_is_compared_before_each_start(
+    root: Path, data: Path, spoil: Callable[[Path], object]
+) -> None:
+    spoil(root / "notes")
+    async with house_of(root, data) as house:
+        guest = await house.let_in(replace(house.find(), operator=OperatorSettings(in_place=True)))
 
         assert (await house.door.enter(guest)).folder == str(root / "notes")
-        assert [(one.extension, one.severity) for one in house.complaints] == [("notes", Severity.WARNING)]
+        assert not (data / "copies").exists()
         change(root)
-        await house.door.enter(guest)
-        assert len(house.questions) == 2
+        with pytest.raises(ExtensionRefused):  # it is found again without the operator's word
+            await house.door.enter(guest)
+
+
+@SPOILED
+async def test_a_folder_of_which_no_copy_is_made_need_not_be_copyable(
+    root: Path, data: Path, spoil: Callable[[Path], object]
+) -> None:
+    spoil(root / "notes")
+    async with house_of(root, None) as house:
+        assert (await house.door.enter(await house.let_in())).folder == str(root / "notes")
+    async with house_of(root, data, None, given={"notes": Grants.of(["memory.read"])}) as house:
+        assert (await house.door.enter(await house.let_in())).folder == str(root / "notes")
+
+
+async def test_a_copy_that_cannot_be_written_is_a_refusal(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        (data / "copies").touch()
+
+        with pytest.raises(ExtensionRefused) as refused:
+            await house.let_in()
+
+        assert str(data / "copies") in refused.value.because
 
 
 async def test_what_the_hosts_program_grants_is_for_whatever_files_there_are(root: Path, data: Path) -> None:

@@ -300,6 +300,21 @@ def test_a_link_to_a_program_of_the_system_is_copied_as_it_is(folder: Path, tmp_
     assert os.readlink(Path(copy.folder) / "python") == "/usr/bin/python3"
 
 
+def test_a_link_into_the_folder_by_an_absolute_path_is_not_copied(folder: Path, tmp_path: Path) -> None:
+    (folder / "back").symlink_to(folder / "main.py")
+
+    with pytest.raises(BadFile) as caught:
+        copy_folder(folder, tmp_path / "copies")
+    assert caught.value.path == str(folder / "back")
+
+
+def test_a_digest_says_whether_the_folder_can_be_copied(folder: Path) -> None:
+    assert digest_folder(folder).uncopyable == ""
+    (folder / "out").symlink_to("..")
+
+    assert str(folder / "out") in digest_folder(folder).uncopyable
+
+
 def test_a_pipe_cannot_be_copied(folder: Path, tmp_path: Path) -> None:
     os.mkfifo(folder / "pipe")
 

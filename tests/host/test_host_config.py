@@ -183,6 +183,7 @@ def test_what_is_said_of_an_extension_stands_above_its_manifest(tmp_path: Path) 
     config = ExtensionConfig(
         command=("/bin/true",),
         dialect="plain",
+        in_place=True,
         environment=Environment(passed=("EDITOR",), set={"B": "2"}),
         restart=AskedRestart(most=1),
         limits=AskedLimits(frame=20),
@@ -194,6 +195,7 @@ def test_what_is_said_of_an_extension_stands_above_its_manifest(tmp_path: Path) 
 
     manifest = candidate.manifest
     assert candidate.is_operators
+    assert candidate.operator.in_place
     assert (manifest.command, manifest.dialect) == (("/bin/true",), "plain")
     assert manifest.environment == Environment(passed=("LANG", "EDITOR"), set={"A": "1", "B": "2"})
     assert manifest.restart == AskedRestart(most=1, delay=2.0)

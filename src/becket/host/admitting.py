@@ -20,7 +20,7 @@ from becket.contract.audit import ExtensionChanged
 from becket.dialects import DIALECTS
 from becket.errors import BadFile, ExtensionRefused
 from becket.host.connecting import required_by
-from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.diagnostics import Diagnostic
 from becket.host.digests import copy_folder, find_copy, remove_copies
 from becket.host.discovery import Candidate
 from becket.host.environment import clean_path
@@ -33,6 +33,7 @@ from becket.host.gate import (
     decide_admission,
     digest_candidate,
     look_at,
+    refuse_uncopyable,
     settle_grants,
 )
 from becket.host.grants_file import FILE_NAME, GrantEntry
@@ -134,7 +135,7 @@ class Doorkeeper:
             data=self._data,
             limits=settings.limits,
         )
-        return decide_admission(
+        outcome = decide_admission(
             candidate.manifest,
             findings,
             entry=self._kept.grants_of(candidate.id),
@@ -144,6 +145,23 @@ class Doorkeeper:
             known=self._known,
             dialects=frozenset(DIALECTS),
         )
+        if findings.uncopyable and self._is_copied(candidate) and self._is_bound(outcome):
+            return refuse_uncopyable(candidate.id, findings.uncopyable)
+        return outcome
+
+    def _is_copied(self, candidate: Candidate) -> bool:
+        """Returns whether an extension runs from a copy once somebody has agreed to its files."""
+        return self._settings.places is not None and is_alone(candidate) and not candidate.operator.in_place
+
+    def _is_bound(self, outcome: Admission) -> bool:
+        """Returns whether only files that somebody agreed to would start."""
+        match outcome:
+            case Admitted():
+                return bool(outcome.bound_to)
+            case NeedsConsent():
+                return not self._in_development
+            case Skipped():
+                return False
 
     async def meet(self, candidate: Candidate) -> Guest:
         """Looks at an extension that was found, and returns it as a guest, who may have to be agreed to.
@@ -273,13 +291,12 @@ class Doorkeeper:
                     bound_to, by = outcome.bound_to, HOST
             way = Way(outcome.command, candidate.folder, candidate.cwd, bound_to or None)
             agreed = Agreed(candidate, way, outcome.digest, by, is_bound=bool(bound_to))
-            if not bound_to or self._settings.places is None or not is_alone(candidate):
+            if not bound_to or not self._is_copied(candidate):
                 return agreed
             try:
                 copy = await in_thread(self._copy, candidate, bound_to)
             except BadFile as error:
-                self._warn_of_missing_copy(candidate, error)
-                return agreed
+                raise refuse_uncopyable(id, str(error)).error from error
             if copy is not None:
                 return replace(agreed, way=move_way(way, copy))
             candidate, outcome = await in_thread(self._find_again, id), None
@@ -342,17 +359,6 @@ class Doorkeeper:
         if copy is None:
             copy = copy_folder(candidate.folder, places.copies, without=self._data, limits=limits)
         return copy.folder if copy.digest == digest else None
-
-    def _warn_of_missing_copy(self, candidate: Candidate, error: BadFile) -> None:
-        self._complain(
-            Diagnostic(
-                extension=candidate.id,
-                path=candidate.folder,
-                problem=f"it cannot be copied, and runs from its own folder: {error}",
-                hint="its files are held against what was agreed to before each start",
-                severity=Severity.WARNING,
-            )
-        )
 
     def remove_unused_copies(self) -> None:
         """Removes the copies that nobody runs and that nobody has agreed to any more. Not for a loop.

@@ -20,6 +20,7 @@ from typing import Final
 from msgspec import Struct
 
 from becket.errors import BadFile
+from becket.host.manifest import is_below
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.typed.small_files import show_path
 
@@ -49,11 +50,14 @@ BEGINNING: Final = b"becket folder 1\n"  # the form of what is hashed; another f
 
 
 class FolderDigest(Struct, frozen=True):
-    """What a folder holds: 64 hexadecimal digits, and how much went into them."""
+    """What a folder holds: 64 hexadecimal digits, and how much went into them.
+
+    `uncopyable` says why it cannot be copied, and is empty where it can."""
 
     digest: str
     files: int
     bytes: int
+    uncopyable: str = ""
 
 
 class FolderCopy(Struct, frozen=True):
@@ -97,8 +101,8 @@ def copy_folder(
     compiles in it.
 
     Raises:
-        BadFile: something in it cannot be read, there is too much, a link leads out of it by a relative way, or the
-            copy cannot be written.
+        BadFile: something in it cannot be read, there is too much, a link leads out of it by a relative way or into
+            it by an absolute one, or the copy cannot be written.
     """
     with writing(copies):
         os.makedirs(copies, mode=0o700, exist_ok=True)
@@ -166,6 +170,7 @@ class Digesting:
         self._hash = sha256(BEGINNING)
         self._files = 0
         self._bytes = 0
+        self._uncopyable = ""
 
     def run(self, copy: str | None) -> FolderDigest:
         """Goes through the folder, and copies what it hashes where a place for it is given."""
@@ -174,7 +179,7 @@ class Digesting:
                 self._visit(descriptor, "", copy, 1)
         except OSError as error:
             raise self._refuse("", f"cannot be read: {error.strerror}") from error
-        return FolderDigest(self._hash.hexdigest(), self._files, self._bytes)
+        return FolderDigest(self._hash.hexdigest(), self._files, self._bytes, self._uncopyable)
 
     def run_over(self, files: Collection[str]) -> FolderDigest:
         """Takes these files alone."""
@@ -217,10 +222,9 @@ class Digesting:
             self._take_file(folder, name, path, copy)
         elif stat.S_ISLNK(mode):
             self._take_link(os.readlink(name, dir_fd=folder), path, copy)
-        elif copy is None:
-            self._add(b"other", path, b"")  # a pipe or a socket can stand in the place of a file
         else:
-            raise self._refuse(path, "is neither file, folder nor link, and cannot be copied")
+            self._find_uncopyable(path, "is neither file, folder nor link, and cannot be copied", copy)
+            self._add(b"other", path, b"")  # a pipe or a socket can stand in the place of a file
 
     def _names(self, folder: int, above: str) -> list[str]:
         names: list[str] = []
@@ -260,11 +264,21 @@ class Digesting:
 
     def _take_link(self, target: str, path: str, copy: str | None) -> None:
         self._add(b"link", path, os.fsencode(target))
+        if not os.path.isabs(target):
+            if leads_out(path, target):
+                self._find_uncopyable(path, "is a link that leads out of the folder", copy)
+        elif is_below(os.path.realpath(target), self._folder):
+            # In the copy it would lead back to these files, which may change after somebody has agreed to them.
+            self._find_uncopyable(path, "is a link into the folder by an absolute path: make it relative", copy)
         if copy is not None:
-            if not os.path.isabs(target) and leads_out(path, target):
-                raise self._refuse(path, "is a link that leads out of the folder")
             with writing(copy):
                 os.symlink(target, copy)
+
+    def _find_uncopyable(self, path: str, problem: str, copy: str | None) -> None:
+        error = self._refuse(path, problem)
+        if copy is not None:
+            raise error
+        self._uncopyable = self._uncopyable or str(error)
 
     def _add(self, kind: bytes, path: str, content: bytes) -> None:
         """Hashes one entry; lengths stand before what varies, so that no two folders are the same bytes."""

@@ -27,7 +27,15 @@ from becket.limits import DEFAULT_LIMITS, Limits
 from becket.typed.problems import cut
 from becket.typed.small_files import read_small_file, show_path
 
-__all__ = ["MCP_FILE", "Candidate", "DiscoveryReport", "DiscoverySettings", "discover_extensions", "prune_nested"]
+__all__ = [
+    "MCP_FILE",
+    "Candidate",
+    "DiscoveryReport",
+    "DiscoverySettings",
+    "OperatorSettings",
+    "discover_extensions",
+    "prune_nested",
+]
 
 MCP_FILE: Final = ".mcp.json"
 MOST_LEVELS: Final = 16
@@ -48,6 +56,14 @@ class DiscoverySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 DEFAULT_SETTINGS: Final = DiscoverySettings()
 
 
+class OperatorSettings(Struct, frozen=True, kw_only=True):
+    """What the operator alone decides about one extension, in `[extensions.ID]` of the host's configuration.
+
+    With `in_place` it runs from its own folder instead of a copy."""
+
+    in_place: bool = False
+
+
 class Candidate(Struct, frozen=True):
     """An extension that was found. `folder` is absolute and free of links; `root` is the number of its root.
 
@@ -55,7 +71,7 @@ class Candidate(Struct, frozen=True):
     reader has found beyond the manifest, in a class of the dialect's. One that is not alone in its folder has `files`,
     those that are its own; one that stands in a list, or is a program without any file, has no manifest in its folder:
     `is_listed`. `cwd` is where it wants to run, if not where its dialect runs it. `declared` is all that it
-    offers, where that is known before it runs."""
+    offers, where that is known before it runs. `operator` is what no manifest can say."""
 
     manifest: Manifest
     folder: str
@@ -67,6 +83,7 @@ class Candidate(Struct, frozen=True):
     is_listed: bool = False
     cwd: str | None = None
     declared: Capabilities | None = None
+    operator: OperatorSettings = OperatorSettings()
 
     @property
     def id(self) -> str:

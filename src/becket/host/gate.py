@@ -20,7 +20,7 @@ from becket.contract.hooks import HOOKS
 from becket.errors import BadFile, ExtensionRefused, ReservedPermission, UnknownPermission
 from becket.host.configuration import ResolvedConfig
 from becket.host.diagnostics import Diagnostic
-from becket.host.digests import digest_files, digest_folder
+from becket.host.digests import FolderDigest, digest_files, digest_folder
 from becket.host.discovery import Candidate
 from becket.host.environment import find_dangerous_names, find_secret_names
 from becket.host.grants_file import GrantEntry
@@ -40,6 +40,7 @@ __all__ = [
     "digest_candidate",
     "find_missing",
     "look_at",
+    "refuse_uncopyable",
     "settle_grants",
 ]
 
@@ -51,10 +52,11 @@ NOBODY: GrantEntry = GrantEntry()
 
 class Findings(Struct, frozen=True, kw_only=True):
     """What there is of what an extension needs: its command with an absolute program, the digest of its folder (empty
-    where it has none), and all that keeps it from starting."""
+    where it has none), and all that keeps it from starting. `uncopyable` says why its folder cannot be copied."""
 
     command: tuple[str, ...] = ()
     digest: str = ""
+    uncopyable: str = ""
     problems: tuple[Diagnostic, ...] = ()
 
 
@@ -78,7 +80,7 @@ def look_at(
         for pointer, message in (config or ResolvedConfig()).problems
     ]
     command: tuple[str, ...] = ()
-    digest = ""
+    digest = FolderDigest("", 0, 0)
     try:
         command = resolve_command(
             manifest.id, manifest.command, candidate.folder, program_folders, is_trusted=candidate.is_operators
@@ -87,14 +89,15 @@ def look_at(
         hint = f"look at `command` in {show_path(candidate.manifest_path)}"
         problems.append(Diagnostic(problem=f"its command: {error.because}", hint=hint))
     try:
-        digest = digest_candidate(candidate, without=data, limits=limits)
+        digest = measure_candidate(candidate, without=data, limits=limits)
     except BadFile as error:
         hint = "an extension that cannot be read whole cannot be agreed to"
         problems.append(Diagnostic(problem=f"its folder: {error}", hint=hint))
     path = show_path(candidate.manifest_path)
     return Findings(
         command=command,
-        digest=digest,
+        digest=digest.digest,
+        uncopyable=digest.uncopyable,
         problems=tuple(replace(problem, extension=manifest.id, path=path) for problem in problems),
     )
 
@@ -105,13 +108,21 @@ def digest_candidate(candidate: Candidate, *, without: Collection[str] = (), lim
     Raises:
         BadFile: something cannot be read, or there is too much.
     """
+    return measure_candidate(candidate, without=without, limits=limits).digest
+
+
+def measure_candidate(
+    candidate: Candidate, *, without: Collection[str] = (), limits: Limits = DEFAULT_LIMITS
+) -> FolderDigest:
+    """Returns the digest of a candidate, and whether its folder can be copied. Raises as `digest_candidate` does."""
     if candidate.files is None:
-        digest = digest_folder(candidate.folder, without=without, limits=limits).digest
+        found = digest_folder(candidate.folder, without=without, limits=limits)
     else:
-        digest = digest_files(candidate.folder, candidate.files, limits=limits).digest
+        found = digest_files(candidate.folder, candidate.files, limits=limits)
     if not candidate.is_listed:
-        return digest
-    return sha256(digest.encode() + msgspec.json.encode(candidate.manifest, order="deterministic")).hexdigest()
+        return found
+    listed = msgspec.json.encode(candidate.manifest, order="deterministic")
+    return replace(found, digest=sha256(found.digest.encode() + listed).hexdigest())
 
 
 def find_missing(
@@ -210,6 +221,13 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
 
 
 Admission: TypeAlias = Admitted | Skipped | NeedsConsent
+
+
+def refuse_uncopyable(extension: str, because: str) -> Skipped:
+    """Returns the refusal of an extension that would have to run from a copy and cannot be copied."""
+    hint = f"replace it by a file, or set `in_place = true` under [extensions.{extension}] in the host's configuration"
+    problem = f"its folder cannot be copied: {because}"
+    return Skipped(extension=extension, reasons=(Diagnostic(extension=extension, problem=problem, hint=hint),))
 
 
 def quote(word: str) -> str:

@@ -22,7 +22,7 @@ from becket.errors import BadFile, Problem
 from becket.host.audit_log import AuditMode
 from becket.host.configuration import Value
 from becket.host.diagnostics import Diagnostic, Severity
-from becket.host.discovery import Candidate, DiscoverySettings
+from becket.host.discovery import Candidate, DiscoverySettings, OperatorSettings
 from becket.host.manifest import (
     PERMISSION,
     AskedLimits,
@@ -83,6 +83,7 @@ class ExtensionConfig(Table, frozen=True, kw_only=True):
     command: Command | UnsetType = UNSET
     dialect: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
     folder: FolderPath | UnsetType = UNSET
+    in_place: bool = False
     environment: Environment = Environment()
     restart: AskedRestart = AskedRestart()
     limits: AskedLimits = AskedLimits()
@@ -111,7 +112,8 @@ class ExtensionConfig(Table, frozen=True, kw_only=True):
         )
         folder = candidate.folder if self.folder is UNSET else self.folder
         is_operators = candidate.is_operators or self.command is not UNSET
-        return replace(candidate, manifest=changed, folder=folder, is_operators=is_operators)
+        operator = OperatorSettings(in_place=self.in_place)
+        return replace(candidate, manifest=changed, folder=folder, is_operators=is_operators, operator=operator)
 
 
 class HostConfig(Table, frozen=True, kw_only=True):
