@@ -187,8 +187,7 @@ def test_a_header_limit_below_the_usual_header_holds_in_every_chunking() -> None
         b"0x10",
         b"5 0",
         b"5,5",
-        b"1" * 11,
-        b"1" * 4_000,
+        b"0" * 10 + b"2",
         b'"5"',
     ],
 )
@@ -196,6 +195,14 @@ def test_a_length_that_is_not_up_to_ten_digits_is_refused_and_quoted(value: byte
     error = refused(b"Content-Length: " + value + b"\r\n\r\n")
     assert error.problem == "Content-Length is no number"
     assert error.found.startswith(repr(value[:64])[1:])
+
+
+@pytest.mark.parametrize(("digits", "shown"), [(b"1" * 11, "1" * 11 + " bytes"), (b"1" * 4_000, "2**64 bytes or more")])
+def test_a_length_of_too_many_digits_is_reported_as_too_large(digits: bytes, shown: str) -> None:
+    error = refused(b"Content-Length: " + digits + b"\r\n\r\n")
+    assert isinstance(error, FrameTooLarge)
+    assert (error.what, error.size, error.limit) == ("frame", int(digits), DEFAULT_LIMITS.frame)
+    assert shown in str(error)
 
 
 def test_an_empty_length_is_refused() -> None:

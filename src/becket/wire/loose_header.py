@@ -15,8 +15,8 @@ from becket.limits import Limits
 __all__ = ["LooseHeader"]
 
 LINE = 1024  # bytes of one header line with its line end, as in the synaps host
-# What Rust takes for an unsigned 64-bit number; it allows a plus sign and any number of leading zeros.
-LENGTH = re.compile(r"\+?0*([0-9]{1,20})", re.ASCII)
+# What Rust parses as an unsigned 64-bit number; it allows a plus sign and any number of leading zeros.
+LENGTH = re.compile(r"\+?([0-9]+)", re.ASCII)
 HIGHEST = 2**64 - 1
 
 
@@ -69,8 +69,10 @@ class LooseHeader:
 
     def _take_length(self, value: str) -> None:
         number = LENGTH.fullmatch(value)
-        if number is None or int(number[1]) > HIGHEST:
+        if number is None:
             self.error = BadFrame("Content-Length is no number", found=value.encode())
+        elif int(number[1]) > HIGHEST:
+            self.error = FrameTooLarge(size=int(number[1]), limit=self._limit)
         else:
             self._announced = int(number[1])
 

@@ -111,6 +111,8 @@ class StrictHeader:
 
     def _take_length(self, value: bytes) -> BadFrame | None:
         if LENGTH.fullmatch(value) is None:
+            if value.isdigit() and int(value) > self._limits.frame:
+                return FrameTooLarge(size=int(value), limit=self._limits.frame)
             return BadFrame("Content-Length is no number", found=value, hint="1 to 10 digits")
         if self._announced is not None:  # two readers of such a header could disagree where the frame ends
             return BadFrame("Content-Length given twice", found=value)
