@@ -252,6 +252,13 @@ def test_nothing_of_what_others_sent_can_move_a_cursor_or_hide(error: BecketErro
     assert "\u202e" not in str(error)
 
 
+def test_the_message_of_a_remote_error_is_truncated() -> None:
+    error = RemoteError(method="m", code=5, message="x" * 4_000_000)
+    assert len(str(error)) < 70_000
+    assert error.message.endswith("(truncated: 4000000 characters)")
+    assert RemoteError(method="m", code=5, message="x" * 65_536).message == "x" * 65_536
+
+
 def test_a_long_offence_is_cut_short() -> None:
     assert len(BadFrame("no header", found=b"\xff" * 10_000).found) < 300
     assert BadFrame("no header", found=b"x" * 65).found.endswith("...")

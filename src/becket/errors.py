@@ -254,7 +254,7 @@ class FrameTooLarge(BadFrame):
         self.size = size
         self.limit = limit
         self.what = what
-        announced = "endless" if size is None else f"{size} bytes"
+        announced = "endless" if size is None else "2**64 bytes or more" if size >= 2**64 else f"{size} bytes"
         super().__init__(f"{what} too large: {announced}, the limit is {limit}")
 
 
@@ -348,15 +348,20 @@ class RequestCancelled(RpcError):
 # -- how a call of ours can end
 
 
+REMOTE_MESSAGE = 64 * 1024  # characters of an error's message that are kept: a frame may hold millions
 INCIDENT = 32  # characters of an id that is shown; a longer one is something else
 
 
 class RemoteError(BecketError):
-    """Our call was answered with an error. `code` is the number as it came, `meaning` None if the dialect has none."""
+    """Our call was answered with an error. `code` is the number as it came, `meaning` None if the dialect has none.
+
+    A message of more than 65,536 characters is truncated."""
 
     def __init__(
         self, *, method: str, code: int, message: str, data: object = None, meaning: Meaning | None = None
     ) -> None:
+        if len(message) > REMOTE_MESSAGE:
+            message = f"{message[:REMOTE_MESSAGE]}... (truncated: {len(message)} characters)"
         self.method = method
         self.code = code
         self.message = message
