@@ -7,13 +7,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.commands import becket, here
 
 from becket.cli.exits import Exit
 from becket.cli.new import build_files
-from becket.host.manifest import load_manifest
+from becket.host.manifest import load_manifest, parse_manifest
+from becket.typed.toml_files import parse_toml
 
 FILES = ["becket.toml", "greeter.py", "run", "test_greeter.py"]
 
@@ -62,6 +64,16 @@ def test_its_own_test_passes(greeter: Path, runner: list[str]) -> None:
 
 
 @pytest.mark.process
+def test_a_project_with_the_name_of_an_installed_module_works(tmp_path: Path) -> None:
+    here("new", str(tmp_path / "becket"))
+    command = [sys.executable, "-B", "-m", "unittest"]
+    done = subprocess.run(command, cwd=tmp_path / "becket", capture_output=True, timeout=20, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert here("check", "--", str(tmp_path / "becket" / "run")).exit_code == Exit.DONE
+
+
+@pytest.mark.process
 def test_it_passes_every_check(greeter: Path) -> None:
     done = here("check", "--", str(greeter / "run"))
 
@@ -95,23 +107,32 @@ def test_what_it_writes_is_typed_and_well_formed(greeter: Path) -> None:
         ("9lives", "extension_9lives", "Extension9lives"),
         ("class", "extension_class", "Class"),
         ("a__b", "a_b", "AB"),
+        ("becket", "extension_becket", "Becket"),
+        ("json", "extension_json", "Json"),
+        ("msgspec", "extension_msgspec", "Msgspec"),
+        ("none", "none", "ExtensionNone"),
+        ("table", "table", "ExtensionTable"),
+        ("extension-server", "extension_server", "ExtensionExtensionServer"),
     ],
 )
 def test_any_id_gives_names_that_python_can_have(id: str, module: str, name: str) -> None:
     files = build_files(id)
 
     code = files[f"{module}.py"]
-    compile(code, "x", "exec")
+    defined: dict[str, Any] = {"__name__": module}
+    exec(compile(code, "x", "exec"), defined)
     compile(files[f"test_{module}.py"], "x", "exec")
-    assert f"class {name}(ExtensionServer):" in code
+    assert defined[name].id == id
+    assert parse_manifest(parse_toml(files["becket.toml"].encode(), "becket.toml"), "becket.toml").id == id
     assert f"{module}.py" in files["run"]
 
 
-@pytest.mark.parametrize("id", ["a b", "", "..", "Upper", "x" * 65, 'a"\n'])
+@pytest.mark.parametrize("id", ["a b", "", "..", "Upper", "x" * 65, 'a"\n', 'say-"hi"', "it's"])
 def test_an_id_that_no_extension_can_have_is_refused(tmp_path: Path, id: str) -> None:
     done = here("new", str(tmp_path / "x"), "--id", id)
 
     assert done.exit_code == Exit.USAGE
+    assert "is no id" in done.stderr
     assert not (tmp_path / "x").exists()
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import keyword
 import re
 import shlex
+import sys
 from pathlib import Path
 from string import Template
 from typing import Final
@@ -20,9 +23,12 @@ from becket.typed.toml_files import parse_toml
 __all__ = ["new"]
 
 LAUNCHER: Final = "run"
+TAKEN_NAMES: Final = frozenset(
+    {"CommandOutput", "ExtensionServer", "Greeting", "Table"}
+)  # of classes in the files below
 
 MANIFEST: Final = Template("""\
-id = "$id"
+id = $quoted_id
 version = "0.1.0"
 description = "Says how often it has been called."
 command = ["./run"]
@@ -47,7 +53,7 @@ from becket.extension import CommandOutput, ExtensionServer, command, tool
 
 
 class $name(ExtensionServer):
-    id = "$id"
+    id = $quoted_id
     version = "0.1.0"
 
     @tool
@@ -164,13 +170,16 @@ def build_files(id: str) -> dict[str, str]:
     """
     parts = re.findall("[a-z0-9]+", id)
     module = "_".join(parts)
-    if not module.isidentifier() or keyword.iskeyword(module):
+    if not module.isidentifier() or keyword.iskeyword(module) or is_importable(module):
         module = f"extension_{module}"
     name = "".join(part.capitalize() for part in parts)
+    if not name.isidentifier() or keyword.iskeyword(name) or name in TAKEN_NAMES:
+        name = f"Extension{name}"
     names = {
         "id": id,
+        "quoted_id": json.dumps(id, ensure_ascii=False),  # so that the manifest's own rules refuse it
         "module": module,
-        "name": name if name.isidentifier() else f"Extension{name}",
+        "name": name,
         "command": parts[0] if parts else "show",
     }
     manifest = MANIFEST.substitute(names)
@@ -184,3 +193,8 @@ def build_files(id: str) -> dict[str, str]:
         LAUNCHER: PROGRAM.substitute(names),
         f"test_{module}.py": TEST.substitute(names),
     }
+
+
+def is_importable(module: str) -> bool:
+    """Returns whether a file of this name would hide a module that is installed."""
+    return module in sys.stdlib_module_names or importlib.util.find_spec(module) is not None
