@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Callable
 
 import click
 import pytest
@@ -32,6 +33,21 @@ def test_one_of_many_json_documents_is_a_line_everywhere(capsys: pytest.CaptureF
     print_json_line({"point": Point(1)})
 
     assert capsys.readouterr().out == '{"point":{"x":1}}\n'
+
+
+@pytest.mark.parametrize("write", [print_json, print_json_line])
+def test_json_escapes_what_could_change_a_terminal_or_hide(
+    write: Callable[[object], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    hostile = "\x9b2J \x85 \u202e \u2028 \u200b \U000e0100 \x7f"
+    write({"text": hostile, "kept": "Zoë 🦀"})
+
+    out = capsys.readouterr().out
+    assert json.loads(out) == {"text": hostile, "kept": "Zoë 🦀"}
+    assert out.rstrip("\n").isprintable()
+    assert "\\u202e" in out
+    assert "\\udb40\\udd00" in out
+    assert "Zoë 🦀" in out
 
 
 def test_a_table_has_columns_with_headers_in_capitals(capsys: pytest.CaptureFixture[str]) -> None:

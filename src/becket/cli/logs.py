@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from becket.cli.output import escape_json
+
 if TYPE_CHECKING:
     from becket.host.host_config import LogConfig
 
@@ -44,7 +46,7 @@ class LogLines(logging.Handler):
         if not self._as_json:
             return f"{level}: {name}: {record.getMessage()}"
         fields = {"time_ms": int(record.created * 1000), "level": level, "logger": name, "message": record.getMessage()}
-        return msgspec.json.encode(fields).decode()
+        return escape_json(msgspec.json.encode(fields).decode())
 
 
 @contextmanager

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "console",
     "count",
+    "escape_json",
     "is_terminal",
     "json_option",
     "print_json",
@@ -56,12 +57,25 @@ def console(*, stderr: bool = False) -> Console:
 def print_json(value: object) -> None:
     """Writes one JSON document as one line; on a terminal, with line breaks. Structs become objects."""
     data = msgspec.json.encode(value)
-    print_line((msgspec.json.format(data, indent=2) if is_terminal() else data).decode())
+    print_line(escape_json((msgspec.json.format(data, indent=2) if is_terminal() else data).decode()))
 
 
 def print_json_line(value: object) -> None:
     """Writes one JSON document as one line of many, also on a terminal."""
-    print_line(msgspec.json.encode(value).decode())
+    print_line(escape_json(msgspec.json.encode(value).decode()))
+
+
+def escape_json(document: str) -> str:
+    """Returns the same JSON with visible escapes for what could move a cursor, change a direction or hide."""
+    is_printable = all(line == harmless(line) for line in document.split("\n"))
+    return document if is_printable else "".join(map(escape_for_json, document))
+
+
+def escape_for_json(char: str) -> str:
+    if char == "\n" or harmless(char) == char:
+        return char
+    units = char.encode("utf-16-be", errors="surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def snake_case(name: str) -> str:
