@@ -14,6 +14,7 @@ from becket.blocking import BlockingContext
 from becket.contract.commands import SystemText, Text
 from becket.contract.providers import Message, Model, ProviderRequest, ProviderResult, TextDelta, assistant, user
 from becket.dialects import roder
+from becket.dialects.roder.conversation import to_request
 from becket.errors import NotSupported, RemoteError
 from becket.extension import (
     BlockingCommandOutput,
@@ -224,10 +225,26 @@ async def test_a_call_before_the_first_exchange_is_answered() -> None:
             result = await host.call(roder.TOOLS_CALL, params)
             with pytest.raises(RemoteError) as early:
                 await host.call(roder.LIST_MODELS, roder.ListModels("local"))
+            with pytest.raises(RemoteError) as dispatched:
+                await host.call(roder.SUBAGENTS_DISPATCH, work("fail"))
 
     assert result.is_error
     assert "not ready" in result.content
     assert "not ready" in early.value.message
+    assert "not ready" in dispatched.value.message
+
+
+@pytest.mark.loops
+@pytest.mark.parametrize("extension", ["Notes", "Plain"])
+async def test_a_turn_before_the_handshake_is_rejected_and_not_acknowledged(extension: str) -> None:
+    ours, theirs = memory_transports()
+    request = to_request(ProviderRequest("local", "small", "notes:local:small", (user("hi"),)), "local", "small")
+    turn = roder.StreamTurn(engine_id="local", stream_id="s", thread_id="t", turn_id="u", request=request)
+    served = {"Notes": Notes, "Plain": Plain}[extension]()
+    with fail_after(5):
+        async with served.over(theirs, dialect="roder"), Peer.over(ours, dialect="roder") as host:
+            with pytest.raises(RemoteError, match="not ready"):
+                await host.call(roder.STREAM_TURN.name, turn)
 
 
 # -- a class without coroutines

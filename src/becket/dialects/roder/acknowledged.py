@@ -14,6 +14,7 @@ from msgspec import Raw, Struct
 from becket.contract.shapes import REFUSED
 from becket.dialects.phrases import Saying, Scene
 from becket.dialects.roder.shown import show_text
+from becket.errors import Meaning, RpcError
 
 __all__ = ["FAILED", "LONGEST_WAIT", "Address"]
 
@@ -42,8 +43,13 @@ class Address(Struct, frozen=True, eq=False):
         if given != wanted:
             raise ValueError(f"acknowledged {self.what} {show_text(given)} but {show_text(wanted)} was requested")
 
-    def acknowledge(self, saying: Saying, _: Scene) -> Struct:
-        """Returns the acknowledgement of a request."""
+    def acknowledge(self, saying: Saying, scene: Scene) -> Struct:
+        """Returns the acknowledgement of a request.
+
+        Raises:
+            RpcError: NOT_READY, before the handshake."""
+        if scene.particulars is None:
+            raise RpcError(Meaning.NOT_READY, f"not ready: `{saying.method.name}` was sent before the handshake")
         return self.acknowledgement(self.id_of(saying.params))
 
     def _read(self, raw: Raw) -> str:
