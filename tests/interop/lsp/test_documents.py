@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from lsprotocol import types
@@ -41,6 +42,16 @@ async def test_a_document_may_be_larger_than_what_other_links_let_wait() -> None
         async with client.open_document("file:///a.py", text):
             await client.call(lsp.SHUTDOWN)
         assert told.opened[0].text_document.text == text
+
+
+async def test_a_server_that_names_an_unknown_kind_of_changes_gets_the_whole_text() -> None:
+    unknown = types.ServerCapabilities(text_document_sync=cast("Any", 9))
+    async with linked(lsp.LanguageClient(), unknown) as (client, _, told):
+        async with client.open_document("file:///a.py", "one") as document:
+            await document.change("two")
+            await client.call(lsp.SHUTDOWN)
+        assert told.opened[0].text_document.text == "one"
+        assert [*told.changes[0].content_changes] == [types.TextDocumentContentChangeWholeDocument("two")]
 
 
 async def test_a_document_is_open_once() -> None:

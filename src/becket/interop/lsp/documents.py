@@ -204,7 +204,7 @@ class Document:
         wish = self._client.server_capabilities.text_document_sync
         if isinstance(wish, types.TextDocumentSyncOptions):
             return wish
-        kind = types.TextDocumentSyncKind.None_ if wish is None else types.TextDocumentSyncKind(wish)
+        kind = types.TextDocumentSyncKind.None_ if wish is None else read_sync_kind(wish)
         is_told = kind is not types.TextDocumentSyncKind.None_
         return types.TextDocumentSyncOptions(open_close=is_told, change=kind, save=is_told)
 
@@ -270,3 +270,11 @@ def wants_another(error: RemoteError) -> bool:
     data = error.data
     is_put_off = error.code == types.LSPErrorCodes.ServerCancelled
     return is_put_off and is_object(data) and data.get("retriggerRequest") is True
+
+
+def read_sync_kind(number: int) -> types.TextDocumentSyncKind:
+    """Returns how the server wants changes; one that names an unknown kind gets the whole text, which any can read."""
+    try:
+        return types.TextDocumentSyncKind(number)
+    except ValueError:
+        return types.TextDocumentSyncKind.Full
