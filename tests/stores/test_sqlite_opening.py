@@ -111,7 +111,10 @@ def test_an_owner_that_does_not_say_who_it_is_is_in_use_too(path: Path) -> None:
     assert caught.value.pid is None
 
 
-@pytest.mark.parametrize(("pid", "is_there"), [(None, False), (os.getpid(), True), (1, True), (2**22 + 1, False)])
+@pytest.mark.parametrize(
+    ("pid", "is_there"),
+    [(None, False), pytest.param(os.getpid(), True, id="this program"), (1, True), (2**22 + 1, False)],
+)
 def test_only_an_owner_that_lives_is_named(pid: int | None, is_there: bool) -> None:
     with somebody_else():
         assert owner.is_alive(pid) is is_there
