@@ -85,6 +85,11 @@ class Limits(Struct, frozen=True, kw_only=True):
     hook_output: int = 32 * KIB  # bytes of a tool's output that a hook gets to see
     hook_replacement: int = 1 * MIB  # bytes that a hook may put in its place
 
+    # -- a model that uses tools
+    model_tool_calls: int = 64  # that run in one turn; the model learns how many did not
+    model_tool_bytes: int = 256 * KIB  # of their outputs in one turn: eight turns fill half a frame
+    model_seconds: float = 900.0  # for all turns of one answer together; 0 is no limit
+
     # -- extensions at rest
     manifest: int = 64 * KIB  # also grants and every other file that people write; a long one has 4 KiB
     found_entries: int = 200_000  # names in the folders in which extensions are looked for: some seconds

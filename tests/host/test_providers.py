@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import anyio
 import msgspec
 import pytest
 
@@ -19,13 +20,15 @@ from becket.contract.providers import (
     ProviderRequest,
     ProviderResult,
     ToolUse,
+    tool_result,
     user,
 )
 from becket.contract.tools import Tool
-from becket.errors import BadReply, NotDeclared, ProviderDisabled, RemoteError, TooManyTurns
+from becket.errors import BadReply, CallTimeout, NotDeclared, ProviderDisabled, RemoteError, TooManyTurns
 from becket.host.hooks import AskHooks, HookVerdict
 from becket.host.providers import Providers, Route, ToolUser, Trust, blocked_call, complete_with_tools, parse_trust
 from becket.host.tools import RegisteredTool, Tools
+from becket.limits import Limits
 
 LOCAL = Provider(id=" local ", display_name="Local", description="d", models=(Model("small"), Model(" large ")))
 CLOUD = Provider(id="cloud", display_name="Cloud", description="d", models=(Model("small", streaming=True),))
@@ -157,7 +160,7 @@ class Scripted:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-async def echo(use: ToolUse) -> dict[str, Any]:
+async def echo(use: ToolUse, most_output: int) -> dict[str, Any]:
     return {"ran": use.name}
 
 
@@ -188,7 +191,7 @@ async def test_a_model_that_never_answers_is_asked_eight_times() -> None:
     model = Scripted(asking("again"))
     ran: list[str] = []
 
-    async def use_tool(use: ToolUse) -> dict[str, Any]:
+    async def use_tool(use: ToolUse, most_output: int) -> dict[str, Any]:
         ran.append(use.name)
         return {}
 
@@ -221,6 +224,109 @@ async def test_what_asking_the_model_raises_is_raised() -> None:
 
     with pytest.raises(RemoteError):
         await complete_with_tools("notes", REQUEST, complete, echo)
+
+
+# -- the limits of a turn
+
+
+def content_of(message: Message) -> list[dict[str, Any]]:
+    assert not isinstance(message.content, str)
+    return [*message.content]
+
+
+def calls_in(message: Message) -> list[str]:
+    return [block["id"] for block in content_of(message) if block["type"] == "tool_use"]
+
+
+async def test_tool_calls_beyond_the_limit_of_a_turn_do_not_run_and_the_model_is_told() -> None:
+    model = Scripted(asking(*["a"] * 6_000), ANSWER)
+    ran: list[str] = []
+
+    async def use_tool(use: ToolUse, most_output: int) -> dict[str, Any]:
+        ran.append(use.id)
+        return tool_result(use.id, "done")
+
+    assert await complete_with_tools("notes", REQUEST, model.complete, use_tool) == ANSWER
+
+    _, asked, told = model.requests[1].messages
+    assert len(ran) == 64
+    assert calls_in(asked) == ran  # a call without a result would be refused by most models
+    *results, note = content_of(told)
+    assert [block["tool_use_id"] for block in results] == ran
+    assert note["type"] == "text"
+    assert "5936" in note["text"]
+
+
+async def test_what_a_model_says_beside_its_tool_calls_is_kept() -> None:
+    model = Scripted(asking("a", "b", "c"), ANSWER)
+
+    await complete_with_tools("notes", REQUEST, model.complete, echo, limits=Limits(model_tool_calls=1))
+
+    assert content_of(model.requests[1].messages[1]) == [*asking("a").content]
+
+
+async def test_each_turn_may_call_as_many_tools() -> None:
+    model = Scripted(asking("a", "b", "c"), asking("a", "b"), ANSWER)
+    ran: list[str] = []
+
+    async def use_tool(use: ToolUse, most_output: int) -> dict[str, Any]:
+        ran.append(use.name)
+        return tool_result(use.id, "done")
+
+    await complete_with_tools("notes", REQUEST, model.complete, use_tool, limits=Limits(model_tool_calls=2))
+
+    assert ran == ["a", "b", "a", "b"]
+    assert len(content_of(model.requests[2].messages[4])) == 2  # nothing was left out in the second turn
+
+
+async def test_the_outputs_of_a_turn_share_its_bytes_and_what_is_left_does_not_run() -> None:
+    model = Scripted(asking("a", "b", "c"), asking("d"), ANSWER)
+    rooms: list[tuple[str, int]] = []
+
+    async def use_tool(use: ToolUse, most_output: int) -> dict[str, Any]:
+        rooms.append((use.name, most_output))
+        return tool_result(use.id, "€" * 100)
+
+    await complete_with_tools("notes", REQUEST, model.complete, use_tool, limits=Limits(model_tool_bytes=600))
+
+    assert rooms == [("a", 600), ("b", 300), ("d", 600)]
+    *_, last = content_of(model.requests[1].messages[2])
+    assert (last["tool_use_id"], last["is_error"]) == ("t2", True)
+    assert "600" in last["content"]
+
+
+@pytest.mark.loops
+@pytest.mark.parametrize("hangs", ["model", "tool"])
+async def test_all_turns_of_an_answer_end_by_their_total_time(hangs: str) -> None:
+    cancelled: list[str] = []
+
+    async def complete(request: ProviderRequest) -> ProviderResult:
+        if hangs == "model" and len(request.messages) > 1:
+            await hang("model")
+        return asking("a")
+
+    async def use_tool(use: ToolUse, most_output: int) -> dict[str, Any]:
+        if hangs == "tool":
+            await hang("tool")
+        return tool_result(use.id, "done")
+
+    async def hang(what: str) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            cancelled.append(what)
+
+    with anyio.fail_after(5), pytest.raises(CallTimeout) as caught:
+        await complete_with_tools("notes", REQUEST, complete, use_tool, limits=Limits(model_seconds=0.02))
+
+    assert caught.value.seconds == 0.02
+    assert cancelled == [hangs]
+
+
+async def test_without_a_total_time_an_answer_may_take_for_ever() -> None:
+    model = Scripted(asking("a"), ANSWER)
+
+    assert await complete_with_tools("notes", REQUEST, model.complete, echo, limits=Limits(model_seconds=0)) == ANSWER
 
 
 # -- one tool
@@ -337,10 +443,24 @@ async def test_what_an_unknown_error_says_is_for_the_log_alone(caplog: pytest.Lo
 
 @pytest.mark.parametrize(
     ("output", "size"),
-    [("x" * 30_000, 30_000), ("x" * 30_001, 30_000), ("€" * 10_001, 30_000), ("x" + "€" * 10_000, 29_998)],
+    [("x" * 30_001, 30_000), ("€" * 10_001, 29_998), ("x" + "€" * 10_000, 29_999)],
 )
-async def test_a_long_output_is_cut_where_a_character_ends(output: str, size: int) -> None:
+async def test_a_long_output_is_truncated_where_a_character_ends_and_says_so(output: str, size: int) -> None:
     block = await ToolUser(weather_tools(), Calls(output).call).use(USE)
 
+    shown, note = block["content"].rsplit("\n", 1)
+    assert output.startswith(shown)
+    assert str(len(output.encode())) in note
     assert len(block["content"].encode()) == size <= MOST_TOOL_OUTPUT
-    assert output.startswith(block["content"])
+
+
+async def test_an_output_that_fits_is_left_alone() -> None:
+    block = await ToolUser(weather_tools(), Calls("x" * MOST_TOOL_OUTPUT).call).use(USE)
+
+    assert block["content"] == "x" * MOST_TOOL_OUTPUT
+
+
+async def test_not_even_the_note_is_longer_than_an_output_may_be() -> None:
+    block = await ToolUser(weather_tools(), Calls("x" * 100).call, most_output=8).use(USE)
+
+    assert len(block["content"]) == 8

@@ -6,7 +6,7 @@ Messages and content blocks are those of the Anthropic API. The contract passes 
 from __future__ import annotations
 
 from functools import cache
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias, TypeGuard
 
 import msgspec
 from msgspec import Meta, Raw, Struct, ValidationError
@@ -38,6 +38,7 @@ __all__ = [
     "assistant",
     "check_completed",
     "event_params",
+    "is_tool_use",
     "read_provider_event",
     "should_stream",
     "tool_result",
@@ -130,8 +131,12 @@ def tool_uses(result: ProviderResult) -> list[ToolUse]:
     Raises:
         msgspec.ValidationError: a block of this type is malformed.
     """
-    blocks = (block for block in result.content if is_object(block) and block.get("type") == "tool_use")
-    return [read_tool_block(block) for block in blocks]
+    return [read_tool_block(block) for block in result.content if is_tool_use(block)]
+
+
+def is_tool_use(block: object) -> TypeGuard[dict[str, Any]]:
+    """Returns whether a content block is a tool call."""
+    return is_object(block) and block.get("type") == "tool_use"
 
 
 def read_tool_block(block: dict[str, Any]) -> ToolUse:

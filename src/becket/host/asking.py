@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from becket.contract.audit import ProviderCalled, ProviderOutcome
 from becket.contract.names import model_runtime_id, trim
-from becket.contract.providers import Provider, ProviderRequest, ProviderResult
+from becket.contract.providers import Provider, ProviderRequest, ProviderResult, is_tool_use
 from becket.errors import BecketError, NotDeclared, PermissionDenied
 from becket.host.recording import error_class
 
@@ -53,11 +53,3 @@ def outcome_of(error: BecketError | None) -> ProviderOutcome:
     if error is None:
         return ProviderOutcome.OK
     return ProviderOutcome.BLOCKED if isinstance(error, PermissionDenied) else ProviderOutcome.ERROR
-
-
-def is_tool_use(block: object) -> bool:
-    match block:
-        case {"type": "tool_use"}:
-            return True
-        case _:
-            return False

@@ -18,7 +18,14 @@ from msgspec import Struct
 from becket.contract.handshake import Capabilities
 from becket.contract.hooks import HookEvent, HookMatch, HookResult
 from becket.contract.names import trim
-from becket.contract.providers import Message, ProviderEvent, ProviderRequest, ProviderResult, ToolUse
+from becket.contract.providers import (
+    MOST_TOOL_OUTPUT,
+    Message,
+    ProviderEvent,
+    ProviderRequest,
+    ProviderResult,
+    ToolUse,
+)
 from becket.dialects import find_dialect
 from becket.errors import ExtensionRefused, LocalProtocolError, ProviderDisabled
 from becket.host.admitting import Doorkeeper, Guest
@@ -505,12 +512,17 @@ class Host:
     async def use_tool(self, use: ToolUse, *, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Runs a tool that a model asks for, between the hooks that come before and after it.
 
-        Returns the block that tells the model what came of it, also where that is an error."""
+        Returns the block that tells the model what came of it, also where that is an error. An output of more than
+        `MOST_TOOL_OUTPUT` bytes is truncated, and says so."""
+        return await self._use_tool(use, MOST_TOOL_OUTPUT, meta)
 
+    async def _use_tool(self, use: ToolUse, most_output: int, meta: Mapping[str, Any] | None) -> dict[str, Any]:
         async def call(tool: RegisteredTool, input: Any) -> str:
             return await self._household.extensions[tool.extension].call_tool(tool.tool.name, input, meta=meta)
 
-        return await ToolUser(self.tools, call, self._ask_hooks_alone, limits=self._limits).use(use)
+        most = min(most_output, MOST_TOOL_OUTPUT)
+        user = ToolUser(self.tools, call, self._ask_hooks_alone, most_output=most, limits=self._limits)
+        return await user.use(use)
 
     # -- hooks
 
@@ -545,12 +557,25 @@ class Host:
         """Asks a model of an extension and returns its whole answer; the options are those of `Extension.complete`.
 
         With `use_tools` it is shown the tools of all extensions, and those that it asks for are run; `meta` is what
-        you tell these about the call beside their inputs, as for `call_tool`.
+        you tell these about the call beside their inputs, as for `call_tool`. Each turn has `model_tool_calls` and
+        `model_tool_bytes`, all of them together `model_seconds`; see `Limits`. The model is told what was cut off, and
+        a tool that fails: neither is an error here.
 
         Raises:
+            ValueError: `model` has not three parts.
             NotDeclared: no extension that runs has such a model.
-            ProviderDisabled: the provider is not trusted.
-            TooManyTurns: it asked for tools again and again.
+            ProviderDisabled: the provider is not trusted. Nothing was sent.
+            PermissionDenied: the extension does not hold `providers.register`, or lost it before the answer came.
+            NotSupported: its dialect has no word for models. Nothing was sent.
+            CircuitOpen: too many of its calls have failed lately. Nothing was sent.
+            NotRunning, StartFailed, HandshakeFailed, ...: it does not run, and why.
+            NotSent: it does not read, or has too many calls in flight.
+            LocalProtocolError: the messages have no JSON, or are too large for a frame with all that was added.
+            RemoteError: it answered with an error.
+            BadReply: its answer, or a tool call in it, cannot be understood; or it has no content.
+            CallTimeout: one answer took longer than `timeout`, or all turns longer than `model_seconds`.
+            ConnectionLost: the link has ended; `PeerCrashed` with the story of its process.
+            TooManyTurns: it still asks for tools in its eighth turn.
         """
         route = self._trusted(model, tools_exposed=use_tools)
         extension = self._household.extensions[route.extension]
@@ -559,14 +584,14 @@ class Host:
             return await extension.complete(provider, name, messages=messages, **options)
         shown = self.tools.for_model()
 
-        async def use(use: ToolUse) -> dict[str, Any]:
-            return await self.use_tool(use, meta=meta)
+        async def use(use: ToolUse, most_output: int) -> dict[str, Any]:
+            return await self._use_tool(use, most_output, meta)
 
         async def ask(request: ProviderRequest) -> ProviderResult:
             return await extension.complete(provider, name, messages=request.messages, tools=shown, **options)
 
         request = ProviderRequest(route.provider.id, route.model.id, route.model_id, tuple(messages), tools=shown)
-        return await complete_with_tools(extension.id, request, ask, use)
+        return await complete_with_tools(extension.id, request, ask, use, limits=self._limits)
 
     @asynccontextmanager
     async def stream(

@@ -7,10 +7,12 @@ callables, so it knows no process.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any, TypeAlias
 
 import msgspec
+from anyio import move_on_after
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -27,10 +29,11 @@ from becket.contract.providers import (
     ProviderRequest,
     ProviderResult,
     ToolUse,
+    is_tool_use,
     tool_result,
     tool_uses,
 )
-from becket.errors import BadReply, BecketError, NotDeclared, ProviderDisabled, TooManyTurns
+from becket.errors import BadReply, BecketError, CallTimeout, NotDeclared, ProviderDisabled, TooManyTurns
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.hooks import AskHooks
 from becket.host.tools import RegisteredTool, Tools
@@ -52,8 +55,9 @@ __all__ = [
 Complete: TypeAlias = Callable[[ProviderRequest], Awaitable[ProviderResult]]
 """Asks a model for a whole answer."""
 
-UseTool: TypeAlias = Callable[[ToolUse], Awaitable[dict[str, Any]]]
-"""Runs a tool that a model asks for, and returns the block that tells it what came of it. Never fails."""
+UseTool: TypeAlias = Callable[[ToolUse, int], Awaitable[dict[str, Any]]]
+"""Runs a tool that a model calls, and returns its result as a content block with at most so many bytes of output.
+Never fails."""
 
 CallTool: TypeAlias = Callable[[RegisteredTool, Any], Awaitable[str]]
 """Runs a tool with an input and returns the text of its result."""
@@ -200,14 +204,31 @@ async def complete_with_tools(
     use_tool: UseTool,
     *,
     most_turns: int = MOST_TOOL_TURNS,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> ProviderResult:
-    """Asks a model, runs the tools that it asks for, tells it what came of them, and so on until it has answered.
+    """Calls a model, runs the tools that it calls, returns their results to it, and so on until it has finished.
+
+    `limits` bound the tool calls and the bytes of their outputs in each turn, and the seconds of all turns together.
 
     Raises:
         TooManyTurns: it still asks for tools in the last turn.
         BadReply: it asks for a tool in a way that cannot be understood.
+        CallTimeout: `limits.model_seconds` have passed.
         RemoteError, CallTimeout, ConnectionLost, PermissionDenied, ...: as `complete` does.
     """
+    with move_on_after(limits.model_seconds or None):
+        return await take_turns(extension, request, complete, use_tool, most_turns, limits)
+    raise CallTimeout(f"{PROVIDER_COMPLETE.name} with tools", limits.model_seconds)
+
+
+async def take_turns(
+    extension: str,
+    request: ProviderRequest,
+    complete: Complete,
+    use_tool: UseTool,
+    most_turns: int,
+    limits: Limits,
+) -> ProviderResult:
     for turn in range(1, most_turns + 1):
         result = await complete(request)
         try:
@@ -217,10 +238,36 @@ async def complete_with_tools(
         if not uses:
             return result
         if turn < most_turns:  # else what the tools give would reach nobody
-            given = [await use_tool(use) for use in uses]
-            said = (Message("assistant", result.content), Message("user", tuple(given)))
+            kept = without_excess(result.content, limits.model_tool_calls)
+            results = await run_tools(uses, use_tool, limits)
+            said = (Message("assistant", kept), Message("user", results))
             request = replace(request, messages=(*request.messages, *said))
     raise TooManyTurns(extension, most_turns)
+
+
+async def run_tools(uses: Sequence[ToolUse], use_tool: UseTool, limits: Limits) -> tuple[dict[str, Any], ...]:
+    """Runs the tool calls of one turn, as far as its limits allow, and returns what the model gets for them."""
+    blocks: list[dict[str, Any]] = []
+    left = limits.model_tool_bytes
+    for use in uses[: limits.model_tool_calls]:
+        if left > 0:
+            block = await use_tool(use, left)
+            left -= len(str(block.get("content", "")).encode())
+        else:  # a tool that changes something must not run where the model would not see what it did
+            spent = f"the outputs of this turn have reached {limits.model_tool_bytes} bytes"
+            block = tool_result(use.id, f"Tool call not run: {spent}", is_error=True)
+        blocks.append(block)
+    excess = len(uses) - limits.model_tool_calls
+    if excess > 0:
+        text = f"{excess} more tool calls were not run: the limit is {limits.model_tool_calls} in one turn"
+        blocks.append({"type": "text", "text": text})
+    return tuple(blocks)
+
+
+def without_excess(content: tuple[Any, ...], most_calls: int) -> tuple[Any, ...]:
+    """Returns content without the tool calls that were not run: each call that a model sees again needs a result."""
+    calls = count(1)
+    return tuple(block for block in content if not is_tool_use(block) or next(calls) <= most_calls)
 
 
 class ToolUser:
@@ -253,13 +300,13 @@ class ToolUser:
             asked = await self._ask(HookEvent.before_tool_call(tool.name, given, runtime_name=tool.runtime_name))
             if isinstance(asked.result, Block):
                 text = f"Tool call blocked by extension: {asked.result.reason}"
-                return tool_result(use.id, cut(text, self._most_output), is_error=True)
+                return tool_result(use.id, truncate(text, self._most_output), is_error=True)
             if isinstance(asked.result, Modify):
                 given = asked.result.input
         output, is_error = await self._run(tool, given)
         if self._ask is not None:
             output = await self._show(self._ask, tool, given, output)
-        return tool_result(use.id, cut(output, self._most_output), is_error=is_error)
+        return tool_result(use.id, truncate(output, self._most_output), is_error=is_error)
 
     async def _run(self, tool: RegisteredTool, given: Any) -> tuple[str, bool]:
         try:
@@ -276,10 +323,13 @@ class ToolUser:
         return seen.result.output if isinstance(seen.result, Replace) else output
 
 
-def cut(text: str, size: int) -> str:
-    """Returns the beginning of a text, of at most so many bytes and never half a character."""
+def truncate(text: str, size: int) -> str:
+    """Returns a text of at most so many bytes, never with half a character. Where it is truncated, its end says so."""
     data = text.encode()
-    return text if len(data) <= size else data[:size].decode(errors="ignore")
+    if len(data) <= size:
+        return text
+    note = f"\n[truncated: the output has {len(data)} bytes]"
+    return data[: max(0, size - len(note))].decode(errors="ignore") + note[:size]
 
 
 def log_failure(tool: RegisteredTool, error: Exception) -> None:
