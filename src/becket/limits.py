@@ -76,7 +76,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     stdin_grace: float = 2.0  # from stdin EOF to SIGTERM: one slow flush on a laptop
     term_grace: float = 2.0  # from SIGTERM to SIGKILL
     kill_grace: float = 2.0  # from SIGKILL to giving up on a process in the kernel's hands
-    drain_grace: float = 0.2  # after the exit, for what a grandchild still holds open
+    drain_grace: float = 0.2  # from the end of a child's pipe to its exit, which tells more
     stderr_tail: int = 64 * KIB
     stderr_line: int = 8 * KIB
     stderr_rate: int = 1 * MIB  # bytes a second handed to the log; the rest is counted

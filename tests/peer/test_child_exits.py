@@ -145,6 +145,24 @@ async def test_an_exit_is_noticed_although_a_grandchild_holds_the_pipes() -> Non
                 await grandchild.gone()
 
 
+async def test_a_grandchild_that_holds_the_pipes_does_not_delay_the_failure_of_a_call() -> None:
+    patient = QUICK.but(drain_grace=3600)
+    with anyio.fail_after(10):
+        async with ready_child("leaves_a_grandchild_with_its_pipes", limits=patient) as (peer, _):
+            with pytest.raises(PeerCrashed) as caught:
+                await peer.call("x")
+
+    assert caught.value.exit_code == 7
+
+
+@pytest.mark.parametrize("size", [1, 60_000])
+async def test_a_response_sent_before_the_exit_is_delivered_although_a_grandchild_holds_the_pipe(size: int) -> None:
+    with anyio.fail_after(10):
+        async with ready_child("responds_and_leaves_a_grandchild", size) as (peer, _):
+            assert await peer.call("x") == "x" * size
+            assert isinstance(await peer.wait_closed(), PeerCrashed)
+
+
 async def test_an_exit_is_noticed_although_a_grandchild_floods_the_pipes() -> None:
     families: list[ProcessWatch] = []
     with anyio.fail_after(10):

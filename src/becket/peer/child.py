@@ -42,11 +42,7 @@ class ChildTransport(FdTransport):
         self._reason = self._reason or describe
         if self.child.has_exited:
             self._tell_all()
-        else:
-            self._tell_later()
-
-    def _tell_later(self) -> None:
-        if self._last_wait is None:
+        elif self._last_wait is None:
             self._last_wait = self._loop.call_later(self._limits.drain_grace, self._tell_all)
 
     def _note_exit(self) -> None:
@@ -57,10 +53,8 @@ class ChildTransport(FdTransport):
             self.drain()
         self._drain_stderr()
         wake(self._exit_waiter)
-        if self.has_ended:
-            self._tell_all()
-        else:  # a grandchild holds the pipe: it gets a moment and no more
-            self._tell_later()
+        # A grandchild may hold the pipe open. What the child wrote was in it before the exit, and has been read.
+        self._tell_all()
 
     def _tell_all(self) -> None:
         if not self._is_stopping:

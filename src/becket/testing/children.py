@@ -388,6 +388,15 @@ def leaves_a_grandchild_with_its_pipes() -> None:
 
 
 @program
+def responds_and_leaves_a_grandchild(size: str = "1") -> None:
+    """Starts a grandchild that holds stdout and stderr, and ends right after its first response, of `size` bytes."""
+    grandchild = subprocess.Popen([sys.executable, "-I", "-S", __file__, "holds_on"], stdin=subprocess.DEVNULL)
+    ready(family=[grandchild.pid])
+    answer(read_request(), "x" * int(size))
+    os._exit(7)
+
+
+@program
 def holds_on() -> None:
     """Does nothing with what it was given, and never ends."""
     stay()
