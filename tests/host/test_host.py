@@ -47,12 +47,14 @@ from becket.host.events import (
     ProblemFound,
 )
 from becket.host.grants_file import edit_grants, load_grants
+from becket.host.heartbeat import HeartbeatPolicy
 from becket.host.host import Host
 from becket.host.household import Household
 from becket.host.lifecycle import Health, State
 from becket.host.manifest import FILE_NAME
 from becket.host.restart import RestartPolicy
 from becket.host.supervisor import Care
+from becket.limits import Limits
 from becket.methods.permissions import Decision
 
 pytestmark = [pytest.mark.process, pytest.mark.loops]
@@ -806,6 +808,21 @@ async def test_a_call_that_may_be_repeated_survives_a_kill(root: Path) -> None:
             assert pid is not None
             os.kill(pid, signal.SIGKILL)
             assert await notes.call_tool("keep", {"text": "milk"}, repeat=True) == "1"
+
+
+async def test_a_process_that_hangs_is_killed_without_grace_and_started_again(root: Path) -> None:
+    heartbeat = HeartbeatPolicy(every=0.05, slow_after=0.1, dead_after=1.5, stalled_after=60)
+    care = Care(restart=RestartPolicy(delay=0.01), heartbeat=heartbeat)
+    patient = Limits(stdin_grace=3600, term_grace=3600)
+    with anyio.fail_after(20):
+        async with host_of(root, care=care, limits=patient) as host:
+            told = Told(host)
+            await host.ready("notes")
+            pid = host.status()[0].pid
+            assert pid is not None
+            os.kill(pid, signal.SIGSTOP)
+            await told.until(lambda: bool(told.of(ExtensionRestarted)))
+            assert await host.call_tool("notes:keep", {"text": "milk"}) == "1"
 
 
 async def test_a_permission_that_is_revoked_is_gone_at_once_and_for_good(root: Path, tmp_path: Path) -> None:

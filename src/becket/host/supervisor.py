@@ -94,6 +94,7 @@ class Ending(Struct, frozen=True):
     because: str
     lost: ConnectionLost | None = None
     wish: Wish = Wish.NOTHING
+    is_hung: bool = False
 
 
 class Supervisor:
@@ -435,7 +436,7 @@ class Supervisor:
                 end(Ending(self._wish.value, wish=self._wish))
 
             async def keep_time() -> None:
-                end(Ending(await self._listen(extension)))
+                end(Ending(await self._listen(extension), is_hung=True))
 
             tasks.start_soon(wait_for_end)
             tasks.start_soon(wait_for_wish)
@@ -492,7 +493,7 @@ class Supervisor:
         """The copy has ended by itself, or is dead: another is started, if it may."""
         lost = ending.lost
         ended_at = now()
-        await self._end_copy()
+        await self._end_copy(is_hung=ending.is_hung)
         self._events.publish(describe_exit(self.id, lost, expected=False))
         because: BecketError = lost or ConnectionLost(DisconnectReason.LOCAL_CLOSE, ending.because)
         while True:
@@ -566,10 +567,12 @@ class Supervisor:
         self._move(State.STOPPED)
         self._events.publish(ExtensionStopped(self.id))
 
-    async def _end_copy(self, *, is_asked: bool = False) -> None:
+    async def _end_copy(self, *, is_asked: bool = False, is_hung: bool = False) -> None:
         extension, self._extension = self._extension, None
         self._tell()
         if extension is not None:
+            if is_hung and extension.peer.process is not None:
+                extension.peer.process.kill()  # it does not read: the end of its stdin and SIGTERM would be waited out
             await (extension.shutdown() if is_asked else extension.aclose())
 
     def _fail(self, error: BecketError, because: str = "") -> None:
