@@ -50,6 +50,7 @@ from becket.errors import (
     RemoteProtocolError,
     RequestCancelled,
     ReservedPermission,
+    RevocationNotPersistent,
     RpcError,
     StartFailed,
     StoreError,
@@ -74,6 +75,10 @@ EXAMPLES: list[tuple[BecketError, list[str]]] = [
         ["/a/grants.toml", "/notes: is no table", "/: is old"],
     ),
     (ManifestError("/a/becket.toml", [("/id", "is missing")]), ["/a/becket.toml", "/id: is missing"]),
+    (
+        RevocationNotPersistent("notes", ["memory.write"], "/a/grants.toml", [("", "cannot be written")]),
+        ["notes", "memory.write", "/a/grants.toml", "cannot be written"],
+    ),
     (LocalProtocolError("an empty batch"), ["an empty batch"]),
     (RemoteProtocolError("nonsense"), ["nonsense"]),
     (BadFrame("no header", found=b"\x1b[2J", hint="print to stderr"), ["no header", "\\x1b[2J", "print to stderr"]),

@@ -38,6 +38,7 @@ __all__ = [
     "QueryTimeout",
     "QuotaExceeded",
     "ReservedPermission",
+    "RevocationNotPersistent",
     "StartFailed",
     "StoreError",
     "StoreInUse",
@@ -72,6 +73,21 @@ class BadFile(BecketError):
 
 class ManifestError(BadFile):
     """A manifest cannot be used, and its extension with it. All problems, each with its JSON pointer."""
+
+
+class RevocationNotPersistent(BadFile):
+    """Permissions were revoked, and the file of grants does not say so: it could not be written.
+
+    They are revoked in the running host, which goes on trying to write it."""
+
+    def __init__(self, id: str, permissions: Sequence[str], path: str, problems: Sequence[Problem]) -> None:
+        super().__init__(path, problems)
+        self.id = id
+        self.permissions = tuple(permissions)
+
+    def __str__(self) -> str:
+        names = ", ".join(self.permissions)
+        return f"{self.id}: {names}: revoked in this host, revocation not persistent: {super().__str__()}"
 
 
 # -- processes and their links

@@ -13,6 +13,8 @@ from tests.cli.terminals import Terminal
 from becket.cli.exits import Exit
 from becket.contract.audit import GrantChanged
 from becket.host.audit_log import AuditFile
+from becket.host.grants_file import edit_grants
+from becket.host.pending_revocations import add_pending
 from becket.stores.sqlite import SqliteStore
 
 
@@ -205,3 +207,15 @@ def test_on_a_terminal_it_has_colours_and_the_same_words(root: Path) -> None:
 
     assert "\x1b[31merror" in terminal.raw
     assert terminal.text.startswith(f"error: greedy: {root / 'greedy' / 'becket.toml'}: ")
+
+
+def test_a_revocation_that_is_not_persistent_is_told(root: Path, data: Path) -> None:
+    edit_grants(data / "grants.toml", "quiet", lambda entry: entry.granting(["memory.read"]))
+    add_pending(data / "grants.toml", "quiet", ["memory.read"])
+
+    (found,) = problems(root, data)
+
+    assert (found["extension"], found["path"]) == ("quiet", str(data / "grants.toml"))
+    assert found["problem"].startswith("revocation not persistent: memory.read")
+    here("revoke", "quiet", "memory.read", "--data", str(data))
+    assert problems(root, data) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import stat
 import threading
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.contract.sample_files import load_samples
 from becket.errors import BadFile, Problem
 from becket.host import grants_file
 from becket.host.grants_file import GrantEntry, edit_grants, load_grants, rewrite_grants
+from becket.host.pending_revocations import add_pending, load_pending
 from becket.methods.permissions import PERMISSIONS, Grants
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -217,6 +219,54 @@ def test_a_failure_on_disk_leaves_the_old_file_and_no_other(path: Path, monkeypa
     assert caught.value.problems == (("", "cannot be written: No space left on device"),)
     assert path.read_text(encoding="utf-8") == TEXT
     assert sorted(file.name for file in path.parent.iterdir()) == ["grants.toml", "grants.toml.lock"]
+
+
+def test_a_change_is_synced_before_it_takes_the_place_of_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def note_sync(descriptor: int) -> None:
+        steps.append("folder synced" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file synced")
+        fsync(descriptor)
+
+    def note_replace(new: str, old: str) -> None:
+        steps.append("replaced")
+        replace(new, old)
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+    monkeypatch.setattr(os, "replace", note_replace)
+
+    edit_grants(path, "notes", lambda entry: entry.granting(["audio.input"]))
+
+    assert steps == ["file synced", "replaced", "folder synced"]
+
+
+def test_a_revocation_that_is_pending_counts_and_is_written_with_the_next_change(path: Path) -> None:
+    edit_grants(path, "notes", lambda _: GrantEntry(("memory.read", "memory.write")))
+    add_pending(path, "notes", ["memory.write"])
+    add_pending(path, "notes", ["memory.read"])
+    add_pending(path, "other", ["memory.read"])
+
+    assert load_grants(path)["notes"] == GrantEntry((), ("memory.read", "memory.write"))
+    assert load_grants(path)["other"] == GrantEntry((), ("memory.read",))
+
+    edit_grants(path, "notes", lambda entry: entry.granting(["memory.read"]))
+    assert load_pending(path) == {"other": ("memory.read",)}
+    assert load_grants(path)["notes"] == GrantEntry(("memory.read",), ("memory.write",))
+
+    edit_grants(path, "other", lambda entry: entry)
+    assert load_pending(path) == {}
+    assert not path.with_name("grants.toml.pending").exists()
+    assert load_grants(path)["other"] == GrantEntry((), ("memory.read",))
+
+
+def test_pending_revocations_that_cannot_be_read_are_not_passed_over(path: Path) -> None:
+    path.with_name("grants.toml.pending").write_text('{"notes": 5}', encoding="utf-8")
+
+    with pytest.raises(BadFile) as caught:
+        load_grants(path)
+
+    assert caught.value.path.endswith("grants.toml.pending")
 
 
 def test_changes_of_many_at_once_are_all_kept(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
+import becket.host.host
+from becket.cli.status import status_rows
 from becket.contract.audit import ExtensionChanged as ChangeRecorded
 from becket.contract.audit import ExtensionStarted as StartRecorded
 from becket.contract.hooks import Block, HookEvent
@@ -28,6 +30,7 @@ from becket.errors import (
     PeerCrashed,
     ProviderDisabled,
     RemoteError,
+    RevocationNotPersistent,
     StartFailed,
     StoreInUse,
 )
@@ -842,6 +845,74 @@ async def test_a_permission_that_is_revoked_is_gone_at_once_and_for_good(root: P
             notes = await host.ready("notes")
             with pytest.raises(RemoteError):
                 await notes.call_tool("keep", {"text": "milk"})
+
+
+async def test_a_revocation_that_cannot_be_written_holds_and_is_written_as_soon_as_it_can_be(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(becket.host.host, "RETRY_EVERY", 0.02)
+    data = tmp_path / "data"
+    host = host_of(root, grants={}, data=data, ask=agree)
+    told = Told(host)
+    with anyio.fail_after(20):
+        async with host:
+            notes = await host.ready("notes")
+            (data / "grants.toml.lock").unlink()
+            (data / "grants.toml.lock").mkdir()  # nobody can lock the file, so nobody can write it
+            with pytest.raises(RevocationNotPersistent) as failed:
+                await host.revoke("notes", "memory.write")
+            assert (failed.value.id, failed.value.permissions) == ("notes", ("memory.write",))
+            with pytest.raises(RemoteError):
+                await notes.call_tool("keep", {"text": "milk"})
+            (status,) = host.status()
+            assert status.not_persistent == ("memory.write",)
+            assert "revocation not persistent: memory.write" in status_rows([status])[0][-1]
+            (problem,) = [one for one in host.problems if "revocation not persistent" in one.problem]
+            assert problem.extension == "notes"
+            (data / "grants.toml.lock").rmdir()
+            await told.until(lambda: problem not in host.problems)
+            assert host.status()[0].not_persistent == ()
+            assert load_grants(data / "grants.toml")["notes"].deny == ("memory.write",)
+            assert told.events.count(ProblemFound(problem)) == 1
+
+
+async def test_a_revocation_that_could_not_be_written_is_written_when_the_host_closes(
+    root: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    with anyio.fail_after(20):
+        async with host_of(root, grants={}, data=data, ask=agree) as host:
+            await host.ready("notes")
+            (data / "grants.toml.lock").unlink()
+            (data / "grants.toml.lock").mkdir()
+            with pytest.raises(RevocationNotPersistent):
+                await host.revoke("notes", "memory.write")
+            (data / "grants.toml.lock").rmdir()
+        assert "deny" in (data / "grants.toml").read_text(encoding="utf-8")
+        assert not (data / "grants.toml.pending").exists()
+
+
+async def test_a_revocation_that_was_never_written_to_the_grants_holds_in_the_next_host(
+    root: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    with anyio.fail_after(20):
+        async with host_of(root, grants={}, data=data, ask=agree) as host:
+            await host.ready("notes")
+            (data / "grants.toml.lock").unlink()
+            (data / "grants.toml.lock").mkdir()
+            with pytest.raises(RevocationNotPersistent):
+                await host.revoke("notes", "memory.write")
+        assert "deny" not in (data / "grants.toml").read_text(encoding="utf-8")
+        async with host_of(root, grants={}, data=data) as host:
+            assert host.status()[0].not_persistent == ("memory.write",)
+            with pytest.raises(RemoteError):
+                await (await host.ready("notes")).call_tool("keep", {"text": "milk"})
+            (data / "grants.toml.lock").rmdir()
+            await host.grant("notes", "memory.write")
+            assert await host.call_tool("notes:keep", {"text": "milk"}) == "1"
+            assert host.status()[0].not_persistent == ()
+        assert load_grants(data / "grants.toml")["notes"].deny == ()
 
 
 async def test_hooks_and_models_of_all_extensions_are_offered_by_the_host(root: Path) -> None:

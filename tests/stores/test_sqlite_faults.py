@@ -163,6 +163,20 @@ def test_on_a_full_disk_nothing_is_lost_and_what_makes_room_still_works(folder: 
 
 
 @pytest.mark.process
+def test_a_revocation_on_a_full_disk_uses_the_reserved_space(folder: Path) -> None:
+    told = run_on_small_disk("revokes_on_a_full_disk.py", folder, "12m")
+
+    assert told == {
+        "first": ["memory.write"],
+        "has reserve": False,
+        "second": ["memory.read"],
+        "problems": ["notes"],
+        "at the end": ["memory.read", "memory.write"],
+        "pending": False,
+    }
+
+
+@pytest.mark.process
 def test_a_sync_that_fails_fails_its_append_alone(folder: Path) -> None:
     told = run_with_failing_syncs("appends_to_a_failing_disk.py", "6", folder / "store", 8)
 

@@ -24,6 +24,7 @@ from becket.host.gate import Admitted, NeedsConsent, Skipped
 from becket.host.host import Survey
 from becket.host.kept import load_trust
 from becket.host.order import order_starts
+from becket.host.pending_revocations import load_pending
 from becket.host.places import Places
 from becket.typed.small_files import show_path
 
@@ -98,6 +99,7 @@ def find_problems_of_files(places: Places) -> Iterator[Diagnostic]:
         yield Diagnostic(path=str(folder), problem=problem, hint=hint, severity=Severity.WARNING)
     if not os.access(folder, os.W_OK):
         yield Diagnostic(path=str(folder), problem="cannot be written", hint="give it to the user who runs the host")
+    yield from find_pending_revocations(places)
     trust = load_trust(places)
     if trust.broken is not None:
         yield Diagnostic(problem=trust.broken, hint="mend it; until then no provider is trusted")
@@ -107,6 +109,17 @@ def find_problems_of_files(places: Places) -> Iterator[Diagnostic]:
             severity = Severity.WARNING if broken.is_torn_end else Severity.ERROR
             where = f"{broken.path}:{broken.line}"
             yield Diagnostic(path=where, problem=broken.problem, hint=hint, severity=severity)
+
+
+def find_pending_revocations(places: Places) -> Iterator[Diagnostic]:
+    try:
+        pending = load_pending(places.grants)
+    except BadFile:
+        return  # the grants cannot be read either, which is told with them
+    for extension, names in pending.items():
+        problem = f"revocation not persistent: {', '.join(names)}: it is not in the file yet"
+        hint = f"see that it can be written, then: becket revoke {extension} {' '.join(names)}"
+        yield Diagnostic(extension=extension, path=str(places.grants), problem=problem, hint=hint)
 
 
 # -- extensions

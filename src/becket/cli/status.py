@@ -61,10 +61,16 @@ def status_rows(statuses: Iterable[ExtensionStatus]) -> list[Sequence[str]]:
             str(status.figures.asked),
             f"{status.figures.asked_per_second:.1f}",
             str(status.restarts),
-            without_id(status.id, status.because.partition("\n")[0]),
+            note_of(status),
         )
         for status in statuses
     ]
+
+
+def note_of(status: ExtensionStatus) -> str:
+    because = without_id(status.id, status.because.partition("\n")[0])
+    lost = f"revocation not persistent: {', '.join(status.not_persistent)}" if status.not_persistent else ""
+    return "; ".join(part for part in (lost, because) if part)
 
 
 def show_seconds(seconds: float | None) -> str:

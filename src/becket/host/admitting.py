@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from becket.contract.audit import ExtensionChanged
 from becket.dialects import DIALECTS
-from becket.errors import BadFile, ExtensionRefused
+from becket.errors import BadFile, ExtensionRefused, RevocationNotPersistent
 from becket.host.connecting import required_by
 from becket.host.diagnostics import Diagnostic
 from becket.host.digests import copy_folder, find_copy, remove_copies
@@ -401,12 +401,25 @@ class Doorkeeper:
         await self._change_grants(id, lambda entry: entry.granting(asked, digest))
 
     async def revoke(self, id: str, names: Iterable[str]) -> None:
-        """Takes permissions away; what runs on them ends. Raises what `grant` raises."""
+        """Revokes permissions at once; what runs on them ends. Writing that down comes second.
+
+        Raises:
+            RevocationNotPersistent: the file of grants cannot be written; they are revoked in this host all the same.
+        """
         names = [*names]
-        await self._change_grants(id, lambda entry: entry.denying(names))
+        self._kept.revoke(id, names)
         if id in self.guests:
             for name in names:
                 self._take(self.guests[id], name, HOST)
+        await in_thread(self._kept.write_revocations, id)
+
+    async def retry_revocations(self) -> dict[str, RevocationNotPersistent | None]:
+        """Tries again to write revocations that could not be written; returns what came of it, by extension."""
+        return await in_thread(self._kept.retry_revocations)
+
+    def unwritten_revocations(self, id: str) -> tuple[str, ...]:
+        """Returns the permissions of an extension that were revoked and are not written as such."""
+        return self._kept.unwritten_revocations(id)
 
     def has_new_grants(self) -> bool:
         """Returns whether somebody may have written something else into the file of grants."""

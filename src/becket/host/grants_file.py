@@ -1,14 +1,13 @@
 """`grants.toml`: what was granted and denied to each extension, and for which files. People read and write it too.
 
-It is changed by one program at a time, whole or not at all, and what a person wrote beside it stays. Deciding by it is
-the gate's.
+It is changed by one program at a time, whole or not at all, and what a person wrote beside it stays. Revocations that
+could not be written yet (`pending_revocations`) count as written. Deciding by it is the gate's.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable
 from collections.abc import Set as AbstractSet
@@ -22,10 +21,11 @@ from msgspec.structs import replace
 from becket.contract.audit import Digest
 from becket.errors import BadFile, Problem
 from becket.host.manifest import Id, say_plainly
+from becket.host.pending_revocations import load_pending, remove_pending
 from becket.limits import DEFAULT_LIMITS
 from becket.methods.permissions import PERMISSIONS, Grants, find_bad_names
 from becket.typed.problems import below, find_problems
-from becket.typed.small_files import read_small_file, show_path
+from becket.typed.small_files import read_small_file, replace_file, show_path
 from becket.typed.toml_files import TOKEN, parse_toml
 
 __all__ = ["FILE_NAME", "GrantEntry", "edit_grants", "load_grants", "rewrite_grants"]
@@ -76,7 +76,10 @@ def load_grants(path: str | os.PathLike[str], *, known: AbstractSet[str] = PERMI
         BadFile: it cannot be read, or says what means nothing; all problems, each with its JSON pointer. Nobody has any
             grants then: one that cannot be read may have denied something.
     """
-    return parse_grants(load_text(path), path, known)
+    entries = parse_grants(load_text(path), path, known)
+    for extension, names in load_pending(path).items():
+        entries[extension] = entries.get(extension, NOTHING).denying(names)
+    return entries
 
 
 def load_text(path: str | os.PathLike[str]) -> bytes:
@@ -131,16 +134,24 @@ def edit_grants(
     with locked(path):
         data = load_text(path)
         before = parse_grants(data, path, known)
-        entry = change(before.get(extension, NOTHING))
-        if entry == before.get(extension):
-            return entry
-        text = rewrite_grants(data.decode(), extension, entry).encode()
-        parse_grants(text, path, known)  # what cannot be read again is not written
-        if len(text) > DEFAULT_LIMITS.manifest:
-            raise BadFile(show_path(path), [("", f"would become larger than {DEFAULT_LIMITS.manifest} bytes")])
-        with writing(path):
-            replace_file(path, text)
+        found = before.get(extension, NOTHING)
+        pending = load_pending(path).get(extension)
+        entry = change(found.denying(pending) if pending else found)
+        if entry != before.get(extension):
+            write_entry(path, data, extension, entry, known)
+        if pending:
+            with writing(path):
+                remove_pending(path, extension)
     return entry
+
+
+def write_entry(path: str, data: bytes, extension: str, entry: GrantEntry | None, known: AbstractSet[str]) -> None:
+    text = rewrite_grants(data.decode(), extension, entry).encode()
+    parse_grants(text, path, known)  # what cannot be read again is not written
+    if len(text) > DEFAULT_LIMITS.manifest:
+        raise BadFile(show_path(path), [("", f"would become larger than {DEFAULT_LIMITS.manifest} bytes")])
+    with writing(path):
+        replace_file(path, text)
 
 
 @contextmanager
@@ -160,6 +171,8 @@ def locked(path: str) -> Generator[None]:
                 if time.monotonic() > end:
                     raise BadFile(show_path(path), [("", "another program is changing it")]) from error
                 time.sleep(PAUSE)
+            except OSError as error:
+                raise BadFile(show_path(path), [("", f"cannot be locked: {error.strerror}")]) from error
         yield
     finally:
         os.close(lock)
@@ -171,25 +184,6 @@ def writing(path: str) -> Generator[None]:
         yield
     except OSError as error:
         raise BadFile(show_path(path), [("", f"cannot be written: {error.strerror}")]) from error
-
-
-def replace_file(path: str, data: bytes) -> None:
-    """Puts other bytes in the place of a file, safely: after a crash it holds the old ones or the new ones, whole."""
-    folder = os.path.dirname(path)
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{FILE_NAME}-", delete=False) as file:
-        try:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)  # the name too
-    finally:
-        os.close(descriptor)
 
 
 # -- the text, with what people wrote in it

@@ -27,10 +27,10 @@ from becket.contract.providers import (
     ToolUse,
 )
 from becket.dialects import find_dialect
-from becket.errors import ExtensionRefused, LocalProtocolError, ProviderDisabled
+from becket.errors import ExtensionRefused, LocalProtocolError, ProviderDisabled, RevocationNotPersistent
 from becket.host.admitting import Doorkeeper, Guest
 from becket.host.audit_log import ROTATE_AT, AuditMode
-from becket.host.diagnostics import Diagnostic
+from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.discovery import DEFAULT_SETTINGS, Candidate, DiscoveryReport, DiscoverySettings, discover_extensions
 from becket.host.environment import with_own_programs
 from becket.host.events import (
@@ -73,6 +73,7 @@ __all__ = ["ExtensionStatus", "Host", "Survey"]
 
 E = TypeVar("E", bound=HostEvent)
 DEFAULT_DATA: Final = "default"
+RETRY_EVERY: Final = 10.0  # seconds between two attempts to write a revocation
 FLUSH_EVERY: Final = 60.0  # seconds between two writes of what the audit has only counted
 MCP: Final = "mcp"
 GONE: Final = (State.STOPPED, State.FAILED, State.DISABLED)
@@ -165,6 +166,7 @@ class Host:
         self._hosted_servers: HostedServers | None = None
         self._variables = with_own_programs(os.environ if variables is None else variables)
         self.problems: list[Diagnostic] = []
+        self._unwritten: dict[str, Diagnostic] = {}  # revocations that are not persistent
         self._kept: Kept
         self._door: Doorkeeper
         self._settings: LaunchSettings
@@ -379,6 +381,7 @@ class Host:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._keep_audit)
+                tasks.start_soon(self._keep_revocations)
                 await self._household.run(started, self._closing)
                 tasks.cancel_scope.cancel()
         finally:
@@ -394,6 +397,36 @@ class Host:
                 await anyio.to_thread.run_sync(self._kept.audit.flush)
             except OSError as error:
                 self._complain(Diagnostic(problem=f"the audit cannot be written: {error}"))
+
+    async def _keep_revocations(self) -> None:
+        """Writes revocations that could not be written when they were made."""
+        while True:
+            await anyio.sleep(RETRY_EVERY)
+            outcomes = await self._door.retry_revocations()
+            for id in {*self._unwritten, *outcomes}:
+                self._note_revocation(id, outcomes.get(id))
+
+    def _note_revocation(self, id: str, error: RevocationNotPersistent | None) -> None:
+        """Has a problem stand in `problems` for as long as a revocation is not written."""
+        before = self._unwritten.pop(id, None)
+        if before is not None and before in self.problems:
+            self.problems.remove(before)
+        if error is None:
+            if before is not None:
+                solved = Diagnostic(extension=id, problem="revocation is persistent now", severity=Severity.NOTE)
+                self.events.publish(ProblemFound(solved))
+            return
+        names, reasons = ", ".join(error.permissions), "; ".join(message for _, message in error.problems)
+        diagnostic = self._unwritten[id] = Diagnostic(
+            extension=id,
+            path=error.path,
+            problem=f"revocation not persistent: {names}: {reasons}",
+            hint=f"mend it; it is tried again every {RETRY_EVERY:g} s and at the end",
+        )
+        if diagnostic == before:
+            self.problems.append(diagnostic)  # it was told when it was new
+        else:
+            self._complain(diagnostic)
 
     def _complain(self, diagnostic: Diagnostic) -> None:
         self.problems.append(diagnostic)
@@ -483,9 +516,20 @@ class Host:
         await self._household.reconsider(id)
 
     async def revoke(self, id: str, *permissions: str) -> None:
-        """Takes permissions away; what runs on them ends. Raises what `grant` raises."""
+        """Revokes permissions at once, for the next starts too; what runs on them ends.
+
+        Raises:
+            UnknownPermission, ReservedPermission: one of them cannot be granted.
+            RevocationNotPersistent: the file of grants cannot be written. They are revoked in this host all the same;
+                it is tried again every 10 s and at the end, and `status` tells it meanwhile.
+        """
         names = [parse_permission(name) for name in permissions]
-        await self._door.revoke(id, names)
+        try:
+            await self._door.revoke(id, names)
+        except RevocationNotPersistent as error:
+            self._note_revocation(id, error)
+            raise
+        self._note_revocation(id, None)
 
     # -- tools
 

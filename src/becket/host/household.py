@@ -42,7 +42,7 @@ Watching = Literal["report", "reload"]
 
 
 class ExtensionStatus(Struct, frozen=True):
-    """How one extension does, at a glance."""
+    """How one extension does, at a glance. `not_persistent` are revoked permissions that could not be written down."""
 
     id: str
     state: State
@@ -55,6 +55,7 @@ class ExtensionStatus(Struct, frozen=True):
     because: str = ""
     figures: Figures = Figures()
     dialect: str = "native"
+    not_persistent: tuple[str, ...] = ()
 
 
 class Household:
@@ -385,6 +386,7 @@ class Household:
                 Health.FAILED_VALIDATION,
                 because=error.because,
                 dialect=self.candidates[id].manifest.dialect,
+                not_persistent=self._door.unwritten_revocations(id),
             )
             for id, error in self._refused.items()
         ]
@@ -406,4 +408,5 @@ class Household:
             "somebody is asked whether it may start" if guest.needs_consent else because,
             supervisor.figures(guest.gate.calls),
             self.candidates[id].manifest.dialect,
+            self._door.unwritten_revocations(id),
         )

@@ -6,31 +6,41 @@ thread.
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from threading import Lock
 
 from becket.contract.audit import AuditEvent
-from becket.errors import BadFile
+from becket.errors import BadFile, RevocationNotPersistent
 from becket.host.audit_log import ROTATE_AT, AuditFile, AuditLog, AuditMode
 from becket.host.grants_file import GrantEntry, edit_grants, load_grants
+from becket.host.pending_revocations import add_pending, load_pending
 from becket.host.places import Places
 from becket.host.providers import Trust, parse_trust
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.store import Store, now_ms
-from becket.typed.small_files import read_small_file
+from becket.typed.small_files import read_small_file, show_path
 
 __all__ = ["Kept", "open_kept"]
 
 MOST_REMEMBERED = 10_000  # events of an audit that is kept in memory alone
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Kept:
-    """What one host keeps. `close` it in the end."""
+    """What one host keeps. `close` it in the end. `release_reserve` frees space on a full disk, for a revocation."""
 
-    def __init__(self, places: Places | None, store: Store, audit: AuditLog, ends: list[Callable[[], object]]) -> None:
+    def __init__(
+        self,
+        places: Places | None,
+        store: Store,
+        audit: AuditLog,
+        ends: list[Callable[[], object]],
+        release_reserve: Callable[[], object] | None = None,
+    ) -> None:
         self.places = places
         self.store = store
         self.audit = audit
@@ -40,10 +50,13 @@ class Kept:
         self._seen = self._look_at_grants()
         self._unheard: dict[str, GrantEntry | None] = {}  # entries before a change of ours, to what others had changed
         self._entries: dict[str, GrantEntry] = {} if places is None else load_grants(places.grants)
+        self._release_reserve = release_reserve
+        self._revoking = Lock()
+        self._revoked: dict[str, frozenset[str]] = {}  # what the file of grants does not say yet
 
     def grants_of(self, extension: str) -> GrantEntry | None:
         """Returns what was agreed to for an extension, None where nothing was."""
-        return self._entries.get(extension)
+        return self._without_revoked(extension, self._entries.get(extension))
 
     def agreed_digests(self) -> frozenset[str]:
         """Returns the digests of all files that were agreed to."""
@@ -55,9 +68,11 @@ class Kept:
         Raises:
             BadFile: the file cannot be read or written.
         """
-        known = self._entries.get(extension)
+        known = self.grants_of(extension)
+        revoked = self._revoked.get(extension, frozenset())
 
         def change_what_is_there(found: GrantEntry) -> GrantEntry:
+            found = found.denying(revoked) if revoked else found
             if found != (known or GrantEntry()):
                 self._unheard.setdefault(extension, known)
             return change(found)
@@ -68,7 +83,71 @@ class Kept:
             else:
                 entry = edit_grants(self.places.grants, extension, change_what_is_there) or GrantEntry()
             self._entries[extension] = entry
+        self._forget_revoked(extension, revoked)
         return entry
+
+    # -- revocations
+
+    def revoke(self, extension: str, names: Iterable[str]) -> None:
+        """Denies permissions from now on, in memory: it waits for nothing. `write_revocations` makes it persistent."""
+        with self._revoking:
+            self._revoked[extension] = self._revoked.get(extension, frozenset()) | {*names}
+
+    def unwritten_revocations(self, extension: str) -> tuple[str, ...]:
+        """Returns the permissions of an extension that were revoked and are not written as such."""
+        return tuple(sorted(self._revoked.get(extension, ())))
+
+    def write_revocations(self, extension: str) -> None:
+        """Writes what was revoked, with the reserved space where the disk is full.
+
+        Raises:
+            RevocationNotPersistent: it could not be written, and is written with the next attempt.
+        """
+        names = self.unwritten_revocations(extension)
+        try:
+            try:
+                self.change_grants(extension, unchanged)
+            except BadFile as error:
+                if not is_full(error) or self._release_reserve is None:
+                    raise
+                self._release_reserve()
+                self.change_grants(extension, unchanged)
+        except BadFile as error:
+            assert self.places is not None
+            note_pending(self.places, extension, names)
+            raise RevocationNotPersistent(extension, names, error.path, error.problems) from error
+
+    def retry_revocations(self) -> dict[str, RevocationNotPersistent | None]:
+        """Tries again to write what could not be written; returns what came of it, by extension."""
+        outcomes: dict[str, RevocationNotPersistent | None] = {}
+        for extension in [*self._revoked]:
+            try:
+                self.write_revocations(extension)
+                outcomes[extension] = None
+            except RevocationNotPersistent as error:
+                outcomes[extension] = error
+        return outcomes
+
+    def resume_revocations(self) -> None:
+        """Goes on with what the host before this one could not write.
+
+        Raises:
+            BadFile: it cannot be read.
+        """
+        if self.places is not None:
+            self._revoked = {id: frozenset(names) for id, names in load_pending(self.places.grants).items()}
+
+    def _without_revoked(self, extension: str, entry: GrantEntry | None) -> GrantEntry | None:
+        revoked = self._revoked.get(extension)
+        return (entry or GrantEntry()).denying(revoked) if revoked else entry
+
+    def _forget_revoked(self, extension: str, written: frozenset[str]) -> None:
+        with self._revoking:
+            left = self._revoked.pop(extension, frozenset()) - written
+            if left:
+                self._revoked[extension] = left
+
+    # -- changes by others
 
     def has_new_grants(self) -> bool:
         """Returns whether the file of grants may hold something else than it did when it was last read."""
@@ -92,6 +171,8 @@ class Kept:
         with self._lock:
             self._seen = self._look_at_grants()  # first: what is written while it is read is looked at again
             after = {} if self.places is None else load_grants(self.places.grants)
+            for id, revoked in [*self._revoked.items()]:
+                after[id] = after.get(id, GrantEntry()).denying(revoked)
             before = {**self._entries, **self._unheard}
             self._entries = after
             self._unheard.clear()
@@ -99,8 +180,11 @@ class Kept:
         return {id: (before.get(id), after.get(id)) for id in changed}
 
     def close(self) -> None:
-        """Writes what was only counted so far, and lets go of everything."""
+        """Writes what was only counted so far and what was revoked, and lets go of everything."""
         try:
+            for error in self.retry_revocations().values():
+                if error is not None:
+                    log_error("%s", error)
             self.audit.flush()
         finally:
             for end in self._ends:
@@ -127,6 +211,7 @@ def open_kept(
         OSError: the folder or the audit cannot be opened.
     """
     ends: list[Callable[[], object]] = []
+    release_reserve: Callable[[], object] | None = None
     if places is None or read_only:
         remembered: list[tuple[AuditEvent, int]] = []
 
@@ -140,16 +225,41 @@ def open_kept(
     if store is None:
         from becket.stores.sqlite import SqliteStore  # sqlite3 is there only where something is kept
 
-        store = SqliteStore(places.store, limits)
+        store = own_store = SqliteStore(places.store, limits)
+        release_reserve = own_store.release_reserve
         ends.append(store.close)
     try:
         file = AuditFile(places.audit, rotate_at=audit_bytes)
         ends.append(file.close)
-        return Kept(places, store, AuditLog(file.write, now=now_ms, mode=audit), ends)
+        kept = Kept(places, store, AuditLog(file.write, now=now_ms, mode=audit), ends, release_reserve)
+        kept.resume_revocations()
+        return kept
     except BaseException:
         for end in ends:
             end()
         raise
+
+
+def unchanged(entry: GrantEntry) -> GrantEntry:
+    return entry
+
+
+def is_full(error: BadFile) -> bool:
+    return isinstance(error.__cause__, OSError) and error.__cause__.errno in FULL
+
+
+def note_pending(places: Places, extension: str, names: Iterable[str]) -> None:
+    """Notes beside the file of grants what could not be written there, if that is possible."""
+    try:
+        add_pending(places.grants, extension, names)
+    except (BadFile, OSError) as error:
+        log_error("%s: nor could the revocation be noted beside it: %s", show_path(places.grants), error)
+
+
+def log_error(text: str, *parts: object) -> None:
+    import logging
+
+    logging.getLogger("becket.host").error(text, *parts)
 
 
 def open_for_reading(places: Places | None, limits: Limits) -> Store:

@@ -1,4 +1,5 @@
-"""Small files that somebody else wrote: read whole or not at all, without blocking, and named without harm.
+"""Small files that somebody else wrote: read whole or not at all, without blocking, replaced atomically, and named
+without harm.
 
 A name on disk is bytes, and may hold an escape sequence or a new line; a file may be a pipe that nobody writes to, or
 grow while it is read. What a file means is not known here.
@@ -12,7 +13,7 @@ import stat
 from becket.errors import BadFile
 from becket.limits import DEFAULT_LIMITS
 
-__all__ = ["read_small_file", "show_path"]
+__all__ = ["read_small_file", "replace_file", "show_path"]
 
 # No child inherits it, a terminal does not become ours, and a pipe that nobody writes to is no reason to wait. Windows
 # lacks these flags, and such files too.
@@ -48,6 +49,37 @@ def read_up_to(file: int, most: int) -> bytes:
     while len(data) < most and (chunk := os.read(file, most - len(data))):
         data += chunk
     return bytes(data)
+
+
+def replace_file(path: str | os.PathLike[str], data: bytes) -> None:
+    """Replaces the content of a file: after a crash it holds the old bytes or the new ones, whole. On return the new
+    ones are on the disk. It is for its owner alone.
+
+    Raises:
+        OSError: nothing was replaced.
+    """
+    import tempfile  # who only reads starts without it
+
+    folder, name = os.path.split(os.path.abspath(path))
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{name}-", delete=False) as file:
+        try:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # before the rename: else a power cut may leave an empty file under the name
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+    sync_folder(folder)
+
+
+def sync_folder(folder: str) -> None:
+    """Waits until the names in a folder are on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def describe(error: OSError | ValueError) -> str:

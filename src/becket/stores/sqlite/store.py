@@ -206,6 +206,12 @@ class SqliteStore:
         with closing(connect(self.path, for_reading=True)) as source, closing(sqlite3.connect(path)) as copy:
             source.backup(copy)
 
+    def release_reserve(self) -> None:
+        """Frees the space that the store reserves, for what a host must write on a full disk.
+
+        Nothing is added to the store until the disk has room for it again."""
+        self._write().release_reserve()
+
     def close(self) -> None:
         with self._closing:
             if self._is_closed:

@@ -276,6 +276,13 @@ class Writer:
             self._ledger.roll_back()
         return [StoreError(Meaning.DISK_FULL, incident) for _ in batch]
 
+    def release_reserve(self) -> None:
+        """Frees the reserved space for what the host must write. It is reserved again when the disk has room."""
+        self._full = self._full or note(
+            "the disk is full: the reserve is given up, nothing is added to the store", None
+        )
+        self._ballast.drop()
+
     def _repair(self, error: Exception, incident: str) -> None:
         """Goes on after a failing disk only if it takes a transaction, and if the file is sound."""
         self._ledger.roll_back()

@@ -1,0 +1,57 @@
+"""Revokes a permission in a host whose disk is full: `python revokes_on_a_full_disk.py FOLDER`.
+
+Prints as one line of JSON what came of it."""
+
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+
+import anyio
+
+from becket.errors import RevocationNotPersistent
+from becket.host import Host
+from becket.host.grants_file import edit_grants, load_grants
+
+logging.disable()
+folder = Path(sys.argv[1])
+grants = folder / "grants.toml"
+told: dict[str, object] = {}
+
+
+def fill() -> None:
+    """Takes all that is left of the disk."""
+    with open(folder / "other", "ab", buffering=0) as other:
+        for size in (1 << 16, 1 << 12):
+            try:
+                while other.write(bytes(size)) == size:
+                    pass
+            except OSError:
+                pass
+
+
+def exists(name: str) -> bool:
+    return (folder / name).exists()
+
+
+async def main() -> None:
+    edit_grants(grants, "notes", lambda entry: entry.granting(["memory.read", "memory.write"]))
+    async with Host(data=folder) as host:
+        fill()
+        await host.revoke("notes", "memory.write")  # with the reserved space
+        told["first"] = load_grants(grants)["notes"].deny
+        told["has reserve"] = exists("store.sqlite.ballast")
+        fill()
+        try:
+            await host.revoke("notes", "memory.read")
+        except RevocationNotPersistent as error:
+            told["second"] = error.permissions
+        told["problems"] = [problem.extension for problem in host.problems]
+        os.unlink(folder / "other")
+    told["at the end"] = load_grants(grants)["notes"].deny
+    told["pending"] = exists("grants.toml.pending")
+
+
+anyio.run(main)
+print(json.dumps(told))
