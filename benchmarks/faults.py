@@ -13,6 +13,7 @@ from benchmarks.run import FOREIGN, WAITED, Calm, HostFailed, run_host, say
 __all__ = ["Faults", "measure_faults", "render_faults"]
 
 ENTRANT = Entrant("faults", "becket", Kind.BECKET, "becket/faults_host.py", "becket/faults_child.py")
+SHARE = Entrant("share", "becket", Kind.BECKET, "becket/share_host.py", "becket/share_child.py")
 ENOUGH = 100  # samples from which on the 99th percentile counts, and not the worst
 SIZES = {
     "kills": ENOUGH,
@@ -22,6 +23,7 @@ SIZES = {
     "pings": 2 * ENOUGH,
     "idle": 50,
     "children": 100,
+    "seconds": 3,
 }
 DOUBT = {Calm.QUIET: "", Calm.UNDELAYED: "~", Calm.DISTURBED: "?"}
 
@@ -38,6 +40,7 @@ class Promise:
     title: str
     bound: float
     unit: str
+    entrant: Entrant = ENTRANT
 
 
 PROMISES = (
@@ -80,6 +83,25 @@ PROMISES = (
     Promise("crowd", "crowd_quiet", "call to one of 100 extensions of a host", 10, "ms"),
     Promise("crowd", "crowd_flooded", "the same while one of them floods", 10, "ms"),
     Promise("crowd", "crowd_storm", "the same while three of them flood and one spins", 10, "ms"),
+    *(
+        Promise(
+            f"stderr_{kind}{on and f' {on}'}",
+            f"stderr_{kind}",
+            f"stderr full of {title}, logged: processor time of one iteration{on and f', {on}'}",
+            2,
+            "ms",
+            SHARE,
+        )
+        for kind, on, title in (
+            ("errors", "", "`E` and a line end"),
+            ("errors", "uvloop", "`E` and a line end"),
+            ("errors", "trio", "`E` and a line end"),
+            ("errors", "blocking", "`E` and a line end"),
+            ("returns", "", "`E` and a carriage return"),
+            ("long", "", "lines of 8,000 bytes"),
+            ("unbroken", "", "one line without end"),
+        )
+    ),
     Promise("idle_memory", "idle_memory", "memory of the host for an idle child, of 50", 256, "KiB"),
     Promise("many_threads", "more_threads", "threads of the host more with 100 children than with one", 0, ""),
 )
@@ -88,10 +110,10 @@ PROMISES = (
 def measure_faults() -> Faults:
     """Returns what each experiment measured, each in a host of its own."""
     faults: Faults = {}
-    for experiment in dict.fromkeys(promise.experiment for promise in PROMISES):
+    for experiment, entrant in {promise.experiment: promise.entrant for promise in PROMISES}.items():
         try:
             # Not pinned: a host and all of its children would share one core.
-            faults[experiment] = run_host(ENTRANT, {"experiment": experiment, **SIZES}, is_pinned=False)
+            faults[experiment] = run_host(entrant, {"experiment": experiment, **SIZES}, is_pinned=False)
         except HostFailed as error:
             faults[experiment] = {"failed": str(error)}
         say(f"faults  {experiment}")

@@ -80,6 +80,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     stderr_tail: int = 64 * KIB
     stderr_line: int = 8 * KIB
     stderr_rate: int = 1 * MIB  # bytes a second handed to the log; the rest is counted
+    stderr_lines: int = 2_000  # lines a second, likewise: 20 to 60 ms of logging
 
     # -- hooks
     hook_output: int = 32 * KIB  # bytes of a tool's output that a hook gets to see

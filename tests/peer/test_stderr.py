@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
+import threading
+import time
 import tracemalloc
 import unicodedata
+from functools import partial
 from random import Random
 
 import anyio
@@ -14,11 +19,13 @@ from hypothesis import strategies as st
 from tests.peer.starting import QUICK
 
 from becket import Limits, Peer
+from becket.blocking import connect_process
 from becket.errors import harmless
-from becket.peer.stderr import StderrLog
+from becket.peer.stderr import PORTION, StderrLog
 from becket.testing import child
 
 KIB = 1024
+PATIENT = QUICK.but(drain_grace=5.0)  # all lines that wait at the end are handed out, however slow the machine is
 SMALL = Limits(stderr_tail=64, stderr_line=16, stderr_rate=1000)
 
 
@@ -72,6 +79,56 @@ def test_lines_beyond_the_rate_are_counted_and_reported_when_the_flood_is_over()
 
 def test_lines_that_were_suppressed_are_reported_at_the_end_too() -> None:
     assert lines_of(b"123456789\n" * 101)[-1] == "(1 lines suppressed)"
+
+
+def test_lines_beyond_so_many_a_second_are_counted_however_short_they_are() -> None:
+    limits = SMALL.but(stderr_lines=3)
+    lines: list[str] = []
+    log = StderrLog(lines.append, limits)
+    log.feed(b"E\n" * 10, 1.0)
+    log.feed(b"E\r\nE\rE\nrest", 1.5)
+    log.feed(b" of it\n", 2.0)
+    log.end(2.0)
+
+    assert lines == ["E"] * 3 + ["(10 lines suppressed)", "rest of it"]
+
+
+def test_an_end_of_line_that_was_cut_in_two_is_counted_once() -> None:
+    lines: list[str] = []
+    log = StderrLog(lines.append, SMALL.but(stderr_lines=1))
+    for chunk in (b"a\r", b"\nb\r", b"\nc"):
+        log.feed(chunk, 0.0)
+    log.end(0.0)
+
+    assert lines == ["a", "(2 lines suppressed)"]
+
+
+def test_lines_that_take_their_time_are_handed_out_in_portions_and_none_is_lost() -> None:
+    lines: list[str] = []
+    log = StderrLog(lines.append, SMALL, lambda: len(lines) * PORTION)  # each line takes a whole one
+    log.feed(b"one\ntwo\nthree\nfo", 0.0)
+    portions = [lines.copy()]
+    while log.is_behind:
+        log.hand_out(0.0)
+        portions.append(lines.copy())
+    log.feed(b"ur\n", 0.0)
+
+    assert portions[0] == ["one", "two"]
+    assert len(portions) > 1
+    assert lines == ["one", "two", "three", "four"]
+
+
+def test_lines_that_wait_when_more_comes_than_is_kept_are_counted() -> None:
+    lines: list[str] = []
+    log = StderrLog(lines.append, SMALL, lambda: len(lines) * 2 * PORTION)
+    log.feed(b"0\n1\n2\n", 0.0)
+    assert log.is_behind
+    log.feed(b"x" * SMALL.stderr_tail, 0.0)
+    log.end(0.0)
+
+    assert lines[:1] == ["0"]
+    assert lines[-1] == "(2 lines suppressed)"
+    assert log.suppressed == 2
 
 
 def test_a_function_that_fails_on_a_line_does_not_stop_the_next(
@@ -201,6 +258,83 @@ async def test_a_child_that_floods_its_stderr_is_still_answered(kind: str) -> No
     assert sum(map(len, lines)) < 4_000_000
     assert peer.process is not None
     assert len(peer.process.stderr_tail) <= QUICK.stderr_tail
+
+
+WRITES = ["/usr/bin/env", "python3", "-I", "-S", "-c"]
+MANY_LINES = "import os; os.write(2, b''.join(b'line %d\\n' % number for number in range(1000)))"
+ENDLESS = "import os\nwhile True: os.write(2, b'E\\n' * 10000)"
+
+
+def take_long(lines: list[str], line: str) -> None:
+    """Takes so much processor time that lines are handed out in many portions."""
+    lines.append(line)
+    until = time.thread_time() + PORTION / 20
+    while time.thread_time() < until:
+        pass
+
+
+@pytest.mark.loops
+@pytest.mark.process
+async def test_all_lines_that_a_child_wrote_before_its_end_are_handed_out() -> None:
+    lines: list[str] = []
+    with anyio.fail_after(10):
+        async with Peer.connect_process(
+            [*WRITES, MANY_LINES], on_stderr=partial(take_long, lines), limits=PATIENT
+        ) as peer:
+            await peer.wait_closed()
+
+    assert lines == [f"line {number}" for number in range(1000)]
+
+
+@pytest.mark.process
+def test_all_lines_that_a_child_wrote_before_its_end_are_handed_out_without_a_loop() -> None:
+    lines: list[str] = []
+    with connect_process([*WRITES, MANY_LINES], on_stderr=partial(take_long, lines), limits=PATIENT) as peer:
+        peer.wait_closed()
+
+    assert lines == [f"line {number}" for number in range(1000)]
+
+
+@pytest.mark.loops
+@pytest.mark.process
+async def test_a_flood_of_short_lines_is_counted_and_other_links_are_served_meanwhile() -> None:
+    lines: list[str] = []
+    limits = QUICK.but(stderr_lines=10)
+    with anyio.fail_after(10):
+        async with (
+            Peer.connect_process(child("echoes")) as sibling,
+            Peer.connect_process([*WRITES, ENDLESS], on_stderr=lines.append, limits=limits) as flooder,
+        ):
+            while not any("suppressed" in line for line in lines):
+                assert await sibling.call("x", [1]) == [1]
+            assert flooder.process is not None
+            assert len(flooder.process.stderr_tail) == limits.stderr_tail
+            os.kill(flooder.process.pid, signal.SIGKILL)
+
+    assert lines[:10] == ["E"] * 10
+    assert "suppressed" in lines[10]
+
+
+@pytest.mark.process
+def test_a_flood_of_short_lines_is_counted_without_a_loop() -> None:
+    lines: list[str] = []
+    limits = QUICK.but(stderr_lines=10)
+    counted = threading.Event()
+
+    def on_line(line: str) -> None:
+        lines.append(line)
+        if "suppressed" in line:
+            counted.set()
+
+    with connect_process([*WRITES, ENDLESS], on_stderr=on_line, limits=limits) as flooder:
+        flooder.listen()
+        assert counted.wait(10)
+        assert flooder.process is not None
+        assert len(flooder.process.stderr_tail) == limits.stderr_tail
+        os.kill(flooder.process.pid, signal.SIGKILL)
+
+    assert lines[:10] == ["E"] * 10
+    assert "suppressed" in lines[10]
 
 
 @pytest.mark.loops

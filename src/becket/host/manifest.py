@@ -197,6 +197,7 @@ class AskedLimits(Table, frozen=True, kw_only=True):
     term_grace: Seconds | UnsetType = UNSET
     stderr_tail: Count | UnsetType = UNSET
     stderr_rate: Count | UnsetType = UNSET
+    stderr_lines: Count | UnsetType = UNSET
     hook_output: Count | UnsetType = UNSET
     memory_records: Count | UnsetType = UNSET
     memory_bytes: Count | UnsetType = UNSET

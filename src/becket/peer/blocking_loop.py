@@ -400,8 +400,9 @@ class BlockingLoop:
         before_wait = self.before_wait  # functions in attributes are called through a name: as methods they cost more
         before_wait()
         ready = self._ready
-        while ready:
-            ready.popleft()()
+        for _ in range(len(ready)):  # what these add waits for the next turn: a chain of them must not keep others out
+            if ready:  # one that pumps within itself has run the others
+                ready.popleft()()
         timers = self._timers
         timeout = FOREVER
         if timers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from becket.errors import ConnectionLost, DisconnectReason
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from becket.peer.roles import Describe, Loop, Receiver, Timer, Waiter
 
 __all__ = ["ChildTransport"]
+
+STDERR_READ = 16 * 1024  # bytes of stderr in one iteration: to count the lines in 64 KiB may take a millisecond
 
 
 class ChildTransport(FdTransport):
@@ -60,12 +63,25 @@ class ChildTransport(FdTransport):
         if not self._is_stopping:
             super()._tell(self.child.crash if self.child.has_exited else self._reason or ended_without_reason)
 
-    def _read_stderr(self) -> bool:
+    def _read_stderr(self) -> None:
+        """Reads one chunk of stderr, and no more before its lines were handed out, a portion in each iteration."""
+        if self._take_stderr(STDERR_READ) and self.child.log.is_behind:
+            self._loop.remove_reader(self._stderr)
+            self._loop.call_soon(self._hand_out_lines)
+
+    def _hand_out_lines(self) -> None:
+        self.child.log.hand_out(self._loop.time())
+        if self.child.log.is_behind:
+            self._loop.call_soon(self._hand_out_lines)
+        elif self._stderr >= 0:
+            self._loop.add_reader(self._stderr, self._read_stderr)
+
+    def _take_stderr(self, size: int) -> bool:
         """Takes one chunk of stderr and returns whether there may be more."""
         if self._stderr < 0:
             return False
         try:
-            data = os.read(self._stderr, READ_SIZE)
+            data = os.read(self._stderr, size)
         except BlockingIOError:
             return False
         except OSError:
@@ -74,14 +90,26 @@ class ChildTransport(FdTransport):
         if data:
             self.child.log.feed(data, now)
             return True
-        self.child.log.end(now)
         self._close_stderr()
+        if not self.child.log.is_behind:
+            self.child.log.end(now)
         return False
 
     def _drain_stderr(self) -> None:
         for _ in range(FULL_PIPE):  # whoever else holds its end may write for ever
-            if not self._read_stderr():
+            if not self._take_stderr(READ_SIZE):
                 return
+
+    async def _finish_lines(self) -> None:
+        """Hands out what the child wrote last, for a moment: lines that take longer than that are counted."""
+        log, loop = self.child.log, self._loop
+        until = loop.time() + self._limits.drain_grace
+        self._drain_stderr()
+        while log.is_behind and loop.time() < until:
+            waiter = loop.create_waiter()
+            loop.call_soon(partial(wake, waiter))
+            await waiter
+            log.hand_out(loop.time())
 
     def _close_stderr(self) -> None:
         if self._stderr >= 0:
@@ -112,6 +140,7 @@ class ChildTransport(FdTransport):
                 if not await self._exits_within(limits.term_grace):
                     child.kill()
                     await self._exits_within(limits.kill_grace)
+            await self._finish_lines()
         except BaseException as error:  # the loop ends, and nobody can wait any more
             child.kill_now()
             if not isinstance(error, Exception):
@@ -138,9 +167,8 @@ class ChildTransport(FdTransport):
         self._drain_stderr()
         self._loop.closing(child.exit_fd)
         child.bury()
-        if self._stderr >= 0:
-            child.log.end(self._loop.time())
-            self._close_stderr()
+        child.log.end(self._loop.time())
+        self._close_stderr()
         if child.is_abandoned:
             log_abandoned(child)
         super().close()
