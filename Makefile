@@ -1,5 +1,6 @@
 # Every target does its own set-up in a fresh clone: it needs make, Python 3.11 or newer and a package index.
-# PYTHON=/path/to/python chooses the interpreter; ARGS="..." is handed on to pytest, the demo or the benchmarks.
+# PYTHON=/path/to/python chooses the interpreter; ARGS="..." is handed on to pytest, the demo or the benchmarks;
+# WORKERS=3 sets how many processes run the tests (one for each core unless given, 0 runs them in one).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -8,6 +9,7 @@ SHELL := /bin/bash
 
 ARGS ?=
 INPUTS ?= 1000000
+WORKERS ?= auto
 VERSIONS ?= 3.11 3.12 3.13
 
 # A shim may be on the PATH for a Python that is not activated, and some systems ship one without venv: ask each to start.
@@ -25,6 +27,7 @@ DEV_READY := .venv/.ready-dev
 # A file that is opened without an encoding reads differently elsewhere: Python warns, and pytest makes it an error.
 RUN_PYTEST := -X warn_default_encoding -m pytest
 PYTEST := $(BIN)/python $(RUN_PYTEST)
+PARALLEL := -n $(WORKERS) --dist worksteal
 
 # What another Python can break: tasks, processes, annotations, imports. The rest is the same code on the same data.
 VERSIONED := $(addprefix tests/,blocking extension methods peer rpc test_import_cost.py typed/test_decoding.py)
@@ -114,7 +117,7 @@ test: tests ## Runs all tests on one Python
 
 # What others have written, and some tests speak with, is installed first: that of Node where there is one.
 tests: $(TEST_READY) .venv-lsp/.ready .venv-mcp/.ready $(if $(shell command -v npm 2>/dev/null),$(OF_NODE))
-	$(PYTEST) $(ARGS)
+	$(PYTEST) $(PARALLEL) $(ARGS)
 
 # The whole suite on 3.11, the part without the slow tests on the others.
 test-all: ## Runs the tests on each Python of VERSIONS that is installed
@@ -127,7 +130,7 @@ test-all: ## Runs the tests on each Python of VERSIONS that is installed
 	test -n "$$ran"
 
 tests-3.11: .venv-3.11/.ready-test
-	.venv-3.11/bin/python $(RUN_PYTEST) $(ARGS)
+	.venv-3.11/bin/python $(RUN_PYTEST) $(PARALLEL) $(ARGS)
 
 tests-3.%: .venv-3.%/.ready-test
 	.venv-3.$*/bin/python $(RUN_PYTEST) --quick $(VERSIONED) $(ARGS)
@@ -174,7 +177,7 @@ fuzz: $(TEST_READY) ## Feeds INPUTS random inputs to the pure parts
 
 cover: $(TEST_READY) ## Measures coverage; the pure parts must have all of it
 	$(BIN)/coverage erase
-	$(PYTEST) --cov --cov-report= $(ARGS)
+	$(PYTEST) $(PARALLEL) --cov --cov-report= $(ARGS)
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='$(PURE_FILES)' --fail-under=100
 
