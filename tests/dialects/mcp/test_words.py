@@ -194,6 +194,10 @@ def test_a_model_that_takes_only_text_reads_of_other_pieces_what_they_are() -> N
     assert text_of(pieces).splitlines() == ["text", "[image/png]", "[audio/wav]", "[file:///a]", "held", "[file:///c]"]
 
 
+def test_an_embedded_resource_with_an_empty_text_reads_as_empty() -> None:
+    assert text_of([EmbeddedResource(ResourceContents("file:///a", text=""))]) == ""
+
+
 # -- descriptors
 
 

@@ -75,6 +75,24 @@ def test_the_change_between_two_texts_makes_one_of_the_other(
     assert apply_edits(old, [TextEdit(change.range, change.text)], encoding) == new
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("a\r\nb", "a\rb"),
+        ("a\rb", "a\r\nb"),
+        ("a\r\nb", "a\nb"),
+        ("a\nb", "a\r\nb"),
+        ("a\r\n", "a\r"),
+        ("\r\n\r\n", "\r\n"),
+        ("x\r\ny", "x\ry\ny"),
+    ],
+)
+def test_a_change_never_begins_or_ends_between_the_characters_of_a_line_end(old: str, new: str) -> None:
+    change = find_change(old, new)
+
+    assert apply_edits(old, [TextEdit(change.range, change.text)]) == new
+
+
 def test_a_change_is_no_longer_than_it_must_be() -> None:
     change = find_change("one two three", "one 2 three")
 
@@ -94,6 +112,14 @@ def test_edits_are_about_the_text_as_it_was() -> None:
     ]
 
     assert apply_edits("a\nb", edits) == "longer!?\nX"
+
+
+def test_insertions_at_one_place_keep_the_order_in_which_they_were_given() -> None:
+    assert apply_edits("x", [edit((0, 0), (0, 0), "b"), edit((0, 0), (0, 0), "a")]) == "bax"
+
+
+def test_an_insertion_stands_before_a_replacement_that_begins_at_its_place() -> None:
+    assert apply_edits("xyz", [edit((0, 1), (0, 2), "Y"), edit((0, 1), (0, 1), "-")]) == "x-Yz"
 
 
 def test_edits_that_overlap_are_refused() -> None:

@@ -421,6 +421,31 @@ async def test_any_peer_that_speaks_mcp_tells_and_hears_of_progress() -> None:
         assert len(heard) == 2
 
 
+async def test_progress_under_the_token_of_a_call_that_has_ended_reaches_the_general_handler() -> None:
+    async with memory_pair(dialect="mcp") as (left, right):
+        late: list[Any] = []
+        arrived = anyio.Event()
+        tokens: list[Any] = []
+
+        @right.handle("work")
+        def work(params: dict[str, Any]) -> str:
+            tokens.append(params["_meta"]["progressToken"])
+            return "done"
+
+        @left.on("notifications/progress")
+        def take(params: dict[str, Any]) -> None:
+            late.append(params["progressToken"])
+            arrived.set()
+
+        of_the_call: list[Any] = []
+        assert await left.call("work", {}, on_progress=of_the_call.append) == "done"
+        await right.notify("notifications/progress", {"progressToken": tokens[0], "progress": 1})
+        with anyio.fail_after(5):
+            await arrived.wait()
+
+    assert (of_the_call, late) == ([], tokens)
+
+
 async def test_a_client_and_its_peer_do_not_take_each_others_progress() -> None:
     methods = answering(**ALL)
     both = anyio.Event()
