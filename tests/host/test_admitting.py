@@ -130,7 +130,7 @@ async def test_what_was_agreed_to_is_started_from_a_copy_of_it(root: Path, data:
 
         digest = digest_folder(root / "notes").digest
         assert way.folder == str(data / "copies" / digest)
-        assert way.command[1:] == ("main.py",)
+        assert way.command[1:] == (f"{way.folder}/main.py",)
         assert load_grants(data / "grants.toml")["notes"] == GrantEntry(("memory.read",), (), digest)
 
 
@@ -153,7 +153,7 @@ async def test_a_program_in_the_folder_is_that_of_the_copy(root: Path, data: Pat
     async with house_of(root, data) as house:
         way = await house.door.enter(await house.let_in())
 
-        assert way.command == (f"{way.folder}/run", "main.py")
+        assert way.command == (f"{way.folder}/run", f"{way.folder}/main.py")
         assert Path(way.folder).parent == data / "copies"
 
 

@@ -82,9 +82,45 @@ def candidate_in(root: Path, more: str = "") -> Candidate:
 def test_a_candidate_that_lacks_nothing_has_a_command_a_digest_and_no_problem(candidate: Candidate) -> None:
     found = look_at(candidate, variables={}, program_folders=SYSTEM)
 
-    command = (f"{SYSTEM[0]}/python3", "main.py")
-    assert found == Findings(command=command, digest=digest_folder(candidate.folder).digest)
+    command = (f"{SYSTEM[0]}/python3", f"{candidate.folder}/main.py")
+    digest = digest_folder(candidate.folder).digest
+    assert found == Findings(command=command, runs_in=candidate.folder, digest=digest)
     assert isinstance(decide_admission(candidate.manifest, found), Admitted)
+
+
+def test_a_command_that_names_its_script_runs_where_programs_of_its_dialect_run(tmp_path: Path) -> None:
+    native, morphir = candidate_in(tmp_path / "a"), candidate_in(tmp_path / "b", 'dialect = "morphir"\n')
+
+    found = [look_at(one, variables={}, program_folders=SYSTEM) for one in (native, morphir)]
+
+    assert [(one.cwd, one.runs_in) for one in found] == [(None, native.folder), (None, os.getcwd())]
+    assert found[1].command[1:] == (f"{morphir.folder}/main.py",)
+
+
+@pytest.mark.parametrize("arguments", [("-m", "main"), ("-c", "import main"), ("gone.py",)])
+def test_a_command_that_loads_code_from_its_working_directory_runs_in_its_own_folder(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    found = candidate_in(tmp_path, 'dialect = "morphir"\n')
+    candidate = replace(found, manifest=replace(found.manifest, command=("python3", *arguments)))
+
+    findings = look_at(candidate, variables={}, program_folders=SYSTEM)
+
+    assert findings.cwd == findings.runs_in == candidate.folder
+
+
+def test_a_command_that_would_load_code_from_elsewhere_is_refused(tmp_path: Path) -> None:
+    found = candidate_in(tmp_path / "root")
+    loading = replace(found, manifest=replace(found.manifest, command=("python3", "-m", "main")))
+    (tmp_path / "root" / "notes" / "work").mkdir()
+
+    elsewhere = look_at(replace(loading, cwd=str(tmp_path)), variables={}, program_folders=SYSTEM)
+    inside = look_at(replace(loading, cwd=f"{found.folder}/work"), variables={}, program_folders=SYSTEM)
+
+    [problem] = elsewhere.problems
+    assert "`-m` would load code from" in problem.problem
+    assert str(tmp_path) in problem.problem
+    assert (inside.problems, inside.cwd) == ((), f"{found.folder}/work")
 
 
 def test_every_requirement_that_is_missing_is_named(tmp_path: Path) -> None:
@@ -460,13 +496,15 @@ def test_whatever_was_said_nothing_is_held_that_was_not_asked_for_given_and_unde
 
 
 def test_the_question_shows_the_whole_command_and_does_no_harm() -> None:
-    found = Findings(command=("/usr/bin/python3", "-c", "print('\x1b[2J')\nagree? yes", ""), digest=THESE)
+    command = ("/usr/bin/python3", "-c", "print('\x1b[2J')\nagree? yes", "")
+    found = Findings(command=command, runs_in="/srv/my notes\n", digest=THESE)
     manifest = manifest_with(permissions=["memory.read"], environment={"pass": ["MY_TOKEN"]})
 
     question = consent(decide_admission(manifest, found, entry=GrantEntry(digest=OTHERS))).question
 
     assert question.splitlines() == [
         "notes 1.0.0 wants to run: /usr/bin/python3 -c 'print('\\x1b[2J')\\nagree? yes' ''",
+        "it runs in the folder '/srv/my notes\\n', and loads code from there: -c",
         "its files have changed since they were agreed to",
         "it asks for the permission memory.read",
         "it asks for the variable MY_TOKEN, which looks like a secret",

@@ -152,13 +152,43 @@ def test_an_extension_without_a_folder_has_no_paths_in_it() -> None:
 # -- arguments
 
 
-def test_arguments_that_name_files_of_the_extension_are_left_as_they_are(folder: Path) -> None:
-    command = ["tool", "bin/run", "bin", ".", "", "--root=../x", "not/there", "/etc/passwd", "x" * 10_000]
+def test_arguments_that_name_files_or_folders_of_the_extension_become_absolute(folder: Path) -> None:
+    (folder / "in").symlink_to("bin")
+    command = ["tool", "bin/run", "./bin", ".", "--root=bin", "-x=./tool", "in/../tool"]
+
+    assert resolve(folder, *command)[1:] == (
+        f"{folder}/bin/run",
+        f"{folder}/bin",
+        f"{folder}",
+        f"--root={folder}/bin",
+        f"-x={folder}/tool",
+        f"{folder}/tool",
+    )
+
+
+def test_other_arguments_are_left_as_they_are(folder: Path) -> None:
+    (folder / "-x").touch()
+    command = ["tool", "", "-x", "--root=../x", "--root=", "a=bin", "not/there", "/etc/passwd", "x" * 10_000]
 
     assert resolve(folder, *command)[1:] == tuple(command[1:])
 
 
-@pytest.mark.parametrize("word", ["../outside/tool", "..", "bin/../../outside/bin/run", "out", "pipe", "circle"])
+def test_arguments_of_the_operator_become_absolute_where_they_name_files_of_the_extension(folder: Path) -> None:
+    program = str(folder.parent / "outside" / "tool")
+
+    assert resolve(folder, program, "bin", "../outside", is_trusted=True)[1:] == (f"{folder}/bin", "../outside")
+
+
+def test_a_module_with_the_name_of_a_folder_stays_a_module(folder: Path) -> None:
+    (folder / "notes").mkdir()
+
+    assert resolve(folder, "python3", "-m", "notes", "bin")[1:] == ("-m", "notes", "bin")
+    assert resolve(folder, "env", "python3", "bin/run")[1:] == ("python3", "bin/run")
+
+
+@pytest.mark.parametrize(
+    "word", ["../outside/tool", "..", "bin/../../outside/bin/run", "out", "pipe", "circle", "--require=../outside/tool"]
+)
 def test_an_argument_that_names_something_outside_or_odd_is_refused(folder: Path, word: str) -> None:
     (folder / "out").symlink_to("../outside/tool")
     (folder / "circle").symlink_to("circle")

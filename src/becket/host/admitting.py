@@ -289,7 +289,7 @@ class Doorkeeper:
                     if outcome.entry is not None and outcome.entry != self._kept.grants_of(id):
                         await self._bind(id, outcome.digest)
                     bound_to, by = outcome.bound_to, HOST
-            way = Way(outcome.command, candidate.folder, candidate.cwd, bound_to or None)
+            way = Way(outcome.command, candidate.folder, outcome.cwd, bound_to or None)
             agreed = Agreed(candidate, way, outcome.digest, by, is_bound=bool(bound_to))
             if not bound_to or not self._is_copied(candidate):
                 return agreed

@@ -7,6 +7,7 @@ may call once it runs is decided by `methods.permissions.Gate`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from hashlib import sha256
@@ -17,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from becket.contract.hooks import HOOKS
+from becket.dialects import DIALECTS
 from becket.errors import BadFile, ExtensionRefused, ReservedPermission, UnknownPermission
 from becket.host.configuration import ResolvedConfig
 from becket.host.diagnostics import Diagnostic
@@ -24,7 +26,8 @@ from becket.host.digests import FolderDigest, digest_files, digest_folder
 from becket.host.discovery import Candidate
 from becket.host.environment import find_dangerous_names, find_secret_names
 from becket.host.grants_file import GrantEntry
-from becket.host.manifest import Manifest, Requirements
+from becket.host.interpreters import find_code_from_cwd
+from becket.host.manifest import Manifest, Requirements, is_below
 from becket.host.programs import find_program, resolve_command
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import PERMISSIONS, Grants, parse_permission
@@ -36,6 +39,7 @@ __all__ = [
     "Findings",
     "NeedsConsent",
     "Skipped",
+    "choose_cwd",
     "decide_admission",
     "digest_candidate",
     "find_missing",
@@ -52,9 +56,12 @@ NOBODY: GrantEntry = GrantEntry()
 
 class Findings(Struct, frozen=True, kw_only=True):
     """What there is of what an extension needs: its command with an absolute program, the digest of its folder (empty
-    where it has none), and all that keeps it from starting. `uncopyable` says why its folder cannot be copied."""
+    where it has none), and all that keeps it from starting. `cwd` is its working directory where that is not the one
+    of its dialect, and `runs_in` whichever it is; `uncopyable` says why its folder cannot be copied."""
 
     command: tuple[str, ...] = ()
+    cwd: str | None = None
+    runs_in: str = ""
     digest: str = ""
     uncopyable: str = ""
     problems: tuple[Diagnostic, ...] = ()
@@ -80,11 +87,14 @@ def look_at(
         for pointer, message in (config or ResolvedConfig()).problems
     ]
     command: tuple[str, ...] = ()
+    cwd: str | None = None
     digest = FolderDigest("", 0, 0)
     try:
-        command = resolve_command(
+        resolved = resolve_command(
             manifest.id, manifest.command, candidate.folder, program_folders, is_trusted=candidate.is_operators
         )
+        cwd = choose_cwd(candidate, resolved)
+        command = resolved
     except ExtensionRefused as error:
         hint = f"look at `command` in {show_path(candidate.manifest_path)}"
         problems.append(Diagnostic(problem=f"its command: {error.because}", hint=hint))
@@ -96,10 +106,37 @@ def look_at(
     path = show_path(candidate.manifest_path)
     return Findings(
         command=command,
+        cwd=cwd,
+        runs_in=cwd or (candidate.folder if works_in_root(candidate) else os.getcwd()),
         digest=digest.digest,
         uncopyable=digest.uncopyable,
         problems=tuple(replace(problem, extension=manifest.id, path=path) for problem in problems),
     )
+
+
+def choose_cwd(candidate: Candidate, command: Sequence[str]) -> str | None:
+    """Returns the working directory of a candidate, None for the one of its dialect.
+
+    A command that loads code from there is started in the extension's folder, whose files somebody agrees to.
+
+    Raises:
+        ExtensionRefused: it wants to run elsewhere, and would load code from there.
+    """
+    loaded = find_code_from_cwd(command)
+    if loaded is None or (candidate.cwd is None and works_in_root(candidate)):
+        return candidate.cwd
+    if candidate.cwd is None:
+        return candidate.folder
+    if not is_below(os.path.realpath(candidate.cwd), candidate.folder):
+        because = f"`{show_path(loaded)}` would load code from {show_path(candidate.cwd)}, which is not its own folder"
+        raise ExtensionRefused(candidate.id, because)
+    return candidate.cwd
+
+
+def works_in_root(candidate: Candidate) -> bool:
+    """Returns whether programs of this dialect run in their own folder; otherwise they run where the host does."""
+    dialect = DIALECTS.get(candidate.manifest.dialect)
+    return dialect is None or dialect.habits.works_in_root
 
 
 def digest_candidate(candidate: Candidate, *, without: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> str:
@@ -149,6 +186,7 @@ class Admitted(Struct, frozen=True, kw_only=True):
 
     extension: str
     command: tuple[str, ...]
+    cwd: str | None = None
     digest: str
     grants: Grants
     undecided: tuple[str, ...] = ()
@@ -184,6 +222,8 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
     extension: str
     version: str
     command: tuple[str, ...]
+    cwd: str | None = None
+    runs_in: str = ""
     digest: str
     permissions: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
@@ -194,6 +234,10 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
     def question(self) -> str:
         """What a person is asked: lines that do no harm to a terminal, with the whole command."""
         lines = [f"{self.extension} {self.version} wants to run: {' '.join(map(quote, self.command))}"]
+        if self.runs_in:
+            loaded = find_code_from_cwd(self.command)
+            loads = "" if loaded is None else f", and loads code from there: {quote(loaded)}"
+            lines.append(f"it runs in the folder {quote(self.runs_in)}{loads}")
         if self.agreed_digest:
             lines.append("its files have changed since they were agreed to")
         lines += [f"it asks for the permission {name}" for name in self.permissions] or ["it asks for no permission"]
@@ -277,6 +321,8 @@ def decide_admission(
             extension=manifest.id,
             version=manifest.version,
             command=findings.command,
+            cwd=findings.cwd,
+            runs_in=findings.runs_in,
             digest=findings.digest,
             permissions=tuple(sorted(undenied)),
             secrets=secrets,
@@ -288,6 +334,7 @@ def decide_admission(
     return Admitted(
         extension=manifest.id,
         command=findings.command,
+        cwd=findings.cwd,
         digest=findings.digest,
         grants=grants,
         undecided=tuple(sorted(undenied - grants.allow)),

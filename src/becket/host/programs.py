@@ -1,7 +1,7 @@
 """Programs: what a command runs, as absolute paths, before anything is started.
 
-There is no shell anywhere: a command is a list of words, and each reaches the program as it is written. What a manifest
-names must lie in the extension's folder, or in the folders that the host looks for programs in.
+There is no shell anywhere: a command is a list of words, and each is one argument of the program. What a manifest names
+must lie in the extension's folder, or in the folders that the host looks for programs in.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from becket.errors import ExtensionRefused
 from becket.host.environment import clean_path
+from becket.host.interpreters import find_code_from_cwd
 from becket.typed.small_files import show_path
 
 __all__ = ["find_program", "list_program_folders", "move_command", "move_path", "resolve_command"]
@@ -43,11 +44,12 @@ def find_program_problem(path: str) -> str | None:
 def resolve_command(
     extension: str, command: Sequence[str], folder: str | None, folders: Sequence[str], *, is_trusted: bool = False
 ) -> tuple[str, ...]:
-    """Returns a command whose program is an absolute path, its arguments as they are.
+    """Returns a command whose program is an absolute path, as are the arguments that name something in `folder`.
 
     A program without a slash is looked up in `folders`. One with a slash is a path in `folder`, the extension's own; an
     absolute one must lie in one of the `folders`, unless the command `is_trusted`: it is the operator's, not that of a
-    manifest. Arguments that name something in the extension's folder must not lead out of it.
+    manifest. Arguments that name something in the extension's folder must not lead out of it. A command that loads code
+    from its working directory keeps its arguments: it runs in that folder, and a module may have the name of a file.
 
     Raises:
         ExtensionRefused: there is no such program, or it is none that this extension may run.
@@ -75,18 +77,40 @@ def resolve_command(
     problem = find_program_problem(found)
     if problem is not None:
         raise refuse(program, problem)
-    if folder is not None and not is_trusted:
+    if folder is None:
+        return (found, *arguments)
+    if not is_trusted:
         for word in arguments:
-            problem = find_argument_problem(folder, word)
+            problem = find_argument_problem(folder, path_in(word))
             if problem is not None:
                 raise refuse(word, problem)
-    return (found, *arguments)
+    placed = (found, *(place_argument(folder, word) for word in arguments))
+    return placed if find_code_from_cwd(placed) is None else (found, *arguments)
+
+
+def path_in(word: str) -> str:
+    """Returns the part of an argument that may be a path: the value of `--config=a.toml`, else the whole word."""
+    return word.partition("=")[2] if word.startswith("-") else word
+
+
+def place_argument(folder: str, word: str) -> str:
+    """Returns an argument that names a file or folder of an extension by its absolute path, and any other as it is.
+
+    A relative one would be opened wherever the program runs."""
+    path = path_in(word)
+    named = os.path.join(folder, path)
+    if not path or os.path.isabs(path) or not os.path.exists(named) or not stays_in(folder, named):
+        return word
+    # With a link before it `..` is not what it looks like.
+    named = os.path.realpath(named) if os.pardir in path.split(os.sep) else os.path.normpath(named)
+    return word.removesuffix(path) + named
 
 
 def move_command(command: Sequence[str], folder: str, copy: str) -> tuple[str, ...]:
     """Returns a command in which every path into a folder leads to the same in its copy.
 
-    Relative paths stay: they begin wherever it runs. A path may also stand behind a `=`, as in `--config=/a/b`."""
+    Relative paths stay: they begin in the folder that it runs in. A path may also stand behind a `=`, as in
+    `--config=/a/b`."""
 
     def move(word: str) -> str:
         name, sign, path = word.rpartition("=") if not os.path.isabs(word) else ("", "", word)

@@ -92,13 +92,12 @@ def test_a_start_has_a_millisecond_at_least() -> None:
     assert read(SINK + '[launch]\ncommand = "x"\nstartup_timeout_ms = 0\n').manifest.limits.handshake == 0.001
 
 
-def test_with_a_folder_of_its_own_words_that_name_files_start_from_the_manifest(tmp_path: Path) -> None:
-    (tmp_path / "main.py").touch()
+def test_a_manifest_may_have_a_working_directory_of_its_own(tmp_path: Path) -> None:
     text = SINK + '[launch]\ncommand = "python3"\nargs = ["main.py", "other.py"]\ncwd = "work"\n'
 
     found = read(text, str(tmp_path / "roder-extension.toml"))
 
-    assert found.manifest.command == ("python3", str(tmp_path / "main.py"), "other.py")
+    assert found.manifest.command == ("python3", "main.py", "other.py")
     assert found.cwd == found.particulars.cwd == str(tmp_path / "work")
 
 
@@ -204,6 +203,25 @@ def test_a_program_in_the_folder_of_its_manifest_is_named_from_there(
     [found] = read_list(workspace, entry(command=command)).extensions
 
     assert found.manifest.command == (program,)
+
+
+@pytest.mark.parametrize(
+    ("word", "more", "argument"),
+    [
+        ("extensions/demo/main.py", {}, "main.py"),
+        ("demo/main.py", {"cwd": "extensions"}, "main.py"),
+        ("main.py", {}, "main.py"),
+        ("extensions/demo/none.py", {}, "extensions/demo/none.py"),
+    ],
+)
+def test_an_argument_in_the_folder_of_its_manifest_is_named_from_there(
+    workspace: Path, word: str, more: dict[str, str], argument: str
+) -> None:
+    (workspace / "extensions" / "demo" / "main.py").touch()
+
+    [found] = read_list(workspace, entry(args=[word], **more)).extensions
+
+    assert found.manifest.command == ("python3", argument)
 
 
 def test_a_program_elsewhere_keeps_its_whole_path(workspace: Path) -> None:

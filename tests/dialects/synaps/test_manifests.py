@@ -162,24 +162,12 @@ def test_a_version_that_nobody_can_compare_is_none(version: str | None, read_as:
     assert read(EXTENSION, version=version).version == read_as
 
 
-def test_arguments_that_name_files_of_the_plugin_become_paths(tmp_path: Path) -> None:
-    folder = tmp_path / "plugins" / "demo"
-    (folder / "src").mkdir(parents=True)
-    (folder / "src" / "main.py").touch()
-    (tmp_path / "outside.py").touch()
-    (folder / "link.py").symlink_to(tmp_path / "outside.py")
-    words = ["src/main.py", "src", "link.py", "../../outside.py", "missing.py", "-x", "a\x00b"]
+def test_arguments_are_taken_as_they_are_written(tmp_path: Path) -> None:
+    words = ["src/main.py", "../../outside.py", "-x", "a\x00b"]
+
     with pytest.raises(ManifestError):
-        read({**EXTENSION, "args": words}, folder)  # no program can be given a zero byte
-    assert read({**EXTENSION, "args": words[:-1]}, folder).command == (
-        "python3",
-        str(folder / "src" / "main.py"),
-        "src",
-        "link.py",
-        "../../outside.py",
-        "missing.py",
-        "-x",
-    )
+        read({**EXTENSION, "args": words}, tmp_path)  # no program can be given a zero byte
+    assert read({**EXTENSION, "args": words[:-1]}, tmp_path).command == ("python3", *words[:-1])
 
 
 @pytest.mark.parametrize("sidecar", [{"command": "bin/x"}, {"command": " ", "protocol_version": 2}])

@@ -156,10 +156,9 @@ def launched(manifest: RoderManifest, launch: Launch, data: bytes, folder: str) 
         cwd=None if launch.cwd is None else cwd,
         folder=folder,
     )
-    args = launch.args if cwd == folder else tuple(path_in(folder, word) for word in launch.args)
     timeout = 10_000 if launch.startup_timeout_ms is None else launch.startup_timeout_ms
     return Found(
-        manifest=to_manifest(manifest, (launch.command, *args), launch.env, timeout),
+        manifest=to_manifest(manifest, (launch.command, *launch.args), launch.env, timeout),
         particulars=loaded,
         cwd=cwd,
         declared=declared_by(manifest),
@@ -171,12 +170,6 @@ def declared_by(manifest: RoderManifest) -> Capabilities | None:
     if any(isinstance(service, InferenceEngine) for service in manifest.provides):
         return None
     return Capabilities(tuple(tool for tool, _ in find_tools(manifest.provides).values()))
-
-
-def path_in(folder: str, word: str) -> str:
-    """Returns a word of a command that names something in the folder as a path that holds everywhere."""
-    path = os.path.join(folder, word)
-    return path if os.path.exists(path) else word
 
 
 def configured(entry: ProcessExtension, base: str, nearby: Nearby) -> Found:
@@ -193,7 +186,7 @@ def configured(entry: ProcessExtension, base: str, nearby: Nearby) -> Found:
     folder = os.path.dirname(path)
     cwd = base if entry.cwd is None else os.path.normpath(os.path.join(base, entry.cwd))
     loaded = LoadedManifest.of(manifest, data, event_filter=entry.event_filter, cwd=entry.cwd, folder=folder)
-    command = (program_in(entry.command, base, folder), *entry.args)
+    command = (program_in(entry.command, base, folder), *(argument_in(word, cwd, folder) for word in entry.args))
     return Found(
         manifest=to_manifest(manifest, command, entry.env, entry.startup_timeout_ms),
         particulars=loaded,
@@ -210,6 +203,14 @@ def program_in(command: str, base: str, folder: str) -> str:
         return command
     path = os.path.normpath(os.path.join(base, command))
     return f".{os.sep}{os.path.relpath(path, folder)}" if is_below(path, folder) else path
+
+
+def argument_in(word: str, cwd: str, folder: str) -> str:
+    """Returns an argument of an entry as it is named from the extension's folder, where it lies in that.
+
+    Its own name starts from the working directory."""
+    path = os.path.normpath(os.path.join(cwd, word))
+    return os.path.relpath(path, folder) if os.path.exists(path) and is_below(path, folder) else word
 
 
 def to_manifest(manifest: RoderManifest, command: tuple[str, ...], env: dict[str, str], timeout_ms: int) -> Manifest:

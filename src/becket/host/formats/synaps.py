@@ -44,7 +44,6 @@ from becket.host.manifest import (
     SettingsCategory,
     SettingsField,
     Sidecar,
-    is_below,
     nearest_id,
     parse_manifest,
 )
@@ -100,7 +99,7 @@ class SynapsPlugin(ManifestReader):
             problems.append(("", f"the name of its folder can be no id: {show_path(name)}"))
         if problems:
             raise ManifestError(show_path(path), problems)
-        manifest = build_manifest(plugin, id, folder)
+        manifest = build_manifest(plugin, id)
         check_manifest(manifest, path)
         return Found(manifest=manifest, particulars=plugin)
 
@@ -202,7 +201,7 @@ def find_config_problems(entry: PluginConfig, name: str, pointer: str) -> Iterat
 # -- what it becomes
 
 
-def build_manifest(plugin: Plugin, id: str, folder: str) -> Manifest:
+def build_manifest(plugin: Plugin, id: str) -> Manifest:
     extension = plugin.extension
     sidecar = None if plugin.provides is None else plugin.provides.sidecar
     return Manifest(
@@ -210,7 +209,7 @@ def build_manifest(plugin: Plugin, id: str, folder: str) -> Manifest:
         version=read_version(plugin.version),
         name=plugin.name[:LONGEST_NAME],
         description=describe(plugin.description),
-        command=(trim(extension.command), *(resolve_argument(word, folder) for word in extension.args)),
+        command=(trim(extension.command), *extension.args),
         dialect="synaps",
         permissions=tuple(dict.fromkeys(extension.permissions)),
         commands=tuple(build_command(command) for command in plugin.commands if command.is_of_extension),
@@ -257,12 +256,6 @@ def build_category(category: PluginCategory) -> SettingsCategory:
 def read_version(version: str | None) -> str:
     """Returns a semantic version; others are no version that anybody could compare."""
     return version if version is not None and len(version) <= LONGEST_NAME and re.match(VERSION, version) else "0.0.0"
-
-
-def resolve_argument(word: str, folder: str) -> str:
-    """Returns the absolute path of a file in the plugin's folder that an argument names, and any other as it is."""
-    path = os.path.realpath(os.path.join(folder, word)) if "\x00" not in word else ""
-    return path if os.path.isfile(path) and is_below(path, os.path.realpath(folder)) else word
 
 
 def build_hook(hook: PluginHook) -> HookEntry:

@@ -1,0 +1,65 @@
+"""Commands that load code from their working directory are told from those that name all that they load."""
+
+from __future__ import annotations
+
+import pytest
+
+from becket.host.interpreters import find_code_from_cwd
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "/usr/bin/python3 /x/main.py -m -c",
+        "python3.11 -u -X dev -W error /x/main.py",
+        "python3 -uBs -Xdev /x/main.py",
+        "python3 --check-hash-based-pycs never -- /x/main.py",
+        "python3 -I -m notes",
+        "python3 -Pc print()",
+        "pypy3 /x/main.py",
+        "node /x/main.js",
+        "node --no-warnings --max-old-space-size=64 -r /x/a.js --import=node:module /x/main.js -r ./x",
+        "sh -eu /x/run ./x",
+        "perl /x/run",
+        "/x/notes -m anything -c anything",
+        "notes --config a.toml",
+    ],
+)
+def test_a_command_that_names_its_code_by_absolute_paths_loads_nothing_else(command: str) -> None:
+    assert find_code_from_cwd(command.split()) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "word"),
+    [
+        ("python3 -m notes", "-m"),
+        ("/opt/python3.13 -Bum notes", "-m"),
+        ("python3 -X dev -c pass", "-c"),
+        ("python3 main.py", "main.py"),
+        ("python3 -I main.py", "main.py"),
+        ("python3 -", "-"),
+        ("python3", "no script"),
+        ("python3 -u", "no script"),
+        ("python3 --", "no script"),
+        ("node -r ./x /x/main.js", "-r"),
+        ("node --require=dotenv/config /x/main.js", "--require"),
+        ("node --import ./x /x/main.js", "--import"),
+        ("node --env-file=.env /x/main.js", "--env-file"),
+        ("node -e code", "-e"),
+        ("node --some-new-option /x/main.js", "--some-new-option"),
+        ("node main.js", "main.js"),
+        ("node --no-warnings", "no script"),
+        ("bash -c ./run", "-c"),
+        ("bash -exc ./run", "-exc"),
+        ("sh run", "run"),
+        ("sh", "no script"),
+        ("ruby -I lib /x/main.rb", "-I"),
+        ("perl", "no script"),
+        ("lua5.4 /x/main.lua", "lua"),
+        ("/usr/bin/env python3 /x/main.py", "env"),
+        ("npx server", "npx"),
+        ("uv run /x/main.py", "uv"),
+    ],
+)
+def test_the_word_that_makes_a_command_load_code_from_its_working_directory_is_told(command: str, word: str) -> None:
+    assert find_code_from_cwd(command.split()) == word
