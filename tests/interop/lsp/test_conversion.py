@@ -88,6 +88,40 @@ def test_a_union_is_told_by_what_stands_in_it() -> None:
         read(5)
 
 
+def test_a_code_action_that_carries_a_command_is_no_command() -> None:
+    read: Any = lsp.TEXT_DOCUMENT_CODE_ACTION.result.read
+    command = {"title": "Fix", "command": "fix.all"}
+
+    action, bare = read([{"title": "Fix it", "command": command}, command])
+
+    assert isinstance(action, types.CodeAction)
+    assert action.command == types.Command(title="Fix", command="fix.all")
+    assert bare == types.Command(title="Fix", command="fix.all")
+    assert read(None) is None
+
+
+LOCATION = {"uri": "file:///a", "range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 1}}}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_symbols_with_and_without_ranges_may_stand_in_one_list(order: int) -> None:
+    read: Any = lsp.WORKSPACE_SYMBOL.result.read
+    symbols = [
+        {"name": "a", "kind": 12, "location": LOCATION},
+        {"name": "b", "kind": 12, "location": {"uri": "file:///b"}},
+    ][::order]
+
+    found = read(symbols)
+
+    assert [type(symbol) for symbol in found] == [types.WorkspaceSymbol] * 2
+    assert {symbol.name: type(symbol.location) for symbol in found} == {
+        "a": types.Location,
+        "b": types.LocationUriOnly,
+    }
+    assert [type(symbol) for symbol in read([symbols[0 if order == 1 else 1]])] == [types.SymbolInformation]
+    assert (read([]), read(None)) == ([], None)
+
+
 @pytest.mark.parametrize("notebook", [{"notebookType": "x"}, {"scheme": "x"}, {"pattern": "x"}, "x"])
 def test_notebooks_that_a_server_wants_to_know_of_are_read(notebook: object) -> None:
     chosen = convert({"notebook": notebook, "cells": [{"language": "python"}]}, types.NotebookDocumentFilterWithCells)

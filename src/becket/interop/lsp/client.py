@@ -139,7 +139,6 @@ class LanguageClient(Answers):
         given, answers = options.get("methods"), self.refusals().including(self.methods)
         complete: PeerOptions = {
             "dialect": LSP,
-            "limits": LIMITS,
             **options,
             "methods": answers if given is None else answers.including(given),
         }
@@ -149,7 +148,7 @@ class LanguageClient(Answers):
                 raise LocalProtocolError("this client is connected already: make another one")
             self._peer = peer = await connect(complete)
             try:
-                await self.initialize(timeout=complete["limits"].handshake)
+                await self.initialize(timeout=(options.get("limits") or LIMITS).handshake)
             except BaseException:
                 await peer.aclose()
                 raise

@@ -104,7 +104,19 @@ def build_converter(*, explains: bool) -> Converter:
             return value
         return converter.structure(value, next(kind for name, kind in FILTERS.items() if name in value))
 
+    def code_action(value: Any, _: Any) -> Any:  # lsprotocol takes every action that carries a command for a command
+        is_command = isinstance(value["command"], str) if "command" in value else False
+        return converter.structure(value, types.Command if is_command else types.CodeAction)
+
+    def symbols(value: Any, _: Any) -> Any:  # lsprotocol looks at the first alone, and servers mix them
+        if value is None:
+            return None
+        kind = types.SymbolInformation if all(map(is_symbol_information, value)) else types.WorkspaceSymbol
+        return [converter.structure(item, kind) for item in value]
+
     converter.register_structure_hook_func(lambda kind: kind == missing, notebook)
+    converter.register_structure_hook(types.Command | types.CodeAction, code_action)
+    converter.register_structure_hook(result_type(types.WORKSPACE_SYMBOL), symbols)
     return converter
 
 
@@ -119,6 +131,11 @@ def exact(value: Any, type: Any) -> Any:
     if issubclass(type, Enum):
         return type(value)
     raise ValueError(f"is no {name_of(type)}")
+
+
+def is_symbol_information(symbol: Any) -> bool:
+    """Returns whether a symbol has all that the older class must have, and nothing that only the newer one has."""
+    return "deprecated" in symbol or ("data" not in symbol and "range" in symbol["location"])
 
 
 FILTERS = {

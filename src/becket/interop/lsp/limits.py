@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from becket.dialects.lsp import LSP
-from becket.limits import DEFAULT_LIMITS, Limits
+from becket.limits import Limits
 
 __all__ = ["LIMITS"]
 
-LIMITS: Limits = replace(DEFAULT_LIMITS, **LSP.habits.limits)
+LIMITS: Limits = LSP.limits
