@@ -23,6 +23,7 @@ from becket.errors import (
     Meaning,
     MethodNotFound,
     NotSent,
+    NotSupported,
     PeerCrashed,
     PermissionDenied,
     RemoteError,
@@ -123,6 +124,13 @@ def test_any_other_exception_is_an_internal_error_with_an_incident_that_the_log_
     assert "notes/add" in record.getMessage()
     assert record.exc_info is not None
     assert record.exc_info[1] is error
+
+
+def test_a_handler_that_needs_what_its_link_does_not_have_responds_not_supported() -> None:
+    answer = answer_to(NotSupported("`memory.query`", CANARY), "notes/add")
+
+    assert (answer.meaning, answer.message) == (Meaning.NOT_SUPPORTED, "not supported here: `memory.query`")
+    assert CANARY not in str(answer.data)
 
 
 def test_no_two_incidents_are_the_same() -> None:

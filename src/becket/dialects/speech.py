@@ -33,7 +33,8 @@ class Speech(Struct, frozen=True, kw_only=True, eq=False):
     by that of its notification. What stands in neither cannot be said. `goodbye` ends a program, where there is a word
     for that; otherwise the end of its input tells it. `last_word` is told once the goodbye was answered. `seal` adds to
     the call of a tool what the host says about it, beside an input that was checked. With `probes_info` a host asks
-    `info.get` right after the handshake."""
+    `info.get` right after the handshake. `check_call` raises NotSupported for a request of the dialect's own that the
+    host has not announced to serve."""
 
     dialect: str
     greet: Callable[[Introduction], Greeting]
@@ -44,6 +45,7 @@ class Speech(Struct, frozen=True, kw_only=True, eq=False):
     last_word: Callable[[Scene], Tale] | None = None
     probes_info: bool = False
     seal: Callable[[ToolCall, Mapping[str, Any] | None, Scene], ToolCall] | None = None
+    check_call: Callable[[str, Scene], None] | None = None
 
     def phrase_for(self, method: str) -> Phrase:
         """Returns how this method of the contract is said.

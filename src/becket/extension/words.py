@@ -42,6 +42,8 @@ class Words:
         """
         name = method if isinstance(method, str) else method.name
         if name not in ASKED:
+            if self._speech.check_call is not None:
+                self._speech.check_call(name, self._scene)
             return Asked(method, params, as_it_is)
         phrase, scene = self._speech.phrase_for(name), self._scene
         saying = phrase.say(params, scene)

@@ -18,6 +18,7 @@ from becket.errors import (
     MethodNotFound,
     NotPermitted,
     NotSent,
+    NotSupported,
     RpcError,
     Unencodable,
 )
@@ -66,6 +67,8 @@ def answer_to(error: BaseException, method: str) -> RpcError:
     log_incident(error, method, incident)
     if isinstance(error, Unencodable):
         return RpcError(Meaning.INTERNAL, "internal error: the result has no JSON", {"incident": incident})
+    if isinstance(error, NotSupported):  # such as memory on a link whose dialect has none: not a bug of the handler
+        return RpcError(Meaning.NOT_SUPPORTED, f"not supported here: {error.what}", {"incident": incident})
     return RpcError(Meaning.INTERNAL, "internal error", {"incident": incident})
 
 

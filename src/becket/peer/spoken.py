@@ -45,7 +45,7 @@ def translate_methods(methods: Registry, speech: Speech, scene: Scene) -> Regist
             phrase = speech.phrases[handler.name]
             for own in phrase.heard_as(scene):
                 if own.name not in spoken:
-                    serve(spoken, handler, Translation(phrase, own, scene), runs)
+                    serve(spoken, handler, Translation(phrase, own, scene, speech.check_call), runs)
     return spoken.including(methods.without(OURS | speech.phrases.keys()))
 
 
@@ -66,6 +66,7 @@ class Translation(Struct, frozen=True, eq=False):
     phrase: Phrase
     own: Method[Any, Any]
     scene: Scene
+    check_call: Callable[[str, Scene], None] | None
 
     def hear(self, params: Any) -> tuple[Saying, Any]:
         """Returns the request as it came, and as the contract has it."""
@@ -241,6 +242,16 @@ class SpokenContext:
     def peer(self) -> SpokenPeer:
         """The peer that the request came from."""
         return SpokenPeer(self._context.peer, self.translate)
+
+    def call(self, method: str | Method[Any, Any], params: Any = None, **options: Any) -> Any:
+        """Calls the host from within the request.
+
+        Raises:
+            NotSupported: it has not announced to serve this; nothing was sent.
+        """
+        if self._words.check_call is not None:
+            self._words.check_call(method if isinstance(method, str) else method.name, self._words.scene)
+        return self._context.call(method, params, **options)
 
     def progress(self, value: object) -> Awaitable[None]:
         """Reports from within the call, if there is a word for it."""

@@ -145,6 +145,18 @@ async def test_a_list_without_an_end_is_given_up() -> None:
             await client.list_prompts()
 
 
+async def test_a_server_with_resources_may_have_no_templates() -> None:
+    async with served(answering(resources={})) as (client, server):
+        assert await client.list_resource_templates() == ()
+
+        @server.handle("resources/templates/list")
+        def broken() -> None:
+            raise RpcError(-32603, "broken")
+
+        with pytest.raises(RemoteError, match="broken"):
+            await client.list_resource_templates()
+
+
 async def test_what_is_not_offered_is_an_empty_list_and_a_refused_call_and_nothing_is_sent() -> None:
     async with served(answering()) as (client, server):
 

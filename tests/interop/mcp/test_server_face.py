@@ -124,8 +124,18 @@ async def test_a_tool_may_ask_the_model_and_the_person_of_its_client() -> None:
 
     async with opened(Notebook(), sample=sample, elicit=elicit) as client:
         assert (await client.call_tool("ask")).text == "hello {'name': 'Ada'}"
+
+
+async def test_a_tool_sends_no_request_that_its_client_has_not_announced_to_serve() -> None:
     async with opened(Notebook()) as client:
-        assert (await client.call_tool("ask")).is_error
+
+        @client.peer.handle("sampling/createMessage")
+        def never(params: object) -> None:
+            pytest.fail("it was requested")
+
+        failed = await client.call_tool("ask")
+
+    assert (failed.is_error, failed.text) == (True, "not supported here: `sampling/createMessage`")
 
 
 async def test_what_is_for_the_log_is_told_from_the_level_on_that_was_set() -> None:
@@ -187,8 +197,15 @@ async def test_memory_of_the_host_is_what_a_client_of_mcp_does_not_have() -> Non
         async def remember(self) -> None:
             await self.host.memory.append("a")
 
+        @tool("Remembers in a thread.")
+        def remember_plainly(self) -> None:
+            self.host.memory.append("a")  # type: ignore[unused-coroutine]
+
     async with opened(Forgetful()) as client:
-        assert (await client.call_tool("remember")).is_error
+        for name in ("remember", "remember_plainly"):
+            failed = await client.call_tool(name)
+            assert (failed.is_error, failed.text) == (True, "not supported here: `memory.append`")
+            assert failed.structured_content["error"]["meaning"] == "not supported"
 
 
 @pytest.mark.process

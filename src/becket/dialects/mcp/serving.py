@@ -12,6 +12,7 @@ from becket.contract.handshake import PROTOCOL_VERSION, HostInfo
 from becket.contract.handshake import Initialize as ContractInitialize
 from becket.contract.handshake import Initialized as ContractInitialized
 from becket.dialects.handshakes import Welcome
+from becket.dialects.mcp.asking import ELICITATION_CREATE, ROOTS_LIST, SAMPLING_CREATE_MESSAGE
 from becket.dialects.mcp.lifecycle import (
     INITIALIZE,
     PING,
@@ -37,9 +38,9 @@ from becket.dialects.mcp.resources import RESOURCES_READ, RESOURCES_SUBSCRIBE
 from becket.dialects.mcp.tools import TOOLS_LIST, Tool, ToolsPage
 from becket.dialects.mcp.words import Empty
 from becket.dialects.phrases import Scene
-from becket.errors import InvalidParams
+from becket.errors import InvalidParams, NotSupported
 
-__all__ = ["ARGUMENTS", "WELCOME", "Client"]
+__all__ = ["ARGUMENTS", "WELCOME", "Client", "check_call"]
 
 W = TypeVar("W", bound=Struct)
 
@@ -88,6 +89,22 @@ def describe_offer(scene: Scene) -> ServerCapabilities:
         completions={} if COMPLETION_COMPLETE.name in own else None,
         logging={},
     )
+
+
+# -- what it may request of its client
+
+NEEDS: Final = {
+    SAMPLING_CREATE_MESSAGE.name: "sampling",
+    ELICITATION_CREATE.name: "elicitation",
+    ROOTS_LIST.name: "roots",
+}
+
+
+def check_call(method: str, scene: Scene) -> None:
+    """Raises NotSupported for a request that needs a capability which the client has not announced."""
+    client, capability = scene.particulars, NEEDS.get(method)
+    if capability is not None and isinstance(client, Client) and getattr(client.capabilities, capability) is None:
+        raise NotSupported(f"`{method}`", f"the client has not announced `{capability}`")
 
 
 # -- what it lists

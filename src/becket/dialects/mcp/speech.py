@@ -25,7 +25,7 @@ from becket.dialects.mcp.notices import (
     progress_of,
 )
 from becket.dialects.mcp.prompts import PROMPTS_GET, GetPrompt, PromptMessage, PromptText
-from becket.dialects.mcp.serving import ARGUMENTS, WELCOME, Client
+from becket.dialects.mcp.serving import ARGUMENTS, WELCOME, Client, check_call
 from becket.dialects.mcp.tools import TOOLS_CALL, CallTool, ToolResult
 from becket.dialects.mcp.words import progress_token
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
@@ -269,4 +269,5 @@ SPEECH: Final = Speech(
     welcome=WELCOME,
     phrases={TOOL_CALL.name: TOOL_CALLS, COMMAND_INVOKE.name: COMMANDS},
     tales={LOG.name: TalePhrase(heard_as=LOG_MESSAGE.name, tell=tell_log, hear=hear_log)},
+    check_call=check_call,
 )

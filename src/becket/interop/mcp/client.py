@@ -51,7 +51,7 @@ from becket.dialects.mcp.resources import (
 )
 from becket.dialects.mcp.tools import TOOLS_CALL, TOOLS_LIST, CallTool, Tool, ToolResult
 from becket.dialects.mcp.words import Empty, Page, Words, meta_with_token
-from becket.errors import NotSupported
+from becket.errors import Meaning, NotSupported, RemoteError
 from becket.interop.mcp.connecting import TOLD, ClientOptions, ConnectingClient
 from becket.interop.mcp.duties import Duties, RootLike, root_of
 from becket.interop.settling import settled
@@ -216,10 +216,15 @@ class McpClient:
         return () if self.offers.resources is None else await self._list(RESOURCES_LIST, lambda page: page.resources)
 
     async def list_resource_templates(self) -> tuple[ResourceTemplate, ...]:
-        """Returns all templates of resources, from all pages."""
+        """Returns all templates of resources, from all pages; none where the server does not know the method."""
         if self.offers.resources is None:
             return ()
-        return await self._list(RESOURCES_TEMPLATES_LIST, lambda page: page.resource_templates)
+        try:
+            return await self._list(RESOURCES_TEMPLATES_LIST, lambda page: page.resource_templates)
+        except RemoteError as error:
+            if error.meaning is Meaning.UNKNOWN_METHOD:  # a server may have resources and no templates
+                return ()
+            raise
 
     async def read_resource(self, uri: str) -> tuple[ResourceContents, ...]:
         """Returns what a resource holds."""
