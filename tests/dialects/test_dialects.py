@@ -94,6 +94,14 @@ def test_a_link_gets_its_habits_from_the_dialect_and_its_limits_from_the_caller(
     assert connection.take_answers() == b'Content-Length: 38\r\n\r\n{"jsonrpc":"2.0","id":1,"result":null}'
 
 
+@pytest.mark.parametrize(
+    ("name", "frame"),
+    [("plain", 4), ("native", 4), ("synaps", 4), ("cigen", 10), ("mcp", 16), ("morphir", 16), ("lsp", 32)],
+)
+def test_a_dialect_has_the_frame_limit_of_its_system(name: str, frame: int) -> None:
+    assert DIALECTS[name].limits.frame == frame * 1024 * 1024
+
+
 def test_a_caller_may_choose_another_framing() -> None:
     connection = PLAIN.connection(Limits(), JsonLines)
     assert isinstance(connection.framing, JsonLines)

@@ -136,7 +136,6 @@ async def serve_folders(options: HostOptions, roots: tuple[Path, ...]) -> None:
     """Starts a host and serves its tools until the client is gone."""
     from becket.dialects.mcp import MCP
     from becket.host.mcp_face import McpFace
-    from becket.limits import DEFAULT_LIMITS
     from becket.peer.peer import Peer
 
     more: dict[str, Any] = {"roots": (*roots, *options.roots)} if roots else {}
@@ -144,6 +143,6 @@ async def serve_folders(options: HostOptions, roots: tuple[Path, ...]) -> None:
         for problem in host.problems:
             say(str(problem))
         face = McpFace(host)
-        limits = DEFAULT_LIMITS.but(**MCP.habits.limits)
+        limits = MCP.limits
         async with Peer.connect_stdio(dialect=MCP, methods=face.methods(), name="client", limits=limits) as peer:
             await face.follow(peer)

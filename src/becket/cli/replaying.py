@@ -9,7 +9,6 @@ import anyio
 
 from becket.dialects import PLAIN, Dialect
 from becket.errors import BecketError
-from becket.limits import DEFAULT_LIMITS
 from becket.peer.child import ChildTransport
 from becket.peer.loops import current_loop
 from becket.peer.process import open_child
@@ -39,7 +38,7 @@ async def replay(
     Raises:
         StartFailed: the program cannot be started.
     """
-    limits = DEFAULT_LIMITS.but(**dialect.habits.limits)
+    limits = dialect.limits
     played = Replay(transcript.entries, ignore=ignore, dialect=dialect)
     loop = await current_loop()
     try:

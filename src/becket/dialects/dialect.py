@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from becket.dialects.habits import DEFAULT_HABITS, Habits
 from becket.errors import NUMBERS, Meaning
-from becket.limits import Limits
+from becket.limits import DEFAULT_LIMITS, Limits
 from becket.rpc.codec import JsonCodec
 from becket.rpc.connection import Connection
 from becket.rpc.json_values import decode_json, encode_json
@@ -117,6 +117,11 @@ class Dialect(Struct, frozen=True, kw_only=True):
             spelling=self.spelling,
             ids=self.ids,
         )
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of a link in this dialect, unless others are given."""
+        return DEFAULT_LIMITS.but(**self.habits.limits) if self.habits.limits else DEFAULT_LIMITS
 
     def of_extension(self) -> Dialect:
         """Returns this dialect as an extension writes it."""

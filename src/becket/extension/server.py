@@ -23,7 +23,7 @@ from becket.extension.declarations import (
     is_async,
 )
 from becket.extension.session import Outline, Session
-from becket.limits import DEFAULT_LIMITS, Limits
+from becket.limits import Limits
 from becket.typed.schema import SchemaMode
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ class Wire(Struct, frozen=True, eq=False):
     def of(cls, dialect: Dialect | str, limits: Limits | None, framing: FramingFactory | None) -> Wire:
         """Returns what these words mean; the limits are the dialect's unless given."""
         chosen = find_dialect(dialect).of_extension()
-        return cls(chosen, limits or DEFAULT_LIMITS.but(**chosen.habits.limits), framing)
+        return cls(chosen, limits or chosen.limits, framing)
 
 
 class Serving:

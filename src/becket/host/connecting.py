@@ -36,7 +36,7 @@ from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.host.told import Told
 from becket.host.tool_inputs import ToolInputs
 from becket.host.voice import Voice
-from becket.limits import DEFAULT_LIMITS, Limits
+from becket.limits import Limits
 from becket.methods.permissions import PERMISSIONS, Gate, Grants
 from becket.methods.registry import Registry
 from becket.peer.admission import Ask
@@ -202,7 +202,7 @@ class Start:
         self._schemas = SchemaMode(options.get("schemas", SchemaMode.ENFORCE))
         self._dialect = find_dialect(options.get("dialect", "native"))
         habits = self._dialect.habits
-        self._limits = options.get("limits") or replace(DEFAULT_LIMITS, **habits.limits, **habits.host_limits)
+        self._limits = options.get("limits") or self._dialect.limits.but(**habits.host_limits)
         self._timeouts = options.get("timeouts") or replace(DEFAULT_TIMEOUTS, **habits.timeouts)
         if not isinstance(self._timeouts, Timeouts):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"`timeouts` are such as `Timeouts(tool=5)`, and {self._timeouts!r} are none")

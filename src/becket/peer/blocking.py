@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import ConnectionLost, NotSupported
-from becket.limits import DEFAULT_LIMITS, Limits
+from becket.limits import Limits
 from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import F, Handler, Registry
 from becket.peer.admission import Ask
@@ -71,7 +71,7 @@ def connect_process(
     from becket.peer.child import ChildTransport
     from becket.peer.process import log_stderr, open_child, words_of
 
-    limits = options.get("limits", DEFAULT_LIMITS)
+    limits = options.get("limits") or find_dialect(options.get("dialect", PLAIN)).limits
     words = words_of(command)
     label = name or os.path.basename(words[0])
     child, pipes = open_child(
@@ -104,7 +104,7 @@ class BlockingPeer:
         dialect: Dialect | str = PLAIN,
         framing: FramingFactory | None = None,
         methods: Registry | None = None,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: Limits | None = None,
         gate: Gate | None = None,
         ask: Ask | None = None,
         name: str = "peer",
@@ -118,7 +118,9 @@ class BlockingPeer:
             spoken = find_dialect(dialect)
             for handler in self.methods.handlers():
                 refuse_async(handler)
-            self._link = Link(self._loop, transport, spoken, spoken.connection(limits, framing), name=name)
+            self._link = Link(
+                self._loop, transport, spoken, spoken.connection(limits or spoken.limits, framing), name=name
+            )
             self._outbound = Outbound(self._link)
             self._loop.before_wait = self._link.before_wait
             self._loop.flush = self._link.flush

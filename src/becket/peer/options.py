@@ -21,12 +21,12 @@ class PeerOptions(TypedDict, total=False):
     """Keyword arguments of a peer, however it is connected.
 
     `gate` decides what the other side may call, and `ask` asks a person where the gate says so; without a gate the
-    methods that require a permission are refused."""
+    methods that require a permission are refused. `limits` are those of the dialect unless given."""
 
     dialect: Dialect | str
     framing: FramingFactory | None
     methods: Registry | None
-    limits: Limits
+    limits: Limits | None
     gate: Gate | None
     ask: Ask | None
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import ConnectionLost, NotSupported
-from becket.limits import DEFAULT_LIMITS, Limits
+from becket.limits import Limits
 from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import F, Registry
 from becket.peer.admission import Ask
@@ -50,7 +50,7 @@ class Peer:
         dialect: Dialect | str = PLAIN,
         framing: FramingFactory | None = None,
         methods: Registry | None = None,
-        limits: Limits = DEFAULT_LIMITS,
+        limits: Limits | None = None,
         gate: Gate | None = None,
         ask: Ask | None = None,
         name: str = "peer",
@@ -59,7 +59,7 @@ class Peer:
             spoken = find_dialect(dialect)
             self.name = name
             self.methods: Registry = Registry() if methods is None else Registry().including(methods)
-            self._link = Link(loop, transport, spoken, spoken.connection(limits, framing), name=name)
+            self._link = Link(loop, transport, spoken, spoken.connection(limits or spoken.limits, framing), name=name)
             self._outbound = Outbound(self._link)
             self._link.start(Inbound(self._link, self.methods, self, gate=gate, ask=ask))
         except BaseException:  # a dialect that does not exist, a framing that cannot be made
@@ -93,7 +93,7 @@ class Peer:
         from becket.peer.child import ChildTransport
         from becket.peer.process import log_stderr, open_child, words_of
 
-        limits = options.get("limits", DEFAULT_LIMITS)
+        limits = options.get("limits") or find_dialect(options.get("dialect", PLAIN)).limits
         words = words_of(command)
         label = name or os.path.basename(words[0])
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from becket.dialects import PLAIN, Dialect, find_dialect
-from becket.limits import DEFAULT_LIMITS, Limits
+from becket.limits import Limits
 from becket.methods.dispatch import log_unexpected
 from becket.methods.registry import Registry
 from becket.peer.loops import current_loop
@@ -45,7 +45,7 @@ class Server:
         *,
         dialect: Dialect | str,
         framing: FramingFactory | None,
-        limits: Limits,
+        limits: Limits | None,
         path: str | None = None,
     ) -> None:
         self.peers: set[Peer] = set()
@@ -53,8 +53,9 @@ class Server:
         self._listen = listen
         self._setup = setup
         # Found here and now: a name that does not exist is the mistake of whoever serves, not of the first client.
-        self._options: dict[str, Any] = {"dialect": find_dialect(dialect), "framing": framing, "limits": limits}
-        self._limits = limits
+        spoken = find_dialect(dialect)
+        self._limits = limits or spoken.limits
+        self._options: dict[str, Any] = {"dialect": spoken, "framing": framing, "limits": self._limits}
         self._is_full = False
         self._opening: set[FdTransport] = set()  # accepted, and not yet a peer's
         self._is_closing = False
@@ -201,7 +202,7 @@ def serve_tcp(
     *,
     dialect: Dialect | str = PLAIN,
     framing: FramingFactory | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits | None = None,
 ) -> Server:
     """Serves peers on a TCP port (a free one by default): `async with serve_tcp(methods) as server: server.port`."""
 
@@ -217,7 +218,7 @@ def serve_unix(
     *,
     dialect: Dialect | str = PLAIN,
     framing: FramingFactory | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits | None = None,
 ) -> Server:
     """Serves peers on a unix socket that only this user may open. A socket that nobody listens on is replaced."""
     where = os.fspath(path)

@@ -19,7 +19,6 @@ from becket.dialects.dialect import Dialect
 from becket.dialects.handshakes import Greeted, Greeting, Introduction
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.errors import BecketError, RemoteError, RpcError
-from becket.limits import DEFAULT_LIMITS
 from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import EventReader, Gathering, Stream
 from becket.rpc.codec import JsonCodec
@@ -56,7 +55,7 @@ class Interpreter:
 
 
 def open_codec(dialect: Dialect) -> Codec:
-    limits = DEFAULT_LIMITS.but(**dialect.habits.limits)
+    limits = dialect.limits
     return dialect.connection(limits).codec
 
 

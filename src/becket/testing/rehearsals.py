@@ -23,7 +23,6 @@ from becket.dialects.handshakes import Greeted, Introduction
 from becket.dialects.phrases import Scene
 from becket.errors import NUMBERS, BecketError, Meaning, RpcError, quote
 from becket.host.connecting import HOST
-from becket.limits import DEFAULT_LIMITS
 from becket.methods.permissions import PERMISSIONS
 from becket.peer.loops import current_loop
 from becket.rpc.messages import Failure, Message, Notification, Request, Success
@@ -150,7 +149,7 @@ class Listener:
         self.written = bytearray()
         self.has_ended = False
         self.news = anyio.Event()
-        self._framing = recorded.dialect.framing(DEFAULT_LIMITS.but(**recorded.dialect.habits.limits))
+        self._framing = recorded.dialect.framing(recorded.dialect.limits)
 
     def data_received(self, data: bytes) -> None:
         """Takes what our side has written."""

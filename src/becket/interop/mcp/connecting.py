@@ -19,7 +19,7 @@ from becket.dialects.mcp.tools import TOOLS_CHANGED, ToolsChanged
 from becket.dialects.phrases import Tale
 from becket.errors import HandshakeFailed, RemoteError
 from becket.interop.mcp.duties import AskModel, AskPerson, Duties, RootLike
-from becket.limits import DEFAULT_LIMITS, Limits
+from becket.limits import Limits
 from becket.methods.descriptors import Notification
 from becket.methods.registry import Registry
 from becket.peer.peer import Connecting, Peer
@@ -90,7 +90,7 @@ class ConnectingClient:
         early = EarlyEvents()
         peer = await self._connect(
             duties.methods().including(early.methods()),
-            options.get("limits") or DEFAULT_LIMITS.but(**MCP.habits.limits),
+            options.get("limits") or MCP.limits,
         )
         try:
             server = await shake_hands(peer, duties, options)
