@@ -40,7 +40,7 @@ OPTIONS = {
     "config": "values by extension and key, below those that were set",
     "ask": "asks a person for consent, and for permissions",
     "confirm": "asks a person about what a hook wants confirmed",
-    "policy": "has a say about every call that would be allowed",
+    "policy": "has a say about every call that would be allowed; plain or `async def`",
     "methods": "methods of your own that extensions may call",
     "only": "the ids that may start; all others are left out",
     "disabled": "the ids that must not start",

@@ -675,3 +675,59 @@ async def test_that_another_extension_may_not_be_called_is_no_answer_to_who_aske
             with pytest.raises(RemoteError) as caught:
                 await child.call("relay")
     assert caught.value.meaning is Meaning.INTERNAL
+
+
+# -- policies that take their time
+
+
+async def test_a_slow_policy_delays_only_the_call_of_the_host_that_it_decides() -> None:
+    release = anyio.Event()
+    order: list[str] = []
+
+    async def policy(decision: Decision) -> bool:
+        if decision.method == "tool.call":
+            await release.wait()
+        return True
+
+    gate = Gate("notes", Grants.of(ALL), policy=policy)
+    async with hosted(gate=gate) as (notes, child):
+        child.handle("tool.call")(lambda params: params["input"]["text"])
+
+        async def call_tool() -> None:
+            order.append(await notes.call_tool("echo", {"text": "x"}))
+
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call_tool)
+                await settled()
+                await child.call("memory.append", NOTE)
+                order.append("appended")
+                release.set()
+    assert order == ["appended", "x"]
+
+
+async def test_a_call_that_waits_for_a_policy_ends_with_its_scope_and_sends_nothing() -> None:
+    decisions: list[Decision] = []
+
+    async def policy(decision: Decision) -> bool:
+        await anyio.sleep_forever()
+        return True
+
+    gate = Gate("notes", Grants.of(ALL), policy=policy, audit=decisions.append)
+    async with hosted(gate=gate) as (notes, _):
+        with anyio.fail_after(10), anyio.move_on_after(0.02):
+            await notes.call_tool("echo", {"text": "x"})
+        await notes.aclose()
+        with anyio.fail_after(10), anyio.move_on_after(0.02):  # also on a link that has ended
+            await notes.call_tool("echo", {"text": "x"})
+    assert decisions == []
+
+
+async def test_a_run_waits_for_the_policy_as_a_call_does() -> None:
+    async def policy(decision: Decision) -> bool:
+        return decision.method != "provider.stream"
+
+    async with hosted(gate=Gate("notes", Grants.of(ALL), policy=policy)) as (notes, _):
+        with anyio.fail_after(10), pytest.raises(PermissionDenied):
+            async with notes.stream("local", "small", messages=[user("hi")]):
+                pass

@@ -43,7 +43,7 @@ from becket.host.manifest import is_below
 from becket.host.programs import list_program_folders, move_command, move_path
 from becket.host.recording import RecordingGate, record
 from becket.methods.permissions import MOST_QUESTIONS, PERMISSIONS, Decision, Grants
-from becket.peer.admission import is_async
+from becket.methods.policies import is_async
 from becket.rpc.records import Ids
 
 __all__ = ["Doorkeeper", "Guest"]

@@ -58,7 +58,8 @@ from becket.host.supervisor import Care
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.host.tools import PLAIN_NAMING, PREFIXED_NAMING, RegisteredTool, Tools
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.permissions import Decision, Grants, parse_permission
+from becket.methods.permissions import Grants, parse_permission
+from becket.methods.policies import Policy
 from becket.methods.registry import Registry
 from becket.peer.admission import Ask
 from becket.peer.loops import current_loop
@@ -110,7 +111,7 @@ class Host:
         config: Mapping[str, Mapping[str, object]] | None = None,
         ask: Ask | None = None,
         confirm: ConfirmHook | None = None,
-        policy: Callable[[Decision], bool] | None = None,
+        policy: Policy | None = None,
         methods: Registry | None = None,
         only: Collection[str] | None = None,
         disabled: Collection[str] = (),

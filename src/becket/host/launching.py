@@ -33,7 +33,8 @@ from becket.host.restart import RestartPolicy, RestartStrategy
 from becket.host.supervisor import Care
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.permissions import Decision, Gate
+from becket.methods.permissions import Gate
+from becket.methods.policies import Policy
 from becket.methods.registry import Registry
 from becket.peer.admission import Ask
 from becket.rpc.records import Ids
@@ -60,7 +61,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     audit: Audit
     places: Places | None = None
     ask: Ask | None = None
-    policy: Callable[[Decision], bool] | None = None
+    policy: Policy | None = None
     methods: Registry = Registry()
     host: HostInfo = HOST
     limits: Limits = DEFAULT_LIMITS

@@ -9,6 +9,8 @@ import anyio
 
 from becket.errors import BecketError, NotPermitted, PermissionDenied
 from becket.methods.permissions import Gate
+from becket.peer.loops import current_loop
+from becket.peer.policies import decide_with_policies
 
 if TYPE_CHECKING:
     from becket.peer.roles import Loop
@@ -33,16 +35,27 @@ class Permitted:
         self._by_permission: dict[str, set[Endable]] = {}
         self._unsubscribe = gate.subscribe(self._hear_of_revocation)
 
-    def check(self, method: str, permission: str | None) -> None:
-        """Decides whether the extension may be called, which is recorded.
+    async def check(self, method: str, permission: str | None) -> None:
+        """Decides whether the extension may be called, which is recorded. It waits only where a policy has a say.
 
         Raises:
             NotPermitted: it may not.
         """
         try:
-            self._gate.check(method, permission)
+            if self._gate.consults():
+                await self._consult(method, permission)
+            else:
+                self._gate.check(method, permission)
         except PermissionDenied as error:
             raise NotPermitted(error.permission, method=method, extension=self._gate.extension) from None
+
+    async def _consult(self, method: str, permission: str | None) -> None:
+        # On a loop of its own: that of the link may end meanwhile, and nothing would end the wait.
+        loop = await current_loop()
+        try:
+            self._gate.enforce(await decide_with_policies(loop, self._gate, method, permission))
+        finally:
+            loop.end()
 
     def add(self, permission: str, one: Endable) -> None:
         """From now on it ends with this permission."""
@@ -58,7 +71,7 @@ class Permitted:
         Raises:
             NotPermitted: the extension does not hold it, or lost it before the answer came.
         """
-        self.check(method, permission)
+        await self.check(method, permission)
         scoped = ScopedCall()
         self.add(permission, scoped)
         try:

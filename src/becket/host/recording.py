@@ -5,7 +5,7 @@ Events go to a callable, as they happen. Writing them down, one line after the o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
 from becket.contract.audit import AuditEvent, CallDecided, GrantChanged
@@ -19,6 +19,7 @@ from becket.errors import (
     StreamOverrun,
 )
 from becket.methods.permissions import PERMISSIONS, Decision, Gate, Grants
+from becket.methods.policies import Policy
 
 __all__ = ["Audit", "RecordingGate", "error_class", "record"]
 
@@ -37,7 +38,7 @@ class RecordingGate(Gate):
         grants: Grants,
         audit: Audit,
         *,
-        policy: Callable[[Decision], bool] | None = None,
+        policy: Policy | None = None,
         asks: bool = False,
         known: AbstractSet[str] = PERMISSIONS,
     ) -> None:
@@ -50,13 +51,11 @@ class RecordingGate(Gate):
         if decision.allowed is not None:  # else somebody is asked first, and the answer is recorded
             self._record(call_decided(decision, allowed=decision.allowed))
 
-    def check(self, method: str, requires: str | None, chain: Sequence[Gate] = ()) -> None:
-        decision = self.decide(method, requires, chain)
+    def enforce(self, decision: Decision) -> None:
         self.calls -= 1  # the host's own: it asks before it calls the extension
         if decision.allowed is None:  # nobody is asked here, so it is a no
             record(self._record, call_decided(decision, allowed=False))
-        if not decision.allowed:
-            raise PermissionDenied(method if requires is None else requires)
+        super().enforce(decision)
 
     def grant(self, permission: str, *, by: str = "host") -> None:
         had = self.allows(permission)

@@ -127,7 +127,7 @@ class Run(Generic[E, R]):
             raise LocalProtocolError("a run is opened once")
         self._is_entered = True
         try:
-            self._runs.permitted.check(self._method.name, self._permission)
+            await self._runs.permitted.check(self._method.name, self._permission)
             if self._permission is not None:
                 self._runs.permitted.add(self._permission, self)
             with self._opening:  # which `end` leaves: it may wait for its turn, or for room on the link

@@ -7,18 +7,16 @@ answer and ending what a revocation forbids are the host's; the gate says when t
 from __future__ import annotations
 
 from _thread import allocate_lock  # `threading` takes a child a millisecond to import
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Final
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from becket.errors import BadGrants, PermissionDenied, Problem, ReservedPermission, UnknownPermission
-
-if TYPE_CHECKING:
-    from threading import Thread
+from becket.methods.policies import POLICY_TIMEOUT, Policy, PolicyQuestion, PolicyWorkers
 
 __all__ = [
     "LONGEST_PART",
@@ -55,7 +53,6 @@ PERMISSIONS: Final = frozenset(
 RESERVED: Final = frozenset({"tools.override"})
 """Names that the contract keeps for later: nobody can be granted them."""
 
-POLICY_PATIENCE: Final = 0.5  # seconds for a policy, while the whole host waits: it looks things up, and asks nobody
 MOST_QUESTIONS: Final = 16  # that one extension may cause in its life; an honest one needs fewer, and is told the rest
 LONGEST_PART: Final = 80  # characters of a name in a question: it stays one line that a person reads to its end
 
@@ -154,12 +151,16 @@ class Decision(Struct, frozen=True):
     own_authority: bool = True
 
 
+Deliberation: TypeAlias = Generator[PolicyQuestion, str | None, Decision]
+"""A decision in the making: yields what policies are asked, takes their objections, returns what is decided."""
+
+
 class Gate:
     """The one place where it is decided what one extension may call. Whose gate it is, its connection tells.
 
     A call passes if the extension, and each one on whose behalf it calls, holds the permission, and no policy objects.
-    `policy` gets a decision that is not a no, in a thread of its own, and returns True at once to let it stand. All
-    else is no, an error and silence too.
+    `policy` gets a decision that is not a no, and returns True to let it stand. All else is no: an error, and silence
+    for `policy_timeout` seconds too. A plain function runs in a worker thread; it may be `async def`.
     `audit` gets every decision; where it fails, that is logged and the decision stands. With `asks`, what was neither
     given nor denied is to be asked for: see `begin_question`. `known` are the permissions that exist; no other is held.
 
@@ -176,8 +177,9 @@ class Gate:
         "_lock",
         "_open",
         "_policy",
-        "_stuck",
+        "_policy_timeout",
         "_subscribers",
+        "_workers",
         "extension",
     )
 
@@ -187,7 +189,8 @@ class Gate:
         grants: Grants,
         *,
         audit: Callable[[Decision], object] | None = None,
-        policy: Callable[[Decision], bool] | None = None,
+        policy: Policy | None = None,
+        policy_timeout: float = POLICY_TIMEOUT,
         asks: bool = False,
         known: AbstractSet[str] = PERMISSIONS,
     ) -> None:
@@ -195,7 +198,8 @@ class Gate:
         self._known = frozenset(known) - RESERVED
         self._audit = audit
         self._policy = policy
-        self._stuck: Thread | None = None  # in which the policy was asked something and has not answered
+        self._policy_timeout = policy_timeout
+        self._workers = PolicyWorkers()
         self._asks = asks
         self._lock = allocate_lock()  # two changes at once must not undo one another
         self._open: set[str] = set()
@@ -215,14 +219,26 @@ class Gate:
     def decide(self, method: str, requires: str | None, chain: Sequence[Gate] = ()) -> Decision:
         """Returns whether the extension may call a method, and records it.
 
-        `chain` holds the gates of those on whose behalf it calls: all must allow it, so a chain never widens."""
-        decision = self._judge_chain(method, requires, chain) if chain else self._judge(method, requires, ())
+        `chain` holds the gates of those on whose behalf it calls: all must allow it, so a chain never widens. Where a
+        policy has a say this waits for its verdict; on a loop use `becket.peer.policies.decide_with_policies`."""
+        if chain or self._policy is not None:
+            decision = answer_all(self.deliberate(method, requires, chain))
+        else:
+            decision = self._judge(method, requires, ())
+        self.record(decision)
+        return decision
+
+    def consults(self, chain: Sequence[Gate] = ()) -> bool:
+        """Returns whether a policy has a say about a call, and may take its time."""
+        return self._policy is not None or any(gate._policy is not None for gate in chain)
+
+    def record(self, decision: Decision) -> None:
+        """Hands a decision to the audit."""
         if self._audit is not None:
             try:
                 self._audit(decision)
             except Exception as error:
                 log_failure("the audit of", self.extension, error)
-        return decision
 
     def check(self, method: str, requires: str | None, chain: Sequence[Gate] = ()) -> None:
         """Decides where nobody can be asked.
@@ -230,14 +246,21 @@ class Gate:
         Raises:
             PermissionDenied: the extension may not call the method.
         """
-        if not self.decide(method, requires, chain).allowed:
-            raise PermissionDenied(method if requires is None else requires, method=method, extension=self.extension)
+        self.enforce(self.decide(method, requires, chain))
 
-    def _judge_chain(self, method: str, requires: str | None, chain: Sequence[Gate]) -> Decision:
+    def enforce(self, decision: Decision) -> None:
+        """Lets a decision stand where nobody can be asked. Raises PermissionDenied unless it is a yes."""
+        if not decision.allowed:
+            permission = decision.method if decision.permission is None else decision.permission
+            raise PermissionDenied(permission, method=decision.method, extension=self.extension)
+
+    def deliberate(self, method: str, requires: str | None, chain: Sequence[Gate] = ()) -> Deliberation:
+        """Yields each question to a policy, takes the objection to it (None if there is none), and returns the
+        decision. Nothing is recorded: see `record`."""
         behalf = tuple(gate.extension for gate in chain)
-        decision = self._judge(method, requires, behalf)
+        decision = yield from self._hear_policy(self._judge(method, requires, behalf))
         for depth, gate in enumerate(chain if decision.allowed is not False else (), 1):
-            theirs = gate._judge(method, requires, behalf[depth:])
+            theirs = yield from gate._hear_policy(gate._judge(method, requires, behalf[depth:]))
             if not theirs.allowed:
                 # Nobody is asked for a permission because of a call that somebody else makes.
                 because = "it is not granted" if theirs.allowed is None else theirs.because
@@ -252,40 +275,18 @@ class Gate:
             because = "it is granted"
         else:
             allowed, because = self._miss(requires)
-        decision = Decision(self.extension, method, requires, allowed, because, behalf, not behalf)
-        if self._policy is None or allowed is False:
+        return Decision(self.extension, method, requires, allowed, because, behalf, not behalf)
+
+    def _hear_policy(self, decision: Decision) -> Deliberation:
+        if self._policy is None or decision.allowed is False:
             return decision
-        objection = self._ask_policy(self._policy, decision)
+        objection = yield PolicyQuestion(self._policy, decision, self._workers, self._policy_timeout)
+        if objection is None and decision.allowed and not self._still_allows(decision.permission):
+            objection = "it was revoked"  # while the policy took its time
         return decision if objection is None else replace(decision, allowed=False, because=objection)
 
-    def _ask_policy(self, policy: Callable[[Decision], bool], decision: Decision) -> str | None:
-        """Returns why the policy objects, None if it does not. It runs in a thread, which can be left if it hangs."""
-        from threading import Thread
-
-        if self._stuck is not None and self._stuck.is_alive():
-            return "the policy does not answer"
-        answers: list[object] = []
-
-        def ask() -> None:
-            try:
-                answers.append(policy(decision))
-            except BaseException as error:  # whatever it is: nobody else hears of it in this thread
-                log_failure("the policy for", self.extension, error)
-                answers.append(error)
-
-        thread = Thread(target=ask, name=f"policy of {self.extension}", daemon=True)
-        thread.start()
-        thread.join(POLICY_PATIENCE)
-        if thread.is_alive():
-            self._stuck = thread
-            return "the policy does not answer"
-        match answers:
-            case [True]:  # a coroutine, say, is true as well and is no yes
-                return None
-            case [BaseException() as error]:
-                return f"the policy failed: {type(error).__name__}"
-            case _:
-                return "the policy says no"
+    def _still_allows(self, permission: str | None) -> bool:
+        return permission is None or permission in self._held
 
     def _miss(self, permission: str) -> tuple[bool | None, str]:
         """Returns what follows from not holding a permission."""
@@ -378,6 +379,17 @@ class Gate:
 
     def __repr__(self) -> str:
         return f"<Gate of {self.extension}: {', '.join(sorted(self._held)) or 'nothing'} granted>"
+
+
+def answer_all(deliberation: Deliberation) -> Decision:
+    """Returns what a deliberation comes to, with each policy waited for in this thread."""
+    try:
+        question = next(deliberation)
+        while True:
+            question = deliberation.send(question.ask_patiently())
+    except StopIteration as end:
+        decision: Decision = end.value
+        return decision
 
 
 def log_failure(what: str, extension: str, error: BaseException) -> None:

@@ -47,12 +47,30 @@ class Admission:
             if requires is None:
                 return None
             raise PermissionDenied(requires, method=handler.name)
-        decision = self.gate.decide(handler.name, requires, chain)
+        return self._conclude(self.gate.decide(handler.name, requires, chain))
+
+    def _conclude(self, decision: Decision) -> Decision | None:
         if decision.allowed:
             return None
         if decision.allowed is None and self._ask is not None:
             return decision
-        raise PermissionDenied(requires or handler.name, method=handler.name, extension=self.gate.extension)
+        raise PermissionDenied(
+            decision.permission or decision.method, method=decision.method, extension=decision.extension
+        )
+
+    def consults(self, chain: Sequence[Gate] = ()) -> bool:
+        """Returns whether a policy has a say about calls, so that they are decided by `admit`, which waits for it."""
+        return self.gate is not None and self.gate.consults(chain)
+
+    async def admit(self, handler: Handler, chain: Sequence[Gate] = ()) -> Decision | None:
+        """Decides as `decide` does, where policies have a say."""
+        return self._conclude(await self._consult(handler.name, handler.requires, chain))
+
+    async def _consult(self, method: str, requires: str | None, chain: Sequence[Gate]) -> Decision:
+        from becket.peer.policies import decide_with_policies
+
+        assert self.gate is not None
+        return await decide_with_policies(self._link.loop, self.gate, method, requires, chain)
 
     async def wait_for_answer(self, decision: Decision, chain: Sequence[Gate]) -> None:
         """Waits for the answer to the question that a decision needs, and decides once more then.
@@ -69,7 +87,10 @@ class Admission:
             question.begin(self._patience)
         if question is not None:
             await question.wait()
-        self.gate.check(decision.method, decision.permission, chain)
+        if self.gate.consults(chain):
+            self.gate.enforce(await self._consult(decision.method, decision.permission, chain))
+        else:
+            self.gate.check(decision.method, decision.permission, chain)
 
     def _settle(self, permission: str, allowed: bool) -> None:
         assert self.gate is not None
@@ -105,6 +126,7 @@ class Question:
 
     async def _run(self) -> None:
         from becket.methods.permissions import question_text
+        from becket.methods.policies import is_async
 
         text = question_text(self._decision)
         allowed: Any = False
@@ -144,12 +166,6 @@ class Question:
         finally:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
-
-
-def is_async(function: Any) -> bool:
-    import inspect  # dear at start, and only who asks needs it
-
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def log_failure(extension: str, error: Exception) -> None:

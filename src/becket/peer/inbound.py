@@ -135,7 +135,7 @@ class Inbound:
         self._transport = link.transport
         self._window = link.limits.inbound_requests
         self._spawn_held = link.loop.spawn_held
-        self._notifications: deque[tuple[Handler, tuple[Any, ...], int]] = deque()
+        self._notifications: deque[tuple[Handler, Raw | None, object]] = deque()
         self._notification_bytes = 0
         self._is_working_off = False
         self._worker: Running | None = None
@@ -238,11 +238,13 @@ class Inbound:
             if link.transport.queued:
                 self._check_that_they_read()
             context = self._context(self, request.method, request) if handler.arity == 2 else None
-            if (handler.requires is not None or link.gate is not None) and (
-                question := self.admission.decide(handler, request.chain)
-            ):
-                self._start_asking(request, handler, context, question)
-                return
+            if handler.requires is not None or link.gate is not None:
+                if self.admission.consults(request.chain):
+                    self._start_asking(request, handler, context, None)
+                    return
+                if question := self.admission.decide(handler, request.chain):
+                    self._start_asking(request, handler, context, question)
+                    return
             if not handler.is_inline or link.loop.is_deep:
                 self._start(request, handler, context)
                 return
@@ -301,9 +303,11 @@ class Inbound:
         runner = request.runner = Runner(not handler.is_async)
         self._spawn(runner, self._serve(request, runner, handler, arguments))
 
-    def _start_asking(self, request: InboundRequest, handler: Handler, context: object, question: Decision) -> None:
-        """Serves a request once somebody has allowed it. Its params are not even looked at before."""
-        runner = request.runner = Runner(not handler.is_async)
+    def _start_asking(
+        self, request: InboundRequest, handler: Handler, context: object, question: Decision | None
+    ) -> None:
+        """Serves a request once a policy or a person has allowed it. Its params are not even looked at before."""
+        runner = request.runner = Runner(handler.in_thread or (handler.is_inline and self._nests))
         self._spawn(runner, self._ask_and_serve(request, runner, handler, context, question))
 
     def _spawn(self, runner: Runner, work: Coroutine[Any, Any, None]) -> None:
@@ -322,10 +326,13 @@ class Inbound:
             CURRENT.reset(before)
 
     async def _ask_and_serve(
-        self, request: InboundRequest, runner: Runner, handler: Handler, context: object, question: Decision
+        self, request: InboundRequest, runner: Runner, handler: Handler, context: object, question: Decision | None
     ) -> None:
         try:
-            await self.admission.wait_for_answer(question, request.chain)
+            if question is None:
+                question = await self.admission.admit(handler, request.chain)
+            if question is not None:
+                await self.admission.wait_for_answer(question, request.chain)
             arguments = handler.arguments(request.params, context)
         except Exception as error:
             runner.has_ended = True
@@ -345,9 +352,11 @@ class Inbound:
             if runner.is_thread:
                 work = run_in_worker if handler.in_thread else link.loop.in_turn(run_in_worker)
                 result = await link.loop.run_in_thread(work, runner, handler, arguments)
-            else:
+            elif handler.is_async:
                 runner.has_begun = True
                 result = await handler.function(*arguments)
+            else:  # it would have run where it arrived, had nothing to be waited for
+                result = run_plainly(handler.function, *arguments)
             frame = link.connection.answer(request, encode_json(result))
         except RequestCancelled:
             frame = self._end_cancelled(request, runner)
@@ -514,15 +523,15 @@ class Inbound:
                 self._take_credit(notification)
             return
         try:
-            if handler.requires is not None and self.admission.decide(handler, ()) is not None:
-                raise PermissionDenied(handler.requires)  # nobody is asked for what nobody waits for
             context = self._context(self, method, None) if handler.arity == 2 else None
+            is_decided = not self._waits_for_policy(handler)
+            if is_decided and handler.requires is not None and self.admission.decide(handler, ()) is not None:
+                raise PermissionDenied(handler.requires)  # nobody is asked for what nobody waits for
             # Where a plain function may wait, the next one must not overtake it.
-            if handler.is_inline and not self._is_working_off and not self._nests:
+            if handler.is_inline and is_decided and not self._is_working_off and not self._nests:
                 handler.invoke(params, context)
             else:
-                arguments = handler.arguments(params, context)
-                self._queue(handler, arguments, 0 if params is None else len(params))
+                self._queue(handler, params, context)
         except BaseException as error:
             if not is_failure(error):
                 raise
@@ -534,10 +543,15 @@ class Inbound:
         if call is not None and call.stream is not None:
             call.stream.return_credit()
 
-    def _queue(self, handler: Handler, arguments: tuple[Any, ...], size: int) -> None:
+    def _waits_for_policy(self, handler: Handler) -> bool:
+        """Returns whether a notification is decided in its turn, so that those behind it do not overtake it."""
+        return handler.requires is not None and self.admission.consults()
+
+    def _queue(self, handler: Handler, params: Raw | None, context: object) -> None:
         limits = self.link.limits
-        self._notifications.append((handler, arguments, size))
-        self._notification_bytes += size
+        # Decoded when its turn comes: until then it takes no more memory than its bytes, which are counted.
+        self._notifications.append((handler, params, context))
+        self._notification_bytes += 0 if params is None else len(params)
         if len(self._notifications) > limits.notifications or self._notification_bytes > limits.notification_bytes:
             excess = f"{len(self._notifications)} notifications wait for their handlers"
             self.link.lose(ConnectionLost(DisconnectReason.REMOTE_VIOLATION, excess))
@@ -549,9 +563,12 @@ class Inbound:
         CURRENT.set(None)  # what is told belongs to no request, whatever was running when it came
         try:
             while self._notifications:
-                handler, arguments, size = self._notifications.popleft()
-                self._notification_bytes -= size
+                handler, params, context = self._notifications.popleft()
+                self._notification_bytes -= 0 if params is None else len(params)
                 try:
+                    if self._waits_for_policy(handler) and await self.admission.admit(handler) is not None:
+                        raise PermissionDenied(handler.requires or handler.name)
+                    arguments = handler.arguments(params, context)
                     if handler.is_async:
                         await handler.function(*arguments)
                     elif handler.in_thread:
