@@ -91,6 +91,29 @@ def test_a_line_that_was_changed_is_found(data: Path) -> None:
     assert shown(data)["ok"] is False
 
 
+def test_verify_prints_what_is_missing(data: Path) -> None:
+    path = data / "audit.jsonl"
+    assert here("audit", "--data", str(data), "--verify").stdout == ""
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
+
+    done = here("audit", "--data", str(data), "--verify")
+
+    assert done.exit_code == Exit.FAILED
+    assert done.stdout == f"error: {path}: records 3 to 4 are missing\n"
+    told = shown(data, "--verify")
+    assert told.keys() == {"file", "ok", "problems"}
+    assert [problem["missing"] for problem in told["problems"]] == [[3, 4]]
+
+
+def test_an_audit_of_which_only_the_anchor_is_left_is_missed(data: Path) -> None:
+    (data / "audit.jsonl").unlink()
+
+    done = here("audit", "--data", str(data))
+
+    assert done.exit_code == Exit.FAILED
+    assert "records 1 to 4 are missing" in done.stderr
+
+
 def test_what_a_crash_left_of_a_line_is_told_and_no_fault(data: Path) -> None:
     with (data / "audit.jsonl").open("ab") as file:
         file.write(b'{"seq":5,')

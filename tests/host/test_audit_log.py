@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from hypothesis import given, settings
@@ -266,6 +266,7 @@ def test_what_was_written_survives_a_kill(path: Path) -> None:
             for line in child.stdout:
                 acknowledged = int(line) if line.endswith(b"\n") else acknowledged
 
+    assert [found for found in verify_audit(path) if not found.is_torn_end] == []
     with AuditFile(path) as file:
         assert file.link.seq >= acknowledged
     assert verify_audit(path) == []
@@ -279,7 +280,7 @@ def test_a_file_that_is_full_is_put_aside_and_the_chain_goes_on(path: Path) -> N
 
     write(path, *events, rotate_at=1_000)
 
-    names = sorted(file.name for file in path.parent.iterdir())
+    names = sorted(file.name for file in path.parent.glob("*.jsonl"))
     assert len(names) > 3
     assert names[-1] == "audit.jsonl"
     assert all(file.stat().st_size < 1_300 for file in path.parent.iterdir())
@@ -294,7 +295,7 @@ def test_a_file_is_full_when_it_has_as_many_bytes_as_it_may(path: Path, more: in
 
     write(path, GRANT, rotate_at=path.stat().st_size + more)
 
-    assert len(list(path.parent.iterdir())) == count
+    assert len(list(path.parent.glob("*.jsonl"))) == count
 
 
 def test_files_are_rotated_at_64_mebibytes() -> None:
@@ -437,8 +438,8 @@ def destroy(path: Path, *numbers: int) -> None:
     ("destroyed", "shown"),
     [
         pytest.param([1], [2, 3], id="in-the-middle"),  # the third holds what the second was
-        pytest.param([2], [3], id="the-last"),
-        pytest.param([0, 1, 2], [1, 2, 3], id="all"),
+        pytest.param([2], [3, 4], id="the-last"),
+        pytest.param([0, 1, 2], [1, 2, 3, 4], id="all"),
     ],
 )
 def test_lines_that_were_destroyed_show_and_the_chain_goes_on_after_them(
@@ -465,17 +466,13 @@ def test_the_last_record_is_found_behind_much_that_was_destroyed(path: Path, mon
 
 @settings(max_examples=50)
 @given(data=st.data())
-def test_any_change_of_any_byte_but_those_at_the_end_is_found(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_any_change_of_any_byte_is_found(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     path = tmp_path_factory.mktemp("audit") / "audit.jsonl"
     write(path, *[START, GRANT, ASKED] * 4, rotate_at=600)
     files = sorted(path.parent.iterdir())
     file = data.draw(st.sampled_from(files))
     text = bytearray(file.read_bytes())
-    # What the last line says is held by the line after it, which is not there yet.
-    until = len(text) if file != path else len(text[: text.rindex(b"\n", 0, len(text) - 1)])
-    text[data.draw(st.integers(0, until - 1))] ^= data.draw(st.integers(1, 255))
+    text[data.draw(st.integers(0, len(text) - 1))] ^= data.draw(st.integers(1, 255))
     file.write_bytes(bytes(text))
 
     assert verify_audit(path) != []
@@ -483,7 +480,7 @@ def test_any_change_of_any_byte_but_those_at_the_end_is_found(
 
 def test_a_file_that_is_gone_shows(path: Path) -> None:
     write(path, *[START, GRANT, ASKED] * 8, rotate_at=600)
-    files = sorted(path.parent.iterdir())
+    files = sorted(path.parent.glob("*.jsonl"))
     files[1].unlink()
 
     (found,) = verify_audit(path)
@@ -497,10 +494,11 @@ def test_a_file_that_is_gone_shows(path: Path) -> None:
 def test_a_file_goes_on_only_from_one_beside_it(path: Path, previous: str) -> None:
     path.write_bytes(encode_record(FileRotated(previous), AUDIT_START, 7)[0])
 
-    (found,) = verify_audit(path)
+    found, no_anchor = verify_audit(path)
 
     assert (found.path, found.line) == (str(path), 1)
     assert previous in found.problem
+    assert no_anchor.path == f"{path}.anchor"
 
 
 def test_an_empty_audit_is_in_order(path: Path) -> None:
@@ -514,7 +512,188 @@ def test_problems_are_told_up_to_a_number(path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(audit_log, "MOST_PROBLEMS", 3)
     path.write_bytes(b"nonsense\n" * 50)
 
-    assert len(verify_audit(path)) == 3
+    assert [found.line for found in verify_audit(path)] == [1, 2, 3, 0]
+
+
+# -- the anchor
+
+
+def anchor_of(path: Path) -> Path:
+    return path.with_name("audit.jsonl.anchor")
+
+
+def lines_of(path: Path) -> list[bytes]:
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def missing_in(path: Path) -> list[tuple[int, int] | None]:
+    return [found.missing for found in verify_audit(path)]
+
+
+def test_a_change_of_the_last_line_is_found_now_and_later(path: Path) -> None:
+    write(path, START, GRANT)
+    path.write_bytes(path.read_bytes().replace(b"memory.read", b"audio.input"))
+
+    (found,) = verify_audit(path)
+    assert "record 2" in found.problem
+
+    write(path, ASKED)  # a new record does not make it good
+    assert [found.line for found in verify_audit(path)] == [3]
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_a_cut_is_found_with_what_is_missing_now_and_later(path: Path, cut: int) -> None:
+    write(path, START, GRANT, ASKED)
+    path.write_bytes(b"".join(lines_of(path)[:-cut]))
+
+    assert missing_in(path) == [(4 - cut, 3)]
+
+    write(path, GRANT)
+    assert missing_in(path) == [(4 - cut, 3)]
+    with AuditFile(path) as file:
+        assert file.link.seq == 4
+
+
+def test_a_cut_within_a_line_is_found(path: Path) -> None:
+    write(path, START, GRANT)
+    path.write_bytes(path.read_bytes()[:-5])
+
+    torn, found = verify_audit(path)
+
+    assert (torn.is_torn_end, found.missing) == (True, (2, 2))
+
+
+def test_a_cut_while_a_host_writes_is_found(path: Path) -> None:
+    with AuditFile(path) as file:
+        for event in (START, GRANT, ASKED):
+            file.write(event, 7)
+        os.truncate(path, len(lines_of(path)[0]))
+        file.write(GRANT, 7)
+
+    assert missing_in(path) == [(2, 3)]
+
+
+def test_an_end_that_was_written_anew_is_found_now_and_later(path: Path) -> None:
+    write(path, START, GRANT, ASKED)
+    first, anchor = lines_of(path)[0], anchor_of(path).read_bytes()
+    path.write_bytes(first)
+    anchor_of(path).unlink()
+    write(path, ASKED, ASKED, ASKED, ASKED)  # as whoever can compute a chain would
+    anchor_of(path).write_bytes(anchor)
+
+    (found,) = verify_audit(path)
+    assert "record 3" in found.problem
+
+    write(path, GRANT)
+    assert [found.line for found in verify_audit(path)] == [6]
+
+
+def test_an_anchor_behind_is_what_a_kill_leaves_and_no_fault(path: Path) -> None:
+    write(path, START)
+    behind = anchor_of(path).read_bytes()
+    write(path, GRANT)
+    anchor_of(path).write_bytes(behind)
+    assert verify_audit(path) == []
+
+    write(path)  # the next start brings it up to date
+
+    os.truncate(path, len(lines_of(path)[0]))
+    assert missing_in(path) == [(2, 2)]
+
+
+def test_an_anchor_behind_a_rotation_is_no_fault_and_one_behind_another_end_is(path: Path) -> None:
+    write(path, START, GRANT)
+    behind = anchor_of(path).read_bytes()
+    write(path, ASKED, rotate_at=200)
+    assert len(list(path.parent.glob("*.jsonl"))) == 2
+    anchor_of(path).write_bytes(behind)
+    assert verify_audit(path) == []
+
+    anchor_of(path).write_bytes(behind[:21] + b"0" * 64 + b"\n")
+    (found,) = verify_audit(path)
+    assert "record 2" in found.problem
+
+
+def test_a_cut_over_several_files_is_found(path: Path) -> None:
+    write(path, *[START, GRANT, ASKED] * 4, rotate_at=600)
+    last = sorted(path.parent.glob("audit-*.jsonl"))[-1]
+    ends = int(last.stem.removeprefix("audit-"))
+    with AuditFile(path) as file:
+        written = file.link.seq
+
+    path.unlink()
+    assert missing_in(path) == [(ends + 1, written)]
+
+    write(path, GRANT)
+    assert missing_in(path) == [(ends + 1, written)]
+
+
+def test_an_audit_that_is_gone_whole_is_missed(path: Path) -> None:
+    write(path, START, GRANT)
+    path.unlink()
+
+    assert missing_in(path) == [(1, 2)]
+
+    write(path, GRANT)
+    assert missing_in(path) == [(1, 2)]
+
+
+def test_the_first_files_of_a_chain_are_missed_by_number(path: Path) -> None:
+    write(path, *[START, GRANT, ASKED] * 4, rotate_at=600)
+    oldest, second, *_ = sorted(path.parent.glob("audit-*.jsonl"))
+    oldest.unlink()
+    second.unlink()
+
+    assert missing_in(path) == [(1, int(second.stem.removeprefix("audit-")))]
+
+
+def test_an_anchor_that_is_gone_is_told_and_begun_anew(path: Path) -> None:
+    write(path, START, GRANT)
+    anchor_of(path).unlink()
+
+    (found,) = verify_audit(path)
+    assert found.path == str(anchor_of(path))
+
+    write(path)
+    assert verify_audit(path) == []
+
+
+def test_records_are_written_where_the_anchor_cannot_be(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    anchor_of(path).mkdir()
+
+    write(path, START, GRANT)
+
+    assert events_in(path) == [START, GRANT]
+    assert [found.path for found in verify_audit(path)] == [str(anchor_of(path))]
+    assert sum("anchor" in record.getMessage() for record in caplog.records) == 1
+
+
+def test_a_full_disk_does_not_stop_the_anchor(path: Path) -> None:
+    with AuditFile(path) as file:
+        file.write(START, 7)
+        with files_of_at_most(anchor_of(path).stat().st_size), pytest.raises(OSError):
+            file.write(GRANT, 7)
+        assert verify_audit(path) == []
+
+
+def test_an_audit_may_be_verified_while_a_host_writes_and_rotates_it(path: Path) -> None:
+    write(path, START)
+    is_over = Event()
+
+    def keep_writing() -> None:
+        with AuditFile(path, rotate_at=20_000) as file:
+            while not is_over.is_set():
+                file.write(GRANT, 7)
+
+    thread = Thread(target=keep_writing)
+    thread.start()
+    try:
+        problems = [found for _ in range(10) for found in verify_audit(path) if not found.is_torn_end]
+    finally:
+        is_over.set()
+        thread.join()
+    assert problems == []
+    assert verify_audit(path) == []
 
 
 def test_nobody_else_can_read_the_audit(path: Path) -> None:
@@ -525,3 +704,4 @@ def test_nobody_else_can_read_the_audit(path: Path) -> None:
         os.umask(before)
 
     assert path.stat().st_mode & 0o077 == 0
+    assert anchor_of(path).stat().st_mode & 0o077 == 0

@@ -11,9 +11,10 @@ import msgspec
 
 from becket.cli.exits import Exit
 from becket.cli.hosting import PlaceOptions, place_options
-from becket.cli.output import json_option, print_json, print_table, say
+from becket.cli.output import json_option, print_json, print_line, print_table, say
 from becket.contract.audit import AuditRecord
-from becket.host.audit_log import find_rotated, read_audit, verify_audit
+from becket.host.audit_anchor import read_anchor
+from becket.host.audit_log import AuditProblem, find_rotated, read_audit, verify_audit
 
 __all__ = ["audit"]
 
@@ -28,36 +29,49 @@ KINDS = ("call", "calls", "grant", "start", "change", "provider", "rotate")
 @click.option("--extension", metavar="ID", help="Only what is about this extension.")
 @click.option("--kind", type=click.Choice(KINDS), help="Only records of this kind.")
 @click.option("--denied", is_flag=True, help="Only calls that were denied.")
+@click.option("--verify", is_flag=True, help="Show no records, only what is missing or was changed.")
 @json_option
 def audit(
-    options: PlaceOptions, last: int, extension: str | None, kind: str | None, denied: bool, as_json: bool
+    options: PlaceOptions, last: int, extension: str | None, kind: str | None, denied: bool, verify: bool, as_json: bool
 ) -> Exit:
     """Verify the audit of a host and show its last records, the oldest first.
 
-    Each record holds the one before it in place: a line that was changed, left out or moved is found. The exit code is
-    1 then. What a crash left of a line is told, and is no fault.
+    Each record holds the one before it in place, and the anchor beside the file the last one: a line that was changed,
+    left out, moved or cut off is found, and the numbers of missing records are shown. The exit code is 1 then. What a
+    crash left of a line is told, and is no fault.
 
     \b
+    becket audit --verify
     becket audit --name demo --extension notes --denied
     becket audit --last 0 --json
     """
     path = options.places().audit
-    if not path.parent.is_dir() or not (path.exists() or find_rotated(path)):
+    has_files = path.parent.is_dir() and (path.exists() or bool(find_rotated(path)))
+    if not has_files and read_anchor(path) is None:
         say(f"error: there is no audit: {path} (which host do you mean? --name or --data says it)")
         return Exit.NOT_FOUND
     problems = verify_audit(path)
-    wanted = (record for record in read_audit(path) if is_wanted(record, extension, kind, denied=denied))
-    records = deque(wanted, maxlen=last or None)
     is_whole = all(problem.is_torn_end for problem in problems)
+    records: deque[AuditRecord] = deque(maxlen=last or None)
+    if has_files and not verify:
+        records.extend(record for record in read_audit(path) if is_wanted(record, extension, kind, denied=denied))
     if as_json:
-        print_json({"file": str(path), "ok": is_whole, "problems": problems, "records": list(records)})
+        shown: dict[str, Any] = {} if verify else {"records": list(records)}
+        print_json({"file": str(path), "ok": is_whole, "problems": problems, **shown})
     else:
-        print_table(("seq", "time", "kind", "extension", "what"), map(row_of, records))
+        if not verify:
+            print_table(("seq", "time", "kind", "extension", "what"), map(row_of, records))
         for problem in problems:
-            level = "warning" if problem.is_torn_end else "error"
-            say(f"{level}: {problem.path}:{problem.line}: {problem.problem}")
-        say("the chain is whole" if is_whole else "the chain is broken: somebody has changed the audit")
+            show_problem(problem, is_asked_for=verify)
+        say("the chain is whole" if is_whole else "the chain is broken: the audit is not the one that was written")
     return Exit.DONE if is_whole else Exit.FAILED
+
+
+def show_problem(problem: AuditProblem, *, is_asked_for: bool) -> None:
+    """Prints a problem, to stdout where the problems are what was asked for."""
+    level = "warning" if problem.is_torn_end else "error"
+    where = f"{problem.path}:{problem.line}" if problem.line else problem.path
+    (print_line if is_asked_for else say)(f"{level}: {where}: {problem.problem}")
 
 
 def is_wanted(record: AuditRecord, extension: str | None, kind: str | None, *, denied: bool) -> bool:

@@ -18,6 +18,7 @@ from becket.cli.output import console, count, is_terminal, json_option, print_js
 from becket.cli.run import wait_for_all
 from becket.cli.status import is_up, problem_objects
 from becket.errors import BadFile, StoreUnavailable, harmless
+from becket.host.audit_anchor import read_anchor
 from becket.host.audit_log import verify_audit
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.gate import Admitted, NeedsConsent, Skipped
@@ -103,11 +104,11 @@ def find_problems_of_files(places: Places) -> Iterator[Diagnostic]:
     trust = load_trust(places)
     if trust.broken is not None:
         yield Diagnostic(problem=trust.broken, hint="mend it; until then no provider is trusted")
-    if places.audit.exists():
+    if places.audit.exists() or read_anchor(places.audit) is not None:
         for broken in verify_audit(places.audit):
             hint = "the next start takes it off" if broken.is_torn_end else "find out who has changed it"
             severity = Severity.WARNING if broken.is_torn_end else Severity.ERROR
-            where = f"{broken.path}:{broken.line}"
+            where = f"{broken.path}:{broken.line}" if broken.line else broken.path
             yield Diagnostic(path=where, problem=broken.problem, hint=hint, severity=severity)
 
 

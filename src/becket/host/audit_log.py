@@ -2,15 +2,14 @@
 
 `AuditLog` decides what is written and counts what is not; `AuditFile` writes, and goes on after a crash; `verify_audit`
 finds what somebody changed. What a record says and how it holds the one before it are the contract's. Nothing is ever
-deleted or written anew: all that a chain cannot show is that its newest lines were cut off.
+deleted or written anew. That the end was cut off, or the last line changed, is found by the anchor (`audit_anchor`).
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from threading import Lock
@@ -34,6 +33,7 @@ from becket.contract.audit import (
     parse_record,
 )
 from becket.errors import BadMessage
+from becket.host.audit_anchor import AuditAnchor, anchor_path, read_anchor
 
 __all__ = ["AuditFile", "AuditLog", "AuditMode", "AuditProblem", "read_audit", "verify_audit"]
 
@@ -42,6 +42,7 @@ MOST_KEYS: Final = 10_000  # that are counted at once; the counts are written wh
 MOST_DENIALS: Final = 100  # of one method and extension a minute that have a record each: a child may ask without end
 ROTATE_AT: Final = 64 * 1024 * 1024
 MOST_PROBLEMS: Final = 1_000  # that are told of one file
+MOST_LOOKS: Final = 5  # at an audit whose file a host rotates while it is verified
 TAIL: Final = 1024 * 1024  # bytes from the end in which the last record is looked for first
 
 Key: TypeAlias = tuple[str, str, str | None]
@@ -134,7 +135,8 @@ class AuditFile:
     """Appends records to a file, from one thread at a time; other processes may append to the same one.
 
     A file that has grown to `rotate_at` bytes gets the number of its last record into its name, and the chain goes on
-    in a new one. What a crash left of a line is taken off when the file is opened again.
+    in a new one. What a crash left of a line is taken off when the file is opened again. Where records are missing by
+    the anchor, the chain goes on from the anchor: so the gap stays in it for `verify_audit` to find.
 
     Raises:
         OSError: the file cannot be opened, read or written.
@@ -142,14 +144,19 @@ class AuditFile:
 
     def __init__(self, path: str | os.PathLike[str], *, rotate_at: int = ROTATE_AT) -> None:
         self._path = Path(path)
+        self._name = str(path)
         self._rotate_at = rotate_at
         self._is_closed = False
         self._fd = -1
+        self._anchor: AuditAnchor | None = None
+        self._is_anchored = True  # False after a failure to write the anchor, which is logged once
         self._size = 0
         self._link = AUDIT_START
         self._previous: str | None = None  # the file that a new one goes on from
-        with self._locked():
-            pass
+        try:
+            self._lock()
+        finally:
+            self._unlock()
 
     @property
     def link(self) -> AuditLink:
@@ -162,17 +169,25 @@ class AuditFile:
         Raises:
             OSError: it was not written; the file is as it was before.
         """
-        with self._locked():
+        if self._is_closed:
+            raise ValueError(f"{self._path} is closed")
+        try:
+            self._lock()
             if self._size >= self._rotate_at:
                 self._rotate()
             if self._previous is not None:
                 self._append(FileRotated(self._previous), time_ms)
                 self._previous = None
             self._append(event, time_ms)
+            self._set_anchor()
+        finally:
+            self._unlock()
 
     def sync(self) -> None:
-        """Waits until all is on the disk."""
+        """Waits until all is on the disk: the records before the anchor that names the last of them."""
         os.fsync(self._fd)
+        if self._anchor is not None:
+            self._anchor.sync()
 
     def close(self) -> None:
         """Closes the file, once all is on the disk. It may be closed twice."""
@@ -189,37 +204,35 @@ class AuditFile:
 
     # -- holding it
 
-    @contextmanager
-    def _locked(self) -> Generator[None, None, None]:
+    def _lock(self) -> None:
         """Holds the file against other processes, with all that they wrote taken in."""
         import fcntl  # where there is none, no host runs
-
-        if self._is_closed:
-            raise ValueError(f"{self._path} is closed")
-        try:
-            self._lock()
-            yield
-        finally:
-            if self._fd >= 0:
-                fcntl.flock(self._fd, fcntl.LOCK_UN)
-
-    def _lock(self) -> None:
-        import fcntl
 
         while True:
             if self._fd < 0:
                 self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
                 self._size = -1
+                self._open_anchor()
             fcntl.flock(self._fd, fcntl.LOCK_EX)
-            if is_at(self._fd, self._path):
+            found = os.fstat(self._fd)
+            if is_at(found, self._name):
                 break
             self._drop()  # somebody rotated it while we waited
-        if os.fstat(self._fd).st_size != self._size:
+        if found.st_size != self._size:
             self._take_in()
+
+    def _unlock(self) -> None:
+        import fcntl
+
+        if self._fd >= 0:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def _drop(self) -> None:
         os.close(self._fd)
         self._fd = -1
+        if self._anchor is not None:
+            self._anchor.close()
+            self._anchor = None
 
     def _take_in(self) -> None:
         """Finds the end of the chain in a file that was just opened, or that another process has written to."""
@@ -236,13 +249,47 @@ class AuditFile:
                 os.write(self._fd, b"\n")
             end = read_end(self._fd)
         self._size, self._previous = end.size, None
-        if end.size:
-            self._link = end.link
-            return
-        # A new file. Where somebody deleted the one before, the chain goes on from it all the same, and so it shows.
-        if rotated := find_rotated(self._path):
+        link = end.link
+        if not end.size and (rotated := find_rotated(self._path)):  # a new file
             self._previous = rotated[-1].name
-            self._link = max(self._link, read_end_of(rotated[-1]).link, key=lambda link: link.seq)
+            link = read_end_of(rotated[-1]).link
+        self._link = self._hold_against_anchor(link)
+
+    # -- the anchor
+
+    def _hold_against_anchor(self, link: AuditLink) -> AuditLink:
+        """Returns the link that the next record follows: the end of the chain, unless that is not what was written."""
+        anchor = None if self._anchor is None else self._anchor.read()
+        if anchor is None and link.seq:
+            warn("%s has no anchor that can be read: one is begun at record %d", self._path, link.seq)
+        problem = None if anchor is None else find_end_problem(self._path, anchor, link)
+        if anchor is None or problem is None:
+            self._link = link
+            self._set_anchor()
+            return link
+        warn("%s: %s", self._path, problem.problem)
+        return AuditLink(max(anchor.seq, link.seq), anchor.digest)
+
+    def _open_anchor(self) -> None:
+        try:
+            self._anchor = AuditAnchor(self._path)
+        except OSError as error:
+            self._note_anchor_failure(error)
+
+    def _set_anchor(self) -> None:
+        """Says which record is the last. Where that fails the record stands: it is written, and will be found."""
+        if self._anchor is None:
+            return
+        try:
+            self._anchor.write(self._link)
+            self._is_anchored = True
+        except OSError as error:
+            self._note_anchor_failure(error)
+
+    def _note_anchor_failure(self, error: OSError) -> None:
+        if self._is_anchored:
+            self._is_anchored = False
+            warn("%s cannot be written: a cut of the audit would not be found: %s", anchor_path(self._path), error)
 
     # -- writing
 
@@ -265,12 +312,13 @@ class AuditFile:
         self._lock()
 
 
-def is_at(fd: int, path: Path) -> bool:
+def is_at(found: os.stat_result, name: str) -> bool:
     """Returns whether an open file still has this name."""
     try:
-        return os.path.samestat(os.fstat(fd), os.stat(path))
+        named = os.stat(name)
     except FileNotFoundError:
         return False
+    return (found.st_ino, found.st_dev) == (named.st_ino, named.st_dev)
 
 
 def find_rotated(path: Path) -> list[Path]:
@@ -335,26 +383,92 @@ def warn(text: str, *parts: object) -> None:
 
 
 class AuditProblem(Struct, frozen=True):
-    """Something in the audit is not as it was written. `line` counts from 1; 0 is the file as a whole."""
+    """Something in the audit is not as it was written. `line` counts from 1; 0 is the file as a whole.
+
+    `missing` are the numbers of the first and the last record that should be there and are not."""
 
     path: str
     line: int
     problem: str
     is_torn_end: bool = False  # a crash does that, and the next start takes it off
+    missing: tuple[int, int] | None = None
 
 
 def verify_audit(path: str | os.PathLike[str]) -> list[AuditProblem]:
-    """Returns what was changed, left out or moved in an audit, in this file and in those that it goes on from.
+    """Returns what was changed, left out, moved or cut off in an audit, in this file and in those that it goes on from.
 
     Raises:
         OSError: there is no such file, or it cannot be read.
     """
-    files, problems = find_chain(Path(path))
+    path = Path(path)
+    problems: list[AuditProblem] = []
+    for _ in range(MOST_LOOKS):
+        before = inode_of(path)
+        problems = verify_as_found(path)
+        if not problems or inode_of(path) == before:
+            break
+    return problems
+
+
+def verify_as_found(path: Path) -> list[AuditProblem]:
+    """Does the same where nobody rotates the file meanwhile."""
+    anchor = read_anchor(path)  # first: a host that writes meanwhile must not make the audit seem shorter than it
+    if anchor is not None and anchor.seq and not path.exists() and not find_rotated(path):
+        return [find_missing(path, 0, 1, anchor.seq)]
+    files, problems = find_chain(path)
     link: AuditLink | None = None if problems else AUDIT_START
     for number, file in enumerate(files, 1):
         found, link = verify_file(file, link, is_last=number == len(files))
         problems += found[:MOST_PROBLEMS]
+    problems += verify_end(path, anchor, link or AUDIT_START)
     return problems
+
+
+def inode_of(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
+
+
+def verify_end(path: Path, anchor: AuditLink | None, link: AuditLink) -> Iterator[AuditProblem]:
+    """Yields what is wrong with the end of an audit whose chain has got to this link."""
+    if anchor is not None:
+        found = find_end_problem(path, anchor, link)
+        if found is not None:
+            yield found
+    elif link.seq:
+        problem = f"is missing or cannot be read: whether record {link.seq} is the last cannot be told"
+        yield AuditProblem(str(anchor_path(path)), 0, problem)
+
+
+def find_end_problem(path: Path, anchor: AuditLink, link: AuditLink) -> AuditProblem | None:
+    """Returns why an audit that ends with this link is not the one that was anchored, None if it is."""
+    if anchor.seq > link.seq:
+        return find_missing(path, 0, link.seq + 1, anchor.seq)
+    digest = link.digest if anchor.seq == link.seq else find_digest(path, anchor.seq)
+    if digest in (None, anchor.digest):  # a record that cannot be read is found as such
+        return None
+    return AuditProblem(str(path), 0, f"record {anchor.seq} is not the one that was written")
+
+
+def find_missing(path: Path, line: int, first: int, last: int) -> AuditProblem:
+    what = f"record {first} is" if first == last else f"records {first} to {last} are"
+    return AuditProblem(str(path), line, f"{what} missing", missing=(first, last))
+
+
+def find_digest(path: Path, seq: int) -> str | None:
+    """Returns the digest of a record that has others behind it, as the next one gives it; None where there is none."""
+    for file in reversed(find_chain(path)[0]):
+        size = file.stat().st_size
+        for start in (size - TAIL, 0) if size > TAIL else (0,):  # it is among the newest unless all else is lost
+            with file.open("rb") as lines:
+                lines.seek(start)
+                records = (decode_record(line) for line in lines)
+                found = next((record for record in records if record and record.seq == seq + 1), None)
+            if found is not None:
+                return found.prev
+    return None
 
 
 def read_audit(path: str | os.PathLike[str]) -> Iterator[AuditRecord]:
@@ -374,7 +488,9 @@ def find_chain(path: Path) -> tuple[list[Path], list[AuditProblem]]:
         if previous != older.name or older in files:
             return files, [AuditProblem(str(files[0]), 1, f"goes on from `{previous}`, which is no file beside it")]
         if not older.exists():
-            return files, [AuditProblem(str(files[0]), 1, f"goes on from `{previous}`, which is not there")]
+            problem = f"goes on from `{previous}`, which is not there"
+            last = first_link(files[0]).seq
+            return files, [AuditProblem(str(files[0]), 1, problem, missing=(1, last) if last else None)]
         files.insert(0, older)
     return files, []
 
@@ -395,10 +511,15 @@ def verify_file(file: Path, link: AuditLink | None, *, is_last: bool) -> tuple[l
                 _, after = parse_record(line, after)
             except BadMessage as error:
                 is_torn = is_last and not line.endswith(b"\n")
-                problem = "the line was never finished" if is_torn else str(error)
-                problems.append(AuditProblem(str(file), number, problem, is_torn))
+                if is_torn:
+                    problems.append(AuditProblem(str(file), number, "the line was never finished", is_torn))
+                    break
                 record = decode_record(line)
                 seq = after.seq + 1 if record is None else record.seq
+                if seq > after.seq + 1:
+                    problems.append(find_missing(file, number, after.seq + 1, seq - 1))
+                else:
+                    problems.append(AuditProblem(str(file), number, str(error)))
                 after = AuditLink(seq, digest_of(line.removesuffix(b"\n")))
     return problems, after
 
