@@ -94,3 +94,20 @@ def test_extensions_of_all_systems_are_listed_with_what_they_speak() -> None:
             "cigen-provider-make": "cigen",
         }.items()
     )
+
+
+def test_the_order_of_hooks_is_listed_and_told_by_the_doctor(tmp_path: Path) -> None:
+    for id in ("audit", "guard"):
+        write_extension(tmp_path / "root", id, "", permissions=["tools.intercept"])
+        manifest = tmp_path / "root" / id / "becket.toml"
+        text = manifest.read_text(encoding="utf-8")
+        manifest.write_text(f'{text}[[hooks]]\nhook = "before_tool_call"\nrequired = true\n', encoding="utf-8")
+    write_extension(tmp_path / "root", "quiet", "")
+    config = tmp_path / "host.toml"
+    config.write_text('roots = ["root"]\ndata = false\n[hooks]\norder = ["guard"]\n', encoding="utf-8")
+
+    assert "guard, audit" in here("list", "--config", str(config)).stderr
+    found = {one["id"]: one for one in json.loads(here("list", "--config", str(config), "--json").stdout)}
+    assert {id: one["hook_position"] for id, one in found.items()} == {"guard": 1, "audit": 2, "quiet": None}
+    assert found["guard"]["required_hooks"] == ["before_tool_call"] == found["guard"]["hooks"]
+    assert "guard, audit" in here("doctor", "--config", str(config)).stdout

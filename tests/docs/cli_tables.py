@@ -14,7 +14,13 @@ from becket.typed.schema_files import load_schema
 
 __all__ = ["PARTS", "render_commands", "render_config", "render_exits"]
 
-TABLES = {"host": "host keys", "discovery": "discovery keys", "log": "log keys", "extension": "extensions keys"}
+TABLES = {
+    "host": "host keys",
+    "discovery": "discovery keys",
+    "hooks": "host hooks keys",
+    "log": "log keys",
+    "extension": "extensions keys",
+}
 """Which definition of the schema stands in which generated part."""
 
 

@@ -59,6 +59,7 @@ OPTIONS = {
     "extensions": "what holds for one extension above its manifest",
     "mcp": "a `McpSettings`: what is done for MCP servers that ask for a model or a person; see [MCP](mcp.md)",
     "wrap": "gets the id and the command of each start, and returns what to start in its place: a tracer, a sandbox",
+    "hooks": "in which order extensions are consulted at hooks, and which must not be skipped",
 }
 
 # For subscribing to whatever is below them.

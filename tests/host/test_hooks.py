@@ -1,6 +1,8 @@
-"""Hooks in a host: asked in order, the first that decides ends it, and who fails is passed over."""
+"""Hooks in a host: all that want an event are consulted about what will really be used, in an order that is known."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import anyio
 import msgspec
@@ -15,14 +17,18 @@ from becket.contract.hooks import (
     HookEvent,
     HookKind,
     HookMatch,
+    HookReading,
     HookResult,
     Inject,
     Modify,
     Replace,
     read_hook_result,
 )
-from becket.errors import PermissionDenied
-from becket.host.hooks import HookProblem, Hooks, HookVerdict, HookWish, ask_hooks, frame_context, is_yes
+from becket.errors import CallTimeout, NotRunning, PermissionDenied
+from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.hook_plan import Hooks, HookSettings, HookStatus, HookWish
+from becket.host.hooks import HookProblem, HookVerdict, ask_hooks, frame_context, is_yes
+from becket.host.lifecycle import State
 from becket.testing import VirtualClock, run_in_virtual_time
 
 BEFORE = HookEvent.before_tool_call("bash", {"command": "rm -rf /"}, runtime_name="host:bash")
@@ -64,11 +70,48 @@ def test_who_wants_an_event_is_asked(wish: HookWish, is_asked: bool) -> None:
     assert hooks.plan(BEFORE) == (("guard",) if is_asked else ())
 
 
-def test_extensions_are_asked_once_each_in_the_order_in_which_they_came() -> None:
+def test_extensions_are_asked_once_each_in_the_order_in_which_they_were_found() -> None:
     twice = [HookWish("before_tool_call", HookMatch(tool="bash")), HookWish("before_tool_call")]
-    hooks = planned(("zoo", twice), ("ant", twice), ("elk", []))
+    hooks = Hooks()
+    assert hooks.expect({"zoo": 0, "ant": 0, "elk": 0}) == []
+    for starts in ("ant", "elk", "zoo"):
+        hooks.add(starts, [] if starts == "elk" else twice, everything)
 
     assert hooks.plan(BEFORE) == ("zoo", "ant")
+
+
+@pytest.mark.parametrize("starts", ["abcd", "dcba", "cadb"])
+def test_the_order_is_the_operators_then_by_priority_and_never_a_race_between_starts(starts: str) -> None:
+    hooks = Hooks(HookSettings(order=("d", "b")))
+    hooks.expect({"a": 5, "b": 9, "c": -1, "d": 0})
+    for extension in starts:
+        hooks.add(extension, [HookWish("before_message")], everything)
+
+    assert hooks.plan(MESSAGE) == ("d", "b", "c", "a")
+    assert hooks.order() == ("d", "b", "c", "a")
+    assert hooks.status("b", 0.0) == (HookStatus("before_message", 2),)
+
+
+def test_extensions_that_the_operator_names_and_nobody_has_found_are_diagnosed() -> None:
+    hooks = Hooks(HookSettings(order=("ward", "notes"), required=("guard",)))
+
+    found = hooks.expect({"notes": 0})
+
+    assert [(one.extension, one.severity) for one in found] == [
+        ("ward", Severity.WARNING),
+        ("guard", Severity.ERROR),
+    ]
+
+
+def test_an_extension_whose_permission_was_revoked_is_asked_no_more() -> None:
+    held = {"tools.intercept"}
+    hooks = Hooks()
+    hooks.add("guard", [HookWish("before_tool_call")], held.__contains__)
+    assert hooks.plan(BEFORE) == ("guard",)
+
+    held.clear()
+
+    assert hooks.plan(BEFORE) == ()
 
 
 def test_a_lower_priority_is_asked_before() -> None:
@@ -91,6 +134,14 @@ def test_no_more_than_128_are_asked_at_one_hook() -> None:
     assert len(hooks.plan(MESSAGE)) == 128
     assert hooks.plan(BEFORE) == ("late",)
     assert hooks.add("e7", wishes, everything) == []
+
+
+def test_a_guard_that_must_not_be_skipped_is_asked_however_many_others_there_are() -> None:
+    hooks = planned(*((f"e{number}", [HookWish("before_tool_call")]) for number in range(128)))
+
+    assert hooks.add("guard", [HookWish("before_tool_call", None, True)], everything) == []
+
+    assert "guard" in hooks.plan(BEFORE)
 
 
 def test_an_extension_that_restarts_keeps_its_place() -> None:
@@ -126,6 +177,7 @@ def test_a_plan_is_not_touched_by_later_changes() -> None:
     [
         (HookWish("before_coffee"), "before_coffee"),
         (HookWish("before_message", HookMatch(tool="bash")), "tool filter"),
+        (HookWish("before_message", required=True), "cannot be required"),
     ],
 )
 def test_a_wish_that_cannot_be_is_told_and_left_out(wish: HookWish, word: str) -> None:
@@ -153,22 +205,35 @@ def test_a_hook_needs_its_permission(kind: HookKind) -> None:
 
 # -- asking
 
-Answers = dict[str, HookResult | Exception]
+Answer = HookResult | Exception | Callable[[HookEvent], HookResult]
+Answers = dict[str, Answer]
 
 
 class Extensions:
-    """Extensions that answer what they are told to, and remember that they were asked."""
+    """Extensions that respond what they are told to, and remember that they were asked, and about what."""
 
     def __init__(self, answers: Answers) -> None:
         self.answers = answers
         self.asked: list[str] = []
+        self.inputs: list[tuple[str, object]] = []
 
-    async def call(self, extension: str, event: HookEvent) -> HookResult:
+    async def call(self, extension: str, event: HookEvent) -> HookReading:
         self.asked.append(extension)
+        self.inputs.append((extension, event.tool_input))
         answer = self.answers[extension]
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return HookReading(answer(event) if callable(answer) else answer)
+
+
+def wanting(event: HookEvent, *extensions: str, required: bool = False) -> Hooks:
+    """Returns a plan in which these extensions want such events."""
+    return planned(*((extension, [HookWish(event.kind, None, required)]) for extension in extensions))
+
+
+def adding(member: str) -> Callable[[HookEvent], HookResult]:
+    """Returns what adds a member to each input."""
+    return lambda event: Modify({**event.tool_input, member: 1})
 
 
 GO = Continue()
@@ -181,8 +246,30 @@ GO = Continue()
         pytest.param(BEFORE, {}, HookVerdict(GO), "", id="nobody"),
         pytest.param(BEFORE, {"a": GO, "b": GO}, HookVerdict(GO), "ab", id="all-continue"),
         pytest.param(BEFORE, {"a": GO, "b": Block("no"), "c": GO}, HookVerdict(Block("no"), "b"), "ab", id="block"),
-        pytest.param(BEFORE, {"a": Modify({}), "b": Block("no")}, HookVerdict(Modify({}), "a"), "a", id="modify"),
-        pytest.param(AFTER, {"a": Replace("x"), "b": GO}, HookVerdict(Replace("x"), "a"), "a", id="replace"),
+        pytest.param(BEFORE, {"a": Modify({}), "b": GO}, HookVerdict(Modify({}), "a"), "ab", id="modify"),
+        pytest.param(BEFORE, {"a": Modify({}), "b": Block("no")}, HookVerdict(Block("no"), "b"), "ab", id="block-wins"),
+        pytest.param(
+            BEFORE,
+            {"a": Modify({"command": "rm -rf /"}), "b": GO},
+            HookVerdict(GO),
+            "ab",
+            id="modify-to-what-it-is-already",
+        ),
+        pytest.param(
+            BEFORE,
+            {"a": GO, "b": Modify({}), "c": GO},
+            HookVerdict(Modify({}), "b"),
+            "abca",
+            id="who-came-before-a-change-is-asked-again",
+        ),
+        pytest.param(
+            BEFORE,
+            {"a": adding("x"), "b": adding("y")},
+            HookVerdict(Modify({"command": "rm -rf /", "x": 1, "y": 1}), "b"),
+            "aba",
+            id="two-that-modify",
+        ),
+        pytest.param(AFTER, {"a": Replace("x"), "b": GO}, HookVerdict(Replace("x"), "a"), "ab", id="replace"),
         pytest.param(MESSAGE, {"a": Inject("x")}, HookVerdict(Inject("x")), "a", id="inject"),
         pytest.param(
             MESSAGE,
@@ -207,13 +294,213 @@ GO = Continue()
         ),
     ],
 )
-async def test_the_first_that_decides_ends_the_chain(
+async def test_all_are_asked_about_what_will_be_used_and_a_block_wins(
     event: HookEvent, answers: Answers, verdict: HookVerdict, asked: str
 ) -> None:
     extensions = Extensions(answers)
 
-    assert await ask_hooks([*answers], event, extensions.call) == verdict
+    assert await ask_hooks(wanting(event, *answers), event, extensions.call) == verdict
     assert extensions.asked == [*asked]
+
+
+async def test_a_guard_that_approved_an_input_is_asked_about_the_modified_one() -> None:
+    def guard(event: HookEvent) -> HookResult:
+        return Block("no") if "evil" in event.tool_input["command"] else Continue()
+
+    extensions = Extensions({"guard": guard, "helper": Modify({"command": "evil"})})
+    verdict = await ask_hooks(wanting(BEFORE, "guard", "helper"), BEFORE, extensions.call)
+
+    assert verdict == HookVerdict(Block("no"), "guard")
+    assert extensions.inputs == [
+        ("guard", BEFORE.tool_input),
+        ("helper", BEFORE.tool_input),
+        ("guard", {"command": "evil"}),
+    ]
+
+
+async def test_filters_are_held_against_the_modified_input() -> None:
+    hooks = planned(
+        ("late", [HookWish("before_tool_call", HookMatch(input_contains="evil"))]),
+        ("helper", [HookWish("before_tool_call")]),
+        ("early", [HookWish("before_tool_call", HookMatch(input_contains="rm -rf"))]),
+    )
+    extensions = Extensions({"late": Block("no"), "helper": Modify({"command": "evil"}), "early": GO})
+
+    verdict = await ask_hooks(hooks, BEFORE, extensions.call)
+
+    assert verdict == HookVerdict(Block("no"), "late")
+    assert extensions.asked == ["helper", "late"]
+
+
+async def test_extensions_that_never_agree_on_an_input_block_it() -> None:
+    def longer(event: HookEvent) -> HookResult:
+        return Modify({"command": event.tool_input["command"] + "!"})
+
+    extensions = Extensions({"a": longer, "b": longer})
+    verdict = await ask_hooks(wanting(BEFORE, "a", "b"), BEFORE, extensions.call)
+
+    assert isinstance(verdict.result, Block)
+    assert verdict.by in ("a", "b")
+    assert len(extensions.asked) < 30
+
+
+async def test_an_output_that_was_replaced_is_looked_at_by_the_others_too() -> None:
+    def hide(event: HookEvent) -> HookResult:
+        assert event.tool_output is not None
+        return Replace(event.tool_output.replace("sk-1", "***")) if "sk-1" in event.tool_output else Continue()
+
+    extensions = Extensions({"hides": hide, "shows": Replace("the key is sk-1")})
+    verdict = await ask_hooks(wanting(AFTER, "hides", "shows"), AFTER, extensions.call)
+
+    # It insists on its own text each time, and the other on hiding what is in it: nobody sees it.
+    assert isinstance(verdict.result, Replace)
+    assert "sk-1" not in verdict.result.output
+
+    once = Extensions({"shows": lambda event: Replace("sk-1") if event.tool_output == "out" else GO, "hides": hide})
+    verdict = await ask_hooks(wanting(AFTER, "shows", "hides"), AFTER, once.call)
+    assert verdict == HookVerdict(Replace("***"), "hides")
+
+
+# -- those that must not be skipped
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        NotRunning("guard", State.FAILED, "start it first"),
+        CallTimeout("hook.handle", 5.0),
+        ValueError("boom"),
+        Inject("not allowed here"),
+    ],
+    ids=lambda failure: type(failure).__name__,
+)
+async def test_a_guard_that_must_not_be_skipped_holds_back_what_it_cannot_look_at(failure: Answer) -> None:
+    for event, kind in ((BEFORE, Block), (AFTER, Replace)):
+        extensions = Extensions({"guard": failure, "other": GO})
+        verdict = await ask_hooks(wanting(event, "guard", "other", required=True), event, extensions.call)
+
+        assert isinstance(verdict.result, kind)
+        assert verdict.by == "guard"
+        assert [problem.extension for problem in verdict.problems] == ["guard"]
+        assert extensions.asked == ["guard"]
+
+
+async def test_one_that_the_operator_requires_blocks_until_it_runs_and_when_it_was_stopped() -> None:
+    hooks = Hooks(HookSettings(required=("guard",)))
+    hooks.expect({"guard": 0})
+    extensions = Extensions({"guard": NotRunning("guard", State.STOPPED, "start it first")})
+    assert isinstance((await ask_hooks(hooks, BEFORE, extensions.call)).result, Block)
+
+    hooks.add("guard", [HookWish("before_tool_call"), HookWish("before_message")], everything)
+    extensions.answers["guard"] = GO
+    assert await ask_hooks(hooks, BEFORE, extensions.call) == HookVerdict(GO)
+    extensions.answers["guard"] = ValueError("boom")
+    assert isinstance((await ask_hooks(hooks, BEFORE, extensions.call)).result, Block)
+    assert isinstance((await ask_hooks(hooks, MESSAGE, extensions.call)).result, Continue)  # nothing to hold back
+
+    hooks.remove("guard")
+    assert isinstance((await ask_hooks(hooks, BEFORE, extensions.call)).result, Block)
+
+
+def test_of_one_that_cannot_run_only_what_must_not_be_skipped_stays() -> None:
+    must = HookWish("before_tool_call", None, True)
+    hooks = planned(("guard", [must, HookWish("before_message")]), ("logger", [HookWish("before_message")]))
+
+    for extension in ("guard", "logger", "nobody"):
+        hooks.suspend(extension)
+
+    assert hooks.wishes("guard") == (must,)
+    assert hooks.plan(MESSAGE) == ()
+
+
+# -- those that do not respond
+
+
+def test_a_hook_that_does_not_respond_is_taken_out_told_and_tried_again() -> None:
+    clock = VirtualClock()
+    hooks = wanting(BEFORE, "slow", "quick")
+    told: list[Diagnostic] = []
+    responds = False
+    asked: list[float] = []
+
+    async def call(extension: str, event: HookEvent) -> HookReading:
+        if extension == "slow":
+            asked.append(clock())
+            if not responds:
+                await anyio.sleep_forever()
+        return HookReading(GO)
+
+    async def ask() -> HookVerdict:
+        return await ask_hooks(hooks, BEFORE, call, complain=told.append)
+
+    async def main() -> None:
+        nonlocal responds
+        for _ in range(3):
+            assert hooks.status("slow", clock())[0].is_out is False
+            assert len((await ask()).problems) == 1
+        assert [one.extension for one in told] == ["slow"]
+        assert hooks.status("slow", clock()) == (HookStatus("before_tool_call", 1, is_out=True),)
+        assert hooks.status("quick", clock()) == (HookStatus("before_tool_call", 2),)
+        before = clock()
+        for _ in range(100):
+            assert [problem.extension for problem in (await ask()).problems] == ["slow"]
+        assert clock() == before  # they cost nothing
+        assert len(asked) == 3
+
+        await anyio.sleep(60)
+        responds = True
+        assert (await ask()).problems == ()
+        assert hooks.status("slow", clock())[0].is_out is False
+
+    run_in_virtual_time(main, clock)
+    assert len(told) == 1
+    assert asked == [0.0, 5.0, 10.0, 75.0]
+
+
+def test_a_guard_that_does_not_respond_and_must_not_be_skipped_blocks_at_once() -> None:
+    clock = VirtualClock()
+    hooks = wanting(BEFORE, "guard", required=True)
+    told: list[Diagnostic] = []
+
+    async def call(extension: str, event: HookEvent) -> HookReading:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def main() -> None:
+        for _ in range(10):
+            verdict = await ask_hooks(hooks, BEFORE, call, complain=told.append)
+            assert isinstance(verdict.result, Block)
+
+    run_in_virtual_time(main, clock)
+    assert clock() == 15.0
+    assert "blocked" in told[0].problem
+
+
+def test_a_hook_of_a_new_copy_is_consulted_at_once() -> None:
+    clock = VirtualClock()
+    hooks = wanting(BEFORE, "slow")
+
+    async def call(extension: str, event: HookEvent) -> HookReading:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def main() -> None:
+        for _ in range(3):
+            await ask_hooks(hooks, BEFORE, call)
+        hooks.add("slow", [HookWish("before_tool_call")], everything)
+        assert await ask_hooks(hooks, BEFORE, Extensions({"slow": GO}).call) == HookVerdict(GO)
+
+    run_in_virtual_time(main, clock)
+
+
+async def test_who_fails_at_once_is_not_taken_out() -> None:
+    hooks = wanting(BEFORE, "broken")
+    extensions = Extensions({"broken": ValueError("boom")})
+
+    for _ in range(10):
+        await ask_hooks(hooks, BEFORE, extensions.call)
+
+    assert len(extensions.asked) == 10
 
 
 ACTIONS: list[HookResult] = [GO, Block("b"), Inject("i"), Confirm("c"), Modify({}), Replace("r")]
@@ -222,13 +509,13 @@ ACTIONS: list[HookResult] = [GO, Block("b"), Inject("i"), Confirm("c"), Modify({
 @pytest.mark.parametrize("kind", HookKind)
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: type(action).__name__)
 async def test_an_action_that_a_kind_does_not_allow_is_ignored(kind: HookKind, action: HookResult) -> None:
-    async def call(extension: str, event: HookEvent) -> HookResult:
-        return action
+    async def call(extension: str, event: HookEvent) -> HookReading:
+        return HookReading(action)
 
     async def confirm(extension: str, message: str) -> str:
         return "yes"
 
-    verdict = await ask_hooks(["a"], HookEvent(kind), call, confirm=confirm)
+    verdict = await ask_hooks(wanting(HookEvent(kind), "a"), HookEvent(kind), call, confirm=confirm)
 
     is_allowed = isinstance(action, HOOKS[kind].actions)
     expected = action if is_allowed and not isinstance(action, Confirm) else GO
@@ -239,42 +526,43 @@ async def test_an_action_that_a_kind_does_not_allow_is_ignored(kind: HookKind, a
 async def test_a_malformed_modify_blocks_and_every_other_nonsense_goes_on() -> None:
     answers = {"a": b'{"action":"blokc"}', "b": b"[]", "c": b'{"action":"modify","input":3}', "d": b"{}"}
 
-    async def call(extension: str, event: HookEvent) -> HookResult:
-        return read_hook_result(msgspec.Raw(answers[extension]), event.kind).result
+    async def call(extension: str, event: HookEvent) -> HookReading:
+        return read_hook_result(msgspec.Raw(answers[extension]), event.kind)
 
-    verdict = await ask_hooks([*answers], BEFORE, call)
+    verdict = await ask_hooks(wanting(BEFORE, *answers), BEFORE, call)
 
-    assert verdict == HookVerdict(Block(MALFORMED_MODIFY), "c")
+    assert (verdict.result, verdict.by) == (Block(MALFORMED_MODIFY), "c")
+    assert [problem.extension for problem in verdict.problems] == ["a", "b", "c"]
 
 
 def test_who_does_not_answer_within_five_seconds_is_passed_over() -> None:
     clock = VirtualClock()
     asked_at: dict[str, float] = {}
 
-    async def call(extension: str, event: HookEvent) -> HookResult:
+    async def call(extension: str, event: HookEvent) -> HookReading:
         asked_at[extension] = clock()
         if extension == "slow":
             await anyio.sleep_forever()
         await anyio.sleep(4.9)
-        return GO
+        return HookReading(GO)
 
     async def main() -> HookVerdict:
-        return await ask_hooks(["slow", "just"], BEFORE, call)
+        return await ask_hooks(wanting(BEFORE, "slow", "just"), BEFORE, call)
 
     verdict = run_in_virtual_time(main, clock)
 
-    assert verdict == HookVerdict(GO, None, (HookProblem("slow", "no answer within 5 s"),))
+    assert verdict == HookVerdict(GO, None, (HookProblem("slow", "no response within 5 s"),))
     assert asked_at == {"slow": 0.0, "just": 5.0}
 
 
 @pytest.mark.loops
 async def test_who_gives_up_asking_is_not_held_by_an_extension() -> None:
-    async def call(extension: str, event: HookEvent) -> HookResult:
+    async def call(extension: str, event: HookEvent) -> HookReading:
         await anyio.sleep_forever()
         raise AssertionError
 
     with anyio.move_on_after(0) as scope:
-        await ask_hooks(["a"], BEFORE, call)
+        await ask_hooks(wanting(BEFORE, "a"), BEFORE, call)
 
     assert scope.cancelled_caught
 
@@ -303,18 +591,36 @@ async def test_only_yes_is_a_yes(answer: str | None, is_allowed: bool) -> None:
         questions.append((extension, message))
         return answer
 
-    extensions = Extensions({"a": Confirm("really?"), "b": Block("no")})
-    verdict = await ask_hooks(["a", "b"], BEFORE, extensions.call, confirm=confirm)
+    extensions = Extensions({"a": Confirm("really?"), "b": GO})
+    verdict = await ask_hooks(wanting(BEFORE, "a", "b"), BEFORE, extensions.call, confirm=confirm)
 
     assert isinstance(verdict.result, Continue if is_allowed else Block)
     assert is_yes(answer) is is_allowed
     assert verdict.by == "a"
-    assert extensions.asked == ["a"]
+    assert extensions.asked == ["a", "b"]
     assert questions == [("a", "really?")]
 
 
+async def test_nobody_is_asked_to_confirm_what_is_blocked_or_was_changed_meanwhile() -> None:
+    questions: list[tuple[str, str]] = []
+
+    async def confirm(extension: str, message: str) -> str:
+        questions.append((extension, message))
+        return "y"
+
+    blocked = Extensions({"a": Confirm("really?"), "b": Block("no")})
+    verdict = await ask_hooks(wanting(BEFORE, "a", "b"), BEFORE, blocked.call, confirm=confirm)
+    assert (verdict.result, questions) == (Block("no"), [])
+
+    changed = Extensions(
+        {"a": lambda event: Confirm(f"run {event.tool_input['command']}?"), "b": Modify({"command": "ls"})}
+    )
+    verdict = await ask_hooks(wanting(BEFORE, "a", "b"), BEFORE, changed.call, confirm=confirm)
+    assert (verdict.result, questions) == (Modify({"command": "ls"}), [("a", "run ls?")])
+
+
 async def test_where_nobody_can_be_asked_a_confirmation_blocks() -> None:
-    verdict = await ask_hooks(["a"], BEFORE, Extensions({"a": Confirm("really?")}).call)
+    verdict = await ask_hooks(wanting(BEFORE, "a"), BEFORE, Extensions({"a": Confirm("really?")}).call)
 
     assert isinstance(verdict.result, Block)
     assert "really?" in verdict.result.reason
@@ -324,7 +630,7 @@ async def test_where_asking_fails_a_confirmation_blocks() -> None:
     async def confirm(extension: str, message: str) -> str:
         raise EOFError
 
-    verdict = await ask_hooks(["a"], BEFORE, Extensions({"a": Confirm("really?")}).call, confirm=confirm)
+    verdict = await ask_hooks(wanting(BEFORE, "a"), BEFORE, Extensions({"a": Confirm("really?")}).call, confirm=confirm)
 
     assert isinstance(verdict.result, Block)
 
@@ -335,7 +641,7 @@ def test_no_answer_in_time_is_a_no() -> None:
         return "yes"
 
     async def main() -> HookVerdict:
-        return await ask_hooks(["a"], BEFORE, Extensions({"a": Confirm("?")}).call, confirm=confirm)
+        return await ask_hooks(wanting(BEFORE, "a"), BEFORE, Extensions({"a": Confirm("?")}).call, confirm=confirm)
 
     assert isinstance(run_in_virtual_time(main).result, Block)
 
@@ -348,7 +654,7 @@ async def test_what_a_person_is_asked_is_harmless_and_short() -> None:
         return "y"
 
     hostile = "\x1b[2Jdelete it?\n" + "x" * 1_000_000
-    await ask_hooks(["a"], BEFORE, Extensions({"a": Confirm(hostile)}).call, confirm=confirm)
+    await ask_hooks(wanting(BEFORE, "a"), BEFORE, Extensions({"a": Confirm(hostile)}).call, confirm=confirm)
 
     assert shown[0].startswith("\\x1b[2Jdelete it?\\n")
     assert len(shown[0]) < 2_100

@@ -19,6 +19,7 @@ from becket.host.audit_log import AuditMode
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.discovery import DiscoverySettings, discover_extensions
 from becket.host.gate import Admitted, NeedsConsent, Skipped
+from becket.host.hook_plan import HookSettings
 from becket.host.host import Host
 from becket.host.host_config import (
     ExtensionConfig,
@@ -125,6 +126,9 @@ def test_every_member_that_is_for_the_host_becomes_an_argument_of_it(tmp_path: P
         [extensions.notes]
         allow = ["memory.read"]
         config = { limit = 20 }
+        [hooks]
+        order = ["guard"]
+        required = ["notes"]
         [extensions.guard]
         enabled = false
     """
@@ -150,6 +154,7 @@ def test_every_member_that_is_for_the_host_becomes_an_argument_of_it(tmp_path: P
         "most_limits": AskedLimits(frame=1000),
         "grants": {"notes": Grants(frozenset({"memory.read"}))},
         "config": {"notes": {"limit": 20}},
+        "hooks": HookSettings(order=("guard",), required=("notes",)),
     }
 
 

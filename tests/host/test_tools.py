@@ -57,33 +57,98 @@ def test_a_model_is_told_of_all_tools_in_the_same_order_whoever_started_first() 
 # -- clashes
 
 
-def test_of_two_plain_names_that_clash_the_later_one_gets_a_number() -> None:
-    tools = Tools(reserved=["bash"])
-    tools.add("a.b", [tool("c")])
+def host_with(*extensions: str) -> Tools:
+    """Returns the tools of a host that has found these extensions."""
+    tools = Tools()
+    for extension in extensions:
+        tools.reserve(extension)
+    return tools
 
-    assert tools.add("a_b", [tool("c"), tool("c ")])[0].problem == "declares the tool `c` twice"
 
-    assert names_of(tools) == {"a_b_c": "a.b:c", "a_b_c_2": "a_b:c"}
+@pytest.mark.parametrize("order", [["my", "my_notes"], ["my_notes", "my"]])
+def test_no_extension_takes_the_name_of_a_tool_of_another(order: list[str]) -> None:
+    tools = host_with("my", "my_notes")
+    declared = {"my": "notes_keep", "my_notes": "keep"}
+
+    found = [note for extension in order for note in tools.add(extension, [tool(declared[extension])])]
+
+    assert tools.get("my_notes_keep").runtime_name == "my_notes:keep"
+    assert tools.get("my:notes_keep").name == "my-d51cdc_notes_keep"
+    assert [(note.extension, "my_notes_keep" in note.problem) for note in found] == [("my", True)]
+
+
+def test_a_name_stays_reserved_for_an_extension_that_does_not_run() -> None:
+    tools = host_with("my", "my_notes")
+
+    tools.add("my", [tool("notes_keep")])
+
+    assert tools.find("my_notes_keep") is None
+
+
+def test_a_tool_that_is_added_later_takes_no_name_of_another() -> None:
+    tools = host_with("my", "my.notes")  # an MCP server of `my`
+    tools.add("my.notes", [tool("keep")])
+    tools.add("my", [tool("count")])
+
+    tools.add("my", [tool("count"), tool("notes_keep")])
+
+    assert tools.get("my_notes_keep").runtime_name == "my.notes:keep"
+    assert tools.get("my_count").runtime_name == "my:count"
+
+
+@pytest.mark.parametrize("order", [["a.b", "a_b"], ["a_b", "a.b"]])
+def test_a_name_that_two_extensions_could_have_is_nobodys_and_both_are_told(order: list[str]) -> None:
+    tools = host_with("a.b", "a_b")
+
+    found = [note for extension in order for note in tools.add(extension, [tool("c")])]
+
+    assert sorted(note.extension or "" for note in found) == ["a.b", "a_b"]
+    assert tools.find("a_b_c") is None
+    assert len({tools.get("a.b:c").name, tools.get("a_b:c").name}) == 2
+    assert all(name.startswith("a_b-") for name in names_of(tools))
+
+
+def test_a_name_with_a_digest_is_not_taken_either() -> None:
+    tools = host_with("my", "my_notes", "my-d51cdc")
+    tools.add("my-d51cdc", [tool("notes_keep")])
+
+    tools.add("my", [tool("notes_keep")])
+
+    assert tools.get("my-d51cdc_notes_keep").extension == "my-d51cdc"
+    assert tools.get("my:notes_keep").name.startswith("my-d51cdc")
+
+
+def test_two_tools_of_one_extension_that_look_the_same_have_two_names() -> None:
+    tools = Tools()
+
+    found = tools.add("notes", [tool("list all"), tool("list_all"), tool("list all ")])
+
+    assert [note.problem for note in found][1:] == ["declares the tool `list all` twice"]
+    assert tools.get("notes_list_all").runtime_name == "notes:list all"
+    assert tools.get("notes:list_all").name.startswith("notes-")
 
 
 def test_no_extension_takes_a_name_of_the_host() -> None:
     tools = Tools(reserved=["notes_count"])
 
-    assert tools.add("notes", [tool("count")]) == []
+    (found,) = tools.add("notes", [tool("count")])
 
-    assert names_of(tools) == {"notes_count_2": "notes:count"}
+    assert "`notes_count`" in found.problem
+    assert tools.find("notes_count") is None
+    assert tools.find("notes:count") is not None
 
 
-def test_of_two_prefixed_names_that_clash_the_later_one_is_left_out_and_told() -> None:
+def test_a_prefixed_name_that_is_reserved_for_another_is_left_out_and_told() -> None:
     tools = Tools(reserved=["ext_c_d"])
-    tools.add("a", [tool("b_x")], naming=PREFIXED_NAMING)
+    tools.reserve("a_b", PREFIXED_NAMING)
 
-    (found,) = tools.add("a_b", [tool("x"), tool("y")], naming=PREFIXED_NAMING)
+    (found,) = tools.add("a", [tool("b_x")], naming=PREFIXED_NAMING)
+    assert tools.add("a_b", [tool("x"), tool("y")], naming=PREFIXED_NAMING) == []
     (other,) = tools.add("c", [tool("d")], naming=PREFIXED_NAMING)
 
-    assert names_of(tools) == {"ext_a_b_x": "a:b_x", "ext_a_b_y": "a_b:y"}
-    assert (found.extension, other.extension) == ("a_b", "c")
-    assert "`x`" in found.problem
+    assert names_of(tools) == {"ext_a_b_x": "a_b:x", "ext_a_b_y": "a_b:y"}
+    assert (found.extension, other.extension) == ("a", "c")
+    assert "`b_x`" in found.problem
 
 
 def test_more_tools_than_a_host_takes_are_told() -> None:
@@ -108,7 +173,7 @@ def test_a_tool_keeps_its_name_over_a_restart_whoever_came_in_between() -> None:
     tools.add("a_b", [tool("c")])
     tools.add("a.b", [tool("c")])
 
-    assert names_of(tools) == {"a_b_c_2": "a_b:c", "a_b_c": "a.b:c"}
+    assert names_of(tools) == {"a_b-0c1d18_c": "a_b:c", "a_b_c": "a.b:c"}
 
 
 def test_a_restart_brings_the_tools_that_there_are_then() -> None:

@@ -22,6 +22,7 @@ from becket.host.audit_anchor import read_anchor
 from becket.host.audit_log import verify_audit
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.gate import Admitted, NeedsConsent, Skipped
+from becket.host.hook_plan import describe_order
 from becket.host.host import Survey
 from becket.host.kept import load_trust
 from becket.host.order import order_starts
@@ -129,6 +130,10 @@ def find_pending_revocations(places: Places) -> Iterator[Diagnostic]:
 def find_problems_of_extensions(survey: Survey) -> Iterator[Diagnostic]:
     """Yields what keeps extensions from starting, and what will surprise once they run."""
     yield from survey.report.diagnostics
+    yield from survey.problems
+    if len(survey.hook_order) > 1:
+        hint = "`order` of `[hooks]` in the host's configuration sets another"
+        yield Diagnostic(problem=describe_order(survey.hook_order), hint=hint, severity=Severity.NOTE)
     for candidate in survey.report.candidates:
         path = show_path(candidate.manifest_path)
         match survey.admissions[candidate.id]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ from becket.cli.hosting import HostOptions, host_options
 from becket.cli.output import json_option, print_json, print_table, say
 from becket.host.discovery import Candidate
 from becket.host.gate import Admission, Admitted, NeedsConsent, Skipped
+from becket.host.hook_plan import describe_order
 
 __all__ = ["list_extensions", "why_not"]
 
@@ -31,10 +33,12 @@ def list_extensions(options: HostOptions, as_json: bool) -> None:
     survey = options.open().survey()
     found = [(candidate, survey.admissions[candidate.id]) for candidate in survey.report.candidates]
     if as_json:
-        print_json([describe(candidate, admission) for candidate, admission in found])
+        print_json([describe(candidate, admission, survey.hook_order) for candidate, admission in found])
         return
     if found:
         print_table(HEADERS, [row_of(candidate, admission) for candidate, admission in found])
+    if len(survey.hook_order) > 1:
+        say(describe_order(survey.hook_order))
     broken = survey.report.invalid
     if broken or not found:
         say(f"{len(found)} extensions, {broken} manifests that cannot be used (try: becket doctor)")
@@ -46,7 +50,7 @@ def row_of(candidate: Candidate, admission: Admission) -> tuple[str, ...]:
     return candidate.id, manifest.version, manifest.dialect, starts, ", ".join(manifest.permissions), candidate.folder
 
 
-def describe(candidate: Candidate, admission: Admission) -> dict[str, Any]:
+def describe(candidate: Candidate, admission: Admission, hook_order: Sequence[str]) -> dict[str, Any]:
     manifest = candidate.manifest
     return {
         "id": candidate.id,
@@ -61,6 +65,9 @@ def describe(candidate: Candidate, admission: Admission) -> dict[str, Any]:
         "granted": sorted(admission.grants.allow) if isinstance(admission, Admitted) else [],
         "starts": isinstance(admission, Admitted),
         "because": why_not(admission),
+        "hooks": [hook.hook for hook in manifest.hooks],
+        "required_hooks": [hook.hook for hook in manifest.hooks if hook.required],
+        "hook_position": hook_order.index(candidate.id) + 1 if candidate.id in hook_order else None,
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -25,6 +26,7 @@ __all__ = [
     "Block",
     "Confirm",
     "Continue",
+    "EncodedInput",
     "HookEvent",
     "HookKind",
     "HookMatch",
@@ -192,10 +194,11 @@ HOOK_HANDLE: Final[Method[HookEvent, HookResult]] = Method(
 
 
 class HookReading(Struct, frozen=True):
-    """What an answer comes to, and what was wrong with it where something was."""
+    """What a response comes to, and what was wrong where something was. `timed_out` tells that there was none."""
 
     result: HookResult
     problem: str | None = None
+    timed_out: bool = False
 
 
 def read_hook_result(
@@ -278,27 +281,51 @@ class HookMatch(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
     input_contains: str | None = None
     input_equals: Any = None
 
-    def matches(self, event: HookEvent) -> bool:
-        """Returns whether all conditions hold for this event."""
+    def matches(self, event: HookEvent, encoded: EncodedInput | None = None) -> bool:
+        """Returns whether all conditions hold for this event. With `encoded` its input is encoded once for all."""
         if self.tool is not None and self.tool not in (event.tool_name, event.tool_runtime_name):
             return False
-        if self.input_contains is not None and self.input_contains not in json_text(event.tool_input):
+        encoded = EncodedInput(event.tool_input) if encoded is None else encoded
+        if self.input_contains is not None and not encoded.contains(self.input_contains):
             return False
-        return self.input_equals is None or canonical(self.input_equals) == canonical(event.tool_input)
+        return self.input_equals is None or canonical(self.input_equals) == encoded.canonical
 
 
-def json_text(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+class EncodedInput:
+    """The input of one event as JSON, encoded when a filter first needs it. Each text is searched for once."""
+
+    def __init__(self, input: Any) -> None:
+        self._input = input
+        self._found: dict[str, bool] = {}
+
+    @cached_property
+    def text(self) -> bytes:
+        """The compact JSON text, in UTF-8."""
+        return msgspec.json.encode(self._input)
+
+    @cached_property
+    def canonical(self) -> bytes:
+        """The text that equal inputs have in common."""
+        return canonical(self._input)
+
+    def contains(self, wanted: str) -> bool:
+        """Returns whether the compact JSON text has this text in it."""
+        if wanted not in self._found:
+            self._found[wanted] = wanted.encode("utf-8", "surrogatepass") in self.text
+        return self._found[wanted]
 
 
 def canonical(value: Any) -> bytes:
     return msgspec.json.encode(value, order="sorted")
 
 
-def find_hook_problem(hook: str, match: HookMatch | None = None) -> str | None:
+def find_hook_problem(hook: str, match: HookMatch | None = None, *, required: bool = False) -> str | None:
     """Returns why nobody can ask for this hook with this match, None if one can."""
     if hook not in HOOKS:
         return f"unknown hook `{hook}`, there are: {', '.join(HOOKS)}"
-    if match is not None and match.tool is not None and not HOOKS[HookKind(hook)].takes_tool_filter:
+    is_of_tools = HOOKS[HookKind(hook)].takes_tool_filter
+    if match is not None and match.tool is not None and not is_of_tools:
         return f"hook `{hook}` does not allow a tool filter"
+    if required and not is_of_tools:
+        return f"hook `{hook}` cannot be required: it has nothing to hold back"
     return None

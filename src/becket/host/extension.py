@@ -16,7 +16,16 @@ from msgspec.structs import replace
 from becket.contract.commands import COMMAND_INVOKE, CommandEvent, Invoke
 from becket.contract.given import texts_of
 from becket.contract.handshake import Capabilities, DeclaredCapability
-from becket.contract.hooks import HOOK_HANDLE, HOOKS, Continue, HookEvent, HookKind, HookResult, read_hook_result
+from becket.contract.hooks import (
+    HOOK_HANDLE,
+    HOOKS,
+    Continue,
+    HookEvent,
+    HookKind,
+    HookReading,
+    HookResult,
+    read_hook_result,
+)
 from becket.contract.info import INFO_GET, SIDECAR_SPAWN_ARGS, ExtensionInfo, SidecarArgs
 from becket.contract.names import trim
 from becket.contract.providers import (
@@ -41,7 +50,7 @@ from becket.contract.settings import (
 )
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall, tool_text
 from becket.dialects.handshakes import Greeted
-from becket.errors import BecketError, NotDeclared, NotSupported, PermissionDenied
+from becket.errors import BecketError, CallTimeout, NotDeclared, NotSupported, PermissionDenied
 from becket.host.asking import describe_call, find_model
 from becket.host.permitted import Permitted
 from becket.host.recording import Audit, record
@@ -304,12 +313,17 @@ class Extension:
         """Asks the extension about something that the host is about to do or has done.
 
         A hook fails open: no answer in time, an error, or an answer that cannot be understood or is not allowed lets
-        things go on, and the log says why. Only a malformed `modify` blocks.
+        things go on, and the log says why. Only a malformed `modify` blocks. `consult_hook` also returns what was
+        wrong.
 
         Raises:
             PermissionDenied: the extension does not hold what this kind of hook needs. Nothing was sent.
             NotSupported: its dialect has no word for hooks, or for those of this kind. Nothing was sent.
         """
+        return (await self.consult_hook(event)).result
+
+    async def consult_hook(self, event: HookEvent) -> HookReading:
+        """Asks like `handle_hook`, and returns beside the result what was wrong. Raises what that raises."""
         self._voice.check(HOOK_HANDLE)
         permission = HOOKS[event.kind].permission
         try:
@@ -321,14 +335,14 @@ class Extension:
         except (NotSupported, PermissionDenied):
             raise
         except BecketError as error:
-            self._warn("hook %s: %s: it goes on", event.kind, error)
-            return Continue()
+            self._warn("hook %s: %s", event.kind, error)
+            return HookReading(Continue(), f"{type(error).__name__}: {error}", isinstance(error, CallTimeout))
         raw = answer if isinstance(answer, Raw) else Raw(encode_json(answer))
         may_transform = self.gate.allows(TRANSFORM)
         reading = read_hook_result(raw, event.kind, may_transform=may_transform, limits=self._parts.limits)
         if reading.problem is not None:
             self._warn("hook %s: %s", event.kind, reading.problem)
-        return reading.result
+        return reading
 
     def _warn(self, text: str, *parts: object) -> None:
         import logging

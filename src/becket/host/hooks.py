@@ -1,38 +1,44 @@
-"""Hooks in a host: which extensions are asked about an event, in which order, and what their answers come to.
+"""Consults extensions about an event, one after the other, and returns what their responses come to.
 
-The plan is pure; `ask_hooks` asks, one extension after the other, through a callable. Hooks fail open: who does not
-answer in time, fails, or answers what the kind does not allow, is passed over, and the verdict tells of it. Reading an
-answer, with the one exception that blocks, is the contract's.
+Every extension that wants the event is consulted about what will really be used. Where one modifies an input or
+replaces an output, the others are consulted about that too, those before it once more, until all have seen the same;
+`block` wins over everything. Hooks fail open: one that does not respond in time, fails, or responds with something that
+its kind does not allow, is skipped, and the verdict lists it. One that is required holds the call back instead.
+
+Who is consulted, and in which order, is `hook_plan`'s; reading a response the contract's.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 import anyio
+import anyio.to_thread
 from msgspec import Struct
+from msgspec.structs import replace
 
 from becket.contract.hooks import (
     HOOK_HANDLE,
-    HOOKS,
     Block,
     Confirm,
     Continue,
+    EncodedInput,
     HookEvent,
     HookKind,
-    HookMatch,
-    HookResult,
+    HookReading,
     Inject,
     Modify,
     Replace,
-    find_hook_problem,
     find_refusal,
+    truncate_output,
 )
-from becket.errors import harmless
-from becket.host.diagnostics import Diagnostic, Severity
-from becket.limits import DEFAULT_LIMITS, Limits
+from becket.errors import CallTimeout, harmless
+from becket.host.breaker import CallOutcome
+from becket.host.diagnostics import Diagnostic
+from becket.host.hook_plan import Hooks
+from becket.limits import DEFAULT_LIMITS, MIB, Limits
 
 __all__ = [
     "AskHooks",
@@ -40,8 +46,6 @@ __all__ = [
     "ConfirmHook",
     "HookProblem",
     "HookVerdict",
-    "HookWish",
-    "Hooks",
     "ask_hooks",
     "frame_context",
     "is_yes",
@@ -50,104 +54,34 @@ __all__ = [
 CALL_TIMEOUT: Final = HOOK_HANDLE.timeout or 5.0
 CONFIRM_TIMEOUT: Final = 60.0  # as for a permission that is asked for: no answer is no
 LONGEST_QUESTION: Final = 2_000  # characters that a person reads before they say yes
-MOST_ASKED: Final = 128  # extensions at one hook: they are asked one after the other
+MOST_ROUNDS: Final = 8  # extensions that only add what is theirs agree in the second round
+SEARCHED_INLINE: Final = MIB  # bytes to be searched for texts of filters without a thread: about a millisecond
 YES: Final = ("yes", "y")
 FRAME: Final = "extension-context"
+NOBODY_RESPONDED: Final = "it has not responded lately, and is not consulted for a while"
 
-CallHook: TypeAlias = Callable[[str, HookEvent], Awaitable[HookResult]]
-"""Asks one extension about an event."""
+CallHook: TypeAlias = Callable[[str, HookEvent], Awaitable[HookReading]]
+"""Consults one extension about an event."""
 
 ConfirmHook: TypeAlias = Callable[[str, str], Awaitable[str | None]]
 """Shows a person which extension asks and what, and returns the answer; None where there is none."""
 
-
-# -- who is asked
-
-
-class HookWish(Struct, frozen=True):
-    """An extension wants to be asked about a kind of event, or only about some of them."""
-
-    hook: str
-    match: HookMatch | None = None
-
-
-class Hooks:
-    """Who wants to be asked about what: by priority, the lowest first, and then in the order in which extensions were
-    added."""
-
-    def __init__(self) -> None:
-        self._wishes: dict[str, tuple[HookWish, ...]] = {}
-        self._priorities: dict[str, int] = {}
-
-    def add(
-        self, extension: str, wishes: Iterable[HookWish], allows: Callable[[str], bool], *, priority: int = 0
-    ) -> list[Diagnostic]:
-        """Takes the wishes of an extension; where it had some before, these replace them and keep their place.
-
-        Returns what is wrong with those that were left out; `allows` tells whether it holds a permission."""
-        taken: list[HookWish] = []
-        diagnostics: list[Diagnostic] = []
-        for wish in wishes:
-            problem = find_hook_problem(wish.hook, wish.match)
-            if problem is not None:
-                diagnostics.append(Diagnostic(extension=extension, problem=problem, severity=Severity.WARNING))
-                continue
-            permission = HOOKS[HookKind(wish.hook)].permission
-            if not allows(permission):
-                diagnostics.append(lacking(extension, permission, wish.hook))
-            elif self._is_full(wish.hook, extension):
-                problem = f"{MOST_ASKED} extensions are asked at `{wish.hook}` already: this one is not"
-                diagnostics.append(Diagnostic(extension=extension, problem=problem, severity=Severity.WARNING))
-            else:
-                taken.append(wish)
-        self._wishes[extension] = tuple(taken)
-        self._priorities[extension] = priority
-        return diagnostics
-
-    def _is_full(self, hook: str, extension: str) -> bool:
-        others = [wishes for other, wishes in self._wishes.items() if other != extension]
-        return sum(any(wish.hook == hook for wish in wishes) for wishes in others) >= MOST_ASKED
-
-    def remove(self, extension: str) -> None:
-        """Asks an extension no more."""
-        self._wishes.pop(extension, None)
-        self._priorities.pop(extension, None)
-
-    def plan(self, event: HookEvent) -> tuple[str, ...]:
-        """Returns which extensions are asked about an event, in order, each once. Later changes do not touch it."""
-        asked = [extension for extension, wishes in self._wishes.items() if any_wants(wishes, event)]
-        return tuple(sorted(asked, key=self._priorities.__getitem__))
-
-    def wishes(self, extension: str) -> tuple[HookWish, ...]:
-        """Returns what an extension is asked about."""
-        return self._wishes.get(extension, ())
-
-
-def any_wants(wishes: tuple[HookWish, ...], event: HookEvent) -> bool:
-    return any(wish.hook == event.kind and (wish.match is None or wish.match.matches(event)) for wish in wishes)
-
-
-def lacking(extension: str, permission: str, hook: str) -> Diagnostic:
-    return Diagnostic(
-        extension=extension,
-        problem=f"Extension '{extension}' lacks permission '{permission}' required for hook '{hook}'",
-        hint=f"grant it {permission}, for which its manifest must ask",
-        severity=Severity.WARNING,
-    )
-
-
-# -- what they answer
+Complain: TypeAlias = Callable[[Diagnostic], object]
+"""Takes what an operator should know."""
 
 
 class HookProblem(Struct, frozen=True):
-    """An extension was passed over, and why."""
+    """An extension was skipped, or has held a call back, and why."""
 
     extension: str
     problem: str
 
 
 class HookVerdict(Struct, frozen=True):
-    """What the answers come to, and which extension made it so. A confirmation has been asked for already."""
+    """What the responses come to, and which extension made it so. A confirmation has been asked for already.
+
+    `problems` has every hook that crashed, failed, did not respond, or responded with something malformed or
+    forbidden."""
 
     result: Continue | Block | Inject | Modify | Replace
     by: str | None = None
@@ -155,11 +89,14 @@ class HookVerdict(Struct, frozen=True):
 
 
 AskHooks: TypeAlias = Callable[[HookEvent], Awaitable[HookVerdict]]
-"""Asks all extensions that want it about an event."""
+"""Consults all extensions that want it about an event."""
+
+
+# -- the chain
 
 
 async def ask_hooks(
-    extensions: Sequence[str],
+    hooks: Hooks,
     event: HookEvent,
     call: CallHook,
     *,
@@ -167,57 +104,174 @@ async def ask_hooks(
     timeout: float = CALL_TIMEOUT,
     confirm_timeout: float = CONFIRM_TIMEOUT,
     limits: Limits = DEFAULT_LIMITS,
+    complain: Complain | None = None,
 ) -> HookVerdict:
-    """Asks extensions about an event, one after the other, and returns what their answers come to.
+    """Consults extensions about an event until all have seen it as it will be, and returns what they responded.
 
-    The first to block, confirm, modify or replace ends the chain; what is injected is joined with a blank line. Without
-    `confirm` nobody can be asked, and a confirmation is a block."""
-    injected: list[str] = []
-    problems: list[HookProblem] = []
-    for extension in extensions:
-        result, problem = await ask_one(extension, event, call, timeout, limits)
-        if problem is not None:
-            problems.append(HookProblem(extension, problem))
-        match result:
+    The first that blocks ends it. What is injected is joined with a blank line. A person is asked for confirmations at
+    the end, when no extension objects; without `confirm` nobody can be asked, and a confirmation is a block. Extensions
+    that change an input again and again and never agree block it after a few rounds. `complain` is told of a hook that
+    is taken out of use because it does not respond."""
+    chain = Chain(hooks, event, Consultation(hooks, call, timeout, limits, complain), limits)
+    blocked = await chain.settle(can_confirm=confirm is not None)
+    return blocked or await chain.conclude(confirm, confirm_timeout)
+
+
+class Chain:
+    """One event on its way through the extensions: as it is now, and who has seen it so."""
+
+    def __init__(self, hooks: Hooks, event: HookEvent, consultation: Consultation, limits: Limits) -> None:
+        self._hooks = hooks
+        self._event = event
+        self._encoded = EncodedInput(event.tool_input)
+        self._planned: tuple[str, ...] | None = None
+        self._consultation = consultation
+        self._limits = limits
+        self._seen: set[str] = set()  # extensions that were consulted about the event as it is now
+        self._questions: dict[str, str] = {}
+        self._injected: list[str] = []
+        self._problems: list[HookProblem] = []
+        self._change: Modify | Replace | None = None
+        self._by: str | None = None
+
+    async def settle(self, *, can_confirm: bool) -> HookVerdict | None:
+        """Consults extensions until there is none that has not seen the event as it is; returns what ends it before."""
+        for _ in range(MOST_ROUNDS + 1):
+            waiting = [extension for extension in await self._plan() if extension not in self._seen]
+            if not waiting:
+                return None
+            for extension in waiting:
+                verdict = await self._consult(extension, can_confirm=can_confirm)
+                if verdict is not None:
+                    return verdict
+        reason = f"extensions still changed it after {MOST_ROUNDS} rounds and do not agree; the last was {self._by}"
+        return self._verdict(withhold(self._event.kind, reason), self._by)
+
+    async def _plan(self) -> tuple[str, ...]:
+        """Returns who wants the event as it is now."""
+        if self._planned is None:
+            texts = self._hooks.texts(self._event.kind)
+            if not texts or len(texts) * len(self._encoded.text) <= SEARCHED_INLINE:
+                self._planned = self._hooks.plan(self._event, self._encoded)
+            else:
+                self._planned = await anyio.to_thread.run_sync(self._hooks.plan, self._event, self._encoded)
+        return self._planned
+
+    async def _consult(self, extension: str, *, can_confirm: bool) -> HookVerdict | None:
+        if extension not in await self._plan():
+            return None  # an extension before it has changed the event, which is no longer one that it wants
+        reading = await self._consultation.consult(extension, self._event)
+        self._seen.add(extension)
+        if reading.problem is not None:
+            self._problems.append(HookProblem(extension, reading.problem))
+            if self._hooks.is_required(extension, self._event, self._encoded):
+                reason = f"{extension} must be consulted, and cannot be: {reading.problem}"
+                return self._verdict(withhold(self._event.kind, harmless(reason)), extension)
+        match reading.result:
             case Continue():
                 pass
             case Inject(content):
-                injected.append(content)
+                self._injected.append(content)
             case Confirm(message):
-                settled = await ask_person(extension, message, confirm, confirm_timeout)
-                return HookVerdict(settled, extension, tuple(problems))
-            case _:
-                return HookVerdict(result, extension, tuple(problems))
-    return HookVerdict(Inject("\n\n".join(injected)) if injected else Continue(), None, tuple(problems))
+                if not can_confirm:
+                    reason = f"it needs a confirmation, and nobody can be asked: {shown(message)}"
+                    return self._verdict(Block(reason), extension)
+                self._questions[extension] = message
+            case Block():
+                return self._verdict(reading.result, extension)
+            case Modify(input):
+                if EncodedInput(input).canonical != self._encoded.canonical:
+                    self._alter(replace(self._event, tool_input=input), reading.result, extension)
+            case Replace(output):
+                if reading.result != self._change:
+                    seen = truncate_output(output, self._limits.hook_output)
+                    self._alter(replace(self._event, tool_output=seen), reading.result, extension)
+        return None
+
+    def _alter(self, event: HookEvent, change: Modify | Replace, extension: str) -> None:
+        self._event, self._change, self._by = event, change, extension
+        self._encoded = EncodedInput(event.tool_input)
+        self._planned = None
+        self._seen = {extension}
+        self._questions.clear()  # they were about something else
+
+    async def conclude(self, confirm: ConfirmHook | None, timeout: float) -> HookVerdict:
+        """Asks for the confirmations that extensions want, and returns what it all comes to."""
+        by = self._by
+        for extension, message in self._questions.items():
+            answer = await ask_person(extension, message, confirm, timeout)
+            if isinstance(answer, Block):
+                return self._verdict(answer, extension)
+            by = by or extension
+        result = self._change or (Inject("\n\n".join(self._injected)) if self._injected else Continue())
+        return self._verdict(result, by)
+
+    def _verdict(self, result: Continue | Block | Inject | Modify | Replace, by: str | None) -> HookVerdict:
+        return HookVerdict(result, by, tuple(self._problems))
 
 
-async def ask_one(
-    extension: str, event: HookEvent, call: CallHook, timeout: float, limits: Limits
-) -> tuple[HookResult, str | None]:
-    result: HookResult | None = None
-    try:
-        with anyio.move_on_after(timeout):
-            result = await call(extension, event)
-    except Exception as error:
-        return Continue(), f"{type(error).__name__}: {error}"
-    if result is None:
-        return Continue(), f"no answer within {timeout:g} s"
-    # Whether it may replace an output was decided where the answer was read: by what it holds at that moment.
-    problem = find_refusal(result, event.kind, True, limits)
-    return (result, None) if problem is None else (Continue(), problem)
+def withhold(kind: HookKind, reason: str) -> Block | Replace:
+    """Returns what holds back: a tool call, or the output of one that has run already."""
+    return Replace(f"[the output is withheld: {reason}]") if kind is HookKind.AFTER_TOOL_CALL else Block(reason)
+
+
+class Consultation:
+    """Consults one extension at a time, and never longer than it may take."""
+
+    def __init__(
+        self, hooks: Hooks, call: CallHook, timeout: float, limits: Limits, complain: Complain | None = None
+    ) -> None:
+        self._hooks = hooks
+        self._call = call
+        self._timeout = timeout
+        self._limits = limits
+        self._complain = complain
+
+    async def consult(self, extension: str, event: HookEvent) -> HookReading:
+        """Returns what an extension responds, or why that is nothing."""
+        ticket = self._hooks.admit(extension, event.kind, anyio.current_time())
+        if ticket is None:
+            return HookReading(Continue(), NOBODY_RESPONDED)
+        outcome = CallOutcome.UNKNOWN  # whoever asked has given up
+        try:
+            reading = await self._wait(extension, event)
+            outcome = CallOutcome.FAILURE if reading.timed_out else CallOutcome.SUCCESS
+        finally:
+            found = self._hooks.settle(extension, event.kind, ticket, outcome, anyio.current_time())
+            if found is not None and self._complain is not None:
+                self._complain(found)
+        return reading
+
+    async def _wait(self, extension: str, event: HookEvent) -> HookReading:
+        reading: HookReading | None = None
+        try:
+            with anyio.move_on_after(self._timeout):
+                reading = await self._call(extension, event)
+        except Exception as error:
+            return HookReading(Continue(), f"{type(error).__name__}: {error}", isinstance(error, CallTimeout))
+        if reading is None:
+            return HookReading(Continue(), f"no response within {self._timeout:g} s", timed_out=True)
+        # Whether it may replace an output was decided where the response was read: by what it holds at that moment.
+        problem = find_refusal(reading.result, event.kind, True, self._limits)
+        return reading if problem is None else HookReading(Continue(), problem)
+
+
+# -- a person
 
 
 async def ask_person(extension: str, message: str, confirm: ConfirmHook | None, timeout: float) -> Continue | Block:
-    shown = harmless(message[:LONGEST_QUESTION])
-    if confirm is None:
-        return Block(f"it needs a confirmation, and nobody can be asked: {shown}")
+    assert confirm is not None  # else the first confirmation has blocked
     answer: str | None = None
     try:
         with anyio.move_on_after(timeout):
-            answer = await confirm(extension, shown)
+            answer = await confirm(extension, shown(message))
     except Exception as error:
-        return Block(f"it needs a confirmation, and asking for it failed ({type(error).__name__}): {shown}")
-    return Continue() if is_yes(answer) else Block(f"it was not confirmed: {shown}")
+        return Block(f"it needs a confirmation, and asking for it failed ({type(error).__name__}): {shown(message)}")
+    return Continue() if is_yes(answer) else Block(f"it was not confirmed: {shown(message)}")
+
+
+def shown(message: str) -> str:
+    return harmless(message[:LONGEST_QUESTION])
 
 
 def is_yes(answer: str | None) -> bool:

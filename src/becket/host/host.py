@@ -16,7 +16,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from becket.contract.handshake import Capabilities
-from becket.contract.hooks import HookEvent, HookMatch, HookResult
+from becket.contract.hooks import HookEvent, HookMatch, HookReading
 from becket.contract.names import trim
 from becket.contract.providers import (
     MOST_TOOL_OUTPUT,
@@ -42,7 +42,8 @@ from becket.host.events import (
 )
 from becket.host.extension import Extension
 from becket.host.gate import Admission
-from becket.host.hooks import ConfirmHook, Hooks, HookVerdict, HookWish, ask_hooks
+from becket.host.hook_plan import Hooks, HookSettings, HookWish, order_hooks
+from becket.host.hooks import ConfirmHook, HookVerdict, ask_hooks
 from becket.host.host_config import ExtensionConfig, settle_candidates
 from becket.host.household import ExtensionStatus, Household, Watching
 from becket.host.kept import Kept, open_kept
@@ -56,7 +57,7 @@ from becket.host.runs import Run
 from becket.host.supervised import Supervised
 from becket.host.supervisor import Care
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
-from becket.host.tools import PLAIN_NAMING, PREFIXED_NAMING, RegisteredTool, Tools
+from becket.host.tools import PLAIN_NAMING, PREFIXED_NAMING, RegisteredTool, ToolNaming, Tools
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import Grants, parse_permission
 from becket.methods.policies import Policy
@@ -82,10 +83,14 @@ NOT_STARTED: Final = "the host was not started: `async with host`, or `await hos
 
 
 class Survey(Struct, frozen=True):
-    """What a host finds on disk, and what it would do with each extension, by id."""
+    """What a host finds on disk, and what it would do with each extension, by id.
+
+    `hook_order` has those whose manifests ask for hooks, in the order in which they are consulted."""
 
     report: DiscoveryReport
     admissions: dict[str, Admission]
+    hook_order: tuple[str, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
 
 
 class Host:
@@ -97,7 +102,8 @@ class Host:
     `extensions` says what holds for one of them above its manifest. `watch` tells of changed files, or reloads their
     extensions. With `development` changed files need no new consent. `environment` is for all extensions, besides what
     each asks for; `most_limits` is the most that one may ask for. `mcp` says what is done for MCP servers that ask.
-    `wrap` puts another program in front of each command: a tracer, or a sandbox.
+    `wrap` puts another program in front of each command: a tracer, or a sandbox. `hooks` says in which order extensions
+    are consulted, and which of them must not be skipped.
     """
 
     def __init__(
@@ -130,13 +136,14 @@ class Host:
         extensions: Mapping[str, ExtensionConfig] | None = None,
         mcp: McpSettings | None = None,
         wrap: Wrap | None = None,
+        hooks: HookSettings | None = None,
     ) -> None:
         self.name = name
         self.roots = tuple(roots)
         self.events = Events()
         self.tools = Tools()
         self.providers = Providers()
-        self.hooks = Hooks()
+        self.hooks = Hooks(hooks)
         self.report = DiscoveryReport()
         self.places = None if data is None else Places(default_data_folder(name) if data == DEFAULT_DATA else data)
         self._given_grants = {
@@ -191,7 +198,10 @@ class Host:
         kept = open_kept(self.places, self._given_store, limits=self._limits, read_only=True)
         try:
             door = self._build_door(kept, self._build_settings(kept))
-            return Survey(report, {one.id: door.decide(one) for one in report.candidates})
+            admissions = {one.id: door.decide(one) for one in report.candidates}
+            order = order_hooks(self.hooks.settings, priorities_of(one for one in report.candidates if has_hooks(one)))
+            problems = self.hooks.expect(priorities_of(report.candidates))
+            return Survey(report, admissions, order, tuple(problems))
         finally:
             kept.close()
 
@@ -245,6 +255,10 @@ class Host:
         self.report = await anyio.to_thread.run_sync(self._discover)
         for diagnostic in self.report.diagnostics:
             self._complain(diagnostic)
+        for diagnostic in self.hooks.expect(priorities_of(self.report.candidates)):
+            self._complain(diagnostic)
+        for candidate in self.report.candidates:
+            self.tools.reserve(candidate.id, naming_of(candidate))
         self._settings = self._build_settings(self._kept)
         self._door = self._build_door(self._kept, self._settings)
         self._started = Household(
@@ -257,6 +271,8 @@ class Host:
             launch=self._launch,
             register=self._register,
             offer=self._offer,
+            expect=self._expect,
+            hooks=self.hooks,
         )
         await self._started.receive(self.report.candidates)
 
@@ -336,16 +352,20 @@ class Host:
 
     def _register(self, candidate: Candidate, extension: Supervised, copy: Extension) -> None:
         """A copy of an extension is ready: what it declares is offered in place of what the one before it declared."""
-        wishes = [HookWish(hook.hook, hook.matcher) for hook in candidate.manifest.hooks]
-        wishes += [HookWish(hook, HookMatch()) for hook in copy.hooks]
-        is_prefixed = find_dialect(candidate.manifest.dialect).habits.prefixes_tools
+        wishes = [*wishes_of(candidate), *(HookWish(hook, HookMatch()) for hook in copy.hooks)]
         self.problems += [
-            *self.tools.add(extension.id, copy.tools, naming=PREFIXED_NAMING if is_prefixed else PLAIN_NAMING),
+            *self.tools.add(extension.id, copy.tools, naming=naming_of(candidate)),
             *self.providers.add(extension.id, copy.providers),
-            *self.hooks.add(extension.id, wishes, extension.gate.allows, priority=priority_of(candidate.particulars)),
+            *self.hooks.add(extension.id, wishes, extension.gate.allows),
         ]
         if candidate.manifest.dialect == MCP:
             self._servers().registered(copy)
+
+    def _expect(self, candidate: Candidate, extension: Supervised) -> None:
+        """An extension may start. The hooks of it that must not be skipped count from now on, before it runs."""
+        required = [wish for wish in wishes_of(candidate) if wish.required]
+        if required:
+            self.hooks.add(candidate.id, required, extension.gate.allows)
 
     def _offer(self, id: str, declared: Capabilities) -> None:
         self.problems += self.tools.add(id, declared.tools)
@@ -374,7 +394,10 @@ class Host:
         if event.after in GONE:
             self.tools.remove(event.extension)
             self.providers.remove(event.extension)
-            self.hooks.remove(event.extension)
+            if event.after is State.FAILED:  # else somebody has decided that it does not run
+                self.hooks.suspend(event.extension)
+            else:
+                self.hooks.remove(event.extension)
 
     async def _own(self, started: anyio.Event) -> None:
         """The task in which everything of this host lives."""
@@ -571,18 +594,19 @@ class Host:
 
     # -- hooks
 
-    async def ask_hooks(self, event: HookEvent) -> HookVerdict:
-        """Asks the extensions that want it about something that is about to happen or has happened."""
-        return await self._ask_hooks(event, self._confirm)
+    async def ask_hooks(self, event: HookEvent, *, can_confirm: bool = True) -> HookVerdict:
+        """Asks the extensions that want it about something that is about to happen or has happened.
 
-    async def _ask_hooks(self, event: HookEvent, confirm: ConfirmHook | None) -> HookVerdict:
-        async def call(id: str, event: HookEvent) -> HookResult:
-            return await self._household.extensions[id].handle_hook(event)
+        Where nobody `can_confirm`, as for what a model does on its own, a confirmation is a block."""
 
-        return await ask_hooks(self.hooks.plan(event), event, call, confirm=confirm, limits=self._limits)
+        async def call(id: str, event: HookEvent) -> HookReading:
+            return await self._household[id].consult_hook(event)
+
+        confirm = self._confirm if can_confirm else None
+        return await ask_hooks(self.hooks, event, call, confirm=confirm, limits=self._limits, complain=self._complain)
 
     async def _ask_hooks_alone(self, event: HookEvent) -> HookVerdict:
-        return await self._ask_hooks(event, None)
+        return await self.ask_hooks(event, can_confirm=False)
 
     # -- providers
 
@@ -667,7 +691,25 @@ class Host:
         return f"<Host {self.name}: {running} of {len(statuses)} extensions run>"
 
 
-def priority_of(particulars: object) -> int:
-    """Returns when an extension is asked at hooks, where its system has an order for that: the lowest first."""
-    priority: object = getattr(particulars, "priority", 0)
-    return priority if isinstance(priority, int) else 0
+def naming_of(candidate: Candidate) -> ToolNaming:
+    """Returns how the tools of an extension are named."""
+    return PREFIXED_NAMING if find_dialect(candidate.manifest.dialect).habits.prefixes_tools else PLAIN_NAMING
+
+
+def wishes_of(candidate: Candidate) -> list[HookWish]:
+    """Returns the hooks that a manifest asks for."""
+    return [HookWish(hook.hook, hook.matcher, hook.required) for hook in candidate.manifest.hooks]
+
+
+def has_hooks(candidate: Candidate) -> bool:
+    """Returns whether a manifest asks for hooks, of ours or in the way of its system."""
+    return bool(candidate.manifest.hooks or getattr(candidate.particulars, "hooks", ()))
+
+
+def priorities_of(candidates: Iterable[Candidate]) -> dict[str, int]:
+    """Returns when each extension is asked at hooks, where its system has an order for that: the lowest first."""
+    found: dict[str, int] = {}
+    for candidate in candidates:
+        priority: object = getattr(candidate.particulars, "priority", 0)
+        found[candidate.id] = priority if isinstance(priority, int) else 0
+    return found

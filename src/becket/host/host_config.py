@@ -18,11 +18,13 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 from msgspec.structs import replace
 
+from becket.contract.shapes import is_object
 from becket.errors import BadFile, Problem
 from becket.host.audit_log import AuditMode
 from becket.host.configuration import Value
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.discovery import Candidate, DiscoverySettings, OperatorSettings
+from becket.host.hook_plan import HookSettings
 from becket.host.manifest import (
     PERMISSION,
     AskedLimits,
@@ -53,6 +55,7 @@ from becket.typed.toml_files import parse_toml
 
 __all__ = [
     "ExtensionConfig",
+    "HookConfig",
     "HostConfig",
     "LogConfig",
     "load_host_config",
@@ -71,6 +74,17 @@ class LogConfig(Table, frozen=True, kw_only=True):
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     form: Literal["text", "json"] = "text"
+
+
+class HookConfig(Table, frozen=True, kw_only=True):
+    """In which order extensions are consulted at hooks, and which of them must not be skipped."""
+
+    order: tuple[Id, ...] = ()
+    required: tuple[Id, ...] = ()
+
+    def settings(self) -> HookSettings:
+        """Returns the same for `Host`."""
+        return HookSettings(order=self.order, required=self.required)
 
 
 class ExtensionConfig(Table, frozen=True, kw_only=True):
@@ -136,6 +150,7 @@ class HostConfig(Table, frozen=True, kw_only=True):
     limits: AskedLimits = AskedLimits()
     most_limits: AskedLimits = AskedLimits()
     log: LogConfig = LogConfig()
+    hooks: HookConfig = HookConfig()
     extensions: dict[Id, ExtensionConfig] = field(default_factory=dict[str, ExtensionConfig])
     x: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -168,6 +183,7 @@ class HostConfig(Table, frozen=True, kw_only=True):
             "schemas": self.check_tool_inputs,
             "audit_bytes": self.audit_bytes,
             "extensions": self.extensions,
+            "hooks": self.hooks.settings(),
         }
 
 
@@ -252,6 +268,9 @@ def find_rule_problems(table: dict[str, Any], known: AbstractSet[str] | None) ->
     """Yields what is wrong in a table of any shape; what is of another shape than it should be is passed over."""
     yield from find_twins(table.get("only"), "/only")
     yield from find_twins(table.get("disabled"), "/disabled")
+    if is_object(hooks := table.get("hooks")):
+        for name in ("order", "required"):
+            yield from find_twins(hooks.get(name), f"/hooks/{name}")
     for pointer, entry in tables_of(table.get("extensions"), "/extensions"):
         for name in ("allow", "deny"):
             yield from find_permission_problems(entry.get(name), f"{pointer}/{name}")

@@ -22,6 +22,7 @@ from becket.host.discovery import Candidate
 from becket.host.events import Events, ExtensionChanged, ExtensionDiscovered, ExtensionRestarted, ProblemFound
 from becket.host.events import ExtensionRefused as ExtensionWasRefused
 from becket.host.extension import Extension
+from becket.host.hook_plan import Hooks, HookStatus
 from becket.host.launching import LaunchSettings, build_care
 from becket.host.lifecycle import Health, State
 from becket.host.meter import Figures
@@ -56,11 +57,13 @@ class ExtensionStatus(Struct, frozen=True):
     figures: Figures = Figures()
     dialect: str = "native"
     not_persistent: tuple[str, ...] = ()
+    hooks: tuple[HookStatus, ...] = ()
 
 
 class Household:
     """Keeps the extensions of one host. `launch` starts a copy of one; `register` is told of each copy that is ready,
-    and `offer` of what one has that is not started before it is needed. What is wrong is added to `problems`."""
+    `offer` of what one has that is not started before it is needed, and `expect` of each that may start. `hooks` tells
+    how those of an extension do. What is wrong is added to `problems`."""
 
     def __init__(
         self,
@@ -74,6 +77,8 @@ class Household:
         launch: Callable[[Guest], Awaitable[Extension]],
         register: Callable[[Candidate, Supervised, Extension], None],
         offer: Callable[[str, Capabilities], None],
+        expect: Callable[[Candidate, Supervised], None],
+        hooks: Hooks,
     ) -> None:
         self.extensions: dict[str, Supervised] = {}  # also those that were refused and may be agreed to later
         self.candidates: dict[str, Candidate] = {}
@@ -86,6 +91,8 @@ class Household:
         self._launch = launch
         self._register = register
         self._offer = offer
+        self._expect = expect
+        self._hooks = hooks
         self._refused: dict[str, ExtensionRefused] = {}
         self._left_out: set[str] = set()  # for want of others, which may be agreed to later
         self._order = StartOrder(())
@@ -125,6 +132,8 @@ class Household:
         extension = self.extensions[id] = Supervised(supervisor, guest.gate)
         supervisor.arrange(lambda copy: self._register(self.candidates[id], extension, copy))
         self._tried[id] = anyio.Event()
+        if not guest.needs_consent:
+            self._expect(guest.candidate, extension)
 
     async def _renew(self, guest: Guest) -> None:
         """Lets an extension be started next with the files that it has now."""
@@ -226,6 +235,7 @@ class Household:
     async def _admit(self, id: str, done: anyio.Event) -> None:
         try:
             await self._door.admit(self._door.guests[id])
+            self._expect(self.candidates[id], self.extensions[id])
         except ExtensionRefused as error:
             self._refuse(id, error)
         finally:
@@ -395,7 +405,8 @@ class Household:
     def _status_of(self, id: str, extension: Supervised) -> ExtensionStatus:
         process = None if extension.peer is None else extension.peer.process
         guest, supervisor = self._door.guests[id], extension.supervisor
-        because = "" if supervisor.failure is None else str(supervisor.failure)
+        hooks = self._hooks.status(id, anyio.current_time())
+        because = silent_hooks(hooks) if supervisor.failure is None else str(supervisor.failure)
         return ExtensionStatus(
             id,
             extension.state,
@@ -409,4 +420,11 @@ class Household:
             supervisor.figures(guest.gate.calls),
             self.candidates[id].manifest.dialect,
             self._door.unwritten_revocations(id),
+            hooks,
         )
+
+
+def silent_hooks(hooks: Iterable[HookStatus]) -> str:
+    """Returns which hooks are out of use, in a sentence; nothing where none is."""
+    out = [f"`{hook.hook}`" for hook in hooks if hook.is_out]
+    return f"not consulted for a while, since it has not responded: {', '.join(out)}" if out else ""

@@ -119,6 +119,7 @@ class HookEntry(Table, frozen=True, kw_only=True):
     hook: HookKind
     tool: Annotated[str, Meta(min_length=1)] = ""
     match: InputMatch = InputMatch()
+    required: bool = False
 
     @property
     def matcher(self) -> HookMatch:
@@ -574,6 +575,10 @@ def find_hook_problems(entry: dict[str, Any], pointer: str) -> Iterator[Problem]
         problem = find_hook_problem(hook, HookMatch(tool="any"))
         if problem is not None:
             yield f"{pointer}/tool", problem
+    if isinstance(hook, str) and hook in HOOKS and entry.get("required") is True:
+        problem = find_hook_problem(hook, required=True)
+        if problem is not None:
+            yield f"{pointer}/required", problem
 
 
 KINDS: Final[dict[str, tuple[type, ...]]] = {

@@ -9,7 +9,7 @@ from typing import Any, Final
 import anyio
 
 from becket import __version__
-from becket.contract.hooks import HookEvent, HookResult
+from becket.contract.hooks import HookEvent
 from becket.contract.providers import ToolUse
 from becket.contract.tools import tool_text
 from becket.dialects.mcp import MCP
@@ -29,7 +29,7 @@ from becket.dialects.mcp.tools import TOOLS_CALL, TOOLS_CHANGED, TOOLS_LIST, Cal
 from becket.dialects.mcp.words import Empty, Page
 from becket.errors import BecketError, InvalidParams, Meaning, RpcError
 from becket.host.events import ExtensionEvent
-from becket.host.hooks import HookVerdict, ask_hooks
+from becket.host.hooks import HookVerdict
 from becket.host.host import Host
 from becket.host.providers import ToolUser
 from becket.host.tools import RegisteredTool
@@ -124,7 +124,4 @@ class McpFace:
         return ToolResult((TextContent(str(block["content"])),), is_error=True if block.get("is_error") else None)
 
     async def _ask_hooks(self, event: HookEvent) -> HookVerdict:
-        async def call(id: str, event: HookEvent) -> HookResult:
-            return await self._host[id].handle_hook(event)
-
-        return await ask_hooks(self._host.hooks.plan(event), event, call)
+        return await self._host.ask_hooks(event, can_confirm=False)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from becket.contract.commands import CommandEvent
 from becket.contract.handshake import DeclaredCapability
-from becket.contract.hooks import HookEvent, HookResult
+from becket.contract.hooks import HookEvent, HookReading, HookResult
 from becket.contract.info import ExtensionInfo, SidecarArgs
 from becket.contract.providers import Message, Provider, ProviderEvent, ProviderResult
 from becket.contract.settings import EditorRender
@@ -180,7 +180,11 @@ class Supervised:
 
     async def handle_hook(self, event: HookEvent) -> HookResult:
         """Asks the extension about something that the host is about to do or has done; it fails open."""
-        return await self.supervisor.use(lambda extension: extension.handle_hook(event))
+        return (await self.consult_hook(event)).result
+
+    async def consult_hook(self, event: HookEvent) -> HookReading:
+        """Asks like `handle_hook`, and returns beside the result what was wrong."""
+        return await self.supervisor.use(lambda extension: extension.consult_hook(event))
 
     async def info(self) -> ExtensionInfo:
         """Asks the extension about its build, its capabilities and its models."""

@@ -2,12 +2,16 @@
 
 Pure: calling a tool is the handle's. A name that a model has seen stays the same over restarts, so a conversation can
 go on. What cannot be registered is told, and the other tools are.
+
+No extension takes a name of another: names that begin with the id of an extension are reserved for it, whether it runs
+or not. Of two ids that both fit, the longer one counts; where they are equally long, no tool has the name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -46,16 +50,26 @@ HASH_DIGITS: Final = 6
 class ToolNaming(Struct, frozen=True):
     """How tools are named and described to a model.
 
-    `name` takes the extension, the tool and the names that are taken, and returns None where there is no free one."""
+    `name` takes the extension and the tool. All names of an extension begin with its `prefix`, unless that makes them
+    too long. `other_name` takes also what tells whether a name is free, and returns None where there is none."""
 
-    name: Callable[[str, str, AbstractSet[str]], str | None]
+    name: Callable[[str, str], str]
+    prefix: Callable[[str], str]
     describe: Callable[[str, str], str]
+    other_name: Callable[[str, str, Callable[[str], bool]], str | None] = lambda extension, tool, is_free: None
 
 
-def plain_name(extension: str, tool: str, taken: AbstractSet[str]) -> str:
-    runtime_name = tool_runtime_name(extension, tool)
-    name = model_facing_name(runtime_name)
-    return model_facing_name(runtime_name, taken) if name in taken else name
+def plain_name(extension: str, tool: str) -> str:
+    return model_facing_name(tool_runtime_name(extension, tool))
+
+
+def digested_name(extension: str, tool: str, is_free: Callable[[str], bool]) -> str | None:
+    """Returns a name with a piece of a digest behind the id; a longer piece where somebody has taken that one too."""
+    names = (
+        model_facing_name(tool_runtime_name(f"{extension}-{short_digest(extension, tool, size)}", tool))
+        for size in (HASH_DIGITS, 2 * HASH_DIGITS, 4 * HASH_DIGITS)
+    )
+    return next((name for name in names if is_free(name)), None)
 
 
 def prefixed_tool_name(extension: str, tool: str) -> str:
@@ -70,28 +84,31 @@ def prefixed_tool_name(extension: str, tool: str) -> str:
     return f"{PREFIX}{cut(extension, LONGEST_PREFIXED - len(PREFIX) - len(end))}{end}"
 
 
-def short_digest(extension: str, tool: str) -> str:
+def short_digest(extension: str, tool: str, size: int = HASH_DIGITS) -> str:
     from hashlib import sha256
 
-    return sha256(f"{extension}\0{tool}".encode()).hexdigest()[:HASH_DIGITS]
+    return sha256(f"{extension}\0{tool}".encode()).hexdigest()[:size]
 
 
 def cut(text: str, size: int) -> str:
     return text.encode()[:size].decode(errors="ignore")
 
 
-def free_prefixed_name(extension: str, tool: str, taken: AbstractSet[str]) -> str | None:
-    name = prefixed_tool_name(extension, tool)
-    return None if name in taken else name
-
-
-PLAIN_NAMING: Final = ToolNaming(plain_name, lambda extension, description: description)
-"""`extension_tool` in the characters that models allow; of two that clash the later one gets a number."""
+PLAIN_NAMING: Final = ToolNaming(
+    plain_name,
+    lambda extension: plain_name(extension, ""),
+    lambda extension, description: description,
+    digested_name,
+)
+"""`extension_tool` in the characters that models allow; one that is taken, or reserved for another, has a piece of a
+digest in it."""
 
 PREFIXED_NAMING: Final = ToolNaming(
-    free_prefixed_name, lambda extension, description: f"[ext:{extension}] {description}"
+    prefixed_tool_name,
+    lambda extension: f"{PREFIX}{extension}_",
+    lambda extension, description: f"[ext:{extension}] {description}",
 )
-"""`ext_<extension>_<tool>`, described with whose it is; of two that clash the later one is left out."""
+"""`ext_<extension>_<tool>`, described with whose it is; one that is taken, or reserved for another, is left out."""
 
 
 # -- what is registered
@@ -124,6 +141,7 @@ class Tools:
         self._reserved = frozenset(reserved)
         self._by_name: dict[str, RegisteredTool] = {}
         self._by_runtime_name: dict[str, RegisteredTool] = {}
+        self._prefixes: dict[str, str] = {}
         # For each extension, also one that is away for a moment: the names that a model knows its tools by.
         self._remembered: dict[str, dict[str, str]] = {}
 
@@ -133,9 +151,16 @@ class Tools:
     def __iter__(self) -> Iterator[RegisteredTool]:
         return iter(tuple(self._by_name.values()))
 
+    def reserve(self, extension: str, naming: ToolNaming = PLAIN_NAMING) -> None:
+        """Keeps the names that begin with the id of an extension for its tools."""
+        self._prefixes[extension] = naming.prefix(extension)
+
     def add(self, extension: str, tools: Collection[Tool], *, naming: ToolNaming = PLAIN_NAMING) -> list[Diagnostic]:
-        """Registers the tools of an extension in place of those that it had. Returns why some were left out."""
+        """Registers the tools of an extension in place of those that it had. Returns why some were left out, and which
+        have another name than they would have."""
         self.remove(extension)
+        self.reserve(extension, naming)
+        rivals = self._find_rivals(extension)
         known = self._remembered.get(extension, {})
         taken = {name for names in self._remembered.values() for name in names.values()} | self._reserved
         names: dict[str, str] = {}
@@ -146,10 +171,18 @@ class Tools:
             if runtime_name in names:
                 diagnostics.append(left_out(extension, f"declares the tool `{own}` twice"))
                 continue
-            name = known.get(runtime_name) or naming.name(extension, own, taken)
+            usual = naming.name(extension, own)
+            rival = next((other for other, prefix in rivals.items() if usual.startswith(prefix)), None)
+            name = known.get(runtime_name)
+            if name is None and rival is None and usual not in taken:
+                name = usual
             if name is None:
-                diagnostics.append(left_out(extension, f"the name of its tool `{own}` is taken already"))
+                name = naming.other_name(extension, own, partial(self._is_free, extension, taken))
+            if name is None:
+                diagnostics.append(left_out(extension, f"the name `{usual}` of its tool `{own}` {why_not(rival)}"))
                 continue
+            if name != usual:
+                diagnostics.append(renamed(extension, f"its tool `{own}` is `{name}`: `{usual}` {why_not(rival)}"))
             taken.add(name)
             names[runtime_name] = name
             self._register(extension, tool, runtime_name, name, naming)
@@ -157,6 +190,17 @@ class Tools:
             diagnostics.append(left_out(extension, f"declares {len(tools)} tools, the limit is {MOST_TOOLS}"))
         self._remembered[extension] = names
         return diagnostics
+
+    def _find_rivals(self, extension: str) -> dict[str, str]:
+        """Returns the others whose prefixes names of this extension may begin with, and whose prefix counts then."""
+        own = self._prefixes[extension]
+        return {
+            other: prefix for other, prefix in self._prefixes.items() if other != extension and prefix.startswith(own)
+        }
+
+    def _is_free(self, extension: str, taken: AbstractSet[str], name: str) -> bool:
+        prefixes = [prefix for other, prefix in self._prefixes.items() if other != extension]
+        return name not in taken and not any(name.startswith(prefix) for prefix in prefixes)
 
     def _register(self, extension: str, tool: Tool, runtime_name: str, name: str, naming: ToolNaming) -> None:
         schema, names = model_facing_schema(tool.input_schema)
@@ -174,6 +218,7 @@ class Tools:
         """Takes the tools of an extension away for good: others may have their names."""
         self.remove(extension)
         self._remembered.pop(extension, None)
+        self._prefixes.pop(extension, None)
 
     def find(self, name: str) -> RegisteredTool | None:
         """Returns the tool that a model, or an extension with its runtime name, means; None if there is none."""
@@ -193,6 +238,15 @@ class Tools:
     def for_model(self) -> tuple[dict[str, Any], ...]:
         """Returns what a model is told of all tools, in an order that does not depend on who started first."""
         return tuple(self._by_name[name].for_model() for name in sorted(self._by_name))
+
+
+def why_not(rival: str | None) -> str:
+    return "is taken already" if rival is None else f"could also mean a tool of {rival}"
+
+
+def renamed(extension: str, problem: str) -> Diagnostic:
+    hint = "give the tool or the extension another name"
+    return Diagnostic(extension=extension, problem=problem, hint=hint, severity=Severity.WARNING)
 
 
 def left_out(extension: str, problem: str) -> Diagnostic:

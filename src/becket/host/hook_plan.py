@@ -1,0 +1,234 @@
+"""Which extensions are consulted about an event, in which order, and which of their hooks are out of use for a while.
+
+Pure: permissions, times and what became of a consultation come in as arguments. Consulting the extensions one after the
+other is `hooks`'.
+
+The order never depends on which extension starts first: those that the operator names come first, in that order; the
+others follow by the priority that their manifests state, the lowest first, and then in the order in which they were
+found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from becket.contract.hooks import HOOKS, EncodedInput, HookEvent, HookKind, HookMatch, find_hook_problem
+from becket.errors import CircuitOpen
+from becket.host.breaker import Breaker, BreakerPolicy, BreakerState, CallOutcome, Ticket
+from becket.host.diagnostics import Diagnostic, Severity
+
+__all__ = ["HookSettings", "HookStatus", "HookWish", "Hooks", "describe_order", "order_hooks"]
+
+MOST_ASKED: Final = 128  # extensions at one hook: they are consulted one after the other
+BREAKER: Final = BreakerPolicy(failures=3, open_for=60.0, longest_open=600.0, successes=1)
+"""Three times without a response are no accident; then an event costs nothing more, and one in a minute is a trial."""
+
+
+class HookSettings(Struct, frozen=True, kw_only=True):
+    """What the operator says of hooks: which extensions are consulted first, in this `order`, and which are `required`:
+    where one of these cannot be consulted about a tool call, the call is blocked, whatever its manifest says."""
+
+    order: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+
+
+class HookWish(Struct, frozen=True):
+    """An extension wants to be consulted about a kind of event, or only about some of them.
+
+    Where a `required` one cannot be consulted, the tool call is blocked, or its output withheld."""
+
+    hook: str
+    match: HookMatch | None = None
+    required: bool = False
+
+    def wants(self, event: HookEvent, encoded: EncodedInput) -> bool:
+        """Returns whether it is about this event."""
+        return self.hook == event.kind and (self.match is None or self.match.matches(event, encoded))
+
+
+class HookStatus(Struct, frozen=True):
+    """One kind of hook of an extension: its place among all that are consulted at it, from 1, whether it must not be
+    skipped, and whether it is out of use since it has not responded lately."""
+
+    hook: str
+    position: int
+    required: bool = False
+    is_out: bool = False
+
+
+def order_hooks(settings: HookSettings, priorities: Mapping[str, int]) -> tuple[str, ...]:
+    """Returns the ids in the order in which extensions are consulted; `priorities` has them in the order of finding."""
+    named = {id: place for place, id in enumerate(settings.order)}
+    return tuple(sorted(priorities, key=lambda id: (named.get(id, len(named)), 0 if id in named else priorities[id])))
+
+
+class Hooks:
+    """Who wants to be consulted about what, in which order, and whose hooks have not responded lately."""
+
+    def __init__(self, settings: HookSettings | None = None, *, breaker: BreakerPolicy = BREAKER) -> None:
+        self.settings = settings or HookSettings()
+        self._policy = breaker
+        self._wishes: dict[str, tuple[HookWish, ...]] = {}
+        self._allows: dict[str, Callable[[str], bool]] = {}
+        self._priorities: dict[str, int] = {}
+        self._breakers: dict[tuple[str, HookKind], Breaker] = {}
+        for extension in self.settings.required:
+            self.remove(extension)
+
+    # -- who is consulted
+
+    def expect(self, priorities: Mapping[str, int]) -> list[Diagnostic]:
+        """Takes the extensions that were found, in the order of finding, each with its priority.
+
+        Returns which of those that the operator names are not among them."""
+        self._priorities = dict(priorities)
+        named = dict.fromkeys((*self.settings.order, *self.settings.required))
+        return [unknown(id, is_required=id in self.settings.required) for id in named if id not in priorities]
+
+    def add(
+        self, extension: str, wishes: Iterable[HookWish], allows: Callable[[str], bool], *, priority: int | None = None
+    ) -> list[Diagnostic]:
+        """Takes the wishes of an extension in the place of those that it had.
+
+        Returns what is wrong with those that were left out; `allows` tells whether it holds a permission, now and
+        whenever there is an event."""
+        taken: list[HookWish] = []
+        diagnostics: list[Diagnostic] = []
+        for wish in wishes:
+            problem = find_hook_problem(wish.hook, wish.match, required=wish.required)
+            if problem is not None:
+                diagnostics.append(warning(extension, problem))
+                continue
+            rule = HOOKS[HookKind(wish.hook)]
+            must = wish.required or (extension in self.settings.required and rule.takes_tool_filter)
+            if not allows(rule.permission):
+                diagnostics.append(lacking(extension, rule.permission, wish.hook))
+            elif self._is_full(wish.hook, extension) and not must:
+                problem = f"{MOST_ASKED} extensions are consulted at `{wish.hook}` already: this one is not"
+                diagnostics.append(warning(extension, problem))
+            else:
+                taken.append(HookWish(wish.hook, wish.match, must))
+        self._wishes[extension] = tuple(taken)
+        self._allows[extension] = allows
+        if priority is not None or extension not in self._priorities:
+            self._priorities[extension] = priority or 0
+        self._forget_breakers(extension)
+        return diagnostics
+
+    def _is_full(self, hook: str, extension: str) -> bool:
+        others = [wishes for other, wishes in self._wishes.items() if other != extension]
+        return sum(any(wish.hook == hook for wish in wishes) for wishes in others) >= MOST_ASKED
+
+    def _forget_breakers(self, extension: str) -> None:
+        for key in [key for key in self._breakers if key[0] == extension]:
+            del self._breakers[key]
+
+    def suspend(self, extension: str) -> None:
+        """Consults an extension that cannot run only where it must not be skipped: there it holds everything back."""
+        self._wishes[extension] = tuple(wish for wish in self.wishes(extension) if wish.required)
+
+    def remove(self, extension: str) -> None:
+        """Consults an extension no more, unless the operator requires it."""
+        if extension in self.settings.required:
+            self._wishes[extension] = (HookWish(HookKind.BEFORE_TOOL_CALL, None, True),)
+            self._allows[extension] = lambda permission: True
+        else:
+            self._wishes.pop(extension, None)
+        self._forget_breakers(extension)
+
+    def plan(self, event: HookEvent, encoded: EncodedInput | None = None) -> tuple[str, ...]:
+        """Returns which extensions are consulted about an event, in order, each once. Later changes do not touch it."""
+        encoded = EncodedInput(event.tool_input) if encoded is None else encoded
+        permission = HOOKS[event.kind].permission
+        wanting = {
+            extension
+            for extension, wishes in [*self._wishes.items()]  # the loop may add some while a thread looks
+            if any(wish.wants(event, encoded) for wish in wishes) and self._allows[extension](permission)
+        }
+        return tuple(extension for extension in self.order() if extension in wanting) if wanting else ()
+
+    def order(self) -> tuple[str, ...]:
+        """Returns all known extensions in the order in which they are consulted."""
+        others = dict.fromkeys((id for id in [*self._wishes] if id not in self._priorities), 0)
+        return order_hooks(self.settings, {**self._priorities, **others})
+
+    def wishes(self, extension: str) -> tuple[HookWish, ...]:
+        """Returns what an extension is consulted about."""
+        return self._wishes.get(extension, ())
+
+    def texts(self, kind: HookKind) -> frozenset[str]:
+        """Returns the texts that the inputs of such events are searched for."""
+        matches = [wish.match for wishes in self._wishes.values() for wish in wishes if wish.hook == kind]
+        return frozenset(match.input_contains for match in matches if match is not None and match.input_contains)
+
+    def is_required(self, extension: str, event: HookEvent, encoded: EncodedInput | None = None) -> bool:
+        """Returns whether an extension must not be skipped at this event."""
+        encoded = EncodedInput(event.tool_input) if encoded is None else encoded
+        return any(wish.required and wish.wants(event, encoded) for wish in self.wishes(extension))
+
+    # -- hooks that do not respond
+
+    def admit(self, extension: str, kind: HookKind, now: float) -> Ticket | None:
+        """Lets a consultation through; None where the hook has not responded lately and is out of use."""
+        breaker = self._breakers.setdefault((extension, kind), Breaker(extension, self._policy))
+        try:
+            return breaker.admit(now)
+        except CircuitOpen:
+            return None
+
+    def settle(
+        self, extension: str, kind: HookKind, ticket: Ticket, outcome: CallOutcome, now: float
+    ) -> Diagnostic | None:
+        """Takes in what became of a consultation. Returns what to tell the operator where it takes the hook out."""
+        breaker = self._breakers.get((extension, kind))
+        if breaker is None:  # another copy of the extension has started meanwhile
+            return None
+        was_closed = breaker.state(now) is BreakerState.CLOSED
+        breaker.settle(ticket, outcome, now)
+        if not was_closed or breaker.state(now) is BreakerState.CLOSED:
+            return None
+        is_required = any(wish.required and wish.hook == kind for wish in self.wishes(extension))
+        until_then = "tool calls that need it are blocked" if is_required else "it is skipped"
+        problem = f"its hook `{kind}` has not responded {self._policy.failures} times in a row: {until_then}"
+        hint = "it is tried again now and then; find out what its handler waits for, or disable the extension"
+        return warning(extension, problem, hint)
+
+    def status(self, extension: str, now: float) -> tuple[HookStatus, ...]:
+        """Returns how the hooks of an extension do, each kind once."""
+        order = self.order()
+        found: list[HookStatus] = []
+        for kind in dict.fromkeys(wish.hook for wish in self.wishes(extension)):
+            consulted = [id for id in order if any(wish.hook == kind for wish in self.wishes(id))]
+            required = any(wish.required for wish in self.wishes(extension) if wish.hook == kind)
+            breaker = self._breakers.get((extension, HookKind(kind)))
+            is_out = breaker is not None and breaker.state(now) is not BreakerState.CLOSED
+            found.append(HookStatus(str(kind), consulted.index(extension) + 1, required, is_out))
+        return tuple(found)
+
+
+# -- what is told
+
+
+def warning(extension: str, problem: str, hint: str = "") -> Diagnostic:
+    return Diagnostic(extension=extension, problem=problem, hint=hint, severity=Severity.WARNING)
+
+
+def lacking(extension: str, permission: str, hook: str) -> Diagnostic:
+    problem = f"Extension '{extension}' lacks permission '{permission}' required for hook '{hook}'"
+    return warning(extension, problem, f"grant it {permission}, for which its manifest must ask")
+
+
+def unknown(extension: str, *, is_required: bool) -> Diagnostic:
+    problem = "is named in `[hooks]` of the host's configuration, and was not found"
+    if not is_required:
+        return warning(extension, problem, "look at its spelling, and at `roots`")
+    hint = "all tool calls are blocked until it runs, or until it is taken out of `required`"
+    return Diagnostic(extension=extension, problem=problem, hint=hint)
+
+
+def describe_order(extensions: Sequence[str]) -> str:
+    """Returns in which order extensions are consulted, in a sentence."""
+    return f"hooks are consulted in this order: {', '.join(extensions)}"

@@ -1,0 +1,195 @@
+"""Guards of a running host: in the order of the operator, never skipped where they must not be, out when silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+from tests.host.folders import write_extension
+
+from becket.contract.hooks import Block, Continue, HookEvent, Modify
+from becket.contract.providers import ToolUse
+from becket.errors import NotDeclared
+from becket.host.diagnostics import Diagnostic
+from becket.host.hook_plan import HookSettings, HookStatus
+from becket.host.host import Host
+from becket.host.restart import RestartPolicy
+from becket.host.supervisor import Care
+from becket.host.timeouts import Timeouts
+
+pytestmark = [pytest.mark.process, pytest.mark.loops]
+
+GUARD = """
+import os, sys, time
+from becket import ExtensionServer
+from becket.contract.hooks import Block, Continue, Modify
+from becket.extension import hook
+
+class Guard(ExtensionServer):
+    id, version = "{id}", "1.0.0"
+
+    @hook("before_tool_call")
+    async def look(self, event):
+        {look}
+
+Guard().run()
+"""
+TOOL = """
+from becket import ExtensionServer
+from becket.extension import tool
+
+class Shell(ExtensionServer):
+    id, version = "shell", "1.0.0"
+
+    @tool("Runs it.")
+    def run_it(self, command: str) -> str:
+        return f"ran {command}"
+
+Shell().run()
+"""
+GRANTS = ["tools.intercept", "tools.register"]
+BEFORE = HookEvent.before_tool_call("bash", {"command": "ls"})
+ONCE = Care(restart=RestartPolicy(delay=0.01, most=1))
+
+
+def guard(root: Path, id: str, look: str, *, required: bool = False) -> None:
+    more = f'permissions = {GRANTS}\n[[hooks]]\nhook = "before_tool_call"\nrequired = {str(required).lower()}\n'
+    write_extension(root / id, id, more, files={"main.py": GUARD.format(id=id, look=look)})
+
+
+def host_of(root: Path, **options: object) -> Host:
+    ids = [folder.name for folder in root.iterdir()]
+    return Host([root], **{"data": None, "grants": dict.fromkeys(ids, GRANTS), **options})  # type: ignore[arg-type]
+
+
+REFUSE_EVIL = "return Block('no') if 'evil' in event.tool_input['command'] else Continue()"
+MAKE_EVIL = "return Modify({'command': 'evil'})"
+
+
+@pytest.mark.parametrize("order", [("guard", "helper"), ("helper", "guard")])
+async def test_a_guard_sees_what_another_extension_has_made_of_an_input(tmp_path: Path, order: tuple[str, ...]) -> None:
+    guard(tmp_path, "guard", REFUSE_EVIL)
+    guard(tmp_path, "helper", MAKE_EVIL)
+    write_extension(tmp_path / "shell", "shell", f"permissions = {GRANTS}\n", files={"main.py": TOOL})
+    with anyio.fail_after(30):
+        async with host_of(tmp_path, hooks=HookSettings(order=order)) as host:
+            await host.settled()
+
+            verdict = await host.ask_hooks(BEFORE)
+            assert (verdict.result, verdict.by) == (Block("no"), "guard")
+            used = await host.use_tool(ToolUse("1", "shell_run_it", {"command": "ls"}))
+            assert used["is_error"]
+            places = {status.id: status.hooks for status in host.status()}
+            assert places[order[0]] == (HookStatus("before_tool_call", 1),)
+            assert places[order[1]] == (HookStatus("before_tool_call", 2),)
+            assert host.hooks.order()[:2] == order
+
+
+async def test_what_is_wrong_with_every_hook_stands_in_the_verdict(tmp_path: Path) -> None:
+    guard(tmp_path, "crashes", "os._exit(3)")
+    guard(tmp_path, "fails", "raise RuntimeError('boom')")
+    guard(tmp_path, "forbidden", "from becket.contract.hooks import Inject; return Inject('hello')")
+    guard(tmp_path, "well", "return Modify({'command': 'pwd'})")
+    with anyio.fail_after(30):
+        async with host_of(tmp_path, care=ONCE) as host:
+            await host.settled()
+
+            verdict = await host.ask_hooks(BEFORE)
+
+    assert verdict.result == Modify({"command": "pwd"})
+    assert {problem.extension for problem in verdict.problems} == {"crashes", "fails", "forbidden"}
+
+
+async def test_a_guard_that_must_not_be_skipped_blocks_when_it_has_crashed_for_good(tmp_path: Path) -> None:
+    guard(tmp_path, "guard", "os._exit(3)", required=True)
+    with anyio.fail_after(30):
+        async with host_of(tmp_path, care=Care(restart=RestartPolicy(most=0))) as host:
+            await host.settled()
+            for _ in range(3):  # while it runs, while it dies, and when it is gone
+                verdict = await host.ask_hooks(BEFORE)
+                assert isinstance(verdict.result, Block)
+                assert verdict.by == "guard"
+
+            await host["guard"].supervisor.disable()
+            assert (await host.ask_hooks(BEFORE)).result == Continue()  # that was the operator's decision
+
+
+async def test_a_guard_that_must_not_be_skipped_counts_before_it_has_started(tmp_path: Path) -> None:
+    guard(tmp_path, "guard", "return Block('no')", required=True)
+    with anyio.fail_after(30):
+        async with host_of(tmp_path) as host:
+            verdict = await host.ask_hooks(BEFORE)
+
+    assert isinstance(verdict.result, Block)
+
+
+async def test_a_guard_that_the_operator_requires_and_that_was_refused_blocks(tmp_path: Path) -> None:
+    guard(tmp_path, "guard", "return Continue()")
+    settings = HookSettings(required=("guard",))
+    with anyio.fail_after(30):
+        async with host_of(tmp_path, grants={}, hooks=settings) as host:
+            await host.settled()
+            verdict = await host.ask_hooks(BEFORE)
+
+    assert isinstance(verdict.result, Block)
+    assert verdict.by == "guard"
+
+
+async def test_a_guard_that_nobody_has_agreed_to_holds_nothing_back(tmp_path: Path) -> None:
+    guard(tmp_path, "guard", "return Block('no')", required=True)
+    with anyio.fail_after(30):
+        async with host_of(tmp_path, grants={}) as host:
+            await host.settled()
+
+            assert (await host.ask_hooks(BEFORE)).result == Continue()
+
+
+async def test_a_hook_that_does_not_respond_is_taken_out_and_shown(tmp_path: Path) -> None:
+    guard(tmp_path, "slow", "import anyio; await anyio.sleep_forever()")
+    with anyio.fail_after(30):
+        async with host_of(tmp_path, timeouts=Timeouts(hook=0.05)) as host:
+            await host.settled()
+            for _ in range(3):
+                assert len((await host.ask_hooks(BEFORE)).problems) == 1
+
+            [status] = host.status()
+            assert status.hooks == (HookStatus("before_tool_call", 1, is_out=True),)
+            assert "before_tool_call" in status.because
+            assert [one.extension for one in host.problems if isinstance(one, Diagnostic)] == ["slow"]
+            assert (await host.ask_hooks(BEFORE)).problems[0].extension == "slow"
+
+
+NAMED = """
+from becket import ExtensionServer
+from becket.extension import tool
+
+class Named(ExtensionServer):
+    id, version = "{id}", "1.0.0"
+
+    @tool("Says whose it is.")
+    def {tool}(self) -> str:
+        return "{id}"
+
+Named().run()
+"""
+
+
+async def test_no_extension_is_called_by_the_name_of_a_tool_of_another(tmp_path: Path) -> None:
+    for id, tool in (("my", "notes_keep"), ("my_notes", "keep"), ("a.b", "c"), ("a_b", "c")):
+        manifest = f"permissions = {GRANTS}\n"
+        write_extension(tmp_path / id, id, manifest, files={"main.py": NAMED.format(id=id, tool=tool)})
+    with anyio.fail_after(30):
+        async with host_of(tmp_path) as host:
+            await host.settled()
+
+            assert await host.call_tool("my_notes_keep") == "my_notes"
+            assert await host.call_tool("my:notes_keep") == "my"
+            with pytest.raises(NotDeclared):
+                await host.call_tool("a_b_c")
+            told = {problem.extension for problem in host.problems}
+            await host["my_notes"].stop()
+            with pytest.raises(NotDeclared):
+                await host.call_tool("my_notes_keep")
+
+    assert told == {"my", "a.b", "a_b"}
