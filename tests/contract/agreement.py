@@ -56,6 +56,7 @@ from becket.contract.settings import (
     EditorOpened,
     EditorRender,
     EditorRow,
+    EditorTaken,
 )
 from becket.contract.sidecar import Custom, KnownEvent, SidecarCommand, parse_command, parse_event
 from becket.contract.tasks import (
@@ -287,6 +288,7 @@ AGREEMENTS = [
     agreement(EditorKey, "settings-editor", "key"),
     agreement(EditorCommit, "settings-editor", "commit"),
     agreement(EditorOpened, "settings-editor", "opened"),
+    agreement(EditorTaken, "settings-editor", "taken"),
     agreement(read_anything, "settings-editor", "result", made_from=Any),
     agreement(EditorRender, "settings-editor", "render"),
     agreement(EditorRow, "settings-editor", "row"),

@@ -21,7 +21,9 @@ from becket.contract.settings import (
     EditorOpened,
     EditorRender,
     EditorRow,
+    EditorTaken,
     read_render,
+    read_taken,
 )
 from becket.contract.widgets import WIDGET_DISMISS, WIDGET_UPSERT, Position, StyledText, WidgetDismiss, WidgetUpsert
 
@@ -109,10 +111,33 @@ def test_the_value_of_an_editor_goes_both_ways_under_one_name() -> None:
         ({"category": "c", "field": "f"}, None),
         ({"category": "c", "field": "f", "render": None}, None),
         ({"category": "c", "field": "f", "render": {"rows": "l"}}, None),
-        ({"rows": [{"label": "l"}]}, None),
+        ({"render": {"rows": [{"label": "l"}]}}, EditorRender((EditorRow("l"),))),
+        ({"rows": [{"label": "l"}], "cursor": 0}, EditorRender((EditorRow("l"),), 0)),
+        ({"rows": "l"}, None),
         ("anything", None),
         (None, None),
     ],
 )
-def test_any_answer_but_the_usual_one_shows_nothing_new(answer: object, shown: EditorRender | None) -> None:
+def test_a_render_is_read_in_three_forms_and_any_other_response_shows_nothing_new(
+    answer: object, shown: EditorRender | None
+) -> None:
     assert read_render(answer) == shown
+
+
+@pytest.mark.parametrize(
+    ("response", "taken"),
+    [
+        ("small", EditorTaken("small")),
+        (0, EditorTaken(0)),
+        (False, EditorTaken(False)),
+        ({"path": "a"}, EditorTaken({"path": "a"})),
+        ({"value": "small"}, EditorTaken("small")),
+        ({"value": None}, EditorTaken(None)),
+        ({"ok": True, "intent": {"kind": "download"}}, EditorTaken("given", {"kind": "download"})),
+        ({"value": "small", "intent": 1}, EditorTaken("small", 1)),
+        ({"render": {"rows": []}}, EditorTaken("given", None, EditorRender(()))),
+        (None, EditorTaken("given")),
+    ],
+)
+def test_the_response_to_a_value_says_what_to_store(response: object, taken: EditorTaken) -> None:
+    assert read_taken(response, "given") == taken

@@ -16,6 +16,7 @@ from becket.contract import (
     EditorOpen,
     EditorRender,
     EditorRow,
+    EditorTaken,
 )
 from becket.contract.settings import SETTINGS_EDITOR_RENDER
 from becket.host import Extension
@@ -109,5 +110,42 @@ async def test_an_editor_is_closed_by_a_key_or_by_what_the_host_has_taken(kind: 
 
             assert await host.press_editor_key("look", "colour", "Esc") is None
             assert told == [EditorClosed("as it was")]
-            assert await host.commit_editor("look", "colour", "blue") is None
+            assert await host.commit_editor("look", "colour", "blue") == EditorTaken("blue")
             assert told[1:] == [EditorRender((EditorRow("blue it is"),)), EditorClosed()]
+
+
+class Chooser(ExtensionServer):
+    """Responds to a value as the key of the field says."""
+
+    id, version = "chooser", "1"
+
+    async def on_editor_commit(self, taken: EditorCommit) -> object:
+        match taken.field:
+            case "kept":
+                return None
+            case "own":
+                return EditorTaken("other", intent={"kind": "download"})
+            case "committed":
+                return EditorCommitted("last")
+            case "shown":
+                return EditorRender((EditorRow("row"),))
+            case _:
+                return {"path": "models"}
+
+
+@pytest.mark.parametrize("dialect", ["native", "synaps"])
+@pytest.mark.parametrize(
+    ("field", "response"),
+    [
+        ("kept", "blue"),
+        ("own", {"value": "other", "intent": {"kind": "download"}}),
+        ("committed", "last"),
+        ("shown", {"value": "blue", "render": {"rows": [{"label": "row"}]}}),
+        ("bare", {"path": "models"}),
+    ],
+)
+async def test_the_response_to_a_value_is_that_value_and_never_null(dialect: str, field: str, response: object) -> None:
+    with anyio.fail_after(10):
+        async with connected(Chooser(), dialect=dialect) as (host, _):
+            params = {"category": "look", "field": field, "value": "blue"}
+            assert await host.peer.call("settings.editor.commit", params) == response

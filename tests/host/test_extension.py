@@ -15,7 +15,7 @@ from becket import BadReply, CallTimeout, ConnectionLost, Peer, Registry, Remote
 from becket.contract.hooks import Block, Confirm, Continue, HookEvent, HookResult, Inject, Modify, Replace
 from becket.contract.info import BuildInfo, ExtensionInfo, SidecarArgs
 from becket.contract.providers import ProviderRequest, ProviderResult, assistant, user
-from becket.contract.settings import EditorClosed, EditorCommitted, EditorRender, EditorRow
+from becket.contract.settings import EditorClosed, EditorCommitted, EditorRender, EditorRow, EditorTaken
 from becket.contract.tasks import TaskStarted, TaskUpdated
 from becket.contract.widgets import WidgetDismiss, WidgetUpsert
 from becket.errors import BadValue, NotDeclared, PermissionDenied
@@ -398,7 +398,7 @@ async def test_the_keys_of_an_editor_go_to_the_extension_and_what_it_draws_comes
 
         assert await notes.open_editor("demo", "mode") == EditorRender((EditorRow("mode"),), 0)
         assert await notes.press_editor_key("demo", "mode", "Down") is None
-        assert await notes.commit_editor("demo", "mode", [1]) is None
+        assert await notes.commit_editor("demo", "mode", [1]) == EditorTaken("anything")
     assert heard == [
         {"category": "demo", "field": "mode", "key": "Down"},
         {"category": "demo", "field": "mode", "value": [1]},

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from tests.host.folders import write_extension
 
-from becket.contract import EditorCommitted, EditorRender, EditorRow
+from becket.contract import EditorCommitted, EditorRender, EditorRow, EditorTaken
 from becket.contract.config import ConfigSet
 from becket.errors import LocalProtocolError
 from becket.host import Host
@@ -53,7 +53,8 @@ async def test_the_handle_of_a_host_opens_the_editor_of_a_setting(tmp_path: Path
             assert await lamp.press_editor_key("look", "colour", "Down") is None
             assert await lamp.press_editor_key("look", "colour", "Enter") is None
             assert taken == [EditorCommitted("blue")]
-            assert await lamp.commit_editor("look", "colour", "red") == EditorRender((EditorRow("red"),))
+            taken = await lamp.commit_editor("look", "colour", "red")
+            assert taken == EditorTaken("red", render=EditorRender((EditorRow("red"),)))
 
 
 async def test_what_the_host_keeps_in_its_store_is_the_configuration_of_the_extension(tmp_path: Path) -> None:

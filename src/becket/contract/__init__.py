@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         EditorOpened,
         EditorRender,
         EditorRow,
+        EditorTaken,
     )
     from becket.contract.tasks import TaskEnded, TaskKind, TaskLogged, TaskStarted, TaskUpdated
     from becket.contract.tools import Tool
@@ -67,6 +68,7 @@ __all__ = [
     "EditorOpened",
     "EditorRender",
     "EditorRow",
+    "EditorTaken",
     "ErrorText",
     "ExtensionInfo",
     "HookEvent",
@@ -139,6 +141,7 @@ FAMILIES = {
         "EditorOpened",
         "EditorRender",
         "EditorRow",
+        "EditorTaken",
     ),
     "tasks": ("TaskEnded", "TaskKind", "TaskLogged", "TaskStarted", "TaskUpdated"),
     "tools": ("Tool",),

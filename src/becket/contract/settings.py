@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from becket.contract.shapes import is_object
 from becket.methods.descriptors import Method, Notification
 
 __all__ = [
@@ -28,7 +29,9 @@ __all__ = [
     "EditorOpened",
     "EditorRender",
     "EditorRow",
+    "EditorTaken",
     "read_render",
+    "read_taken",
 ]
 
 EDITOR_TIMEOUT = 5.0  # a person has pressed a key and looks at the screen
@@ -88,6 +91,16 @@ class EditorOpened(Struct, frozen=True, omit_defaults=True):
     render: EditorRender | None = None
 
 
+class EditorTaken(Struct, frozen=True, omit_defaults=True):
+    """The response to a value that was taken: the value to store, what the host shall do besides, what to show now.
+
+    `intent` is any JSON that host and extension agree on, such as `{"kind": "download", "url": ...}`."""
+
+    value: Any
+    intent: Any = None
+    render: EditorRender | None = None
+
+
 class EditorCommitted(Struct, frozen=True):
     """The user has chosen this value; the host keeps it and closes the editor."""
 
@@ -100,12 +113,27 @@ class EditorClosed(Struct, frozen=True, omit_defaults=True):
     reason: str | None = None
 
 
-def read_render(answer: object) -> EditorRender | None:
-    """Returns what an answer to opening a field, to a key or to a value shows; None if there is nothing new in it."""
+def read_render(response: object) -> EditorRender | None:
+    """Returns what the response to opening a field, to a key or to a value shows; None if there is nothing new in it.
+
+    Besides `EditorOpened` it may be `{"render": ...}` alone, or the members of `EditorRender` themselves."""
+    if not is_object(response):
+        return None
+    shown = response.get("render", response)
     try:
-        return msgspec.convert(answer, EditorOpened).render
+        return None if shown is None else msgspec.convert(shown, EditorRender)
     except msgspec.ValidationError:
-        return None  # the contract allows any answer
+        return None  # the contract allows any response
+
+
+def read_taken(response: object, value: Any) -> EditorTaken:
+    """Returns what the response to a value that was taken says: a value of its own, an intent, something to show.
+
+    Without a value in it the one that was taken is to be stored."""
+    render = read_render(response)
+    if is_object(response) and ("value" in response or "intent" in response or render is not None):
+        return EditorTaken(response.get("value", value), response.get("intent"), render)
+    return EditorTaken(value if response is None else response)
 
 
 SETTINGS_EDITOR_OPEN: Final[Method[EditorOpen, Any]] = Method(

@@ -150,7 +150,7 @@ class Handlers:
 
             self._add_overridable(SETTINGS_EDITOR_OPEN, "on_editor_open", self._answer_editor)
             self._add_overridable(SETTINGS_EDITOR_KEY, "on_editor_key", self._answer_editor)
-            self._add_overridable(SETTINGS_EDITOR_COMMIT, "on_editor_commit", self._answer_editor)
+            self._add_overridable(SETTINGS_EDITOR_COMMIT, "on_editor_commit", self._answer_commit)
 
     def _add_overridable(self, method: Method[Any, Any], attribute: str, answer: Serve | None = None) -> None:
         """Registers a method of the class that authors may write themselves; what becket wrote is quick."""
@@ -188,6 +188,22 @@ class Handlers:
                 return None
             case _:
                 return result
+
+    async def _answer_commit(self, asked: EditorCommit, result: Any) -> Any:
+        """Returns the value to store with what the author's function returned: hosts would store null as a text."""
+        from becket.contract.settings import EditorCommitted, EditorRender, EditorTaken
+
+        match result:
+            case EditorTaken():
+                return result
+            case EditorRender():
+                return EditorTaken(asked.value, render=result)
+            case EditorCommitted(value):
+                await self._answer_editor(asked, result)
+                return value
+            case _:
+                response = await self._answer_editor(asked, result)
+                return asked.value if response is None else response
 
     def _register_own(self, method: Any, routine: Routine) -> None:
         arity, annotation, _ = read_signature(routine.function, None if isinstance(method, str) else method)

@@ -46,7 +46,9 @@ from becket.contract.settings import (
     EditorKey,
     EditorOpen,
     EditorRender,
+    EditorTaken,
     read_render,
+    read_taken,
 )
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall, tool_text
 from becket.dialects.handshakes import Greeted
@@ -373,9 +375,11 @@ class Extension:
         """Passes on a key that was pressed in an open editor; returns what that shows now, None if nothing new."""
         return await self._edit(SETTINGS_EDITOR_KEY, EditorKey(category, field, key))
 
-    async def commit_editor(self, category: str, field: str, value: Any) -> EditorRender | None:
-        """Gives the extension the value that was taken in an open editor; returns what that shows now, if anything."""
-        return await self._edit(SETTINGS_EDITOR_COMMIT, EditorCommit(category, field, value))
+    async def commit_editor(self, category: str, field: str, value: Any) -> EditorTaken:
+        """Gives the extension the value that was taken in an open editor; returns the value to store, and the rest."""
+        params = EditorCommit(category, field, value)
+        response = await self._voice.call(SETTINGS_EDITOR_COMMIT, params, timeout=self._timeouts.editor)
+        return read_taken(response, value)
 
     async def _edit(self, method: Method[P, Any], params: P) -> EditorRender | None:
         return read_render(await self._voice.call(method, params, timeout=self._timeouts.editor))

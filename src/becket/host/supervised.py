@@ -15,7 +15,7 @@ from becket.contract.handshake import DeclaredCapability
 from becket.contract.hooks import HookEvent, HookReading, HookResult
 from becket.contract.info import ExtensionInfo, SidecarArgs
 from becket.contract.providers import Message, Provider, ProviderEvent, ProviderResult
-from becket.contract.settings import EditorRender
+from becket.contract.settings import EditorRender, EditorTaken
 from becket.contract.tools import Tool
 from becket.host.extension import Extension
 from becket.host.lifecycle import Health, State
@@ -202,8 +202,8 @@ class Supervised:
         """Passes on a key that was pressed in an open editor; returns what that shows now, None if nothing new."""
         return await self.supervisor.use(lambda extension: extension.press_editor_key(category, field, key))
 
-    async def commit_editor(self, category: str, field: str, value: Any) -> EditorRender | None:
-        """Gives the extension the value that was taken in an open editor; returns what that shows now, if anything."""
+    async def commit_editor(self, category: str, field: str, value: Any) -> EditorTaken:
+        """Gives the extension the value that was taken in an open editor; returns the value to store, and the rest."""
         return await self.supervisor.use(lambda extension: extension.commit_editor(category, field, value))
 
     def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
