@@ -171,7 +171,7 @@ HOOKS: Final[Mapping[HookKind, HookRule]] = MappingProxyType(
     {
         HookKind.BEFORE_TOOL_CALL: HookRule("tools.intercept", True, (Continue, Block, Confirm, Modify)),
         HookKind.AFTER_TOOL_CALL: HookRule("tools.intercept", True, (Continue, Replace)),
-        HookKind.BEFORE_MESSAGE: HookRule("privacy.llm_content", False, (Continue, Inject)),
+        HookKind.BEFORE_MESSAGE: HookRule("privacy.llm_content", False, (Continue, Block, Inject)),
         HookKind.ON_MESSAGE_COMPLETE: HookRule("privacy.llm_content", False, (Continue,)),
         HookKind.ON_COMPACTION: HookRule("privacy.llm_content", False, (Continue,)),
         HookKind.ON_SESSION_START: HookRule("session.lifecycle", False, (Continue, Inject)),

@@ -125,6 +125,7 @@ def test_hooks_that_there_is_no_word_for_are_not_supported(kind: HookKind) -> No
         pytest.param(BEFORE_TOOL, HookAnswer(abort=True, reason="no"), Block("no"), id="abort"),
         pytest.param(BEFORE_TOOL, HookAnswer(decision="block", reason="no"), Block("no"), id="a decision to block"),
         pytest.param(BEFORE_TOOL, HookAnswer(abort=True), Block("blocked by a hook"), id="abort without a reason"),
+        pytest.param(BEFORE_MESSAGE, HookAnswer(abort=True, reason="no"), Block("no"), id="abort before a message"),
         pytest.param(
             BEFORE_TOOL,
             HookAnswer(abort=True, reason="no", override={"arguments": {}}),

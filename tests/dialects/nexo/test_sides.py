@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from anyio import fail_after
 
-from becket.contract.hooks import Block, HookEvent, HookKind, HookResult, Inject
+from becket.contract.hooks import Block, Continue, HookEvent, HookKind, HookResult, Inject
 from becket.dialects import nexo
 from becket.errors import NotSupported, RemoteError
 from becket.extension import ExtensionServer, hook, tool
@@ -78,6 +78,38 @@ async def test_an_extension_of_becket_is_hosted_by_becket_in_nexo(capfd: pytest.
     assert blocked == Block("bash for becket")
     assert informed == Inject("hello\n\nIt rains.")
     assert "logged" in capfd.readouterr().err
+
+
+class Censor(ExtensionServer):
+    """Ends the turn of a message that it does not like."""
+
+    id, version = "censor", "1.0.0"
+
+    @hook("before_message")
+    async def judge(self, event: HookEvent) -> HookResult:
+        return Block("no secrets here") if "secret" in (event.message or "") else Continue()
+
+
+@pytest.mark.loops
+@pytest.mark.parametrize("dialect", ["nexo", "native"])
+async def test_a_hook_before_a_message_can_end_the_turn(dialect: str) -> None:
+    with fail_after(10):
+        async with connected(Censor(), dialect=dialect, grants=["privacy.llm_content"]) as (host, _):
+            blocked = await host.consult_hook(HookEvent.before_message("a secret"))
+            passed = await host.consult_hook(HookEvent.before_message("hello"))
+
+    assert (blocked.result, blocked.problem) == (Block("no secrets here"), None)
+    assert (passed.result, passed.problem) == (Continue(), None)
+
+
+@pytest.mark.loops
+async def test_a_host_of_nexo_gets_an_abort_for_a_block_before_a_message() -> None:
+    event = {"agent_id": "ana", "session_id": "s-1", "text": "a secret", "source": "telegram"}
+    with fail_after(10):
+        async with connected(Censor(), dialect="nexo", grants=["privacy.llm_content"]) as (host, _):
+            response = await host.peer.call("hooks/before_message", event)
+
+    assert response == {"abort": True, "reason": "no secrets here"}
 
 
 @pytest.mark.loops

@@ -3,8 +3,8 @@
 There are four: before and after a message, before and after a tool call; `after_message` is the contract's
 `on_message_complete`. What one side says and the other has no word for:
 
-- A nexo extension that aborts gives `Block`. The contract allows that before a tool call alone: an abort before a
-  message is passed over with a warning, and after something has happened too, as that system does itself.
+- A nexo extension that aborts before a message or a tool call gives `Block`. An abort after something has happened is
+  ignored with a warning, as that system does itself.
 - An override of `arguments` gives `Modify`, one of `result` gives `Replace`. An override of `text`, and the
   `transformed_body` of a decision to `transform`, give `Inject`: a model sees them beside the words of the user, which
   no extension can change. Other members of an override are lost, as is `do_not_reply_again`.
