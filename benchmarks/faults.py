@@ -14,6 +14,9 @@ __all__ = ["Faults", "measure_faults", "render_faults"]
 
 ENTRANT = Entrant("faults", "becket", Kind.BECKET, "becket/faults_host.py", "becket/faults_child.py")
 SHARE = Entrant("share", "becket", Kind.BECKET, "becket/share_host.py", "becket/share_child.py")
+ATTACKER = Entrant(
+    "memory attack", "becket", Kind.BECKET, "becket/memory_attack_host.py", "becket/memory_attack_child.py"
+)
 ENOUGH = 100  # samples from which on the 99th percentile counts, and not the worst
 SIZES = {
     "kills": ENOUGH,
@@ -24,6 +27,7 @@ SIZES = {
     "idle": 50,
     "children": 100,
     "seconds": 3,
+    "attack_seconds": 10,
 }
 DOUBT = {Calm.QUIET: "", Calm.UNDELAYED: "~", Calm.DISTURBED: "?"}
 
@@ -100,6 +104,25 @@ PROMISES = (
             ("returns", "", "`E` and a carriage return"),
             ("long", "", "lines of 8,000 bytes"),
             ("unbroken", "", "one line without end"),
+        )
+    ),
+    *(
+        promise
+        for kind, title in {
+            "query_batches": "batches of 50 `memory.query`",
+            "unread_query_batches": "the same, and results are not read",
+            "meta_query_batches": "the same for records with much `meta`",
+            "slow_requests": "requests of 4 MiB to a slow method",
+            "slow_wide_requests": "the same with a wide character",
+            "slow_containers": "the same with 25,000 empty objects",
+            "slow_batches": "batches with one slow member",
+            "consent": "requests of 4 MiB while consent is pending",
+            "consent_containers": "the same with 25,000 empty objects",
+            "subscriptions": "`config.subscribe` with ever new keys",
+        }.items()
+        for promise in (
+            Promise(kind, f"{kind}_growth", f"{title}: growth of the host in 10 s", 64, "MiB", ATTACKER),
+            Promise(kind, f"{kind}_close", f"{title}: closing the host", 5, "s", ATTACKER),
         )
     ),
     Promise("idle_memory", "idle_memory", "memory of the host for an idle child, of 50", 256, "KiB"),

@@ -15,6 +15,7 @@ def test_the_defaults_are_those_that_the_documentation_promises() -> None:
     assert (limits.frame, limits.header, limits.header_lines) == (4 * MIB, 4096, 16)
     assert (limits.nodes, limits.depth, limits.digits, limits.batch) == (50_000, 64, 128, 50)
     assert (limits.inbound_requests, limits.outbound_calls, limits.call_depth) == (256, 1024, 32)
+    assert (limits.inbound_bytes, limits.host_inbound_bytes, limits.config_subscriptions) == (16 * MIB, 256 * MIB, 1000)
     assert (limits.send_queue, limits.stream_events, limits.stream_bytes) == (8 * MIB, 65_536, 8 * MIB)
     assert (limits.partial_frame, limits.handshake, limits.call_timeout) == (10.0, 10.0, 60.0)
     assert (limits.stderr_tail, limits.stderr_line, limits.id_bytes) == (64 * 1024, 8 * 1024, 256)

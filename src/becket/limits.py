@@ -41,6 +41,8 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     # -- calls
     inbound_requests: int = 256  # running at once for the other side; the next is answered BUSY
+    inbound_bytes: int = 16 * MIB  # of requests being served and of unfinished batches; never less than two frames
+    host_inbound_bytes: int = 256 * MIB  # the same for all links of one host: 16 that are full
     outbound_calls: int = 1_024  # waiting for the other side; further calls wait for a slot
     call_depth: int = 32  # host -> extension -> host -> ...
     call_timeout: float = 60.0
@@ -113,6 +115,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     config_value: int = 16 * KIB
     config_keys: int = 1_000
     config_bytes: int = 1 * MIB  # keys and values together, so that a snapshot fits into a frame
+    config_subscriptions: int = 1_000  # keys that one extension is notified about: as many as it can have
     config_log: int = 1_000  # changes that are remembered for those who come back; older ones need a snapshot
     store_queue: int = 16_384  # changes of all extensions that wait for the disk; the next is BUSY
 

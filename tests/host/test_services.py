@@ -13,7 +13,8 @@ from tests.peer.scripted import request, settled
 
 from becket import Limits, Meaning, Peer, RemoteError
 from becket.contract.config import ConfigChanged, ConfigSet
-from becket.contract.memory import Append, Query, Record
+from becket.contract.memory import Append, Query, Record, Records
+from becket.errors import NUMBERS
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.store import Done
 
@@ -74,6 +75,47 @@ async def test_records_that_one_message_cannot_hold_are_left_out_and_that_is_sai
     assert [record["content"][:2] for record in first["records"]][:2] == ["19", "18"]
     assert 3 < len(first["records"]) < 20
     assert "more" not in small
+
+
+async def test_queries_run_a_few_at_once_and_only_while_their_results_are_read() -> None:
+    store = CountsQueries()
+    async with played(store=store, limits=Limits(send_high=1_000)) as (_, script):
+        script.queued = 1_001
+        script.say(*(request(id, "memory.query", {"namespace": "notes"}) for id in range(10)))
+        await settled()
+        assert store.begun == 0
+        script.make_room()
+        for _ in range(10):
+            assert (await script.hear())["result"] == {"records": []}
+    assert (store.begun, store.most) == (10, 2)
+
+
+class CountsQueries(ThreadedStore):
+    """Counts the queries, and how many of them ran at once: each lets another one begin if it can."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = self.most = self._running = 0
+        self._turn = threading.Condition()
+
+    def query_page(self, query: Query, most_bytes: int) -> Records:
+        with self._turn:
+            self.begun += 1
+            self._running += 1
+            self.most = max(self.most, self._running)
+            self._turn.notify_all()
+            assert self._turn.wait_for(lambda: self._running == 2 or self.begun == 10, 5)
+        found = self.inner.query_page(query, most_bytes)
+        with self._turn:
+            self._running -= 1
+        return found
+
+
+async def test_queries_of_an_extension_that_does_not_read_are_busy_in_the_end() -> None:
+    async with played(store=ThreadedStore(), limits=Limits(send_high=1_000, call_timeout=0.01)) as (_, script):
+        script.queued = 1_001
+        script.say(request(1, "memory.query", {"namespace": "notes"}))
+        assert (await script.hear())["error"]["code"] == NUMBERS[Meaning.BUSY]
 
 
 async def test_a_single_record_is_told_however_large_its_meta_is() -> None:
@@ -231,6 +273,39 @@ async def test_a_subscriber_gets_what_is_and_then_each_change_in_order(store: An
         changes = await heard.until(51)
         assert changes[:50] == [ConfigChanged("a", str(number), number + 2) for number in range(50)]
         assert changes[50] == ConfigChanged("a", None, 53)
+
+
+async def test_an_extension_subscribes_to_a_limited_number_of_keys() -> None:
+    async with hosted(limits=Limits(config_subscriptions=3)) as (_, child):
+        heard = Heard(child)
+        await child.call("config.subscribe", {"keys": ["a", "b"]})
+        error = await refused(child, "config.subscribe", {"keys": ["c", "d"]})
+        assert (error.meaning, error.data["limit"]) == (Meaning.QUOTA, 3)
+        await child.call("config.subscribe", {"keys": ["a", "b", "c"]})
+        for key in "abcd":
+            await child.call("config.set", {"key": key, "value": "1"})
+        assert [change.key for change in await heard.until(3)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("store", STORES)
+async def test_subscriptions_at_the_same_time_do_not_go_beyond_the_limit(store: Any) -> None:
+    async with hosted(store=store(), limits=Limits(config_subscriptions=3)) as (_, child):
+        heard = Heard(child)
+        outcomes: list[bool] = []
+
+        async def subscribe(key: str) -> None:
+            try:
+                outcomes.append((await child.call("config.subscribe", {"keys": [key]}))["ok"])
+            except RemoteError as error:
+                outcomes.append(error.meaning is not Meaning.QUOTA)
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(10):
+                tasks.start_soon(subscribe, f"k{number}")
+        assert sorted(outcomes) == [False] * 7 + [True] * 3
+        assert (await child.call("config.subscribe", {}))["ok"]  # all keys at once are always possible
+        await child.call("config.set", {"key": "other", "value": "1"})
+        assert [change.key for change in await heard.until(1)] == ["other"]
 
 
 async def test_its_own_changes_are_told_to_an_extension_too() -> None:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from becket.contract.config import ConfigChanged, ConfigSaved, ConfigSet, ConfigValue
-from becket.contract.memory import Append, Appended, Query, Record
+from becket.contract.memory import Append, Appended, Query, Record, Records
 from becket.errors import BecketError, InvalidParams, QuotaExceeded, RpcError
 from becket.limits import Limits
 from becket.stores.in_memory import InMemoryStore
@@ -445,6 +445,16 @@ class RemembersForgottenKeys(InMemoryStore):
         if namespace in self._memories:
             self._memories[namespace].answers.update(answers)
         return count
+
+
+class FillsNoPage(InMemoryStore):
+    def query_page(self, query: Query, most_bytes: int) -> Records:
+        return super().query_page(query, 1_000_000)
+
+
+class DecodesPages(InMemoryStore):
+    def query_page(self, query: Query, most_bytes: int) -> Records:
+        return Records(tuple(self.query(query)))
 
 
 class HasAllTheTime(InMemoryStore):

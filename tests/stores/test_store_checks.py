@@ -75,6 +75,8 @@ def test_the_store_in_memory_keeps_the_contract(seed: int) -> None:
         (broken.UsesIdsAgain, "an id was used again"),
         (broken.GivesNoShareBack, "forgotten records: the store raised QuotaExceeded"),
         (broken.RemembersForgottenKeys, "some of which were forgotten"),
+        (broken.FillsNoPage, "query_page: two of three"),
+        (broken.DecodesPages, "`meta` is not JSON text"),
         (broken.HasAllTheTime, "a query without any time"),
         (broken.EchoesForEver, "how far one counts"),
         (broken.ClosesTooSoon, "close: what was handed over"),

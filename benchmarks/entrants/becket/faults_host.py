@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import resource
 import signal
 import statistics
 import sys
@@ -22,18 +21,8 @@ from becket.dialects import PLAIN
 from becket.host import Care, Host
 from becket.testing import child
 from becket.wire.json_lines import JsonLines
-from benchmarks.hosting.measuring import (
-    busy_seconds,
-    load_settings,
-    print_figures,
-    resident_kib,
-    status_field,
-    thread_count,
-    waited_seconds,
-)
-
-Values = dict[str, list[float]]
-"""Each quantity that an experiment measures: its samples."""
+from benchmarks.hosting.experiments import Values, forget_peak, peak_kib, print_experiment
+from benchmarks.hosting.measuring import load_settings, resident_kib, thread_count
 
 PATIENCE = 1.0  # seconds for a hostile frame to be ended
 CHUNK = 65_536
@@ -150,19 +139,6 @@ async def end_of_frame(kind: str) -> float:
     if began == inf:
         raise RuntimeError("the child did not begin")
     return took
-
-
-def forget_peak() -> float:
-    """Lets the peak of the resident memory begin anew and returns what is resident now."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        pass  # the peak is that since the start: more than fair
-    return resident_kib()
-
-
-def peak_kib() -> float:
-    return float(status_field("self", "VmHWM:"))
 
 
 # -- one message
@@ -354,22 +330,4 @@ EXPERIMENTS: dict[str, Callable[[], Awaitable[Values]]] = {
 }
 
 
-def used_seconds() -> float:
-    """Returns the processor time of this program and of its children that have ended."""
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime
-
-
-async def main() -> None:
-    busy, waited, used, began = busy_seconds(), waited_seconds("self"), used_seconds(), time.perf_counter()
-    values = await EXPERIMENTS[settings["experiment"]]()
-    seconds = time.perf_counter() - began
-    figures: dict[str, Any] = {
-        "values": values,
-        "foreign": max(0.0, busy_seconds() - busy - (used_seconds() - used)) / seconds,
-        "waited": (waited_seconds("self") - waited) / seconds,
-    }
-    print_figures(figures)
-
-
-asyncio.run(main())
+asyncio.run(print_experiment(EXPERIMENTS[settings["experiment"]]()))

@@ -22,6 +22,7 @@ from becket.wire.framing import FramingFactory
 
 if TYPE_CHECKING:
     from becket.dialects.speech import Speech
+    from becket.rpc.budget import SharedBudget
     from becket.rpc.roles import Codec
     from becket.rpc.spelling import Spelling
 
@@ -103,8 +104,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     habits: Habits = DEFAULT_HABITS
     ids: Ids | None = None
 
-    def connection(self, limits: Limits, framing: FramingFactory | None = None) -> Connection:
-        """Returns the state of a new link in this dialect."""
+    def connection(
+        self, limits: Limits, framing: FramingFactory | None = None, budget: SharedBudget | None = None
+    ) -> Connection:
+        """Returns the state of a new link in this dialect. `budget` is what it shares with other links."""
         return Connection(
             (framing or self.framing)(limits),
             self._make_codec(limits),
@@ -116,6 +119,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
             answers_garbage=self.answers_garbage,
             spelling=self.spelling,
             ids=self.ids,
+            budget=budget,
         )
 
     @property

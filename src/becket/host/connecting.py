@@ -45,6 +45,7 @@ from becket.peer.options import PeerOptions
 from becket.peer.peer import Connecting, Peer
 from becket.peer.process import words_of
 from becket.peer.roles import ByteStream, Loop, Transport
+from becket.rpc.budget import SharedBudget
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.store import Store
 from becket.typed.schema import SchemaMode, get_ready
@@ -68,7 +69,7 @@ class ExtensionOptions(TypedDict, total=False):
     `limits` and `timeouts` are those that the dialect is used to, unless given. `on_log` gets each line that the
     extension logs, after the name of its level; it stands in the log as well. `version`, `digest` and `restarts` are
     for the audit: the version of the extension, the digest of its files where these are known, and how often it was
-    started again."""
+    started again. `budget` is the one that all extensions of a host share."""
 
     config: Mapping[str, Any]
     root: str | os.PathLike[str] | None
@@ -89,6 +90,7 @@ class ExtensionOptions(TypedDict, total=False):
     version: str | None
     digest: str | None
     restarts: int
+    budget: SharedBudget | None
 
 
 def connect_extension(
@@ -251,6 +253,7 @@ class Start:
                 "limits": self._limits,
                 "gate": self._gate,
                 "ask": self._options.get("ask"),
+                "budget": self._options.get("budget"),
             }
         )
         record(self._audit, self._describe_start())

@@ -64,6 +64,7 @@ from becket.methods.policies import Policy
 from becket.methods.registry import Registry
 from becket.peer.admission import Ask
 from becket.peer.loops import current_loop
+from becket.rpc.budget import SharedBudget
 from becket.stores.store import Store
 from becket.typed.schema import SchemaMode
 
@@ -305,6 +306,7 @@ class Host:
             schemas=self._schemas,
             wrap=self._wrap,
             events=self.events,
+            budget=SharedBudget(self._limits.host_inbound_bytes, "bytes held for all extensions"),
         )
 
     def _build_door(self, kept: Kept, settings: LaunchSettings) -> Doorkeeper:

@@ -149,6 +149,7 @@ class HostConfig(Table, frozen=True, kw_only=True):
     restart: AskedRestart = AskedRestart()
     limits: AskedLimits = AskedLimits()
     most_limits: AskedLimits = AskedLimits()
+    host_inbound_bytes: Annotated[int, Meta(ge=1048576)] = 268435456
     log: LogConfig = LogConfig()
     hooks: HookConfig = HookConfig()
     extensions: dict[Id, ExtensionConfig] = field(default_factory=dict[str, ExtensionConfig])
@@ -175,7 +176,7 @@ class HostConfig(Table, frozen=True, kw_only=True):
             "audit": self.audit,
             "watch": None if self.watch == "off" else self.watch,
             "care": Care(restart=self.restart.over(RestartPolicy())),
-            "limits": self.limits.over(DEFAULT_LIMITS),
+            "limits": self.limits.over(DEFAULT_LIMITS).but(host_inbound_bytes=self.host_inbound_bytes),
             "grants": {id: grants for id, grants in granted.items() if grants is not None},
             "config": {id: extension.config for id, extension in self.extensions.items() if extension.config},
             "environment": self.environment,

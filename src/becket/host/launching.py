@@ -37,6 +37,7 @@ from becket.methods.permissions import Gate
 from becket.methods.policies import Policy
 from becket.methods.registry import Registry
 from becket.peer.admission import Ask
+from becket.rpc.budget import SharedBudget
 from becket.rpc.records import Ids
 from becket.stores.store import Store
 from becket.typed.schema import SchemaMode
@@ -55,7 +56,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
 
     `most_limits` is the most that a manifest may ask for; `environment` are the host's own additions to what all
     of them see. `policy` has its say about every call of an extension. What each of them logs is told as `events`.
-    `wrap` puts another program in front of each command."""
+    `wrap` puts another program in front of each command. `budget` is what all of them may have held together."""
 
     store: Store
     audit: Audit
@@ -73,6 +74,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     schemas: SchemaMode = SchemaMode.ENFORCE
     wrap: Wrap | None = None
     events: Events | None = None
+    budget: SharedBudget | None = None
 
 
 class Way(Struct, frozen=True):
@@ -148,6 +150,7 @@ async def launch_extension(
         version=manifest.version,
         digest=way.digest,
         restarts=restarts,
+        budget=settings.budget,
         on_log=None if settings.events is None else LogEvents(id, settings.events, anyio.current_time),
     )
 

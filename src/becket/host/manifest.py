@@ -186,6 +186,7 @@ class AskedLimits(Table, frozen=True, kw_only=True):
     depth: Count | UnsetType = UNSET
     batch: Count | UnsetType = UNSET
     inbound_requests: Count | UnsetType = UNSET
+    inbound_bytes: Count | UnsetType = UNSET
     outbound_calls: Count | UnsetType = UNSET
     call_timeout: Seconds | UnsetType = UNSET
     send_queue: Count | UnsetType = UNSET
@@ -204,6 +205,7 @@ class AskedLimits(Table, frozen=True, kw_only=True):
     memory_bytes: Count | UnsetType = UNSET
     config_keys: Count | UnsetType = UNSET
     config_bytes: Count | UnsetType = UNSET
+    config_subscriptions: Count | UnsetType = UNSET
 
     def over(self, limits: Limits) -> Limits:
         """Returns the limits with what is asked for here in their place."""

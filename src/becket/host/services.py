@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
 
 from becket.contract.config import (
     CONFIG_CHANGED,
@@ -32,12 +34,11 @@ from becket.contract.memory import (
     Append,
     Appended,
     Query,
-    Record,
     Records,
     check_append,
     check_query,
 )
-from becket.errors import BecketError, Meaning, RpcError, StoreError
+from becket.errors import BecketError, Busy, Meaning, NotSent, QuotaExceeded, RpcError, StoreError
 from becket.host.keeping import Keeping
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import Gate
@@ -45,7 +46,6 @@ from becket.methods.registry import Registry
 from becket.peer.context import Context
 from becket.peer.outbound import READY
 from becket.peer.peer import Peer
-from becket.rpc.json_values import encode_json
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.store import Store
 
@@ -56,22 +56,8 @@ __all__ = ["Services"]
 
 T = TypeVar("T")
 ENVELOPE = 1_024  # bytes of an answer beside its records
-ROUGHLY = 8 * 1_024  # bytes of a record beside its content: names, and tags as long as they may be
+QUERIES = 2  # of one extension at once: each may have a whole frame of records in memory, and more are not faster
 FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-def cut_to_fit(found: Sequence[Record], most: int) -> Records:
-    """Returns as many records, the newest first, as a message of so many bytes can hold, and one at least."""
-    # Far below the limit nothing is measured: a character may take six bytes.
-    rough = sum(6 * len(record.content) + ROUGHLY for record in found if record.meta is None)
-    if rough < most and all(record.meta is None for record in found):
-        return Records(tuple(found))
-    size = 0
-    for number, record in enumerate(found):
-        size += len(encode_json(record)) + 1
-        if size > most and number:
-            return Records(tuple(found[:number]), more=True)
-    return Records(tuple(found))
 
 
 class Services:
@@ -85,13 +71,14 @@ class Services:
         # What is in memory is done sooner than a thread would begin. Any other store may wait for a disk.
         self._is_inline = isinstance(store, InMemoryStore)
         self._keeping = Keeping(store, loop)
+        self._queries = anyio.Semaphore(QUERIES, fast_acquire=True)
         self._changes = Changes(self, gate)
 
     def register(self, methods: Registry) -> None:
         """Adds a handler for each method."""
         in_thread = not self._is_inline
         methods.handle(MEMORY_APPEND)(self.append if self._is_inline else self.keep)
-        methods.handle(MEMORY_QUERY, thread=in_thread)(self.query)
+        methods.handle(MEMORY_QUERY)(self.query if self._is_inline else self.query_in_turn)
         methods.handle(CONFIG_GET, thread=in_thread)(self.get_config)
         methods.handle(CONFIG_SET, thread=in_thread)(self.set_config)
         methods.handle(CONFIG_SUBSCRIBE)(self.subscribe)
@@ -120,7 +107,17 @@ class Services:
     def query(self, query: Query) -> Records:
         """Finds records of the extension."""
         check_query(query, self._extension)
-        return cut_to_fit(guarded(self._store.query, query), self._limits.frame - ENVELOPE)
+        return guarded(self._store.query_page, query, self._limits.frame - ENVELOPE)
+
+    async def query_in_turn(self, query: Query, ctx: Context) -> Records:
+        """The same for a store that may wait for a disk: a few at once, and none while results wait to be read."""
+        async with self._queries:
+            try:
+                await ctx.peer.drain()
+            except NotSent as error:
+                raise Busy("bytes that you have not read", self._limits.send_queue) from error
+            found: Records = await self._loop.run_in_thread(self.query, query)
+            return found
 
     def get_config(self, wanted: ConfigGet) -> ConfigValue:
         """Reads a value of the extension."""
@@ -150,6 +147,12 @@ class Services:
             InvalidParams: one of them can be no key.
         """
         return tuple(parse_config_key(key, self._limits) for key in keys)
+
+    def check_subscriptions(self, keys: int) -> None:
+        """Raises QuotaExceeded where an extension may not be notified about so many keys."""
+        most = self._limits.config_subscriptions
+        if keys > most:
+            raise QuotaExceeded(self._extension, "subscriptions", used=keys, limit=most)
 
     @property
     def store(self) -> Store:
@@ -185,6 +188,7 @@ class Changes:
         """Adds a subscription and returns where it begins."""
         store, use = self._services.store, self._services.use
         keys = None if wanted.keys is None else self._services.parse_keys(wanted.keys)
+        self._check_room(keys)
         if not self._ends:
             self._ends = [store.watch(self._wake), self._gate.subscribe(self._hear_of_revocation)]
         if wanted.since is not None and await use(store.read_changes, wanted.since, keys) is not None:
@@ -195,10 +199,16 @@ class Changes:
             answer = Subscribed(True, snapshot.revision, snapshot.values)
             begins = snapshot.revision
             self._told.update(snapshot.values)
+        self._check_room(keys)  # again: others may have subscribed meanwhile
         self._peer = peer
         self._add(keys, begins)
         self._services.loop.call_soon(self._tell_soon)  # after the answer, which leaves first
         return answer
+
+    def _check_room(self, keys: tuple[str, ...] | None) -> None:
+        """Raises QuotaExceeded where these would be too many keys. All of them at once are as none."""
+        if keys is not None:
+            self._services.check_subscriptions(len((self._floors.keys() | set(keys)) - {None}))
 
     def _add(self, keys: tuple[str, ...] | None, begins: int) -> None:
         if self._floors:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from becket.peer.process import Child
     from becket.peer.roles import Transport
     from becket.peer.streams import Overflow
+    from becket.rpc.budget import SharedBudget
 
 __all__ = ["BlockingContext", "BlockingPeer", "connect_process", "connect_stdio"]
 
@@ -107,6 +108,7 @@ class BlockingPeer:
         limits: Limits | None = None,
         gate: Gate | None = None,
         ask: Ask | None = None,
+        budget: SharedBudget | None = None,
         name: str = "peer",
         listens_when_used: bool = False,
     ) -> None:
@@ -118,9 +120,8 @@ class BlockingPeer:
             spoken = find_dialect(dialect)
             for handler in self.methods.handlers():
                 refuse_async(handler)
-            self._link = Link(
-                self._loop, transport, spoken, spoken.connection(limits or spoken.limits, framing), name=name
-            )
+            connection = spoken.connection(limits or spoken.limits, framing, budget)
+            self._link = Link(self._loop, transport, spoken, connection, name=name)
             self._outbound = Outbound(self._link)
             self._loop.before_wait = self._link.before_wait
             self._loop.flush = self._link.flush

@@ -103,6 +103,7 @@ class Inbound:
         "_requests",
         "_spawn_held",
         "_transport",
+        "_uncounted",
         "_unsubscribe",
         "_window",
         "_worker",
@@ -134,6 +135,7 @@ class Inbound:
         self._answer_unfiled = link.connection.answer_unfiled
         self._transport = link.transport
         self._window = link.limits.inbound_requests
+        self._uncounted = link.connection.uncounted
         self._spawn_held = link.loop.spawn_held
         self._notifications: deque[tuple[Handler, Raw | None, object]] = deque()
         self._notification_bytes = 0
@@ -183,7 +185,10 @@ class Inbound:
             value = decode(params)
         except Exception:
             return False
-        request = requests[id] = InboundRequest(id, id, method, params)
+        request = InboundRequest(id, id, method, params)
+        if len(params) > self._uncounted and not self._fits(request):
+            return False
+        requests[id] = request
         before = CURRENT.set(Serving(request, link))
         try:
             frame = link.connection.answer(request, encode_json(function(value)))
@@ -216,16 +221,35 @@ class Inbound:
         requests = self._requests
         if len(requests) >= self._window:
             return False
-        request = requests[id] = InboundRequest(id, id, handler.name, params)
+        request = InboundRequest(id, id, handler.name, params)
+        if len(params) > self._uncounted and not self._fits(request):
+            return False
+        requests[id] = request
         try:
             context = self._context(self, handler.name, request) if handler.arity == 2 else None
             arguments = handler.arguments(params, context)
         except Exception as error:
             self.link.send(self.link.connection.refuse(request, answer_to(error, handler.name)))
             return True
+        self._drop_params(request)
         runner = request.runner = Runner(False)
         self._spawn(runner, self._serve(request, runner, handler, arguments))
         return True
+
+    def _fits(self, request: InboundRequest) -> bool:
+        """Counts a request against the link's budget; returns whether it fits. One that does not is refused on the
+        other way."""
+        try:
+            self.link.connection.hold(request)
+        except Busy:
+            return False
+        return True
+
+    def _drop_params(self, request: InboundRequest) -> None:
+        """Lets go of params that were decoded, except where progress is sent under a token that is in them."""
+        form = self.link.progress
+        if form is None or form.asked is None:
+            request.params = None
 
     def take_request(self, request: InboundRequest) -> None:
         link = self.link
@@ -240,15 +264,19 @@ class Inbound:
             context = self._context(self, request.method, request) if handler.arity == 2 else None
             if handler.requires is not None or link.gate is not None:
                 if self.admission.consults(request.chain):
+                    link.connection.hold(request)
                     self._start_asking(request, handler, context, None)
                     return
                 if question := self.admission.decide(handler, request.chain):
+                    link.connection.hold(request)
                     self._start_asking(request, handler, context, question)
                     return
             if not handler.is_inline or link.loop.is_deep:
+                link.connection.hold(request)
                 self._start(request, handler, context)
                 return
             if self._nests:
+                link.connection.hold(request)
                 result = self._run_nesting(request, handler, context)
             else:
                 result = handler.invoke(request.params, context)
@@ -283,11 +311,15 @@ class Inbound:
             raise link.lost.again()
         if isinstance(request.batch, Answered) or self._requests.get(request.key) is not request:
             raise LocalProtocolError(f"{request.method} was answered already")
-        frame = link.connection.answer(request, encode_json(result))
+        encoded = encode_json(result)
+        held, request.held = request.held, 0  # its function goes on, and holds its params
+        frame = link.connection.answer(request, encoded)
         self._wake_for_credit(request)
+        request.held = held
         request.credit = None
         request.deadline = inf
         request.batch = Answered()
+        request.is_unwanted = True
         request.key = b"answered %d" % id(request)  # no id is spelled like this: nobody can ask for it
         self._requests[request.key] = request
         link.send(frame)
@@ -300,6 +332,7 @@ class Inbound:
 
     def _start(self, request: InboundRequest, handler: Handler, context: object) -> None:
         arguments = handler.arguments(request.params, context)
+        self._drop_params(request)
         runner = request.runner = Runner(not handler.is_async)
         self._spawn(runner, self._serve(request, runner, handler, arguments))
 
@@ -334,6 +367,7 @@ class Inbound:
             if question is not None:
                 await self.admission.wait_for_answer(question, request.chain)
             arguments = handler.arguments(request.params, context)
+            self._drop_params(request)
         except Exception as error:
             runner.has_ended = True
             runner.running = None

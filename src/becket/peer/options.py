@@ -12,6 +12,7 @@ from becket.methods.registry import Registry
 from becket.peer.admission import Ask
 from becket.peer.outbound import Unset
 from becket.peer.streams import Overflow
+from becket.rpc.budget import SharedBudget
 from becket.wire.framing import FramingFactory
 
 __all__ = ["BeginOptions", "CallOptions", "PeerOptions", "StreamOptions"]
@@ -21,7 +22,8 @@ class PeerOptions(TypedDict, total=False):
     """Keyword arguments of a peer, however it is connected.
 
     `gate` decides what the other side may call, and `ask` asks a person where the gate says so; without a gate the
-    methods that require a permission are refused. `limits` are those of the dialect unless given."""
+    methods that require a permission are refused. `limits` are those of the dialect unless given. `budget` is one that
+    several links share, beside that of each: see `Limits.inbound_bytes`."""
 
     dialect: Dialect | str
     framing: FramingFactory | None
@@ -29,6 +31,7 @@ class PeerOptions(TypedDict, total=False):
     limits: Limits | None
     gate: Gate | None
     ask: Ask | None
+    budget: SharedBudget | None
 
 
 class BeginOptions(TypedDict, total=False):

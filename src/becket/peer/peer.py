@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from becket.peer.process import Child
     from becket.peer.roles import ByteStream, Loop, Transport
     from becket.peer.streams import CallStream, Overflow
+    from becket.rpc.budget import SharedBudget
 
 __all__ = ["Connecting", "Peer"]
 
@@ -53,13 +54,15 @@ class Peer:
         limits: Limits | None = None,
         gate: Gate | None = None,
         ask: Ask | None = None,
+        budget: SharedBudget | None = None,
         name: str = "peer",
     ) -> None:
         try:
             spoken = find_dialect(dialect)
             self.name = name
             self.methods: Registry = Registry() if methods is None else Registry().including(methods)
-            self._link = Link(loop, transport, spoken, spoken.connection(limits or spoken.limits, framing), name=name)
+            connection = spoken.connection(limits or spoken.limits, framing, budget)
+            self._link = Link(loop, transport, spoken, connection, name=name)
             self._outbound = Outbound(self._link)
             self._link.start(Inbound(self._link, self.methods, self, gate=gate, ask=ask))
         except BaseException:  # a dialect that does not exist, a framing that cannot be made

@@ -75,6 +75,9 @@ class CarefulReader:
         if twice is not None:
             id = NULL_ID if twice == "id" else readable_id(members.get("id"), self._limits)
             return Invalid(id or NULL_ID, Meaning.INVALID_REQUEST, f"duplicate member: {twice[:SHOWN]}")
+        params = members.get("params")
+        if params is not None and len(frame) - len(params) > MOST_BESIDE:
+            members["params"] = params.copy()  # else it would keep the whole frame in memory, which nobody counts
         return self._classify(members)
 
     def _classify(self, members: dict[str, Raw]) -> Request | Notification | Success | Failure | Malformed | Invalid:
@@ -172,6 +175,7 @@ VERSION_TEXT = Raw(b'"2.0"')
 BAD_VERSION = 'the member "jsonrpc" is not "2.0"'
 BAD_ID = "the id is no string, number or null, or is too long"
 MEMBERS = 64  # of one message; its unknown ones are passed over, but each costs a look
+MOST_BESIDE = 4_096  # bytes of a frame that may be kept beside its params
 SHOWN = 64  # characters of a name that somebody else chose
 
 

@@ -34,6 +34,7 @@ from becket.errors import (
     quote,
 )
 from becket.limits import DEFAULT_LIMITS, Limits
+from becket.rpc.budget import Budget, SharedBudget, measure_params, small_enough
 from becket.rpc.codec import END, NOBODY, NOT_CLAIMED, OPENINGS, RESULT_KEY, WITH_ID, JsonCodec, key_of, never, unserved
 from becket.rpc.json_values import encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
@@ -50,6 +51,7 @@ __all__ = ["Connection", "reason_of"]
 
 LARGEST_ID = 2**31 - 1  # larger ones are never answered by some programs
 MINUTE = 60.0
+SMALL_RESPONSE = 256  # bytes: as large as the error that would stand in its place, and bounded by the number of batches
 
 
 class Connection:
@@ -77,6 +79,7 @@ class Connection:
         "_starts",
         "_stray_window",
         "_window",
+        "budget",
         "calls",
         "cancelling",
         "claimed",
@@ -96,6 +99,7 @@ class Connection:
         "settle",
         "strays",
         "taker",
+        "uncounted",
         "violation",
     )
 
@@ -112,6 +116,7 @@ class Connection:
         answers_garbage: bool = True,
         spelling: Spelling | None = None,
         ids: Ids | None = None,
+        budget: SharedBudget | None = None,
     ) -> None:
         self.framing = framing
         self.codec = codec
@@ -147,6 +152,8 @@ class Connection:
         self._meanings = meanings_of(self.numbers)
         self._ping = ping
         self._window = limits.inbound_requests
+        self.budget = Budget(max(limits.inbound_bytes, 2 * limits.frame), shared=budget)
+        self.uncounted = small_enough(self.budget.limit, limits.inbound_requests)
         self._bad_json_is_fatal = bad_json_is_fatal
         self._answers_garbage = answers_garbage
         self._ids = ids or Ids(0 if spelling is None else spelling.first_id - 1)
@@ -281,6 +288,26 @@ class Connection:
         first_request = min((request.deadline for request in self.requests.values()), default=inf)
         return min(first_call, first_request)
 
+    # -- what is held for them
+
+    def hold(self, request: InboundRequest) -> None:
+        """Counts a request that is not answered at once against the budget, with its params decoded.
+
+        Raises:
+            Busy: it does not fit.
+        """
+        params = request.params
+        if params is not None and len(params) > self.uncounted:
+            size = measure_params(bytes(params))
+            full = self.budget.take(size)
+            if full is not None:
+                raise Busy(full.what, full.limit)
+            request.held = size
+
+    def _release(self, holder: InboundRequest | BatchReply) -> None:
+        self.budget.give_back(holder.held)
+        holder.held = 0
+
     # -- answers of ours
 
     def answer(self, request: InboundRequest, result: bytes) -> bytes:
@@ -288,6 +315,8 @@ class Connection:
         if request.batch is None and not request.is_unwanted and self.requests.get(request.key) is request:
             frame = self.answer_unfiled(request.id, result)  # first: what cannot be encoded leaves it open
             del self.requests[request.key]
+            if request.held:
+                self._release(request)
             return frame
         return self._close(request, self.codec.encode_success(request.id, result))
 
@@ -315,13 +344,15 @@ class Connection:
         if (found := self.requests.pop(request.key, None)) is not request:
             self._put_back(found)
             return b""
+        if request.held:
+            self._release(request)
         if request.is_unwanted:
             body = None
         batch = request.batch
         if batch is None:
             return b"" if body is None else self._frame_answer(request.id, body)
         if body is not None:
-            batch.bodies.append((request.id, body))
+            self._add_to_batch(batch, request.id, body)
         batch.missing -= 1
         return b"" if batch.missing else self._frame_batch(batch)
 
@@ -336,14 +367,34 @@ class Connection:
         except LocalProtocolError:
             return self.framing.encode(self._error_body(id, self._too_large(len(body))))
 
+    def _add_to_batch(self, batch: BatchReply, id: bytes, body: bytes) -> None:
+        """Keeps a response until its batch is complete, as far as the budget goes."""
+        size = len(body)
+        batch.size += size
+        if batch.size > self.limits.frame:  # it cannot be sent any more: only the ids are needed
+            self._release(batch)
+            batch.bodies = [(one, b"") for one, _ in batch.bodies]
+            body = b""
+        elif size > SMALL_RESPONSE:
+            full = self.budget.take(size)
+            if full is None:
+                batch.held += size
+            else:
+                # Not BUSY, which says that nothing was done.
+                problem = f"the result has {size} bytes, and {full.limit} {full.what} is the limit: call it on its own"
+                body = self._error_body(id, RpcError(Meaning.TOO_LARGE, problem))
+        batch.bodies.append((id, body))
+
     def _frame_batch(self, batch: BatchReply) -> bytes:
         if not batch.bodies:
             return b""
-        whole = self.codec.encode_batch(body for _, body in batch.bodies)
-        try:
-            return self.framing.encode(whole)
-        except LocalProtocolError:
-            excess = self._too_large(len(whole))
+        self._release(batch)
+        if batch.size <= self.limits.frame:
+            try:
+                return self.framing.encode(self.codec.encode_batch(body for _, body in batch.bodies))
+            except LocalProtocolError:
+                pass  # with what stands between them it is too large
+        excess = self._too_large(batch.size)
         try:
             return self.framing.encode(self.codec.encode_batch(self._error_body(id, excess) for id, _ in batch.bodies))
         except LocalProtocolError:
@@ -425,6 +476,7 @@ class Connection:
         self.requests.clear()
         self._forgotten.clear()
         self._batches.clear()
+        self.budget.close()
         self._frames = iter(())
         self._collected = EventList()
         for call in calls:
@@ -600,7 +652,7 @@ class Connection:
 
     def _say(self, id: bytes, body: bytes, batch: BatchReply | None) -> None:
         if batch is not None:
-            batch.bodies.append((id, body))
+            self._add_to_batch(batch, id, body)
         else:
             self.taker.say(self._frame_answer(id, body))
 

@@ -14,7 +14,7 @@ from becket.limits import Limits
 from becket.rpc.json_values import decode_string
 from becket.wire.framing import Frame
 
-__all__ = ["Guard", "find_duplicate"]
+__all__ = ["Guard", "find_duplicate", "without_escapes"]
 
 
 class Guard:
@@ -124,6 +124,7 @@ def without_strings(plain: bytes) -> bytes:
 
 
 def without_escapes(frame: Frame) -> bytes:
+    """Returns JSON text without its escaped quotes and backslashes, so that each quote begins or ends a string."""
     return bytes(frame).replace(b"\\\\", b"").replace(b'\\"', b"") if ESCAPE in frame else bytes(frame)
 
 

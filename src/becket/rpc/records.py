@@ -92,6 +92,7 @@ class InboundRequest(Struct, eq=False, gc=False):
     is_unwanted: bool = False  # cancelled, where that means that it is never answered, whatever comes of it
     chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it was made, beside its own link's
     runner: Any = None  # whatever its driver runs it with
+    held: int = 0  # bytes of the link's budget, until it is answered
 
 
 class CancelAsked(Struct, frozen=True):
@@ -103,10 +104,12 @@ class CancelAsked(Struct, frozen=True):
 class BatchReply:
     """The answers to one batch, sent together when the last is there."""
 
-    __slots__ = ("bodies", "missing")
+    __slots__ = ("bodies", "held", "missing", "size")
 
     def __init__(self) -> None:
-        self.bodies: list[tuple[bytes, bytes]] = []  # id and answer
+        self.bodies: list[tuple[bytes, bytes]] = []  # id and answer; the answers are dropped once they are too large
+        self.size = 0  # of all answers
+        self.held = 0  # bytes of the link's budget
         self.missing = 0
 
 

@@ -8,7 +8,7 @@ from threading import Lock
 from time import monotonic
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from becket.contract.config import (
@@ -19,10 +19,10 @@ from becket.contract.config import (
     check_config_set,
     parse_config_key,
 )
-from becket.contract.memory import DEFAULT_QUERY_LIMIT, Append, Appended, Query, Record
+from becket.contract.memory import DEFAULT_QUERY_LIMIT, Append, Appended, Query, Record, Records
 from becket.errors import BecketError, LocalProtocolError, QueryTimeout
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.stores.matching import Conditions, check_namespace, parse_query, parse_search, rank
+from becket.stores.matching import Conditions, check_namespace, fill_page, parse_query, parse_search, rank
 from becket.stores.shares import Entry, check_config_share, check_memory_share, parse_append, size_of_value
 from becket.stores.store import Clock, Done, Snapshot, now_ms
 from becket.stores.watchers import Watchers, settle
@@ -116,6 +116,10 @@ class InMemoryStore:
 
     def query(self, query: Query, *, timeout: float | None = None) -> list[Record]:
         return [whole(kept) for kept in self._find(parse_query(query, self._limits), timeout)]
+
+    def query_page(self, query: Query, most_bytes: int) -> Records:
+        found = self._find(parse_query(query, self._limits), None)
+        return fill_page((with_meta_text(kept) for kept in found), most_bytes)
 
     def search(
         self, namespace: str, text: str, *, limit: int = DEFAULT_QUERY_LIMIT, timeout: float | None = None
@@ -247,3 +251,7 @@ class InMemoryStore:
 
 def whole(kept: Kept) -> Record:
     return kept.record if kept.meta is None else replace(kept.record, meta=msgspec.json.decode(kept.meta))
+
+
+def with_meta_text(kept: Kept) -> Record:
+    return kept.record if kept.meta is None else replace(kept.record, meta=Raw(kept.meta))

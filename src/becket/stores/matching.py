@@ -1,17 +1,22 @@
-"""Which records a query wants, and which of those that a search has found are the best. Pure."""
+"""Which records a query wants, how many fit into a response, and which of those that a search has found are the best.
+
+Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
-from becket.contract.memory import DEFAULT_QUERY_LIMIT, Query, find_namespace_problem
+from becket.contract.memory import DEFAULT_QUERY_LIMIT, Query, Record, Records, find_namespace_problem
 from becket.errors import InvalidParams
 from becket.limits import Limits
 
-__all__ = ["Conditions", "check_namespace", "parse_query", "parse_search", "rank"]
+__all__ = ["Conditions", "check_namespace", "fill_page", "parse_query", "parse_search", "rank"]
 
+ESCAPED = 6  # bytes that JSON takes for a character at most
+BESIDE = 8 * 1_024  # bytes of a record beside its content and `meta`: names, and tags as long as they may be
 OFTEN = 1.2  # the usual two numbers of BM25: how soon a word more counts less,
 LENGTH = 0.75  # and how much it counts that a text is long
 
@@ -77,6 +82,31 @@ def parse_search(namespace: str, text: str, limits: Limits) -> Conditions:
     if len(words) > limits.search_words:
         raise InvalidParams([("/text", f"too many words: {len(words)} (max {limits.search_words})")])
     return Conditions(namespace, words, None, 0, None, limits.search_records)
+
+
+def fill_page(records: Iterable[Record], most_bytes: int) -> Records:
+    """Returns the first records whose JSON fits into so many bytes, one at least, and whether there are more.
+
+    No record is taken from the iterable beyond the first that does not fit. `meta` is JSON text, or None."""
+    page: list[Record] = []
+    most = 0  # bytes that they can have: far below the limit nothing is encoded to be measured
+    size: int | None = None
+    for record in records:
+        if size is None:
+            meta: Raw | None = record.meta
+            most += ESCAPED * len(record.content) + BESIDE + (0 if meta is None else len(meta))
+            if most > most_bytes:
+                size = sum(map(size_of, page))
+        if size is not None:
+            size += size_of(record)
+            if size > most_bytes and page:
+                return Records(tuple(page), more=True)
+        page.append(record)
+    return Records(tuple(page))
+
+
+def size_of(record: Record) -> int:
+    return len(msgspec.json.encode(record)) + 1  # and a comma
 
 
 def check_namespace(namespace: str) -> None:

@@ -23,7 +23,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from becket.contract.config import ConfigChanged, ConfigSaved, ConfigSet, ConfigValue
-from becket.contract.memory import DEFAULT_QUERY_LIMIT, Append, Appended, Query, Record
+from becket.contract.memory import DEFAULT_QUERY_LIMIT, Append, Appended, Query, Record, Records
 from becket.errors import BecketError
 from becket.limits import Limits
 
@@ -71,6 +71,13 @@ class Store(Protocol):
 
         There are at most as many as the query's limit, 50 where it has none, and never more than a page of them. It is
         given up after `timeout` seconds, and after those of the limits in any case."""
+        ...
+
+    def query_page(self, query: Query, most_bytes: int) -> Records:
+        """Returns what `query` returns as far as its JSON fits into so many bytes, one record at least, and whether
+        there is more. `meta` stays JSON text (`msgspec.Raw`).
+
+        This is what an extension gets. However large the records are, no more of them are in memory than fit."""
         ...
 
     def search(

@@ -13,8 +13,12 @@ from random import Random
 from threading import Barrier, Event, Thread
 from typing import Any
 
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
 from becket.contract.config import ConfigChanged, ConfigSaved, ConfigSet, ConfigValue
-from becket.contract.memory import DEFAULT_QUERY_LIMIT, Append, Appended, Query, Record
+from becket.contract.memory import DEFAULT_QUERY_LIMIT, Append, Appended, Query, Record, Records
 from becket.errors import BecketError, Busy, InvalidParams, QueryTimeout, QuotaExceeded
 from becket.limits import Limits
 from becket.stores.store import Snapshot, Store, StoreFactory
@@ -192,6 +196,29 @@ def _check_query_limits(factory: StoreFactory) -> None:
         equal(
             _contents(store, limit=1, content_contains="7"), ["67"], "query: a limit counts what fits, not what is read"
         )
+
+
+def _check_pages(factory: StoreFactory) -> None:
+    with _opened(factory) as (store, _):
+        query = Query("notes", limit=3)
+        equal(store.query_page(query, 1_000), Records(()), "query_page: nothing is there")
+        for number in range(4):
+            store.append(Append("notes", f"{number}" * 1_000, meta={"a": [number]}))
+        wanted = store.query(query)
+        equal(_decoded(store.query_page(query, 1_000_000)), Records(tuple(wanted)), "query_page: all that is wanted")
+        equal(
+            _decoded(store.query_page(query, 2_500)), Records(tuple(wanted[:2]), more=True), "query_page: two of three"
+        )
+        equal(_decoded(store.query_page(query, 1)), Records(tuple(wanted[:1]), more=True), "query_page: one at least")
+
+
+def _decoded(page: Records) -> Records:
+    expect(
+        all(isinstance(record.meta, Raw) for record in page.records), "query_page: `meta` is not JSON text but a value"
+    )
+    return replace(
+        page, records=tuple(replace(record, meta=msgspec.json.decode(record.meta)) for record in page.records)
+    )
 
 
 def _check_namespaces(factory: StoreFactory) -> None:
@@ -647,6 +674,7 @@ _RULES = (
     _check_tags,
     _check_bounds,
     _check_query_limits,
+    _check_pages,
     _check_namespaces,
     _check_repeated_appends,
     _check_sizes,

@@ -6,19 +6,20 @@ No cursor stays open when a query has been answered: an open one would keep the 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock, Semaphore
 from time import monotonic
+from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from becket.contract.config import ConfigChanged, ConfigValue
-from becket.contract.memory import Record
+from becket.contract.memory import Record, Records
 from becket.errors import LocalProtocolError, QueryTimeout
-from becket.stores.matching import Conditions, rank
+from becket.stores.matching import Conditions, fill_page, rank
 from becket.stores.sqlite.file import HIGHEST_ID, connect, key_of
 from becket.stores.sqlite.text_index import FEW_GRAMS, MANY_GRAMS, match_words
 from becket.stores.store import Snapshot
@@ -135,7 +136,17 @@ class Readers:
         Raises:
             QueryTimeout: it took longer than `seconds`.
         """
-        return [as_record(wanted.namespace, row) for row in self._find(wanted, seconds)]
+        with self._find(wanted, seconds) as found:
+            return [as_record(wanted.namespace, row) for row in found]
+
+    def query_page(self, wanted: Conditions, most_bytes: int, seconds: float) -> Records:
+        """Returns the newest records that are wanted, as far as they fit into a response. Their `meta` is JSON text.
+
+        Raises:
+            QueryTimeout: it took longer than `seconds`.
+        """
+        with self._find(wanted, seconds) as found:  # read one by one: all of them may be 20 times as much as fits
+            return fill_page((as_record(wanted.namespace, row, read_meta=as_json) for row in found), most_bytes)
 
     def search(self, wanted: Conditions, limit: int, seconds: float) -> list[Record]:
         """Returns the best of the newest records that are wanted.
@@ -143,11 +154,13 @@ class Readers:
         Raises:
             QueryTimeout: it took longer than `seconds`.
         """
-        found = self._find(wanted, seconds)
+        with self._find(wanted, seconds) as rows:
+            found = [*rows]
         best = rank([content.casefold() for _, _, content, _, _ in found], wanted.words)[:limit]
         return [as_record(wanted.namespace, found[place]) for place in best]
 
-    def _find(self, wanted: Conditions, seconds: float) -> list[Row]:
+    @contextmanager
+    def _find(self, wanted: Conditions, seconds: float) -> Generator[Iterator[Row]]:
         with self.lend(seconds) as (connection, deadline):
             deadline.check()
             row = connection.execute(
@@ -155,11 +168,12 @@ class Readers:
                 (wanted.namespace,),
             ).fetchone()
             if row is None:
-                return []
+                yield iter(())
+                return
             # Closed before the transaction ends: else the rest of the rows would keep it open.
             found = self._candidates(connection, Place(*row), wanted)
             try:
-                return [*choose(found, wanted, deadline)]
+                yield choose(found, wanted, deadline)
             finally:
                 found.close()
 
@@ -286,14 +300,18 @@ def choose(rows: Iterable[Row], wanted: Conditions, deadline: Deadline) -> Itera
         yield row
 
 
-def as_record(namespace: str, row: Row) -> Record:
+def as_json(text: str) -> Raw:
+    return Raw(text.encode())
+
+
+def as_record(namespace: str, row: Row, *, read_meta: Callable[[str], Any] = msgspec.json.decode) -> Record:
     key, time_ms, content, tags, meta = row
     return Record(
         namespace,
         time_ms,
         content,
         decode_tags(tags) if tags else (),
-        None if meta is None else msgspec.json.decode(meta),
+        None if meta is None else read_meta(meta),
         key & HIGHEST_ID,
     )
 

@@ -19,7 +19,7 @@ from becket.contract.config import (
     check_config_set,
     parse_config_key,
 )
-from becket.contract.memory import DEFAULT_QUERY_LIMIT, Append, Appended, Query, Record
+from becket.contract.memory import DEFAULT_QUERY_LIMIT, Append, Appended, Query, Record, Records
 from becket.errors import LocalProtocolError, Meaning, StoreError, StoreUnavailable
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.stores.matching import check_namespace, parse_query, parse_search
@@ -130,6 +130,9 @@ class SqliteStore:
 
     def query(self, query: Query, *, timeout: float | None = None) -> list[Record]:
         return self._read(self._readers.query, parse_query(query, self._limits), seconds=self._seconds(timeout))
+
+    def query_page(self, query: Query, most_bytes: int) -> Records:
+        return self._read(self._readers.query_page, parse_query(query, self._limits), most_bytes)
 
     def search(
         self, namespace: str, text: str, *, limit: int = DEFAULT_QUERY_LIMIT, timeout: float | None = None
