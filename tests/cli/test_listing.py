@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.commands import EXTENSIONS, here, write_extension
+from tests.cli.commands import EXTENSIONS, becket, here, write_extension
 
 from becket.cli.exits import Exit
 
@@ -111,3 +111,22 @@ def test_the_order_of_hooks_is_listed_and_told_by_the_doctor(tmp_path: Path) -> 
     assert {id: one["hook_position"] for id, one in found.items()} == {"guard": 1, "audit": 2, "quiet": None}
     assert found["guard"]["required_hooks"] == ["before_tool_call"] == found["guard"]["hooks"]
     assert "guard, audit" in here("doctor", "--config", str(config)).stdout
+
+
+def test_secrets_of_a_command_are_neither_listed_nor_recorded(tmp_path: Path) -> None:
+    folder = tmp_path / "servers"
+    folder.mkdir()
+    words = ["-c", "import sys", "--api-key=c4n4ry", "postgresql://u:c4n4ry@db/notes", "--token", "c4n4ry"]
+    servers = {"mcpServers": {"db": {"command": "python3", "args": words}}}
+    (folder / ".mcp.json").write_text(json.dumps(servers), encoding="utf-8")
+    data = tmp_path / "data"
+
+    listed = here("list", str(folder), "--data", str(data), "--json")
+    ran = becket("run", str(folder), "--data", str(data), "--once", "--yes", "--json")
+
+    [command] = [one["command"] for one in json.loads(listed.stdout)]
+    assert command[-4:] == ["--api-key=***", "postgresql://***@db/notes", "--token", "***"]
+    audit = (data / "audit.jsonl").read_text(encoding="utf-8")
+    assert '"kind":"start"' in audit
+    for text in (listed.stdout, listed.stderr, ran.stdout, ran.stderr, audit):
+        assert "c4n4ry" not in text

@@ -480,3 +480,53 @@ def test_help_has_an_example(command: list[str]) -> None:
 
     assert done.exit_code == 0
     assert "notes.jsonl" in done.stdout
+
+
+# -- who may read a recording
+
+
+def mode_of(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_a_recording_is_for_its_owner_alone_whatever_was_there(tmp_path: Path) -> None:
+    old = tmp_path / "old.jsonl"
+    old.write_text("old\n", encoding="utf-8")
+    old.chmod(0o644)
+    before = os.umask(0)
+    try:
+        for file, options in ((tmp_path / "new.jsonl", []), (old, ["--overwrite"])):
+            with recording(file, python("print(1)"), *options) as talk:
+                talk.leave()
+            assert mode_of(file) == 0o600
+    finally:
+        os.umask(before)
+    assert "old" not in old.read_text(encoding="utf-8").splitlines()[0]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_recording_is_never_written_through_a_link(tmp_path: Path, exists: bool) -> None:
+    target, link = tmp_path / "precious", tmp_path / "trace.jsonl"
+    if exists:
+        target.write_text("precious", encoding="utf-8")
+    link.symlink_to(target)
+
+    done = becket("trace", "record", "--overwrite", str(link), "--", *python("print(1)"))
+    assert done.returncode != 0
+    assert str(link) in done.stderr
+    with recording(link, python("print(1)")) as talk:
+        talk.leave()
+
+    assert (target.read_text(encoding="utf-8") if exists else target.exists()) == ("precious" if exists else False)
+    assert mode_of(tmp_path / "trace.2.jsonl") == 0o600
+
+
+def test_what_a_running_host_records_is_for_its_owner_alone(tmp_path: Path) -> None:
+    done = becket(
+        "run", str(EXTENSIONS), "--only", "notes", "--once", "--yes", "--no-data", "--trace", str(tmp_path / "t.jsonl")
+    )
+
+    assert done.returncode == 0, done.stderr
+    files = [*tmp_path.glob("t.*.jsonl")]
+    assert files
+    assert {mode_of(file) for file in files} == {0o600}

@@ -28,6 +28,7 @@ from becket.host.kept import load_trust
 from becket.host.order import order_starts
 from becket.host.pending_revocations import load_pending
 from becket.host.places import Places
+from becket.host.redaction import redact_command
 from becket.typed.small_files import show_path
 
 __all__ = ["doctor"]
@@ -160,7 +161,7 @@ async def find_problems_of_starts(options: HostOptions) -> list[Diagnostic]:
         async with options.open(ask=None) as host:
             await wait_for_all(host)
             up = {status.id for status in host.status() if is_up(status)}
-            commands = {one.id: shlex.join(one.manifest.command) for one in host.report.candidates}
+            commands = {one.id: shlex.join(redact_command(one.manifest.command)) for one in host.report.candidates}
             return [
                 problem if problem.extension in up else replace(problem, hint=f"try: becket check -- {commands[id]}")
                 for problem in host.problems

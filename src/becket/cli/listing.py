@@ -12,6 +12,7 @@ from becket.cli.output import json_option, print_json, print_table, say
 from becket.host.discovery import Candidate
 from becket.host.gate import Admission, Admitted, NeedsConsent, Skipped
 from becket.host.hook_plan import describe_order
+from becket.host.redaction import redact_command
 
 __all__ = ["list_extensions", "why_not"]
 
@@ -60,7 +61,7 @@ def describe(candidate: Candidate, admission: Admission, hook_order: Sequence[st
         "folder": candidate.folder,
         "manifest": candidate.manifest_path,
         "dialect": manifest.dialect,
-        "command": manifest.command,
+        "command": redact_command(manifest.command),
         "permissions": manifest.permissions,
         "granted": sorted(admission.grants.allow) if isinstance(admission, Admitted) else [],
         "starts": isinstance(admission, Admitted),

@@ -7,9 +7,11 @@ no answer stands before its question. Where the recording fails, the conversatio
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -197,18 +199,40 @@ class Recording:
 
 
 def open_recording(path: Path, *, overwrite: bool) -> tuple[Path, BinaryIO]:
-    """Opens the file of a new recording, unbuffered. Where there is one already the new one gets a number.
+    """Opens the file of a new recording, unbuffered and for its owner alone: it holds all that was said.
+
+    Where there is one already the new one gets a number, or replaces it. A link is never followed: it could lead to any
+    file of the user's.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: it cannot be written, or is a link.
     """
     if overwrite:
-        return path, open(path, "wb", buffering=0)
+        return path, replace_recording(path)
     number = 1
     chosen = path
     while True:
         try:
-            return chosen, open(chosen, "xb", buffering=0)
+            return chosen, create(chosen)
         except FileExistsError:
             number += 1
             chosen = path.with_name(f"{path.stem}.{number}{path.suffix}")
+
+
+def create(path: Path) -> BinaryIO:
+    """Creates a file that was not there. `O_EXCL` follows no link."""
+    return open(path, "xb", buffering=0, opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
+def replace_recording(path: Path) -> BinaryIO:
+    """Opens a new file in the place of an older recording; a pipe or a device is written to as it is."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return create(path)
+    if stat.S_ISLNK(mode):
+        raise OSError(errno.ELOOP, "is a link, which recordings do not follow: name the file itself", str(path))
+    if stat.S_ISREG(mode):
+        path.unlink()  # its mode and its other names are somebody else's
+        return create(path)
+    return open(path, "wb", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW))

@@ -30,6 +30,7 @@ from becket.host.handshake import greet, last_words, probe_info, shake_hands
 from becket.host.logs import ExtensionLog
 from becket.host.permitted import Permitted
 from becket.host.recording import Audit, RecordingGate, record
+from becket.host.redaction import redact_command
 from becket.host.runs import Runs
 from becket.host.services import Services
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
@@ -333,7 +334,7 @@ class Start:
         held = sorted(name for name in self._known if self._gate.allows(name))
         return ExtensionStarted(
             self._id,
-            self._command,
+            redact_command(self._command),
             self._dialect.name,
             tuple(held),
             NOT_CONTAINED,

@@ -27,6 +27,7 @@ from becket.host.launching import LaunchSettings, build_care
 from becket.host.lifecycle import Health, State
 from becket.host.meter import Figures
 from becket.host.order import StartOrder, find_dependents, order_starts
+from becket.host.redaction import redact_command
 from becket.host.restart import Stagger
 from becket.host.supervised import Supervised
 from becket.host.supervisor import Supervisor
@@ -124,7 +125,7 @@ class Household:
             lambda: self._launch(guest),
             events=self._events,
             care=build_care(guest.candidate, self._settings),
-            command=guest.outcome.command,
+            command=redact_command(guest.outcome.command),  # it is told in events
             version=manifest.version,
             stagger=self._stagger,
             renew=lambda: self._renew(guest),
