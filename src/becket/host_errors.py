@@ -279,11 +279,22 @@ class QueryTimeout(RpcError):
 
 
 class StoreError(RpcError):
-    """The store could not do what it was asked; nothing was kept. The log says more under the same incident."""
+    """The store could not do what it was asked; nothing was kept. The log says more under the same incident.
 
-    def __init__(self, meaning: Meaning, incident: str) -> None:
+    `because` says why, and goes over the wire too. `path` and `hint`, which store it is and what to do, stay here."""
+
+    def __init__(self, meaning: Meaning, incident: str, because: str = "", *, path: str = "", hint: str = "") -> None:
         self.incident = incident
-        super().__init__(meaning, f"storage failure, incident {incident}", {"incident": incident})
+        self.because = because
+        self.path = path
+        self.hint = hint
+        text = f"storage failure, incident {incident}"
+        if because:
+            text = f"{text}: {because}"
+        super().__init__(meaning, text, {"incident": incident})
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}; {self.hint}" if self.path else self.message
 
 
 class StoreUnavailable(BecketError):

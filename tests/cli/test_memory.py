@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -191,10 +194,57 @@ def test_what_cannot_be_done_is_told_in_a_line_or_two(words: list[str], code: in
     assert done.stderr.count("\n") <= 2
 
 
-@pytest.mark.parametrize("command", [[], ["list"], ["search"], ["show"], ["forget"]])
+@pytest.mark.parametrize("command", [[], ["list"], ["search"], ["show"], ["forget"], ["verify"]])
 def test_help_has_an_example(command: list[str]) -> None:
-    assert re.search(r"becket memory \w+ notes", here("memory", *command, "--help").stdout)
+    assert re.search(r"becket memory (\w+ notes|verify)", here("memory", *command, "--help").stdout)
 
 
 def test_a_time_that_no_calendar_has_is_shown_as_it_is() -> None:
     assert time_text(2**62) == f"{2**62} ms"
+
+
+# -- damage
+
+
+def damage_a_record(data: Path) -> None:
+    with closing(sqlite3.connect(data / "store.sqlite", isolation_level=None)) as connection:
+        connection.execute("UPDATE memory SET content = 'buy silk' WHERE content = 'buy milk'")
+
+
+def test_a_store_that_nothing_happened_to_is_verified_while_a_host_runs(data: Path) -> None:
+    with SqliteStore(data / "store.sqlite"):
+        done = memory("verify", data=data)
+
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "all is well" in done.stderr
+
+
+def test_what_is_damaged_is_listed_and_fails_the_command(data: Path) -> None:
+    damage_a_record(data)
+
+    done = memory("verify", data=data)
+    assert done.exit_code == 1
+    assert "record 1" in done.stdout
+    for_programs = memory("verify", "--json", data=data)
+    assert for_programs.exit_code == 1
+    assert json.loads(for_programs.stdout)[0]["extension"] == "notes"
+
+
+def test_a_damaged_record_that_is_asked_for_is_named_with_what_to_do(data: Path) -> None:
+    damage_a_record(data)
+
+    for words in (("list", "notes"), ("show", "notes", "1")):
+        done = memory(*words, data=data)
+        assert done.exit_code == 6
+        assert "record 1" in done.stderr
+        assert "becket memory verify" in done.stderr
+    assert memory("show", "notes", "2", data=data).exit_code == 0
+
+
+def test_losses_are_reported_until_they_are_accepted(data: Path) -> None:
+    os.unlink(data / "store.sqlite")
+    SqliteStore(data / "store.sqlite").close()
+
+    assert "records 1 to 4" in memory("verify", data=data).stdout
+    assert memory("verify", "--accept", data=data).exit_code == 0
+    assert memory("verify", data=data).exit_code == 0

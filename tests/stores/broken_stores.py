@@ -13,7 +13,7 @@ from becket.contract.memory import Append, Appended, Query, Record, Records
 from becket.errors import BecketError, InvalidParams, QuotaExceeded, RpcError
 from becket.limits import Limits
 from becket.stores.in_memory import InMemoryStore
-from becket.stores.store import Clock, Done, Snapshot
+from becket.stores.store import Clock, Damage, Done, Snapshot
 
 
 class AnswersWithoutAnId(InMemoryStore):
@@ -468,6 +468,14 @@ class HasAllTheTime(InMemoryStore):
 class EchoesForEver(InMemoryStore):
     def __init__(self, limits: Limits, clock: Clock) -> None:
         super().__init__(limits.but(call_depth=100), clock)
+
+
+class CriesWolf(InMemoryStore):
+    """Takes what was forgotten for lost."""
+
+    def verify(self) -> list[Damage]:
+        kept = sum(len(memory.records) for memory in self._memories.values())
+        return super().verify() if kept == self._last_id else [Damage(None, "records", "some are lost")]
 
 
 class ClosesTooSoon(InMemoryStore):

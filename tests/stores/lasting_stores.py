@@ -106,7 +106,7 @@ class LosesTheOldestWhenItIsClosed(PickleStore):
     def __init__(self, path: Path, limits: Limits, clock: Clock) -> None:
         super().__init__(path, limits, clock)
         for memory in self._memories.values():
-            if len(memory.records) > 7:
+            if len(memory.records) > 5:
                 memory.records.pop(0)
 
 

@@ -315,8 +315,10 @@ def test_only_its_owner_can_read_the_file(folder: Path) -> None:
         notes.append(Append("notes", "milk"))
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
 
-    assert modes == dict.fromkeys(["store", "store-wal", "store-shm", "store.lock", "store.ballast"], 0o600)
-    assert {path.name for path in folder.iterdir()} == {"store", "store.lock", "store.ballast"}
+    assert modes == dict.fromkeys(
+        ["store", "store-wal", "store-shm", "store.lock", "store.mark", "store.ballast"], 0o600
+    )
+    assert {path.name for path in folder.iterdir()} == {"store", "store.lock", "store.mark", "store.ballast"}
     assert (folder / "store.ballast").stat().st_size == 100
 
 

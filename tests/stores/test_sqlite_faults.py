@@ -142,10 +142,17 @@ def test_records_of_many_children_keep_their_order_when_one_is_killed(folder: Pa
 
 @pytest.mark.process
 def test_on_a_full_disk_nothing_is_lost_and_what_makes_room_still_works(folder: Path) -> None:
-    told = run_on_small_disk("fills_a_disk.py", folder, "4m")
+    told = run_on_small_disk("fills_a_disk.py", folder, "32m")
 
     acknowledged = told.pop("acknowledged")
-    assert acknowledged > 50
+    assert acknowledged > 150
+    more, reason = told.pop("until full again")
+    assert (more > 10, reason) == (True, "DISK_FULL")
+    kept = acknowledged - 110 + 20 + more + 1
+    for text in told.pop("texts"):
+        assert text.startswith(f"{folder / 'store'}: ")
+        assert "the disk is full" in text
+        assert "becket memory forget" in text
     assert told == {
         "failed": "DISK_FULL",
         "again": "DISK_FULL",
@@ -154,11 +161,13 @@ def test_on_a_full_disk_nothing_is_lost_and_what_makes_room_still_works(folder: 
         "remove": "ok",
         "forget": 10,
         "has ballast": False,
+        "forget more": 100,
+        "after forget": ["ok"] * 20,
         "with room": "ok",
         "has ballast again": True,
-        "kept": acknowledged - 10 + 1,
+        "kept": kept,
         "set aside": False,
-        "kept when opened again": acknowledged - 10 + 1,
+        "kept when opened again": kept,
     }
 
 

@@ -89,7 +89,9 @@ def test_the_store_of_a_program_that_was_killed_is_free_and_looked_through(
 ) -> None:
     looked: list[object] = []
     check_sound = file.check_sound
-    monkeypatch.setattr("becket.stores.sqlite.store.check_sound", lambda one: (looked.append(one), check_sound(one)))
+    monkeypatch.setattr(
+        "becket.stores.sqlite.store.check_sound", lambda one, most: (looked.append(one), check_sound(one, most))
+    )
     program = [sys.executable, str(PROGRAMS / "holds_a_store.py"), str(path), "dies"]
     assert subprocess.run(program, stdin=subprocess.DEVNULL, check=False).returncode == -9
 
@@ -213,6 +215,7 @@ def test_a_folder_or_a_file_that_may_not_be_written_is_explained(filled: Path, f
     with somebody_else(), pytest.raises(StoreUnavailable) as caught:
         open_light(filled)
     assert str(filled) in str(caught.value)
+    assert "writ" in caught.value.hint
     filled.parent.chmod(0o755)
     filled.chmod(0o600)
     filled.with_name("store.lock").unlink(missing_ok=True)

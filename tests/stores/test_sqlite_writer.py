@@ -69,6 +69,29 @@ def test_a_full_disk_refuses_what_adds_and_does_what_makes_room(store: SqliteSto
     assert store.append(Append("notes", "tea")).id == 2  # there is room again: the disk only seemed full
 
 
+@pytest.mark.parametrize(
+    ("code", "cause", "remedy"),
+    [
+        (sqlite3.SQLITE_FULL, "the disk is full", "free space"),
+        (sqlite3.SQLITE_READONLY, "it cannot be written", "writable"),
+        (sqlite3.SQLITE_BUSY, "another program writes", "end that program"),
+        (sqlite3.SQLITE_IOERR_FSYNC, "the disk failed", "look at the disk"),
+    ],
+)
+def test_an_error_names_path_cause_and_remedy_and_the_wire_gets_no_path(
+    store: SqliteStore, fail: Callable[..., None], code: int, cause: str, remedy: str
+) -> None:
+    fail("commit", sqlite_error(code))
+
+    with pytest.raises(StoreError) as caught:
+        store.append(Append("notes", "tea"))
+    assert str(caught.value).startswith(str(store.path))
+    assert cause in caught.value.message
+    assert remedy in str(caught.value)
+    assert str(store.path) not in caught.value.message
+    assert store.append(Append("notes", "tea")).id == 2
+
+
 def test_a_full_disk_that_has_no_room_for_anything_refuses_all(store: SqliteStore, fail: Callable[..., None]) -> None:
     fail("commit", FULL, FULL)
 

@@ -79,6 +79,7 @@ def test_the_store_in_memory_keeps_the_contract(seed: int) -> None:
         (broken.DecodesPages, "`meta` is not JSON text"),
         (broken.HasAllTheTime, "a query without any time"),
         (broken.EchoesForEver, "how far one counts"),
+        (broken.CriesWolf, "verify: after records were forgotten"),
         (broken.ClosesTooSoon, "close: what was handed over"),
     ],
 )

@@ -18,7 +18,8 @@ from becket.stores.shares import parse_append
 from becket.stores.sqlite import reader, text_index
 from becket.stores.sqlite.file import connect, create
 from becket.stores.sqlite.ledger import Forgetting, Ledger
-from becket.stores.sqlite.reader import Place, Readers, find_bounds
+from becket.stores.sqlite.reader import Readers, find_bounds
+from becket.stores.sqlite.rows import Share
 from becket.stores.sqlite.text_index import FEW_GRAMS, GRAMS, MANY_GRAMS, ODD, TextIndex, can_index, is_odd, match_words
 
 LIMITS = Limits(memory_records=1_000_000)
@@ -264,7 +265,7 @@ def test_records_of_a_time_are_found_without_looking_at_all_others(shelf: Shelf)
         steps: list[None] = []
         wanted = parse_query(Query("notes", limit=1, **bounds), LIMITS)
         shelf.connection.set_progress_handler(lambda: steps.append(None), 1)
-        low, high = find_bounds(shelf.connection, Place(1, 2_000, 2_999, 0, 0), wanted)
+        low, high = find_bounds(shelf.connection, Share(1, "notes", last_id=2_000, peak_ms=2_999), wanted)
         shelf.connection.execute("SELECT count(*) FROM memory WHERE key BETWEEN ? AND ?", (low, high)).fetchone()
         shelf.connection.set_progress_handler(None, 0)
         return len(steps)

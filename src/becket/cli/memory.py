@@ -65,6 +65,7 @@ def memory() -> None:
     becket memory search notes buy milk      those that have all these words, the best first
     becket memory show notes 17              one record, whole
     becket memory forget notes --up-to 17    remove the oldest
+    becket memory verify                     look for damage
     """
 
 
@@ -183,6 +184,40 @@ def forget(options: PlaceOptions, extension: str, up_to: int | None, yes: bool) 
         count = store.forget(extension, up_to=up_to)
     say(f"{extension}: {count} removed")
     return Exit.DONE if count else Exit.NOT_FOUND
+
+
+@memory.command()
+@click.option("--accept", is_flag=True, help="Report no more what was found lost earlier. The host must not run.")
+@json_option
+@place_options
+def verify(options: PlaceOptions, accept: bool, as_json: bool) -> int:
+    """Read the whole store and list what in it was lost or changed since it was acknowledged.
+
+    That takes about 10 seconds for 100,000 records; the host may run meanwhile. Damaged records can be removed with
+    `becket memory forget`, damaged values with `becket config set`; a damaged index is made anew by itself.
+
+    \b
+    becket memory verify
+    becket memory verify --accept
+    """
+    from becket.cli.store import open_store
+    from becket.errors import harmless
+    from becket.stores.sqlite import SqliteStore
+
+    if accept:
+        with open_store(options) as store:
+            store.accept_losses()
+            found = store.verify()
+    else:
+        with SqliteStore(options.places().store, read_only=True) as store:
+            found = store.verify()
+    if as_json:
+        print_json(found)
+    else:
+        for one in found:
+            print_line(harmless(str(one)))
+        say(f"damage: {len(found)} found" if found else "all is well")
+    return Exit.FAILED if found else Exit.DONE
 
 
 # -- records

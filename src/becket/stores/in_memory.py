@@ -24,7 +24,7 @@ from becket.errors import BecketError, LocalProtocolError, QueryTimeout
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.stores.matching import Conditions, check_namespace, fill_page, parse_query, parse_search, rank
 from becket.stores.shares import Entry, check_config_share, check_memory_share, parse_append, size_of_value
-from becket.stores.store import Clock, Done, Snapshot, now_ms
+from becket.stores.store import Clock, Damage, Done, Snapshot, now_ms
 from becket.stores.watchers import Watchers, settle
 
 __all__ = ["InMemoryStore"]
@@ -234,6 +234,11 @@ class InMemoryStore:
         with self._lock:
             self._check_open()
             return self._watchers.add(wake)
+
+    def verify(self) -> list[Damage]:
+        with self._lock:
+            self._check_open()
+            return []  # what only this program can write, only this program can damage
 
     # -- the end
 

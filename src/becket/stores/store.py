@@ -27,7 +27,7 @@ from becket.contract.memory import DEFAULT_QUERY_LIMIT, Append, Appended, Query,
 from becket.errors import BecketError
 from becket.limits import Limits
 
-__all__ = ["Clock", "Done", "Snapshot", "Store", "StoreFactory", "StoreOpener", "now_ms"]
+__all__ = ["Clock", "Damage", "Done", "Snapshot", "Store", "StoreFactory", "StoreOpener", "now_ms"]
 
 Clock = Callable[[], int]
 """Returns the time in milliseconds since 1970."""
@@ -47,6 +47,17 @@ class Snapshot(Struct, frozen=True):
 
     revision: int
     values: dict[str, str]
+
+
+class Damage(Struct, frozen=True):
+    """Something in a store that was lost or changed: of which extension (None: of the store), what, and how."""
+
+    extension: str | None
+    what: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.extension or 'the store'}: {self.what}: {self.problem}"
 
 
 class Store(Protocol):
@@ -131,6 +142,12 @@ class Store(Protocol):
         is logged; the change stands and others are called. What has changed is told by `read_changes`. One that makes
         changes itself is told of these too; beyond `call_depth` of them within each other they are refused as `Busy`.
         """
+        ...
+
+    def verify(self) -> list[Damage]:
+        """Reads everything, and returns what was lost or changed since it was acknowledged; nothing where all is well.
+
+        It takes as long as it takes, and may be called while the store is in use."""
         ...
 
     def close(self) -> None:

@@ -3,7 +3,8 @@
 Two peers in memory (`memory_pair`), an extension and its host (`connected`), links that go wrong (`CutReads`,
 `SplitReads`, ...), children that misbehave (`child`), time that a test lets pass (`VirtualClock`, `VirtualTimeLoop`),
 what a test left behind (`check_leaks`), and contracts as programs (`check_dialect`,
-`check_framing`, `check_store`, `check_persistent_store`, `check_power_cuts`).
+`check_framing`, `check_store`, `check_persistent_store`, `check_power_cuts`,
+`check_flipped_bits`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from becket.loading import lazy_names
 
 if TYPE_CHECKING:
     from becket.testing.clocks import VirtualClock, VirtualTimeLoop, run_in_virtual_time
+    from becket.testing.damage_checks import check_flipped_bits
     from becket.testing.dialect_checks import check_dialect
     from becket.testing.faults import CutReads, CutWrites, DelayReads, Fault, SplitReads, TornWrites
     from becket.testing.framing_checks import check_framing
@@ -39,6 +41,7 @@ __all__ = [
     "VirtualTimeLoop",
     "adopt_orphans",
     "check_dialect",
+    "check_flipped_bits",
     "check_framing",
     "check_leaks",
     "check_persistent_store",
@@ -70,6 +73,7 @@ HOMES = {
     "check_dialect": "becket.testing.dialect_checks",
     "check_framing": "becket.testing.framing_checks",
     "check_leaks": "becket.testing.leaks",
+    "check_flipped_bits": "becket.testing.damage_checks",
     "check_persistent_store": "becket.testing.persistence_checks",
     "check_power_cuts": "becket.testing.persistence_checks",
     "check_store": "becket.testing.store_checks",

@@ -132,6 +132,7 @@ def check_killing(open_store: StoreOpener, path: Path, random: Random, kills: in
         said = kill_one(appender(open_store, path, number, MANY), random.randint(1, EARLY))
         with closing(open_store(path, Limits(), now_ms)) as store:
             check_kept(store, number, said, toll)
+            equal(store.verify(), [], f"what is reported lost or damaged after {number + 1} kills")
             for namespace, ids in newest.items():
                 equal(newest_ids(store, namespace), ids, f"{namespace}: its newest record, after {number + 1} kills")
             for thread in range(THREADS):
@@ -222,3 +223,4 @@ def check_power_cuts(open_store: StoreOpener, folder: Path, *, seed: int = 0, cu
 def check_cut(open_store: StoreOpener, path: Path, said: list[str], toll: Toll) -> None:
     with closing(open_store(path, Limits(), now_ms)) as store:
         check_kept(store, 0, said, toll)
+        equal(store.verify(), [], "what is reported lost or damaged")

@@ -639,6 +639,20 @@ def _count_up(store: Store) -> bool:
     return store.set_config("notes", ConfigSet("n", str(int(before.value or 0) + 1), before.revision)).ok
 
 
+def _check_verifying(factory: StoreFactory) -> None:
+    with _opened(factory, SMALL) as (store, time):
+        equal(store.verify(), [], "verify: of an empty store")
+        _fill(store, "Milk", "\0 \ufffe \uffff", "", "x")
+        time.now = 5  # back
+        last = store.append(Append("notes", "é", ("a",), {"b": 1}, "k"))
+        for value in map(str, range(SMALL.config_log + 2)):
+            store.set_config("notes", ConfigSet("mode", value))
+        store.remove_config("notes", "mode")
+        equal(store.verify(), [], "verify: of a store to which nothing has happened")
+        store.forget("notes", up_to=(last.id or 0) - 2)
+        equal(store.verify(), [], "verify: after records were forgotten")
+
+
 def _check_closing(factory: StoreFactory) -> None:
     store = factory(ROOMY, HandClock())
     end = store.watch(_fail)
@@ -661,6 +675,7 @@ def _check_closing(factory: StoreFactory) -> None:
         (store.read_config, ("notes",)),
         (store.read_changes, ("notes", 0)),
         (store.watch, (_fail,)),
+        (store.verify, ()),
     ]
     for call, arguments in calls:
         refused(Exception, f"{call.__name__} of a closed store", call, *arguments)
@@ -694,5 +709,6 @@ _RULES = (
     _check_watching,
     _check_watchers_that_change,
     _check_threads,
+    _check_verifying,
     _check_closing,
 )

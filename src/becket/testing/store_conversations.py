@@ -142,6 +142,7 @@ class Conversation:
             self._read,
             self._search,
             self._forget,
+            self._verify,
         ]
         if lasts:
             self._kinds.append(self._reopen)
@@ -211,6 +212,9 @@ class Conversation:
         equal(gone, count, f"{where}: forget {count} records of {name}")
         self._model.forget(name, count)
         del ids[:count]
+
+    def _verify(self, where: str) -> None:
+        equal(self._store.verify(), [], f"{where}: verify")
 
     # -- configuration
 

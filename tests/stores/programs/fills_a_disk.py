@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from becket.contract.config import ConfigSet
 from becket.contract.memory import Append, Query
@@ -15,7 +16,7 @@ from becket.stores.sqlite import SqliteStore
 
 logging.disable()
 folder = Path(sys.argv[1])
-told: dict[str, object] = {}
+told: dict[str, Any] = {}
 
 
 def outcome(call: object, *arguments: object) -> object:
@@ -23,6 +24,7 @@ def outcome(call: object, *arguments: object) -> object:
     try:
         call(*arguments)
     except RpcError as error:
+        told.setdefault("texts", []).append(str(error))
         return error.meaning and error.meaning.name
     return "ok"
 
@@ -31,13 +33,13 @@ def kept(store: SqliteStore) -> int:
     return len(store.query(Query("notes", limit=1_000)))
 
 
-(folder / "other").write_bytes(bytes(1 << 20))  # what somebody else has on the same disk
-store = SqliteStore(folder / "store", ballast=256 * 1024)
+(folder / "other").write_bytes(bytes(12 << 20))  # what somebody else has on the same disk
+store = SqliteStore(folder / "store", ballast=6 << 20)
 store.set_config("notes", ConfigSet("mode", "dark"))
 acknowledged = []
 failed = None
 while failed is None:
-    content = f"{len(acknowledged)} {'x' * 4_000}"
+    content = f"{len(acknowledged)} {'x' * 12_000}"
     result = outcome(store.append, Append("notes", content))
     if result == "ok":
         acknowledged.append(content)
@@ -51,12 +53,28 @@ told["readable"] = [record.content for record in store.query(Query("notes", limi
 told["remove"] = outcome(store.remove_config, "notes", "mode")
 told["forget"] = store.forget("notes", up_to=10)
 told["has ballast"] = os.path.exists(folder / "store.ballast")
+told["forget more"] = store.forget("notes", up_to=110)
+rest = os.open(folder / "rest", os.O_WRONLY | os.O_CREAT)
+try:
+    while True:
+        os.write(rest, bytes(4096))  # somebody else takes all that is left
+except OSError:
+    os.close(rest)
+told["after forget"] = [
+    outcome(store.append, Append("notes", f"again {number} {'x' * 12_000}")) for number in range(20)
+]
+more = ["ok"]
+while more[-1] == "ok":
+    more.append(outcome(store.append, Append("notes", f"more {'x' * 12_000}")))
+told["until full again"] = [len(more) - 2, more[-1]]
+os.unlink(folder / "rest")
 os.unlink(folder / "other")
+told["texts"] = sorted(set(told["texts"]))
 told["with room"] = outcome(store.append, Append("notes", "after"))
 told["has ballast again"] = os.path.exists(folder / "store.ballast")
 told["kept"] = kept(store)
 store.close()
-with SqliteStore(folder / "store", ballast=256 * 1024) as store:
+with SqliteStore(folder / "store", ballast=6 << 20) as store:
     told["set aside"] = store.set_aside is not None
     told["kept when opened again"] = kept(store)
 print(json.dumps(told))

@@ -11,30 +11,39 @@ import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
+from zlib import crc32
 
 from becket.errors import StoreUnavailable
+from becket.stores.sqlite.causes import explain, primary_code
 
 __all__ = [
     "HIGHEST_ID",
     "ID_BITS",
     "PATIENCE",
+    "VERSION",
+    "back_up",
+    "check_schema",
     "check_sound",
     "connect",
     "create",
     "is_damage",
     "is_ours",
     "key_of",
-    "primary_code",
+    "open_connection",
+    "seal_schema",
     "set_aside",
 ]
 
 APPLICATION = 0x62636B74  # "bckt": by this number in its header a file is known as ours
-VERSION = 1
+VERSION = 2
+OLDEST = 1  # the first version: `upgrade` makes a store of today of it
 ID_BITS = 40  # room for a million million records, of four million extensions
 HIGHEST_ID = (1 << ID_BITS) - 1
 MAGIC = b"SQLite format 3\0"
 HEADER = 100
-PARTS = ("", "-wal", "-shm", "-journal")  # what a store may have beside its file, by the names that SQLite gives
+LOGS = ("-wal", "-shm", "-journal")  # what SQLite may keep beside a file
+PARTS = ("", *LOGS, ".mark")  # what belongs to a store
 PATIENCE = 5.0  # seconds for another program that looks into the file
 
 # `peak_ms` is the latest time of all records up to this one, where that is not its own. It never falls, so that the
@@ -55,7 +64,12 @@ CREATE TABLE extensions (
     keys INTEGER NOT NULL,
     key_bytes INTEGER NOT NULL,
     revision INTEGER NOT NULL,
-    forgotten INTEGER NOT NULL
+    forgotten INTEGER NOT NULL,
+    commits INTEGER NOT NULL,
+    memory_sum INTEGER NOT NULL,
+    config_sum INTEGER NOT NULL,
+    changes_sum INTEGER NOT NULL,
+    sum INTEGER NOT NULL
 );
 CREATE TABLE memory (
     key INTEGER PRIMARY KEY,
@@ -66,7 +80,8 @@ CREATE TABLE memory (
     content TEXT NOT NULL,
     tags TEXT,
     meta TEXT,
-    idem TEXT
+    idem TEXT,
+    sum INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX memory_idem ON memory (key >> {ID_BITS}, idem) WHERE idem IS NOT NULL;
 CREATE TABLE config (
@@ -74,6 +89,7 @@ CREATE TABLE config (
     key TEXT NOT NULL,
     value TEXT NOT NULL,
     revision INTEGER NOT NULL,
+    sum INTEGER NOT NULL,
     PRIMARY KEY (extension, key)
 ) WITHOUT ROWID;
 CREATE TABLE changes (
@@ -81,10 +97,11 @@ CREATE TABLE changes (
     revision INTEGER NOT NULL,
     key TEXT NOT NULL,
     value TEXT,
+    sum INTEGER NOT NULL,
     PRIMARY KEY (extension, revision)
 ) WITHOUT ROWID;
 CREATE TABLE state (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-INSERT INTO state VALUES ('mended', 0), ('index', NULL);
+INSERT INTO state VALUES ('mended', 0), ('index', NULL), ('lost', NULL), ('noted', 0), ('schema', NULL);
 """
 
 
@@ -106,15 +123,19 @@ def is_ours(path: Path, *, for_reading: bool = False) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise StoreUnavailable(str(path), f"it cannot be opened ({error.strerror})") from error
+        because, hint = explain(error)
+        raise StoreUnavailable(str(path), f"it cannot be opened: {because}", hint) from error
     if not header:
         return False
     application, version = (int.from_bytes(header[start : start + 4], "big") for start in (68, 60))
     if not header.startswith(MAGIC) or application != APPLICATION:
         raise StoreUnavailable(str(path), "this is no store of becket", "choose another path, or move the file away")
-    if version > VERSION:
-        because = f"it has version {version}, which this becket does not know (it knows {VERSION})"
+    if not OLDEST <= version <= VERSION:
+        because = f"it has version {version}, which this becket does not know (it knows {OLDEST} to {VERSION})"
         raise StoreUnavailable(str(path), because, "use the becket that has written it, or a later one")
+    if version != VERSION and for_reading:
+        because = f"it has version {version}, and has to be upgraded to {VERSION} before it can be read"
+        raise StoreUnavailable(str(path), because, "start its host once, or open the store for writing")
     return True
 
 
@@ -125,9 +146,11 @@ def create(path: Path) -> None:
         Path(f"{new}{suffix}").unlink(missing_ok=True)
     os.close(os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # what SQLite puts beside it gets its mode
     with closing(open_connection(new)) as connection:
-        connection.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+        connection.executescript(f"BEGIN; {SCHEMA}")
+        seal_schema(connection)
+        connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
-    if any(os.path.exists(f"{path}{suffix}") for suffix in PARTS[1:]):
+    if any(os.path.exists(f"{path}{suffix}") for suffix in LOGS):
         set_aside(path)  # SQLite would take the log of another store for one of this
     os.replace(new, path)
     folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
@@ -164,31 +187,79 @@ def open_connection(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def back_up(connection: sqlite3.Connection, path: Path) -> None:
+    """Writes all that a connection sees to a new file, which is on the disk then.
+
+    Raises:
+        FileExistsError: there is something at that path.
+    """
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with closing(sqlite3.connect(path)) as copy:
+            connection.backup(copy)
+        os.fsync(file)
+    except BaseException:
+        path.unlink()
+        raise
+    finally:
+        os.close(file)
+
+
 # -- damage
 
 
-def primary_code(error: Exception) -> int:
-    """Returns the kind of an error of SQLite; 0 where it comes from the module around it."""
-    code: int = getattr(error, "sqlite_errorcode", 0)
-    return code & 0xFF
+def seal_schema(connection: sqlite3.Connection) -> None:
+    """Keeps the checksum of the tables' definitions, by which `check_schema` knows them."""
+    connection.execute("UPDATE state SET value = ? WHERE name = 'schema'", (sum_schema(connection),))
+
+
+def check_schema(connection: sqlite3.Connection) -> None:
+    """Raises sqlite3.DatabaseError where the definitions of the tables are not those that were made."""
+    row = connection.execute("SELECT value FROM state WHERE name = 'schema'").fetchone()
+    if row != (sum_schema(connection),):
+        raise damage("the definitions of its tables have changed")
+
+
+def sum_schema(connection: sqlite3.Connection) -> int:
+    definitions = connection.execute(
+        "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'memory_text%' ORDER BY type, name"
+    ).fetchall()
+    return crc32(repr(definitions).encode())
+
+
+def damage(what: str) -> sqlite3.DatabaseError:
+    """Returns the error by which SQLite itself would tell of damage."""
+    error = sqlite3.DatabaseError(what)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
 
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Returns whether this error says that the file is damaged."""
+    if primary_code(error) == 0:  # from the module around SQLite, which met bytes that are no text
+        return "UTF-8" in str(error)
     return primary_code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def check_sound(connection: sqlite3.Connection) -> None:
-    """Looks through the whole file: a second for some hundred megabytes.
+def check_sound(connection: sqlite3.Connection, seconds: float | None = None) -> None:
+    """Looks through the whole file, a second for some hundred megabytes, or as far as it comes in so many seconds.
 
     Raises:
         sqlite3.DatabaseError: it is damaged.
     """
-    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    until = monotonic() + (seconds or 0.0)
+    if seconds is not None:
+        connection.set_progress_handler(lambda: monotonic() >= until, 10_000)
+    try:
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.OperationalError as error:
+        if primary_code(error) != sqlite3.SQLITE_INTERRUPT:
+            raise
+        return
+    finally:
+        connection.set_progress_handler(None, 0)
     if verdict != "ok":
-        error = sqlite3.DatabaseError(verdict)
-        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-        raise error
+        raise damage(verdict)
 
 
 def set_aside(path: Path) -> Path:

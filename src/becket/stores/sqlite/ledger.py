@@ -1,6 +1,7 @@
 """What one transaction writes: records, values and removals, each within its extension's share.
 
-Used by one thread. What is known of each extension is held in memory beside the file; whoever rolls back loads it anew.
+Used by one thread. What is known of each extension is held in memory beside the file; a rollback loads it anew. Each
+row gets its checksum here.
 """
 
 from __future__ import annotations
@@ -16,6 +17,19 @@ from becket.contract.memory import Appended
 from becket.limits import Limits
 from becket.stores.shares import Entry, check_config_share, check_memory_share, size_of_value
 from becket.stores.sqlite.file import HIGHEST_ID, ID_BITS, key_of
+from becket.stores.sqlite.mark import Reached
+from becket.stores.sqlite.rows import (
+    RECORD,
+    SHARE,
+    VALUE,
+    DamagedRow,
+    Share,
+    checksum,
+    measure,
+    parse_record,
+    parse_share,
+    parse_value,
+)
 from becket.stores.sqlite.text_index import PIECE, TextIndex, is_odd
 from becket.stores.store import Clock
 
@@ -38,33 +52,20 @@ class Forgetting(Struct, frozen=True):
     up_to: int
 
 
-class Share(Struct):
-    """A row of `extensions`."""
+Row = tuple[int, int, int | None, int, int | None, str, str | None, str | None, str | None, int]
 
-    number: int
-    name: str
-    records: int = 0
-    bytes: int = 0
-    last_id: int = 0
-    peak_ms: int = 0
-    disorder_ms: int = 0
-    indexed: int = 0
-    keys: int = 0
-    key_bytes: int = 0
-    revision: int = 0
-    forgotten: int = 0
-
-
-Row = tuple[int, int, int | None, int, int | None, str, str | None, str | None, str | None]
-
-COLUMNS = ", ".join(Share.__struct_fields__)
+FIELDS = (*Share.__struct_fields__, "sum")
 SAVE = f"""
-INSERT INTO extensions ({COLUMNS}) VALUES ({", ".join("?" * len(Share.__struct_fields__))})
-ON CONFLICT (number) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in Share.__struct_fields__[2:])}
+INSERT INTO extensions ({", ".join(FIELDS)}) VALUES ({", ".join("?" * len(FIELDS))})
+ON CONFLICT (number) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in FIELDS[2:])}
 """
 KNOWN = f"SELECT time_ms, key & {HIGHEST_ID} FROM memory WHERE key >> {ID_BITS} = ? AND idem = ?"
-INSERT = "INSERT INTO memory (key, time_ms, peak_ms, size, odd, content, tags, meta, idem) VALUES "
-ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?)"
+COUNT_VALUES = """
+SELECT count(*), coalesce(sum(length(CAST(key AS BLOB)) + length(CAST(value AS BLOB))), 0), coalesce(sum(sum), 0)
+FROM config WHERE extension = ?
+"""
+INSERT = "INSERT INTO memory (key, time_ms, peak_ms, size, odd, content, tags, meta, idem, sum) VALUES "
+ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 # Rows in one statement: for each of these Python lets go of its lock, and may wait 5 ms to have it back.
 ROWS = 64
 
@@ -72,18 +73,40 @@ ROWS = 64
 class Ledger:
     """Works changes into a transaction. `backlog` is how many records are not in the index yet."""
 
-    def __init__(self, connection: sqlite3.Connection, limits: Limits, clock: Clock, index: TextIndex | None) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        limits: Limits,
+        clock: Clock,
+        index: TextIndex | None,
+        marked: Reached = Reached(),  # noqa: B008 - frozen
+    ) -> None:
         self._connection = connection
         self._limits = limits
         self._clock = clock
         self._index = index
+        self._marked = marked
         self._load()
+        self._marked = Reached(self._commits, self._last_id, self._revision)
 
     def _load(self) -> None:
-        rows = self._connection.execute(f"SELECT {COLUMNS} FROM extensions ORDER BY number").fetchall()
-        self._shares = {share.name: share for share in (Share(*row) for row in rows)}
-        self._last_id = max((share.last_id for share in self._shares.values()), default=0)
-        self._revision = max((share.revision for share in self._shares.values()), default=0)
+        rows = self._connection.execute(f"SELECT {SHARE} FROM extensions ORDER BY number").fetchall()
+        self._last_number = max((row[0] for row in rows), default=0)
+        self._shares: dict[str, Share] = {}
+        self._damaged: list[DamagedRow] = []  # of extensions that nothing is done for until they are mended
+        for row in rows:
+            try:
+                share = parse_share(row)
+            except DamagedRow as damaged:
+                self._damaged.append(damaged)
+            else:
+                self._shares[share.name] = share
+        # Never below the mark, even if what it counts was lost: an id or a revision that was told means one thing.
+        reached = measure(self._shares.values())
+        self._commits = max(reached.commits, self._marked.commits)
+        self._last_id = max(reached.last_id, self._marked.last_id)
+        self._revision = max(reached.revision, self._marked.revision)
+        self._has_changed = False
         self.backlog = sum(self._count_unindexed(share) for share in self._shares.values())
         self._rows: list[Row] = []
         self._touched: dict[int, Share] = {}
@@ -95,13 +118,24 @@ class Ledger:
         """Opens a transaction."""
         self._connection.execute("BEGIN IMMEDIATE")
 
+    @property
+    def reached(self) -> Reached:
+        """How far the store has come with all that was committed."""
+        return self._marked
+
     def commit(self) -> None:
         """Makes all since `begin` safe: when it returns, it is on the disk."""
         self._insert()
-        self._connection.executemany(SAVE, [msgspec.structs.astuple(share) for share in self._touched.values()])
+        if self._has_changed:
+            self._commits += 1
+            for share in self._touched.values():
+                share.commits = self._commits
+        self._connection.executemany(SAVE, [share.as_row() for share in self._touched.values()])
         self._touched.clear()
         self._answers.clear()
         self._connection.execute("COMMIT")
+        self._has_changed = False
+        self._marked = Reached(self._commits, self._last_id, self._revision)
 
     def roll_back(self) -> None:
         """Takes back all since `begin`."""
@@ -117,13 +151,29 @@ class Ledger:
         if self._index is not None:
             self.backlog += len(rows)
 
-    def _share(self, name: str) -> Share:
-        """Returns the share of an extension, which will be saved."""
+    def _find(self, name: str) -> Share | None:
+        """Returns the share of an extension; None where it has nothing yet.
+
+        Raises:
+            DamagedRow: it may be one whose row is damaged.
+        """
         share = self._shares.get(name)
-        if share is None:
-            share = self._shares[name] = Share(len(self._shares) + 1, name)
-        self._touched[share.number] = share
+        if share is None and self._damaged:
+            raise self._damaged[0]
         return share
+
+    def _share(self, name: str) -> Share:
+        """Returns the share of an extension, which will be saved with a change."""
+        share = self._find(name)
+        if share is None:
+            self._last_number += 1
+            share = self._shares[name] = Share(self._last_number, name)
+        self._touch(share)
+        return share
+
+    def _touch(self, share: Share) -> None:
+        self._touched[share.number] = share
+        self._has_changed = True
 
     # -- memory
 
@@ -133,7 +183,7 @@ class Ledger:
         Raises:
             QuotaExceeded: the share is used up.
         """
-        share = self._shares.get(entry.namespace)
+        share = self._find(entry.namespace)
         if share is None:
             check_memory_share(entry.namespace, self._limits, records=0, used=0, more=entry.size)
             share = self._share(entry.namespace)
@@ -142,7 +192,7 @@ class Ledger:
             if known is not None:
                 return known
             check_memory_share(entry.namespace, self._limits, records=share.records, used=share.bytes, more=entry.size)
-            self._touched[share.number] = share
+            self._touch(share)
         return self._add(share, entry)
 
     def _add(self, share: Share, entry: Entry) -> Appended:
@@ -157,19 +207,20 @@ class Ledger:
             share.peak_ms = now
         else:
             share.disorder_ms = max(share.disorder_ms, share.peak_ms - now)
-        self._rows.append(
-            (
-                key_of(share.number, self._last_id),
-                now,
-                None if is_peak else share.peak_ms,
-                entry.size,
-                1 if is_odd(entry.content) else None,
-                entry.content,
-                msgspec.json.encode(entry.tags).decode() if entry.tags else None,
-                None if entry.meta is None else entry.meta.decode(),
-                entry.idem,
-            )
+        row = (
+            key_of(share.number, self._last_id),
+            now,
+            None if is_peak else share.peak_ms,
+            entry.size,
+            1 if is_odd(entry.content) else None,
+            entry.content,
+            msgspec.json.encode(entry.tags).decode() if entry.tags else None,
+            None if entry.meta is None else entry.meta.decode(),
+            entry.idem,
         )
+        kept = checksum(row)
+        share.memory_sum += kept
+        self._rows.append((*row, kept))
         if entry.idem is not None:
             self._answers[share.number, entry.idem] = answer
         return answer
@@ -184,25 +235,52 @@ class Ledger:
     def forget(self, forgetting: Forgetting) -> int:
         """Removes records and returns how many there were."""
         self._insert()
-        share = self._shares.get(forgetting.namespace)
+        share = self._find(forgetting.namespace)
         if share is None:
             return 0
-        self._touched[share.number] = share
+        self._touch(share)
         first, last = key_of(share.number, 0), key_of(share.number, forgetting.up_to)
-        if self._index is not None:
-            indexed = min(last, key_of(share.number, share.indexed))
-            self._index.remove(
-                self._connection.execute("SELECT key, content FROM memory WHERE key BETWEEN ? AND ?", (first, indexed))
-            )
         unindexed = self._count_unindexed(share)
-        (size,) = self._connection.execute(
-            "SELECT coalesce(sum(size), 0) FROM memory WHERE key BETWEEN ? AND ?", (first, last)
-        ).fetchone()
-        count = self._connection.execute("DELETE FROM memory WHERE key BETWEEN ? AND ?", (first, last)).rowcount
-        share.records -= count
-        share.bytes -= size
-        self.backlog -= unindexed - self._count_unindexed(share)
+        is_sound = self._index is None or self._remove_from_index(share, first, last)
+        count, size, total = self._count(first, last)
+        self._connection.execute("DELETE FROM memory WHERE key BETWEEN ? AND ?", (first, last))
+        if is_sound and forgetting.up_to < share.last_id:
+            share.records -= count
+            share.bytes -= size
+            share.memory_sum -= total
+        else:  # what is left is counted, so that damage which is forgotten is not counted for ever
+            share.records, share.bytes, share.memory_sum = self._count(last + 1, key_of(share.number, HIGHEST_ID))
+        if is_sound:
+            self.backlog -= unindexed - self._count_unindexed(share)
+        else:
+            self.backlog = sum(self._count_unindexed(one) for one in self._shares.values())
         return count
+
+    def _count(self, first: int, last: int) -> tuple[int, int, int]:
+        """Returns of the records between two keys how many there are, their bytes and the sum of their checksums."""
+        counts: tuple[int, int, int] = self._connection.execute(
+            "SELECT count(*), coalesce(sum(size), 0), coalesce(sum(sum), 0) FROM memory WHERE key BETWEEN ? AND ?",
+            (first, last),
+        ).fetchone()
+        return counts
+
+    def _remove_from_index(self, share: Share, first: int, last: int) -> bool:
+        """Removes records from the index; returns False where one is damaged, and the index is begun anew.
+
+        What was indexed of that one cannot be told any more."""
+        assert self._index is not None
+        indexed = min(last, key_of(share.number, share.indexed))
+        rows = self._connection.execute(f"SELECT {RECORD} FROM memory WHERE key BETWEEN ? AND ?", (first, indexed))
+        try:
+            self._index.remove((row[0], parse_record(share.name, row).content) for row in rows)
+        except DamagedRow:
+            rows.close()
+            self._index.begin_anew()
+            for one in self._shares.values():
+                one.indexed = 0
+                self._touched[one.number] = one
+            return False
+        return True
 
     # -- configuration
 
@@ -212,12 +290,8 @@ class Ledger:
         Raises:
             QuotaExceeded: the share is used up.
         """
-        share = self._shares.get(change.extension) or Share(0, change.extension)
-        where = (share.number, change.key)
-        row = self._connection.execute(
-            "SELECT value, revision FROM config WHERE extension = ? AND key = ?", where
-        ).fetchone()
-        present, revision = row or (None, 0)
+        share = self._find(change.extension) or Share(0, change.extension)
+        present, revision = self._read_value(share, change)
         if change.if_revision is not None and change.if_revision != revision:
             return ConfigSaved(False, revision)
         if change.value is None and present is None:
@@ -237,20 +311,50 @@ class Ledger:
         self._write_change(share, change)
         return ConfigSaved(True, self._revision)
 
+    def _read_value(self, share: Share, change: ConfigChange) -> tuple[str | None, int]:
+        """Returns the value that a change replaces, and its revision. One that is damaged is removed first.
+
+        Raises:
+            DamagedRow: it is damaged, and the change depends on it.
+        """
+        where = "config WHERE extension = ? AND key = ?"
+        row = self._connection.execute(f"SELECT {VALUE} FROM {where}", (share.number, change.key)).fetchone()
+        if row is None:
+            return None, 0
+        try:
+            _, present, revision = parse_value(share.name, share.number, row)
+        except DamagedRow:
+            if change.if_revision is not None:
+                raise
+            self._connection.execute(f"DELETE FROM {where}", (share.number, change.key))
+            share.keys, share.key_bytes, share.config_sum = self._connection.execute(
+                COUNT_VALUES, (share.number,)
+            ).fetchone()
+            self._touch(share)
+            return None, 0
+        return present, revision
+
     def _write_value(self, share: Share, change: ConfigChange) -> None:
+        execute, where = self._connection.execute, (share.number, change.key)
+        (kept,) = execute("SELECT sum FROM config WHERE extension = ? AND key = ?", where).fetchone() or (0,)
+        share.config_sum -= kept
         if change.value is None:
-            self._connection.execute("DELETE FROM config WHERE extension = ? AND key = ?", (share.number, change.key))
-        else:
-            self._connection.execute(
-                "INSERT OR REPLACE INTO config (extension, key, value, revision) VALUES (?, ?, ?, ?)",
-                (share.number, change.key, change.value, share.revision),
-            )
+            execute("DELETE FROM config WHERE extension = ? AND key = ?", where)
+            return
+        kept = checksum((share.number, change.key, change.value, share.revision))
+        share.config_sum += kept
+        execute(
+            "INSERT OR REPLACE INTO config (extension, key, value, revision, sum) VALUES (?, ?, ?, ?, ?)",
+            (share.number, change.key, change.value, share.revision, kept),
+        )
 
     def _write_change(self, share: Share, change: ConfigChange) -> None:
         execute = self._connection.execute
+        kept = checksum((share.number, change.key, change.value, share.revision))
+        share.changes_sum += kept
         execute(
-            "INSERT INTO changes (extension, revision, key, value) VALUES (?, ?, ?, ?)",
-            (share.number, share.revision, change.key, change.value),
+            "INSERT INTO changes (extension, revision, key, value, sum) VALUES (?, ?, ?, ?, ?)",
+            (share.number, share.revision, change.key, change.value, kept),
         )
         oldest = execute(
             "SELECT revision FROM changes WHERE extension = ? ORDER BY revision DESC LIMIT 1 OFFSET ?",
@@ -258,7 +362,15 @@ class Ledger:
         ).fetchone()
         if oldest is not None:
             (share.forgotten,) = oldest
-            execute("DELETE FROM changes WHERE extension = ? AND revision <= ?", (share.number, share.forgotten))
+            old = "FROM changes WHERE extension = ? AND revision <= ?"
+            where = (share.number, share.forgotten)
+            (gone,) = execute(f"SELECT coalesce(sum(sum), 0) {old}", where).fetchone()
+            share.changes_sum -= gone
+            execute(f"DELETE {old}", where)
+
+    def accept_losses(self) -> None:
+        """Removes the note of what was found lost."""
+        self._connection.execute("UPDATE state SET value = NULL WHERE name = 'lost'")
 
     # -- the index, behind the records
 
@@ -267,8 +379,10 @@ class Ledger:
         if self._index is not None:
             self.begin()
             if self._index.prepare():
-                self._connection.execute("UPDATE extensions SET indexed = 0")
-            self._connection.execute("COMMIT")
+                for share in self._shares.values():
+                    share.indexed = 0
+                    self._touched[share.number] = share
+            self.commit()
             self._load()
 
     def index_some(self) -> bool:
@@ -290,12 +404,12 @@ class Ledger:
 
     def _take_unindexed(self, share: Share, count: int) -> list[tuple[int, str]]:
         rows = self._connection.execute(
-            "SELECT key, content FROM memory WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
+            "SELECT key, CAST(content AS BLOB) FROM memory WHERE key > ? AND key <= ? ORDER BY key LIMIT ?",
             (key_of(share.number, share.indexed), key_of(share.number, HIGHEST_ID), count),
         ).fetchall()
         share.indexed = rows[-1][0] & HIGHEST_ID if len(rows) == count else share.last_id
         self._touched[share.number] = share
-        return rows
+        return [(key, content.decode(errors="replace")) for key, content in rows]
 
     def _count_unindexed(self, share: Share) -> int:
         if self._index is None or share.indexed == share.last_id:

@@ -10,9 +10,12 @@ from becket.errors import NotSupported, StoreInUse, StoreUnavailable
 
 __all__ = ["Ownership"]
 
+DAMAGED = b"damaged"
+
 
 class Ownership:
-    """Holds the lock of a store. `was_left` tells that the owner before did not let go of it in order.
+    """Holds the lock of a store. `was_left` tells that the owner before did not let go of it in order, `was_damaged`
+    that it met damage.
 
     The lock file bears the number of the owner's process while there is one; in order, it is left empty."""
 
@@ -35,14 +38,17 @@ class Ownership:
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
                 raise StoreInUse(str(store), owner if is_alive(owner) else None) from error
             raise StoreUnavailable(str(store), f"it cannot be locked ({error.strerror})") from error
-        self.was_left = read_owner(self._file) is not None
+        self.was_damaged = os.pread(self._file, 32, 0).strip() == DAMAGED
+        self.was_left = self.was_damaged or read_owner(self._file) is not None
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, b"%d\n" % os.getpid(), 0)
 
-    def release(self, *, in_order: bool) -> None:
+    def release(self, *, in_order: bool, is_damaged: bool = False) -> None:
         """Lets others in. Unless it is in order, the next owner looks whether the file is sound."""
-        if in_order:
+        if in_order or is_damaged:
             os.ftruncate(self._file, 0)
+        if is_damaged:
+            os.pwrite(self._file, DAMAGED, 0)
         os.close(self._file)
 
 

@@ -6,7 +6,7 @@ No cursor stays open when a query has been answered: an open one would keep the 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock, Semaphore
@@ -14,13 +14,25 @@ from time import monotonic
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from becket.contract.config import ConfigChanged, ConfigValue
 from becket.contract.memory import Record, Records
 from becket.errors import LocalProtocolError, QueryTimeout
 from becket.stores.matching import Conditions, fill_page, rank
+from becket.stores.sqlite.causes import primary_code
 from becket.stores.sqlite.file import HIGHEST_ID, connect, key_of
+from becket.stores.sqlite.rows import (
+    CHANGE,
+    RECORD,
+    SHARE,
+    VALUE,
+    Share,
+    parse_record,
+    parse_share,
+    parse_text,
+    parse_value,
+)
 from becket.stores.sqlite.text_index import FEW_GRAMS, MANY_GRAMS, match_words
 from becket.stores.store import Snapshot
 
@@ -32,19 +44,16 @@ LOOK = 256  # records between two looks at the time
 FEW = 100  # records: to find these, the index need not be gone through far
 LATEST = 2**63 - 1
 
-Row = tuple[int, int, str, str | None, str | None]
-
-COLUMNS = "memory.key, memory.time_ms, memory.content, memory.tags, memory.meta"
+Row = Sequence[Any]  # of the columns of RECORD
+CONTENT = 5  # its place in it
 FITTING = "memory.time_ms BETWEEN :since AND :until AND (:tag IS NULL OR instr(memory.tags, :tag))"
-ALL = f"SELECT {COLUMNS} FROM memory WHERE key BETWEEN :low AND :high AND {FITTING}{{}} ORDER BY key DESC"
+ALL = f"SELECT {RECORD} FROM memory WHERE key BETWEEN :low AND :high AND {FITTING}{{}} ORDER BY key DESC"
 MATCHING = f"""
-SELECT {COLUMNS} FROM memory_text CROSS JOIN memory ON memory.key = -memory_text.rowid
+SELECT {RECORD} FROM memory_text CROSS JOIN memory ON memory.key = -memory_text.rowid
 WHERE memory_text MATCH :match AND memory_text.rowid BETWEEN -:high AND -:low AND {FITTING}{{}}
 ORDER BY memory_text.rowid
 """
 HAS_MORE_THAN_ASCII = "length(memory.content) < length(CAST(memory.content AS BLOB))"
-
-decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class Deadline:
@@ -67,16 +76,6 @@ class Deadline:
         """Raises QueryTimeout when it has passed."""
         if self.has_passed():
             raise QueryTimeout(self.seconds)
-
-
-class Place(Struct, frozen=True):
-    """Where the records of a namespace are, and up to which of them there is an index."""
-
-    number: int
-    last_id: int
-    peak_ms: int
-    disorder_ms: int
-    indexed: int
 
 
 class Readers:
@@ -116,7 +115,7 @@ class Readers:
                 connection.execute("BEGIN")
                 yield connection, deadline
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+                if primary_code(error) == sqlite3.SQLITE_INTERRUPT:
                     raise QueryTimeout(seconds) from error
                 raise
             finally:
@@ -137,7 +136,7 @@ class Readers:
             QueryTimeout: it took longer than `seconds`.
         """
         with self._find(wanted, seconds) as found:
-            return [as_record(wanted.namespace, row) for row in found]
+            return [parse_record(wanted.namespace, row) for row in found]
 
     def query_page(self, wanted: Conditions, most_bytes: int, seconds: float) -> Records:
         """Returns the newest records that are wanted, as far as they fit into a response. Their `meta` is JSON text.
@@ -146,7 +145,7 @@ class Readers:
             QueryTimeout: it took longer than `seconds`.
         """
         with self._find(wanted, seconds) as found:  # read one by one: all of them may be 20 times as much as fits
-            return fill_page((as_record(wanted.namespace, row, read_meta=as_json) for row in found), most_bytes)
+            return fill_page((parse_record(wanted.namespace, row, read_meta=as_json) for row in found), most_bytes)
 
     def search(self, wanted: Conditions, limit: int, seconds: float) -> list[Record]:
         """Returns the best of the newest records that are wanted.
@@ -156,29 +155,26 @@ class Readers:
         """
         with self._find(wanted, seconds) as rows:
             found = [*rows]
-        best = rank([content.casefold() for _, _, content, _, _ in found], wanted.words)[:limit]
-        return [as_record(wanted.namespace, found[place]) for place in best]
+        best = rank([content_of(row, wanted).casefold() for row in found], wanted.words)[:limit]
+        return [parse_record(wanted.namespace, found[place]) for place in best]
 
     @contextmanager
     def _find(self, wanted: Conditions, seconds: float) -> Generator[Iterator[Row]]:
         with self.lend(seconds) as (connection, deadline):
             deadline.check()
-            row = connection.execute(
-                "SELECT number, last_id, peak_ms, disorder_ms, indexed FROM extensions WHERE name = ?",
-                (wanted.namespace,),
-            ).fetchone()
-            if row is None:
+            share = find_share(connection, wanted.namespace)
+            if share is None:
                 yield iter(())
                 return
             # Closed before the transaction ends: else the rest of the rows would keep it open.
-            found = self._candidates(connection, Place(*row), wanted)
+            found = self._candidates(connection, share, wanted)
             try:
                 yield choose(found, wanted, deadline)
             finally:
                 found.close()
 
     def _candidates(
-        self, connection: sqlite3.Connection, place: Place, wanted: Conditions
+        self, connection: sqlite3.Connection, place: Share, wanted: Conditions
     ) -> Generator[Row, None, None]:
         """Yields records that may be wanted, and all that are, the newest first."""
         low, high = find_bounds(connection, place, wanted)
@@ -206,21 +202,17 @@ class Readers:
     def get_config(self, extension: str, key: str, seconds: float) -> ConfigValue:
         """Returns a value and its revision."""
         with self.lend(seconds) as (connection, _):
-            row = connection.execute(
-                "SELECT value, config.revision FROM config JOIN extensions ON number = extension"
-                " WHERE name = ? AND key = ?",
-                (extension, key),
-            ).fetchone()
-        return ConfigValue(None, 0) if row is None else ConfigValue(*row)
+            share = find_share(connection, extension)
+            rows = [] if share is None else read_values(connection, share, "config.key = ?", key)
+        return ConfigValue(*rows[0][1:]) if rows else ConfigValue(None, 0)
 
     def read_config(self, extension: str, keys: tuple[str, ...] | None, seconds: float) -> Snapshot:
         """Returns all values, or those of some keys, at one revision."""
         with self.lend(seconds) as (connection, _):
-            rows = connection.execute(
-                "SELECT key, value FROM config JOIN extensions ON number = extension WHERE name = ?", (extension,)
-            ).fetchall()
+            share = find_share(connection, extension)
+            rows = [] if share is None else read_values(connection, share, "TRUE")
             revision = read_revision(connection)
-        return Snapshot(revision, {key: value for key, value in rows if keys is None or key in keys})
+        return Snapshot(revision, {key: value for key, value, _ in rows if keys is None or key in keys})
 
     def read_changes(
         self, extension: str, since: int, keys: tuple[str, ...] | None, seconds: float
@@ -229,17 +221,36 @@ class Readers:
         with self.lend(seconds) as (connection, _):
             if since > read_revision(connection):
                 return None
-            row = connection.execute("SELECT number, forgotten FROM extensions WHERE name = ?", (extension,)).fetchone()
-            if row is None:
+            share = find_share(connection, extension)
+            if share is None:
                 return []
-            number, forgotten = row
-            if since < forgotten:
+            if since < share.forgotten:
                 return None
             rows = connection.execute(
-                "SELECT key, value, revision FROM changes WHERE extension = ? AND revision > ? ORDER BY revision",
-                (number, since),
+                f"SELECT {CHANGE} FROM changes WHERE extension = ? AND revision > ? ORDER BY revision",
+                (share.number, since),
             ).fetchall()
-        return [ConfigChanged(*row) for row in rows if keys is None or row[0] in keys]
+            changes = [ConfigChanged(*parse_value(extension, share.number, row)) for row in rows]
+        return [change for change in changes if keys is None or change.key in keys]
+
+
+def find_share(connection: sqlite3.Connection, name: str) -> Share | None:
+    """Returns the row of an extension; None where it has nothing.
+
+    Raises:
+        DamagedRow: it is damaged.
+    """
+    row = connection.execute(f"SELECT {SHARE} FROM extensions WHERE name = ?", (name,)).fetchone()
+    return None if row is None else parse_share(row)
+
+
+def read_values(
+    connection: sqlite3.Connection, share: Share, condition: str, *arguments: str
+) -> list[tuple[str, str, int]]:
+    """Returns keys, values and revisions of an extension."""
+    statement = f"SELECT {VALUE} FROM config WHERE extension = ? AND {condition}"
+    rows = connection.execute(statement, (share.number, *arguments)).fetchall()
+    return [parse_value(share.name, share.number, row) for row in rows]
 
 
 def read(
@@ -291,10 +302,9 @@ def choose(rows: Iterable[Row], wanted: Conditions, deadline: Deadline) -> Itera
             return
         if number % LOOK == 0:
             deadline.check()
-        _, _, content, tags, _ = row
-        if wanted.words and not wanted.fits_text(content.casefold()):
+        if wanted.words and not wanted.fits_text(content_of(row, wanted).casefold()):
             continue
-        if wanted.tag_prefix is not None and not (tags and wanted.fits_tags(decode_tags(tags))):
+        if wanted.tag_prefix is not None and not wanted.fits_tags(parse_record(wanted.namespace, row).tags):
             continue
         room -= 1
         yield row
@@ -304,16 +314,9 @@ def as_json(text: str) -> Raw:
     return Raw(text.encode())
 
 
-def as_record(namespace: str, row: Row, *, read_meta: Callable[[str], Any] = msgspec.json.decode) -> Record:
-    key, time_ms, content, tags, meta = row
-    return Record(
-        namespace,
-        time_ms,
-        content,
-        decode_tags(tags) if tags else (),
-        None if meta is None else read_meta(meta),
-        key & HIGHEST_ID,
-    )
+def content_of(row: Row, wanted: Conditions) -> str:
+    content: str = parse_text(row[CONTENT], wanted.namespace, f"record {row[0] & HIGHEST_ID}")
+    return content
 
 
 def quote_tag(prefix: str) -> str:
@@ -324,7 +327,7 @@ def quote_tag(prefix: str) -> str:
 # -- the records of a time
 
 
-def find_bounds(connection: sqlite3.Connection, place: Place, wanted: Conditions) -> tuple[int, int]:
+def find_bounds(connection: sqlite3.Connection, place: Share, wanted: Conditions) -> tuple[int, int]:
     """Returns two keys between which all records of the wanted time are; most others are not."""
     low, high = key_of(place.number, 0), key_of(place.number, place.last_id)
     if wanted.until_ms is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -25,18 +24,35 @@ from becket.limits import DEFAULT_LIMITS, Limits
 from becket.stores.matching import check_namespace, parse_query, parse_search
 from becket.stores.shares import parse_append
 from becket.stores.sqlite.ballast import Ballast
-from becket.stores.sqlite.file import HIGHEST_ID, check_sound, connect, create, is_damage, is_ours, set_aside
+from becket.stores.sqlite.causes import explain
+from becket.stores.sqlite.file import (
+    HIGHEST_ID,
+    back_up,
+    check_schema,
+    check_sound,
+    connect,
+    create,
+    is_damage,
+    is_ours,
+    set_aside,
+)
 from becket.stores.sqlite.ledger import ConfigChange, Forgetting
+from becket.stores.sqlite.mark import Reached, read_mark
 from becket.stores.sqlite.owner import Ownership
 from becket.stores.sqlite.reader import Readers
+from becket.stores.sqlite.rows import LIST_DAMAGE, SHARE, DamagedRow, Share, measure, parse_share
 from becket.stores.sqlite.text_index import can_index
-from becket.stores.sqlite.writer import Tidying, Writer, log_bytes, note
-from becket.stores.store import Clock, Done, Snapshot, now_ms
+from becket.stores.sqlite.upgrade import upgrade
+from becket.stores.sqlite.verification import find_loss, keep_losses, verify
+from becket.stores.sqlite.writer import Accepting, Tidying, Writer, as_store_error, log_bytes, note
+from becket.stores.store import Clock, Damage, Done, Snapshot, now_ms
 from becket.stores.watchers import Watchers
 
 __all__ = ["SqliteStore"]
 
 BALLAST = 8 << 20  # bytes: room to remove some ten thousand records
+
+GLANCE = 0.3  # seconds for a look through the file after its owner was killed; what is not seen then, reads see
 
 T = TypeVar("T")
 
@@ -45,8 +61,9 @@ class SqliteStore:
     """A store in the file at `path`, which this program owns until it closes it; the semantics are those of `Store`.
 
     What was acknowledged is on the disk. A file that turns out to be damaged is given another name, which `set_aside`
-    tells, and an empty one is begun. Beside the file there are `.lock`, `.ballast` (bytes that are given up when the
-    disk is full; 0 for none) and, while it is open, two of SQLite's own.
+    tells, and an empty one is begun. `damage` tells what was found lost when it was opened. Beside the file there are
+    `.lock`, `.mark`, `.ballast` (bytes that are given up when the disk is full; 0 for none) and, while it is open, two
+    of SQLite's own.
 
     `index=False` does without the index of texts: queries find the same, more slowly. So it is too where SQLite has no
     trigrams. With `read_only` another program may own it, and everything that writes is refused.
@@ -68,6 +85,7 @@ class SqliteStore:
     ) -> None:
         self.path = Path(path)
         self.set_aside: Path | None = None
+        self.damage: tuple[Damage, ...] = ()
         self._limits = limits
         self._clock = clock
         self._ballast = ballast
@@ -92,32 +110,70 @@ class SqliteStore:
         owner = Ownership(self.path)
         was_left = owner.was_left or log_bytes(self.path) > 0
         try:
-            return owner, self._open_file(was_left)
+            return owner, self._open_file(owner, was_left)
         except BaseException as error:
-            owner.release(in_order=not was_left)
+            owner.release(in_order=not was_left, is_damaged=owner.was_damaged)
             if isinstance(error, sqlite3.Error | OSError):
-                raise StoreUnavailable(str(self.path), f"it cannot be opened ({error})") from error
+                raise StoreUnavailable(str(self.path), *explain(error)) from error
             raise
 
-    def _open_file(self, was_left: bool) -> Writer:
-        if not is_ours(self.path):
+    def _open_file(self, owner: Ownership, was_left: bool) -> Writer:
+        is_there = is_ours(self.path)
+        marked = self._read_mark()
+        if not is_there:
             create(self.path)
         try:
-            if was_left:
-                with closing(connect(self.path)) as connection:
-                    check_sound(connection)
-            return self._start_writer()
+            upgrade(self.path)
+            with closing(connect(self.path)) as connection:
+                check_schema(connection)
+                if was_left:
+                    check_sound(connection, None if owner.was_damaged else GLANCE)
+                self._note_loss(connection, marked)
+                if owner.was_damaged:
+                    connection.execute("UPDATE state SET value = NULL WHERE name = 'index'")
+            return self._start_writer(marked)
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
                 raise
             self.set_aside = set_aside(self.path)
-            note(f"{self.path} is damaged; it is now {self.set_aside}, and the store begins anew", error)
+            problem = f"damaged; it is now {self.set_aside}, and the store begins anew"
+            self._report(Damage(None, "the file", problem), error)
         create(self.path)
-        return self._start_writer()
+        with closing(connect(self.path)) as connection:
+            keep_losses(connection, self.damage, None)
+        return self._start_writer(None)
 
-    def _start_writer(self) -> Writer:
+    def _start_writer(self, marked: Reached | None) -> Writer:
         ballast = Ballast(self.path, self._ballast)
-        return Writer(self.path, self._limits, self._clock, ballast, has_index=self._has_index)
+        return Writer(self.path, self._limits, self._clock, ballast, has_index=self._has_index, marked=marked)
+
+    def _read_mark(self) -> Reached | None:
+        try:
+            return read_mark(self.path)
+        except ValueError as error:
+            self._report(Damage(None, "the mark", f"{error}; what was lost, if anything, cannot be told"), None)
+            return None
+
+    def _note_loss(self, connection: sqlite3.Connection, marked: Reached | None) -> None:
+        """Reports what the mark counts and the store does not have, here and from now on in each `verify`."""
+        shares: list[Share] = []
+        rows = connection.execute(f"SELECT {SHARE} FROM extensions").fetchall()
+        for row in rows:
+            try:
+                shares.append(parse_share(row))
+            except DamagedRow as damaged:
+                self._report(damaged.as_damage(), damaged)
+        if marked is None or len(shares) < len(rows):
+            return  # how far the store has come cannot be told
+        losses = find_loss(connection, marked, measure(shares))
+        for loss in losses:
+            self._report(loss, None)
+        if losses:
+            keep_losses(connection, losses, marked)
+
+    def _report(self, damage: Damage, error: Exception | None) -> None:
+        note(f"{self.path}: {damage}", error)
+        self.damage = (*self.damage, damage)
 
     # -- memory
 
@@ -205,9 +261,18 @@ class SqliteStore:
             FileExistsError: there is something at that path.
         """
         self._check_open()
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        with closing(connect(self.path, for_reading=True)) as source, closing(sqlite3.connect(path)) as copy:
-            source.backup(copy)
+        with closing(connect(self.path, for_reading=True)) as source:
+            back_up(source, Path(path))
+
+    def verify(self) -> list[Damage]:
+        self._check_open()
+        found = verify(self.path, has_index=self._has_index)
+        self._is_damaged = self._is_damaged or bool(found)
+        return found
+
+    def accept_losses(self) -> None:
+        """Has `verify` report no more what was found lost when the store was opened: somebody has taken note of it."""
+        self._write().keep(Accepting())
 
     def release_reserve(self) -> None:
         """Frees the space that the store reserves, for what a host must write on a full disk.
@@ -226,7 +291,8 @@ class SqliteStore:
             self._watchers.clear()
             if self._writer is not None and self._owner is not None:
                 self._writer.close()
-                self._owner.release(in_order=self._writer.is_sound and not self._is_damaged)
+                is_damaged = self._is_damaged or self._writer.is_damaged
+                self._owner.release(in_order=self._writer.is_sound and not is_damaged, is_damaged=is_damaged)
 
     def __enter__(self) -> Self:
         return self
@@ -244,13 +310,21 @@ class SqliteStore:
 
     def _write(self) -> Writer:
         if self._writer is None:
-            raise LocalProtocolError("the store is open for reading only")
+            raise LocalProtocolError(f"{self.path} is open for reading only: open it without `read_only` to change it")
         return self._writer
 
     def _read(self, read: Callable[..., T], *arguments: Any, seconds: float | None = None) -> T:
         self._check_open()
         try:
             return read(*arguments, self._limits.query_seconds if seconds is None else seconds)
+        except DamagedRow as damaged:
+            self._is_damaged = True
+            raise as_store_error(self.path, damaged) from damaged
         except sqlite3.Error as error:
-            self._is_damaged = self._is_damaged or is_damage(error)
-            raise StoreError(Meaning.INTERNAL, note("a query failed", error)) from error
+            because, hint = explain(error)
+            if is_damage(error):
+                self._is_damaged = True
+                because, hint = "the file is damaged", LIST_DAMAGE
+            raise StoreError(
+                Meaning.INTERNAL, note("a query failed", error), because, path=str(self.path), hint=hint
+            ) from error

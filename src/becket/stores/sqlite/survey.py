@@ -12,7 +12,8 @@ from msgspec import Struct
 from becket.contract.memory import Record
 from becket.errors import StoreUnavailable
 from becket.stores.sqlite.file import HIGHEST_ID, connect, is_ours, key_of
-from becket.stores.sqlite.reader import COLUMNS, as_record
+from becket.stores.sqlite.reader import find_share
+from becket.stores.sqlite.rows import LIST_DAMAGE, RECORD, SHARE, DamagedRow, parse_record, parse_share
 
 __all__ = ["Share", "find_record", "survey"]
 
@@ -31,15 +32,13 @@ def survey(path: Path) -> list[Share]:
     """Returns what each extension keeps, by name.
 
     Raises:
-        StoreUnavailable: there is no store, or it cannot be read.
+        StoreUnavailable: there is no store, it cannot be read, or what is wanted is damaged.
     """
     with looking_into(path) as connection:
-        rows = connection.execute(
-            "SELECT name, records, bytes, keys, number, last_id FROM extensions ORDER BY name"
-        ).fetchall()
+        rows = [parse_share(row) for row in connection.execute(f"SELECT {SHARE} FROM extensions ORDER BY name")]
         return [
-            Share(name, records, size, newest(connection, number, last_id), keys)
-            for name, records, size, keys, number, last_id in rows
+            Share(row.name, row.records, row.bytes, newest(connection, row.number, row.last_id), row.keys)
+            for row in rows
         ]
 
 
@@ -55,26 +54,28 @@ def find_record(path: Path, extension: str, id: int) -> Record | None:
     """Returns the record with this id, None where there is none.
 
     Raises:
-        StoreUnavailable: there is no store, or it cannot be read.
+        StoreUnavailable: there is no store, it cannot be read, or what is wanted is damaged.
     """
     if not 0 <= id <= HIGHEST_ID:
         return None
     with looking_into(path) as connection:
-        found = connection.execute("SELECT number FROM extensions WHERE name = ?", (extension,)).fetchone()
-        if found is None:
+        share = find_share(connection, extension)
+        if share is None:
             return None
-        row = connection.execute(f"SELECT {COLUMNS} FROM memory WHERE key = ?", (key_of(found[0], id),)).fetchone()
-        return None if row is None else as_record(extension, row)
+        row = connection.execute(f"SELECT {RECORD} FROM memory WHERE key = ?", (key_of(share.number, id),)).fetchone()
+        return None if row is None else parse_record(extension, row)
 
 
 @contextmanager
 def looking_into(path: Path) -> Generator[sqlite3.Connection]:
     """Opens a store for one look, which sees one moment of it."""
-    if not is_ours(path):
+    if not is_ours(path, for_reading=True):
         raise StoreUnavailable(str(path), "there is no store")
     try:
         with closing(connect(path, for_reading=True)) as connection:
             connection.execute("BEGIN")
             yield connection
     except sqlite3.Error as error:
-        raise StoreUnavailable(str(path), f"it cannot be read ({error})") from error
+        raise StoreUnavailable(str(path), f"it cannot be read ({error})", LIST_DAMAGE) from error
+    except DamagedRow as error:
+        raise StoreUnavailable(str(path), str(error), LIST_DAMAGE) from error

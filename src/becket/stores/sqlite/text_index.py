@@ -12,9 +12,10 @@ import sqlite3
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-__all__ = ["FEW_GRAMS", "MANY_GRAMS", "TextIndex", "can_index", "is_odd", "match_words"]
+__all__ = ["FEW_GRAMS", "FORM", "MANY_GRAMS", "TextIndex", "can_index", "grams_of", "is_odd", "match_words"]
 
 WIDTH = 3
+END = "\x03" * (WIDTH - 1)  # behind each text
 # Trigrams that are looked for, the rarest. Each costs something with every record that it fits; each sorts out more of
 # those that would have to be looked at, of which there are many where many records are wanted.
 FEW_GRAMS = 4  # of one word
@@ -29,7 +30,7 @@ ODD = frozenset(
     "\0\u00df\u0130\u0149\u017f\u01f0\u1e96\u1e97\u1e98\u1e99\u1e9a\u1e9e\u212a\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
 )
 # What stands in an index depends on how text is folded. Another form is built anew.
-FORM = f"2 {unicodedata.unidata_version}"
+FORM = f"3 {unicodedata.unidata_version}"
 CREATE = """
 CREATE VIRTUAL TABLE memory_text
 USING fts5(folded, content='', columnsize=0, detail=none, tokenize='trigram case_sensitive 1')
@@ -51,8 +52,19 @@ def can_index() -> bool:
 
 
 def fold(content: str) -> str:
-    """Returns a text as it is indexed. FTS5 would stop at a NUL."""
-    return content.casefold().replace("\0", "\ufffd")
+    """Returns a text as it is indexed. With its end marked, each letter of it begins a trigram."""
+    return clean(content.casefold()) + END
+
+
+def clean(folded: str) -> str:
+    """Returns a text as FTS5 reads it: it would stop at a NUL, and takes two other characters for unknown ones."""
+    return folded.replace("\0", "\ufffd").replace("\ufffe", "\ufffd").replace("\uffff", "\ufffd")
+
+
+def grams_of(content: str) -> set[str]:
+    """Returns the trigrams under which a text stands in the index."""
+    text = fold(content)
+    return {text[start : start + WIDTH] for start in range(len(text) - WIDTH + 1)}
 
 
 def is_odd(content: str) -> bool:
@@ -66,7 +78,7 @@ def match_words(words: Iterable[str], most: int = FEW_GRAMS) -> str | None:
     It has at most so many trigrams of a word. None where all words are too short."""
     grams: dict[str, None] = {}
     for word in words:
-        text = word.replace("\0", "\ufffd")
+        text = clean(word)
         own = {text[start : start + WIDTH] for start in range(len(text) - WIDTH + 1)}
         grams.update(dict.fromkeys(sorted(own, key=commonness)[:most]))
     return " AND ".join('"' + gram.replace('"', '""') + '"' for gram in [*grams][:GRAMS]) or None
@@ -85,16 +97,20 @@ class TextIndex:
 
     def prepare(self) -> bool:
         """Makes an empty index where there is none of this form; returns whether it did."""
-        execute = self._connection.execute
-        (form,) = execute("SELECT value FROM state WHERE name = 'index'").fetchone()
+        (form,) = self._connection.execute("SELECT value FROM state WHERE name = 'index'").fetchone()
         if form == FORM:
             return False
+        self.begin_anew()
+        return True
+
+    def begin_anew(self) -> None:
+        """Puts an empty index in the place of this one."""
+        execute = self._connection.execute
         execute("DROP TABLE IF EXISTS memory_text")
         execute(CREATE)
         for name, value in SETTINGS.items():
             execute("INSERT INTO memory_text (memory_text, rank) VALUES (?, ?)", (name, value))
         execute("UPDATE state SET value = ? WHERE name = 'index'", (FORM,))
-        return True
 
     def add(self, rows: Sequence[tuple[int, str]]) -> None:
         """Adds these records, keys and texts, which come in the order of their keys."""

@@ -22,13 +22,16 @@ from becket.errors import BecketError, Busy, LocalProtocolError, Meaning, RpcErr
 from becket.limits import Limits
 from becket.stores.shares import Entry
 from becket.stores.sqlite.ballast import Ballast, free_bytes
-from becket.stores.sqlite.file import PATIENCE, check_sound, connect, primary_code
+from becket.stores.sqlite.causes import DISK_FULL, FREE_SPACE, explain, primary_code
+from becket.stores.sqlite.file import PATIENCE, check_sound, connect
 from becket.stores.sqlite.ledger import ConfigChange, Forgetting, Ledger
+from becket.stores.sqlite.mark import Mark, Reached
+from becket.stores.sqlite.rows import LIST_DAMAGE, DamagedRow
 from becket.stores.sqlite.text_index import TextIndex
 from becket.stores.store import Clock
 from becket.stores.watchers import settle
 
-__all__ = ["Change", "Tidying", "Writer", "log_bytes", "note"]
+__all__ = ["Accepting", "Change", "Tidying", "Writer", "as_store_error", "log_bytes", "note"]
 
 BATCH = 512  # changes in one transaction: some milliseconds of work
 GATHER = 0.25  # of the time that a sync takes: so long those are waited for who just got an answer and may have more
@@ -36,6 +39,7 @@ QUIET = 0.2  # seconds without a change, after which what can wait is done
 IDLE = 1.0  # and after which the log of SQLite is emptied into the file
 BEHIND = 10_000  # records that the index may be behind while changes come without a pause; to look through: 20 ms
 LONG_LOG = 32 << 20  # bytes: queries that overlap can keep it from being emptied; then they are waited for
+FREE_PAGES = 16  # in the file, from which on records are taken on a full disk
 NO_ROOM = 1 << 20  # bytes of a disk on which any failure to write means that it is full
 
 
@@ -43,7 +47,11 @@ class Tidying(Struct, frozen=True):
     """Nothing to keep, but all that can wait to be done now."""
 
 
-Change = Entry | ConfigChange | Forgetting | Tidying
+class Accepting(Struct, frozen=True):
+    """Losses that were reported are reported no more."""
+
+
+Change = Entry | ConfigChange | Forgetting | Tidying | Accepting
 
 
 class Job(Struct):
@@ -60,18 +68,33 @@ class Job(Struct):
 
 
 class Writer:
-    """Keeps changes in the order in which they come, many at once. `is_sound` is False after damage."""
+    """Keeps changes in the order in which they come, many at once.
 
-    def __init__(self, path: Path, limits: Limits, clock: Clock, ballast: Ballast, *, has_index: bool) -> None:
+    `is_sound` is False after a failure that nothing was written after, `is_damaged` True when damage was met."""
+
+    def __init__(
+        self,
+        path: Path,
+        limits: Limits,
+        clock: Clock,
+        ballast: Ballast,
+        *,
+        has_index: bool,
+        marked: Reached | None = None,
+    ) -> None:
         self._path = path
         self._limits = limits
         self._clock = clock
         self._ballast = ballast
         self._has_index = has_index
-        self._open()
+        self._open(marked or Reached())
+        self._mark = Mark(path)
+        self._write_mark()
         self._full: str | None = None  # the incident since which the disk is full
+        self._because = (DISK_FULL, FREE_SPACE)  # what the last failure was, and what to do
         self._broken: str | None = None  # the incident since which nothing is written
         self.is_sound = True
+        self.is_damaged = False
         if not ballast.lay():
             self._full = note("the disk is full: nothing is added to the store", None)
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
@@ -82,11 +105,11 @@ class Writer:
         self._thread = Thread(target=self._run, name="becket store writer", daemon=True)
         self._thread.start()
 
-    def _open(self) -> None:
+    def _open(self, marked: Reached) -> None:
         self._connection = connect(self._path)
         try:
             index = TextIndex(self._connection) if self._has_index else None
-            self._ledger = Ledger(self._connection, self._limits, self._clock, index)
+            self._ledger = Ledger(self._connection, self._limits, self._clock, index, marked)
             self._ledger.prepare_index()
         except BaseException:
             self._connection.close()
@@ -135,6 +158,7 @@ class Writer:
     def close(self) -> None:
         """Lets go of the file, after `stop`. Whoever is the last to do so leaves no log behind."""
         self._connection.close()
+        self._mark.close()
 
     # -- the thread
 
@@ -185,23 +209,51 @@ class Writer:
         if log_bytes(self._path) > LONG_LOG:
             self.empty_log(waits=True)
 
-    def _commit(self, batch: Sequence[Job]) -> list[Any]:
-        """Returns the answers to these changes, which are safe then."""
+    def _commit(self, batch: Sequence[Job], *, makes_room: bool = False) -> list[Any]:
+        """Returns the answers to these changes, which are safe then. With `makes_room` all others are refused."""
         if self._broken is not None:
-            return [StoreError(Meaning.INTERNAL, self._broken) for _ in batch]
+            return [self._refuse(self._broken) for _ in batch]
         if self._full is not None and self._ballast.lay_again():
             self._full = None
+        takes_all = self._full is None or (not makes_room and self._has_free_pages())
+        if self._full is not None:
+            self._reuse_log()
         self._ledger.begin()
-        outcomes = [self._apply(job) for job in batch]
+        outcomes = [
+            self._apply(job) if takes_all or job.makes_room else self._refuse(self._full, is_full=True) for job in batch
+        ]
         began = monotonic()
         self._ledger.commit()
         self._sync_seconds = monotonic() - began
+        self._write_mark()
         self._expected = len(batch) + self._jobs.qsize()
         return outcomes
 
+    def _write_mark(self) -> None:
+        """Writes down how far the store has come, before anybody hears of it."""
+        try:
+            self._mark.write(self._ledger.reached)
+        except OSError as error:
+            note("the mark could not be written; the records are kept", error)
+
+    def _has_free_pages(self) -> bool:
+        """Returns whether the file has room inside: what was forgotten leaves pages that need no more of the disk."""
+        (pages,) = self._connection.execute("PRAGMA freelist_count").fetchone()
+        return bool(pages >= FREE_PAGES)
+
+    def _reuse_log(self) -> None:
+        """Has the log of SQLite begin anew instead of growing, unless the file would need more than is left for that."""
+        (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
+        (size,) = self._connection.execute("PRAGMA page_size").fetchone()
+        if pages * size - os.path.getsize(self._path) <= free_bytes(self._path):
+            self.empty_log()
+
+    def _refuse(self, incident: str | None, *, is_full: bool = False) -> StoreError:
+        because, hint = self._because
+        meaning = Meaning.DISK_FULL if is_full else Meaning.INTERNAL
+        return StoreError(meaning, incident or "", because, path=str(self._path), hint=hint)
+
     def _apply(self, job: Job) -> Any:
-        if self._full is not None and not job.makes_room:
-            return StoreError(Meaning.DISK_FULL, self._full)
         try:
             match job.change:
                 case Entry():
@@ -212,10 +264,15 @@ class Writer:
                     return self._ledger.forget(job.change)
                 case Tidying():
                     return None
+                case Accepting():
+                    return self._ledger.accept_losses()
                 case _:
                     assert_never(job.change)
         except RpcError as refusal:
             return refusal
+        except DamagedRow as damaged:
+            self.is_damaged = True
+            return as_store_error(self._path, damaged)
 
     # -- what can wait
 
@@ -241,7 +298,9 @@ class Writer:
         """Brings all that is in the log of SQLite into the file, if no query reads it, or waits until none does."""
         try:
             self._connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000 if waits else 0:.0f}")
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            # On a full disk the log keeps its room: others would take it.
+            mode = "TRUNCATE" if self._full is None else "RESTART"
+            self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
             self._connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}")
         except Exception as error:
             note("its log could not be emptied", error)
@@ -252,14 +311,15 @@ class Writer:
         """Returns the answers to changes of which nothing was kept; on a full disk those that make room are.
 
         It always returns: whatever goes wrong here as well, nobody must wait for ever."""
-        incident = note(f"{len(batch)} changes were not kept", error)
+        incident = note(f"{self._path}: {len(batch)} changes were not kept", error)
+        self._because = explain(error)
         try:
             if self._is_full(primary_code(error)):
                 return self._make_room(batch, incident)
             self._repair(error, incident)
         except Exception as worse:
             self._give_up(incident, worse)
-        return [StoreError(Meaning.INTERNAL, incident) for _ in batch]
+        return [self._refuse(incident) for _ in batch]
 
     def _is_full(self, code: int) -> bool:
         return code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and free_bytes(self._path) < NO_ROOM)
@@ -267,14 +327,15 @@ class Writer:
     def _make_room(self, batch: Sequence[Job], incident: str) -> list[Any]:
         """Gives up the ballast, and tries once more with what makes room."""
         self._full = incident
+        self._because = (DISK_FULL, FREE_SPACE)
         self._ballast.drop()
         self._ledger.roll_back()
         try:
-            return self._commit(batch)
+            return self._commit(batch, makes_room=True)
         except Exception as error:
             note(f"after incident {incident}: nor was what makes room", error)
             self._ledger.roll_back()
-        return [StoreError(Meaning.DISK_FULL, incident) for _ in batch]
+        return [self._refuse(incident, is_full=True) for _ in batch]
 
     def release_reserve(self) -> None:
         """Frees the reserved space for what the host must write. It is reserved again when the disk has room."""
@@ -286,12 +347,12 @@ class Writer:
     def _repair(self, error: Exception, incident: str) -> None:
         """Goes on after a failing disk only if it takes a transaction, and if the file is sound."""
         self._ledger.roll_back()
-        is_others = primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+        is_others = primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY)
         if is_others or not isinstance(error, sqlite3.Error):
             return
         self._ledger.mend()
         self._connection.close()
-        self._open()
+        self._open(self._ledger.reached)
         check_sound(self._connection)
         note(f"after incident {incident}: the file is sound, writing goes on", None)
 
@@ -320,6 +381,12 @@ class Waiter:
         if isinstance(self._outcome, BecketError):
             raise self._outcome
         return self._outcome
+
+
+def as_store_error(path: Path, damaged: DamagedRow) -> StoreError:
+    """Returns what is told of a damaged row, and writes it down."""
+    incident = note(f"{path}: damage was met", damaged)
+    return StoreError(Meaning.INTERNAL, incident, str(damaged), path=str(path), hint=LIST_DAMAGE)
 
 
 def log_bytes(path: Path) -> int:

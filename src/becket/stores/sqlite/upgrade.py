@@ -1,0 +1,94 @@
+"""Upgrades a store of an older version, in one transaction. A copy is kept beside it until that has succeeded."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from becket.stores.sqlite.file import HIGHEST_ID, VERSION, back_up, key_of, open_connection, seal_schema
+from becket.stores.sqlite.rows import Share, checksum
+
+__all__ = ["copy_path", "upgrade"]
+
+NO_SUM = -1  # fits nothing: what was damaged before stays so
+COLUMNS = {
+    "extensions": ("commits", "memory_sum", "config_sum", "changes_sum", "sum"),
+    "memory": ("sum",),
+    "config": ("sum",),
+    "changes": ("sum",),
+}
+SUMS = {
+    "memory": "key, time_ms, peak_ms, size, odd, CAST(content AS BLOB), CAST(tags AS BLOB), CAST(meta AS BLOB),"
+    " CAST(idem AS BLOB)",
+    "config": "extension, CAST(key AS BLOB), CAST(value AS BLOB), revision",
+    "changes": "extension, CAST(key AS BLOB), CAST(value AS BLOB), revision",
+}
+
+
+def copy_path(path: Path) -> Path:
+    """Returns where the copy is kept meanwhile."""
+    return path.with_name(f"{path.name}.before-upgrade")
+
+
+def upgrade(path: Path) -> None:
+    """Makes a store that has today's version of one that may have an older one.
+
+    Raises:
+        sqlite3.Error: it could not be done. The store is as before, and the copy is still there.
+        OSError: the same.
+    """
+    copy = copy_path(path)
+    with closing(open_connection(path)) as connection:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version != VERSION:
+            copy.unlink(missing_ok=True)
+            back_up(connection, copy)
+            # Not in the log of SQLite: an older becket reads the version from the file alone, and must see the new one.
+            connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+            connection.create_function("checksum", -1, sum_raw, deterministic=True)
+            connection.execute("BEGIN IMMEDIATE")
+            add_checksums(connection)
+            connection.execute("COMMIT")
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    copy.unlink(missing_ok=True)
+
+
+def add_checksums(connection: sqlite3.Connection) -> None:
+    execute = connection.execute
+    for table, columns in COLUMNS.items():
+        for column in columns:
+            execute(f"ALTER TABLE {table} ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
+    for table, fields in SUMS.items():
+        execute(f"UPDATE {table} SET sum = checksum({fields})")
+    fields = ", ".join(Share.__struct_fields__)
+    for share in [Share(*row) for row in execute(f"SELECT {fields} FROM extensions").fetchall()]:
+        share.memory_sum = total(
+            execute(
+                "SELECT sum(sum) FROM memory WHERE key BETWEEN ? AND ?",
+                (key_of(share.number, 0), key_of(share.number, HIGHEST_ID)),
+            )
+        )
+        share.config_sum = total(execute("SELECT sum(sum) FROM config WHERE extension = ?", (share.number,)))
+        share.changes_sum = total(execute("SELECT sum(sum) FROM changes WHERE extension = ?", (share.number,)))
+        *_, memory_sum, config_sum, changes_sum, kept = share.as_row()
+        execute(
+            "UPDATE extensions SET memory_sum = ?, config_sum = ?, changes_sum = ?, sum = ? WHERE number = ?",
+            (memory_sum, config_sum, changes_sum, kept, share.number),
+        )
+    execute("INSERT INTO state VALUES ('lost', NULL), ('noted', 0), ('schema', NULL)")
+    seal_schema(connection)
+    execute(f"PRAGMA user_version = {VERSION}")
+
+
+def total(cursor: sqlite3.Cursor) -> int:
+    (value,) = cursor.fetchone()
+    return value or 0
+
+
+def sum_raw(*fields: object) -> int:
+    """Returns the checksum of a row whose texts are bytes."""
+    try:
+        return checksum(tuple(field.decode() if isinstance(field, bytes) else field for field in fields))
+    except UnicodeDecodeError:
+        return NO_SUM
