@@ -72,7 +72,6 @@ def test_a_full_disk_refuses_what_adds_and_does_what_makes_room(store: SqliteSto
 @pytest.mark.parametrize(
     ("code", "cause", "remedy"),
     [
-        (sqlite3.SQLITE_FULL, "the disk is full", "free space"),
         (sqlite3.SQLITE_READONLY, "it cannot be written", "writable"),
         (sqlite3.SQLITE_BUSY, "another program writes", "end that program"),
         (sqlite3.SQLITE_IOERR_FSYNC, "the disk failed", "look at the disk"),

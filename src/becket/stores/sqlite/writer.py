@@ -242,7 +242,7 @@ class Writer:
         return bool(pages >= FREE_PAGES)
 
     def _reuse_log(self) -> None:
-        """Has the log of SQLite begin anew instead of growing, unless the file would need more than is left for that."""
+        """Has the log of SQLite begin anew instead of growing, unless the file would need more than is left."""
         (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
         (size,) = self._connection.execute("PRAGMA page_size").fetchone()
         if pages * size - os.path.getsize(self._path) <= free_bytes(self._path):
