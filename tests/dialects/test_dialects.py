@@ -102,6 +102,11 @@ def test_a_dialect_has_the_frame_limit_of_its_system(name: str, frame: int) -> N
     assert DIALECTS[name].limits.frame == frame * 1024 * 1024
 
 
+@pytest.mark.parametrize(("name", "grace"), [("lsp", 5.0), ("mcp", 5.0), ("native", 2.0), ("plain", 2.0)])
+def test_a_dialect_has_the_exit_grace_of_its_programs(name: str, grace: float) -> None:
+    assert DIALECTS[name].limits.stdin_grace == grace
+
+
 def test_a_caller_may_choose_another_framing() -> None:
     connection = PLAIN.connection(Limits(), JsonLines)
     assert isinstance(connection.framing, JsonLines)

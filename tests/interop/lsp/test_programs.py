@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -17,6 +18,7 @@ from becket import Peer
 from becket.dialects.lsp import LSP
 from becket.errors import ConnectionLost
 from becket.interop import lsp
+from becket.wire import ContentLength
 
 PROGRAM = [sys.executable, str(Path(__file__).with_name("pygls_server.py"))]
 STUCK = """
@@ -33,6 +35,12 @@ def stuck(params):
     threading.Event().wait()
 
 serving.run(server)
+"""
+CHATTY = """
+print("> words@1.0.0 lsp\\n> node server.js\\n", flush=True)
+from becket.interop.lsp import serving
+from tests.interop.lsp.pygls_server import build
+serving.run(build())
 """
 FAST = """
 import os
@@ -164,3 +172,20 @@ async def test_an_extension_that_a_client_of_lsp_starts_is_a_language_server(tmp
     assert logged == ["2 files"]
     assert client.peer.process is not None
     assert client.peer.process.exit_code == 0
+
+
+@pytest.mark.process
+@pytest.mark.loops
+async def test_text_before_the_first_frame_is_skipped_where_the_framing_says_so() -> None:
+    command = [sys.executable, "-c", CHATTY]
+    framing = partial(ContentLength, skip_stray=True)
+    with anyio.fail_after(20):
+        async with lsp.LanguageClient().connect_process(command, framing=framing) as client:
+            assert client.server_capabilities.hover_provider
+
+
+@pytest.mark.process
+@pytest.mark.loops
+async def test_text_before_the_first_frame_is_quoted_in_the_error() -> None:
+    with anyio.fail_after(20), pytest.raises(ConnectionLost, match=r"words@1\.0\.0 lsp"):
+        await lsp.LanguageClient().connect_process([sys.executable, "-c", CHATTY])

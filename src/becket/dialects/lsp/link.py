@@ -62,6 +62,7 @@ LSP: Final = Dialect(
             "send_queue": 128 * MIB,  # servers tell all that they find in a project at once, and wait for nothing
             "inbound_requests": 4_096,  # editors ask at each key for all that they show, and cancel what is old
             "handshake": 60.0,  # some servers read a whole project before they answer
+            "stdin_grace": 5.0,  # and write what they know of it before they end
         }
     ),
 )

@@ -109,6 +109,7 @@ HABITS = Habits(
         "frame": 16 * 2**20,  # pictures come in base64
         "nodes": 250_000,  # and tables as JSON
         "stray": 64 * 2**20,  # some servers write their log to stdout for as long as they run
+        "stdin_grace": 5.0,  # the servers behind `npx` and `uvx` end slowly
     },
     host_limits={"handshake": 60.0},  # `npx` and `uvx` may have to fetch the program first
 )
