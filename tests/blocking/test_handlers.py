@@ -404,3 +404,17 @@ def test_a_handler_that_fails_because_its_caller_is_gone_is_no_incident(
         peer.wait_closed()
         assert ended.wait(8)
     assert [record.getMessage() for record in caplog.records] == []
+
+
+def test_requests_of_unknown_methods_reach_the_handler_of_unknown_methods() -> None:
+    with blocking_pair() as (left, right):
+
+        @right.handle_unknown()
+        def proxy(params: Any, ctx: BlockingContext) -> object:
+            return [ctx.method, params]
+
+        async def never() -> None: ...
+
+        assert left.call("a/b", {"x": 1}) == ["a/b", {"x": 1}]
+        with pytest.raises(TypeError):
+            left.handle_unknown()(never)

@@ -22,7 +22,7 @@ from becket.errors import (
     RpcError,
     StreamOverrun,
 )
-from becket.methods.descriptors import Method
+from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import CancelReason, EventReader, Stream
 from becket.peer.streams import CallStream, Gap
 from becket.testing import memory_pair
@@ -467,6 +467,18 @@ async def test_an_ordinary_stream_may_have_a_word_for_cancelling_too() -> None:
             asked = await script.hear()
         assert await script.hear() == notification("$/cancelRequest", {"id": asked["id"]})
         assert (await script.hear())["method"] == "turn/cancel"
+
+
+async def test_a_stream_may_be_cancelled_by_a_notification() -> None:
+    stop = Notification("session/cancel", Turn)
+    stream: Stream[Turn, str, Said | Failed | Done] = Stream(
+        "turn", Turn, str, events=EVENTS, gather=Gathered, cancel=lambda params, reason: (stop, Turn(params.stream))
+    )
+    async with scripted() as (peer, script):
+        async with peer.stream(stream, Turn("a")):
+            asked = await script.hear()
+            script.say(answer(asked, ACKNOWLEDGED))
+        assert await script.hear() == notification("session/cancel", {"stream": "a"})
 
 
 async def test_params_with_a_conversion_of_their_own_are_gathered_and_cancelled_as_what_they_are() -> None:

@@ -608,3 +608,50 @@ async def test_a_handler_that_fails_because_another_link_has_ended_is_an_inciden
         with anyio.fail_after(5), pytest.raises(RemoteError):
             await left.call("outer")
     assert ["incident" in record.getMessage() for record in caplog.records] == [True]
+
+
+# -- methods without a handler
+
+
+async def test_requests_of_unknown_methods_reach_the_handler_of_unknown_methods() -> None:
+    async with memory_pair() as (left, right):
+        right.handle("known")(lambda: "known")
+
+        @right.handle_unknown()
+        async def proxy(params: Any, ctx: Context) -> object:
+            return [ctx.method, params]
+
+        assert await left.call("known") == "known"
+        assert await left.call("a/b", {"x": 1}) == ["a/b", {"x": 1}]
+        assert await left.call("without params") == ["without params", None]
+        with pytest.raises(ValueError, match="already"):
+            right.handle_unknown()(lambda: None)
+
+
+async def test_a_registry_brings_its_handler_of_unknown_methods_along() -> None:
+    methods = Registry()
+
+    @methods.handle_unknown()
+    def proxy(params: Any, ctx: Context) -> str:
+        if ctx.method == "no":
+            raise RpcError(7, "not that one")
+        return ctx.method
+
+    ours, theirs = memory_transports()
+    async with Peer.over(theirs, methods=methods), Peer.over(ours) as left:
+        assert await left.call("a") == "a"
+        with pytest.raises(RemoteError, match="not that one"):
+            await left.call("no")
+
+
+async def test_an_unknown_notification_does_not_reach_the_handler_of_unknown_methods() -> None:
+    async with memory_pair() as (left, right):
+        called: list[str] = []
+
+        @right.handle_unknown()
+        def proxy(params: Any, ctx: Context) -> None:
+            called.append(ctx.method)
+
+        await left.notify("told")
+        await left.call("asked")
+        assert called == ["asked"]

@@ -41,8 +41,8 @@ FAILURES = (Exception, SystemExit)
 NO_ANSWERS = (NotPermitted, NotSent)  # what a call of the handler's own can end with
 
 
-def find_handler(get: Callable[[str], Handler | None], method: str) -> Handler:
-    """Returns the handler of a request.
+def find_handler(get: Callable[[str], Handler | None], method: str, fallback: Handler | None = None) -> Handler:
+    """Returns the handler of a request: `fallback` where the method has none of its own.
 
     Raises:
         MethodNotFound: there is none.
@@ -53,6 +53,8 @@ def find_handler(get: Callable[[str], Handler | None], method: str) -> Handler:
         # Checked only here: a name with a handler was chosen by the program.
         if not method.isprintable():
             raise InvalidRequest("the method's name holds characters that no name has")
+        if fallback is not None:
+            return fallback
         raise MethodNotFound(method)
     if handler.is_for_notifications:
         raise InvalidRequest(f"{method} is a notification: send it without an id")

@@ -158,6 +158,7 @@ class Registry:
         self._handlers: dict[str, Handler] = {}
         self.get = self._handlers.get
         self.quick: dict[str, Quick] = {}  # of those that were asked for
+        self.fallback: Handler | None = None  # for requests of methods without a handler
 
     @overload
     def handle(self, method: str, *, thread: bool = False) -> Callable[[F], F]: ...
@@ -173,6 +174,22 @@ class Registry:
             TypeError: the signature is none of `()`, `(params)`, `(params, ctx)`, or its params are not the method's.
         """
         return self._register(method, thread=thread, notifications=False)
+
+    def handle_unknown(self, *, thread: bool = False) -> Callable[[F], F]:
+        """Registers the decorated function for requests of all methods that have no handler; `ctx.method` names one.
+
+        Raises:
+            ValueError: there is one already.
+            TypeError: the signature is none of `()`, `(params)`, `(params, ctx)`.
+        """
+
+        def register(function: F) -> F:
+            if self.fallback is not None:
+                raise ValueError("there is a handler of unknown methods already")
+            self.fallback = Handler("unknown method", function, thread=thread, notifications=False)
+            return function
+
+        return register
 
     @overload
     def on(self, notification: str, *, thread: bool = False) -> Callable[[F], F]: ...
@@ -194,12 +211,14 @@ class Registry:
         both = Registry()
         both._handlers.update(self._handlers)
         both._handlers.update(other._handlers)
+        both.fallback = other.fallback or self.fallback
         return both
 
     def without(self, names: Collection[str]) -> Registry:
         """Returns a new registry with all handlers but those of these names."""
         rest = Registry()
         rest._handlers.update({name: each for name, each in self._handlers.items() if name not in names})
+        rest.fallback = self.fallback
         return rest
 
     def handlers(self) -> list[Handler]:

@@ -8,18 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
 
 from msgspec import Raw
 
-from becket.methods.descriptors import Direction, Method, check_method_name, name_of
+from becket.methods.descriptors import Direction, Method, Notification, check_method_name, name_of
 
-__all__ = ["CancelReason", "EventReader", "Gathering", "Stream"]
+__all__ = ["CancelReason", "Cancellation", "EventReader", "Gathering", "Stream"]
 
 P_contra = TypeVar("P_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
 E_co = TypeVar("E_co", covariant=True)
 E_contra = TypeVar("E_contra", contravariant=True)
+
+
+Cancellation: TypeAlias = tuple[Method[Any, Any] | Notification[Any], object]
+"""What cancels a stream in the words of its protocol: a request or a notification, and its params."""
 
 
 class EventReader(Generic[E_co]):
@@ -87,7 +91,8 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
 
     With `gather` the answer to the request only acknowledges it: the stream goes on until its last event, and the
     object that `gather` makes of the params of each call makes the result. Open such a method with `stream`, never with
-    `call`. `cancel` names what to ask, of the params and the reason, when this side gives the stream up.
+    `call`. `cancel` returns, of the params and the reason, the request or notification that is sent when this peer
+    abandons the stream.
     """
 
     __slots__ = ("cancel", "events", "gather", "idle_timeout")
@@ -101,7 +106,7 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
         *,
         events: Mapping[str, EventReader[E_co]],
         gather: Callable[[P_contra], Gathering[E_co, R_co]] | None = None,
-        cancel: Callable[[P_contra, CancelReason], tuple[Method[Any, Any], object]] | None = None,
+        cancel: Callable[[P_contra, CancelReason], Cancellation] | None = None,
         requires: str | None = None,
         timeout: float | None = None,
         idle_timeout: float | None = None,
@@ -118,7 +123,7 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
         *,
         events: Mapping[str, EventReader[E_co]],
         gather: Callable[[P_contra], Gathering[E_co, R_co]] | None = None,
-        cancel: Callable[[P_contra, CancelReason], tuple[Method[Any, Any], object]] | None = None,
+        cancel: Callable[[P_contra, CancelReason], Cancellation] | None = None,
         requires: str | None = None,
         timeout: float | None = None,
         idle_timeout: float | None = None,
@@ -134,7 +139,7 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
         *,
         events: Mapping[str, EventReader[E_co]],
         gather: Callable[[P_contra], Gathering[E_co, R_co]] | None = None,
-        cancel: Callable[[P_contra, CancelReason], tuple[Method[Any, Any], object]] | None = None,
+        cancel: Callable[[P_contra, CancelReason], Cancellation] | None = None,
         requires: str | None = None,
         timeout: float | None = None,
         idle_timeout: float | None = None,
@@ -147,4 +152,4 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
         self.events: Mapping[str, EventReader[E_co]] = MappingProxyType(dict(events))
         self.idle_timeout = idle_timeout
         self.gather: Callable[[Any], Gathering[Any, Any]] | None = gather
-        self.cancel: Callable[[Any, CancelReason], tuple[Method[Any, Any], object]] | None = cancel
+        self.cancel: Callable[[Any, CancelReason], Cancellation] | None = cancel

@@ -328,6 +328,15 @@ class BlockingPeer:
         """Registers the decorated plain function for this method; with `thread` it runs in a worker."""
         return self._checked(self.methods.handle(method, thread=thread), method)
 
+    def handle_unknown(self, *, thread: bool = False) -> Callable[[F], F]:
+        """Registers the decorated plain function for requests of all methods that have no handler."""
+
+        def register(function: F) -> F:
+            refuse_async(Handler("unknown method", function, thread=False, notifications=False))
+            return self.methods.handle_unknown(thread=thread)(function)
+
+        return register
+
     @overload
     def on(self, notification: str, *, thread: bool = False) -> Callable[[F], F]: ...
 

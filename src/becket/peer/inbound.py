@@ -100,6 +100,7 @@ class Inbound:
         "_notification_bytes",
         "_notifications",
         "_quick",
+        "_registry",
         "_requests",
         "_spawn_held",
         "_transport",
@@ -129,6 +130,7 @@ class Inbound:
         self.peer = peer
         self._context = context
         self._nests = link.loop.nests
+        self._registry = registry
         self._get = registry.get
         self._quick = registry.quick
         self._requests = link.connection.requests
@@ -258,7 +260,7 @@ class Inbound:
                 self._read_meta(request)
             handler = self._get(request.method)
             if handler is None or handler.is_for_notifications:
-                handler = find_handler(self._get, request.method)
+                handler = find_handler(self._get, request.method, self._registry.fallback)
             if link.transport.queued:
                 self._check_that_they_read()
             context = self._context(self, request.method, request) if handler.arity == 2 else None

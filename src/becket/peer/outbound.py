@@ -14,7 +14,7 @@ from msgspec import Raw, Struct
 from becket.dialects import CallMeta
 from becket.errors import BadReply, BecketError, NotSent, NotSupported
 from becket.limits import Limits
-from becket.methods.descriptors import Method
+from becket.methods.descriptors import Method, Notification
 from becket.peer.claims import Claim, Listener
 from becket.peer.transport import wake
 from becket.rpc.json_values import decode_json, encode_json
@@ -245,11 +245,14 @@ class Outbound:
             cancel=None if stream is None or stream.cancel is None else partial(stream.cancel, params),
         )
 
-    def ask_aside(self, method: Method[Any, Any], params: object) -> None:
-        """Asks something whose answer nobody waits for. It waits for no room: it ends what takes up room."""
+    def ask_aside(self, method: Method[Any, Any] | Notification[Any], params: object) -> None:
+        """Sends a request whose response is ignored, or a notification. It waits for no slot: it frees one."""
         link = self.link
         if method.write is not None:
             params = method.write(params)
+        if isinstance(method, Notification):
+            link.tell(method.name, None if params is None else encode_json(params))
+            return
         timeout = self._timeout if method.timeout is None else method.timeout
         call = Call(method.name, GONE, link.time() + timeout, timeout)
         link.send(link.connection.open_call(call, None if params is None else encode_json(params)))

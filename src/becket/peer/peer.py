@@ -393,6 +393,12 @@ class Peer:
         after connecting is in time for the first byte."""
         return self.methods.handle(method, thread=thread)
 
+    def handle_unknown(self, *, thread: bool = False) -> Callable[[F], F]:
+        """Registers the decorated function for requests of all methods that have no handler; `ctx.method` names one.
+
+        Without it such a request gets the error "unknown method"."""
+        return self.methods.handle_unknown(thread=thread)
+
     @overload
     def on(self, notification: str, *, thread: bool = False) -> Callable[[F], F]: ...
 

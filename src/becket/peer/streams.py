@@ -29,9 +29,8 @@ from becket.errors import (
     RpcError,
     StreamOverrun,
 )
-from becket.methods.descriptors import Method
 from becket.methods.dispatch import log_unexpected
-from becket.methods.streams import CancelReason, EventReader, Gathering
+from becket.methods.streams import Cancellation, CancelReason, EventReader, Gathering
 from becket.peer.claims import NULL, Claim, Listener
 from becket.peer.transport import wake
 from becket.rpc.records import GONE, Call
@@ -88,7 +87,7 @@ class CallStream(Generic[E, R]):
         pause_connection: bool = False,
         is_tolerant: bool = False,
         gathering: Gathering[Any, Any] | None = None,
-        cancel: Callable[[CancelReason], tuple[Method[Any, Any], object]] | None = None,
+        cancel: Callable[[CancelReason], Cancellation] | None = None,
     ) -> None:
         self.dropped = 0
         self.skipped = 0
