@@ -56,6 +56,8 @@ OPTIONS = {
     "most_limits": "the most that a manifest can ask for",
     "schemas": "what to do with inputs that do not fit a tool",
     "audit_bytes": "the size at which a file of the audit is rotated",
+    "require_parent": "refuse calls that name no request while another extension's is handled; "
+    "see [Permissions](permissions.md#acting-for-others)",
     "extensions": "what holds for one extension above its manifest",
     "mcp": "a `McpSettings`: what is done for MCP servers that ask for a model or a person; see [MCP](mcp.md)",
     "wrap": "gets the id and the command of each start, and returns what to start in its place: a tracer, a sandbox",

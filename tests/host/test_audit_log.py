@@ -16,6 +16,7 @@ from threading import Event, Thread
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from becket.contract.audit import (
     AUDIT_START,
@@ -148,6 +149,23 @@ def test_a_hundred_denials_are_all_told_and_have_no_further_record() -> None:
     written.log.flush()
 
     assert [event for _, event in written.events] == [call(allowed=False)] * 100
+
+
+def test_calls_that_name_no_parent_while_another_is_served_have_a_record_each_up_to_a_number() -> None:
+    written = Written()
+    parentless = replace(call(), handling=("chat",))
+
+    for _ in range(150):
+        written.log(parentless)
+        written.log(call(allowed=False))
+    written.log.flush()
+
+    events = [event for _, event in written.events]
+    assert events.count(parentless) == events.count(call(allowed=False)) == 100
+    assert sorted(event.because for event in events[200:] if isinstance(event, CallDecided)) == [
+        "it is not granted (the last of 50 more)",
+        "it needs none (the last of 50 more)",
+    ]
 
 
 def test_names_without_end_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 import becket.host.host
 from becket.cli.status import status_rows
+from becket.contract.audit import CallDecided
 from becket.contract.audit import ExtensionChanged as ChangeRecorded
 from becket.contract.audit import ExtensionStarted as StartRecorded
 from becket.contract.hooks import Block, HookEvent
@@ -59,6 +60,7 @@ from becket.host.restart import RestartPolicy
 from becket.host.supervisor import Care
 from becket.limits import Limits
 from becket.methods.permissions import Decision
+from becket.methods.registry import Registry
 
 pytestmark = [pytest.mark.process, pytest.mark.loops]
 
@@ -913,6 +915,76 @@ async def test_a_revocation_that_was_never_written_to_the_grants_holds_in_the_ne
             assert await host.call_tool("notes:keep", {"text": "milk"}) == "1"
             assert host.status()[0].not_persistent == ()
         assert load_grants(data / "grants.toml")["notes"].deny == ()
+
+
+DEPUTY = """
+import threading
+from becket import RemoteError
+
+class Deputy(ExtensionServer):
+    id, version = "deputy", "1.0.0"
+
+    @tool("Keeps a text in the worker of the tool.")
+    def direct(self) -> str:
+        return self.keep()
+
+    @tool("Keeps a text in a thread of its own.")
+    def detached(self) -> str:
+        outcomes = []
+        thread = threading.Thread(target=lambda: outcomes.append(self.keep()))
+        thread.start()
+        thread.join()
+        return outcomes[0]
+
+    def keep(self) -> str:
+        try:
+            self.host.blocking.memory.append("x")
+        except RemoteError as error:
+            return error.message
+        return "kept"
+
+if __name__ == "__main__":
+    Deputy().run()
+"""
+CLERK = """
+class Clerk(ExtensionServer):
+    id, version = "clerk", "1.0.0"
+
+    @tool("Has the deputy keep a text.")
+    async def dictate(self, how: str) -> str:
+        return await self.host.call("host/deputy", {"how": how}, returns=str)
+
+if __name__ == "__main__":
+    Clerk().run()
+"""
+
+
+@pytest.mark.parametrize("is_required", [False, True])
+async def test_what_a_deputy_does_without_naming_a_parent_is_recorded_or_refused(
+    tmp_path: Path, is_required: bool
+) -> None:
+    granted = {"deputy": ["memory.write", "tools.register"], "clerk": ["memory.write", "tools.register"]}
+    write_extension(tmp_path / "root", "deputy", DEPUTY, granted["deputy"])
+    write_extension(tmp_path / "root", "clerk", CLERK, granted["clerk"])
+    methods = Registry()
+    data = tmp_path / "data"
+    host = Host([tmp_path / "root"], grants=granted, methods=methods, data=data, require_parent=is_required)
+
+    @methods.handle("host/deputy")
+    async def call_deputy(params: dict[str, str]) -> str:
+        return await host.call_tool(f"deputy:{params['how']}")
+
+    with anyio.fail_after(20):
+        async with host:
+            await host.ready("deputy")
+            clerk = await host.ready("clerk")
+            assert await clerk.call_tool("dictate", {"how": "direct"}) == "kept"
+            refused = "permission denied: it names no parent"
+            assert await clerk.call_tool("dictate", {"how": "detached"}) == (refused if is_required else "kept")
+    calls = [one.event for one in read_audit(data / "audit.jsonl") if isinstance(one.event, CallDecided)]
+    assert [(call.extension, call.handling, call.allowed) for call in calls] == [
+        ("deputy", ("clerk",), not is_required)
+    ]
 
 
 async def test_hooks_and_models_of_all_extensions_are_offered_by_the_host(root: Path) -> None:

@@ -117,6 +117,7 @@ def test_every_member_that_is_for_the_host_becomes_an_argument_of_it(tmp_path: P
         audit = "full"
         audit_bytes = 65536
         check_tool_inputs = "warn"
+        require_parent = true
         watch = "reload"
         discovery = { depth = 2 }
         environment = { pass = ["EDITOR"] }
@@ -147,6 +148,7 @@ def test_every_member_that_is_for_the_host_becomes_an_argument_of_it(tmp_path: P
         "development": True,
         "audit": AuditMode.FULL,
         "audit_bytes": 65536,
+        "require_parent": True,
         "schemas": SchemaMode.WARN,
         "watch": "reload",
         "discovery": DiscoverySettings(depth=2),

@@ -530,7 +530,148 @@ async def test_an_extension_of_old_that_cannot_say_for_whom_acts_on_its_own_auth
         async with hosted(id="a", grants=BOTH, methods=joined(b)) as (_, a_child):
             assert await a_child.call("host/call_b", {}) == "saved"
     (append,) = [event for event in events if isinstance(event, CallDecided) and event.method == "memory.append"]
+    assert (append.allowed, append.on_behalf_of, append.handling) == (True, (), ("a",))
+
+
+def of_old(child: Peer) -> None:
+    """Lets an extension save something in its tool without a word about for whom."""
+
+    @child.handle("tool.call")
+    async def save(params: Any) -> str:
+        try:
+            await child.call("memory.append", {"namespace": "b", "content": "x"})
+        except RemoteError as error:
+            return error.message
+        return "saved"
+
+
+async def test_where_a_parent_is_required_a_call_without_one_is_refused_and_recorded() -> None:
+    events: list[AuditEvent] = []
+    async with hosted(id="b", tools=[SAVE], features=(), audit=events.append, require_parent=True) as (b, b_child):
+        of_old(b_child)
+        async with hosted(id="a", methods=joined(b)) as (_, a_child):
+            assert await a_child.call("host/call_b", {}) == "permission denied: it names no parent"
+        assert await b.call_tool("save", {}) == "saved"  # no other caller is there to be taken for it
+        await b_child.call("memory.append", {"namespace": "b", "content": "of its own"})
+    appends = [event for event in events if isinstance(event, CallDecided) and event.method == "memory.append"]
+    assert [(event.allowed, event.handling) for event in appends] == [(False, ("a",)), (True, ()), (True, ())]
+
+
+async def test_where_a_parent_is_required_an_extension_that_names_it_is_served() -> None:
+    async with hosted(id="b", tools=[SAVE], require_parent=True) as (b, b_child):
+        saves(b_child)
+        async with hosted(id="a", methods=joined(b)) as (_, a_child):
+            assert await a_child.call("host/call_b", {"text": "for a"}) == "saved"
+
+
+async def test_a_policy_sees_that_a_call_names_no_parent() -> None:
+    seen: list[tuple[str, ...]] = []
+
+    def note(decision: Decision) -> bool:
+        seen.append(decision.handling)
+        return True
+
+    gate = Gate("b", Grants.of(ALL), policy=note)
+    async with hosted(id="b", tools=[SAVE], features=(), gate=gate) as (b, b_child):
+        of_old(b_child)
+        async with hosted(id="a", methods=joined(b)) as (_, a_child):
+            assert await a_child.call("host/call_b", {}) == "saved"
+    assert ("a",) in seen
+
+
+@pytest.mark.parametrize("parent", [99, "99", 1.5, -1])
+@pytest.mark.parametrize(("method", "params"), [("memory.append", NOTE), ("config.get", {"key": "a"})])
+async def test_a_call_with_an_unknown_parent_is_refused_and_recorded(parent: Any, method: str, params: Any) -> None:
+    events: list[AuditEvent] = []
+    store = InMemoryStore()
+    async with hosted(features=(), store=store, audit=events.append) as (_, child):
+        claim = {**params, "_meta": {"becket": {"parent": parent}}}
+        assert await denied(child, method, claim) == "permission denied: its parent is no open call"
+    assert store.query(Query("notes")) == []
+    (call,) = [event for event in events if isinstance(event, CallDecided)]
+    assert (call.method, call.allowed, call.because) == (method, False, "its parent is no open call")
+
+
+async def test_a_parent_that_was_answered_is_unknown_from_then_on() -> None:
+    claims: list[dict[str, Any]] = []
+    async with hosted(tools=[ECHO], features=()) as (notes, child):
+
+        @child.handle("tool.call")
+        async def run(params: Any, ctx: Context) -> str:
+            claims.append({**NOTE, "_meta": {"becket": {"parent": ctx.id}}})
+            await child.call("memory.append", claims[0])
+            return "ran"
+
+        assert await notes.call_tool("echo") == "ran"
+        assert "no open call" in await denied(child, "memory.append", claims[0])
+
+
+async def test_an_extension_that_tidies_up_after_a_cancelled_call_does_so_for_its_caller() -> None:
+    events: list[AuditEvent] = []
+    running, tidied = anyio.Event(), anyio.Event()
+    async with hosted(id="b", tools=[SAVE], audit=events.append) as (b, b_child):
+
+        @b_child.handle("tool.call")
+        async def save(params: Any, ctx: Context) -> str:
+            running.set()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    assert "memory.write" in await denied(b_child, "memory.append", {"namespace": "b", "content": "x"})
+                    tidied.set()
+            return "never"
+
+        async with hosted(id="a", grants=BOTH, methods=joined(b)) as (_, a_child), anyio.create_task_group() as tasks:
+            tasks.start_soon(a_child.call, "host/call_b", {})
+            with anyio.fail_after(5):
+                await running.wait()
+                tasks.cancel_scope.cancel()
+                with anyio.CancelScope(shield=True):
+                    await tidied.wait()
+    (append,) = [event for event in events if isinstance(event, CallDecided) and event.method == "memory.append"]
+    assert (append.allowed, append.on_behalf_of) == (False, ("a",))
+
+
+async def test_what_a_handler_left_running_acts_on_the_extensions_own_authority() -> None:
+    events: list[AuditEvent] = []
+    is_answered, is_kept = anyio.Event(), anyio.Event()
+    async with (
+        anyio.create_task_group() as tasks,
+        hosted(tools=[ECHO], audit=events.append) as (notes, child),
+    ):
+
+        async def keep_later(ctx: Context) -> None:
+            await is_answered.wait()
+            await ctx.call("memory.append", NOTE)
+            is_kept.set()
+
+        @child.handle("tool.call")
+        async def run(params: Any, ctx: Context) -> str:
+            tasks.start_soon(keep_later, ctx)
+            return "ran"
+
+        with anyio.fail_after(5):
+            assert await notes.call_tool("echo") == "ran"
+            is_answered.set()
+            await is_kept.wait()
+    (append,) = [event for event in events if isinstance(event, CallDecided) and event.method == "memory.append"]
     assert (append.allowed, append.on_behalf_of) == (True, ())
+
+
+async def test_a_function_that_goes_on_after_its_answer_acts_on_the_extensions_own_authority() -> None:
+    is_kept = anyio.Event()
+    async with hosted(tools=[ECHO]) as (notes, child):
+
+        @child.handle("tool.call")
+        async def run(params: Any, ctx: Context) -> None:
+            ctx.answer("ran")
+            await ctx.call("memory.append", NOTE)
+            is_kept.set()
+
+        with anyio.fail_after(5):
+            assert await notes.call_tool("echo") == "ran"
+            await is_kept.wait()
 
 
 # -- records

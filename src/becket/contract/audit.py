@@ -39,7 +39,8 @@ Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
 
 class CallDecided(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="call"):
     """A call was denied, or, where all is recorded, allowed. `on_behalf_of` goes from the nearest caller to the first;
-    where it is empty the extension acted on its own authority."""
+    where it is empty the extension acted on its own authority. `handling` are the other extensions whose requests it
+    handled meanwhile, where the call did not say to which request it belongs."""
 
     extension: str
     method: str
@@ -47,6 +48,7 @@ class CallDecided(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag
     allowed: bool
     because: str
     on_behalf_of: tuple[str, ...] = ()
+    handling: tuple[str, ...] = ()
 
 
 class CallsCounted(Struct, frozen=True, tag_field="kind", tag="calls"):

@@ -180,6 +180,7 @@ class Doorkeeper:
             policy=settings.policy,
             asks=settings.ask is not None,
             known=self._known,
+            require_parent=settings.require_parent,
         )
         guest = self.guests[candidate.id] = Guest(candidate, outcome, gate)
         return guest

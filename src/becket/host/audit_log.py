@@ -39,7 +39,9 @@ __all__ = ["AuditFile", "AuditLog", "AuditMode", "AuditProblem", "read_audit", "
 
 MINUTE: Final = 60_000  # milliseconds for which allowed calls are counted together
 MOST_KEYS: Final = 10_000  # that are counted at once; the counts are written when there are more
-MOST_DENIALS: Final = 100  # of one method and extension a minute that have a record each: a child may ask without end
+# Denials, and calls that name no parent while there is one, of one method and extension a minute that have a record
+# each: a child may call without end.
+MOST_DENIALS: Final = 100
 ROTATE_AT: Final = 64 * 1024 * 1024
 MOST_PROBLEMS: Final = 1_000  # that are told of one file
 MOST_LOOKS: Final = 5  # at an audit whose file a host rotates while it is verified
@@ -77,7 +79,7 @@ class AuditLog:
         self._lock = Lock()
         self._began: int | None = None  # when the first was counted of those that are not written
         self._allowed: dict[Key, tuple[int, int]] = {}  # how many, since when
-        self._denied: dict[Key, tuple[int, CallDecided]] = {}  # how many, and the last of them
+        self._denied: dict[tuple[Key, bool], tuple[int, CallDecided]] = {}  # how many, and the last of them
 
     def __call__(self, event: AuditEvent) -> None:
         """Takes something that happened.
@@ -108,12 +110,13 @@ class AuditLog:
         if self._began is None:
             self._began = now
         key = (event.extension, event.method, event.permission)
-        if event.allowed:
+        if event.allowed and not event.handling:
             count, since = self._allowed.get(key, (0, now))
             self._allowed[key] = (count + 1, since)
             return False
-        count = self._denied[key][0] + 1 if key in self._denied else 1
-        self._denied[key] = (count, event)
+        of_kind = (key, event.allowed)
+        count = self._denied[of_kind][0] + 1 if of_kind in self._denied else 1
+        self._denied[of_kind] = (count, event)
         return count <= MOST_DENIALS
 
     def _write_counts(self, now: int) -> None:

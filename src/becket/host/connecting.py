@@ -65,7 +65,9 @@ class ExtensionOptions(TypedDict, total=False):
     `grants` are the permissions that it holds; or give a `gate` of your own, which has its own audit. `ask` asks a
     person for what is neither granted nor denied. `methods` are methods of your own that it may call. `schemas` says
     what to do with inputs that do not fit a tool: refuse them, unless told otherwise. `known` are the permissions that
-    exist, where you have some of your own. `particulars` is what the extension's own kind of manifest says beyond ours.
+    exist, where you have some of your own. `require_parent` refuses calls that do not say to which request they belong
+    while the extension handles one of another caller. `particulars` is what the extension's own kind of manifest says
+    beyond ours.
 
     `limits` and `timeouts` are those that the dialect is used to, unless given. `on_log` gets each line that the
     extension logs, after the name of its level; it stands in the log as well. `version`, `digest` and `restarts` are
@@ -86,6 +88,7 @@ class ExtensionOptions(TypedDict, total=False):
     timeouts: Timeouts
     host: HostInfo
     known: AbstractSet[str]
+    require_parent: bool
     particulars: Any
     on_log: Callable[[str, str], object] | None
     version: str | None
@@ -223,10 +226,10 @@ class Start:
         grants = options.get("grants", ())
         if not isinstance(grants, Grants):
             grants = Grants.of(grants, known=self._known)
-        asks = options.get("ask") is not None
+        asks, requires = options.get("ask") is not None, options.get("require_parent", False)
         if self._audit is None:
-            return Gate(self._id, grants, asks=asks, known=self._known)
-        return RecordingGate(self._id, grants, self._audit, asks=asks, known=self._known)
+            return Gate(self._id, grants, asks=asks, known=self._known, require_parent=requires)
+        return RecordingGate(self._id, grants, self._audit, asks=asks, known=self._known, require_parent=requires)
 
     async def run(self) -> Extension:
         """Starts the extension and returns the handle on it."""

@@ -104,7 +104,8 @@ class Host:
     extensions. With `development` changed files need no new consent. `environment` is for all extensions, besides what
     each asks for; `most_limits` is the most that one may ask for. `mcp` says what is done for MCP servers that ask.
     `wrap` puts another program in front of each command: a tracer, or a sandbox. `hooks` says in which order extensions
-    are consulted, and which of them must not be skipped.
+    are consulted, and which of them must not be skipped. `require_parent` refuses calls of an extension that do not say
+    to which request they belong while it handles one of another extension.
     """
 
     def __init__(
@@ -134,6 +135,7 @@ class Host:
         most_limits: AskedLimits | None = None,
         schemas: SchemaMode | str = SchemaMode.ENFORCE,
         audit_bytes: int = ROTATE_AT,
+        require_parent: bool = False,
         extensions: Mapping[str, ExtensionConfig] | None = None,
         mcp: McpSettings | None = None,
         wrap: Wrap | None = None,
@@ -155,7 +157,7 @@ class Host:
         self._ask = ask
         self._confirm = confirm
         self._policy = policy
-        self._methods = methods or Registry()
+        self._methods = Registry() if methods is None else methods  # an empty one may be filled until the start
         self._only = only
         self._disabled = frozenset(disabled)
         self._watch: Watching | None = watch
@@ -169,6 +171,7 @@ class Host:
         self._most_limits = most_limits or AskedLimits()
         self._schemas = SchemaMode(schemas)
         self._audit_bytes = audit_bytes
+        self._requires_parent = require_parent
         self._settled = dict(extensions or {})
         self._mcp = mcp
         self._wrap = wrap
@@ -304,6 +307,7 @@ class Host:
             environment=self._environment,
             variables=self._variables,
             schemas=self._schemas,
+            require_parent=self._requires_parent,
             wrap=self._wrap,
             events=self.events,
             budget=SharedBudget(self._limits.host_inbound_bytes, "bytes held for all extensions"),

@@ -144,6 +144,7 @@ class HostConfig(Table, frozen=True, kw_only=True):
     audit: AuditMode = AuditMode.USUAL
     audit_bytes: Annotated[int, Meta(ge=65536)] = 67108864
     check_tool_inputs: SchemaMode = SchemaMode.ENFORCE
+    require_parent: bool = False
     watch: Literal["off", "report", "reload"] = "off"
     environment: Environment = Environment()
     restart: AskedRestart = AskedRestart()
@@ -183,6 +184,7 @@ class HostConfig(Table, frozen=True, kw_only=True):
             "most_limits": self.most_limits,
             "schemas": self.check_tool_inputs,
             "audit_bytes": self.audit_bytes,
+            "require_parent": self.require_parent,
             "extensions": self.extensions,
             "hooks": self.hooks.settings(),
         }

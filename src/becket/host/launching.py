@@ -72,6 +72,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     environment: Environment = Environment()
     variables: Mapping[str, str] = {}
     schemas: SchemaMode = SchemaMode.ENFORCE
+    require_parent: bool = False
     wrap: Wrap | None = None
     events: Events | None = None
     budget: SharedBudget | None = None

@@ -41,10 +41,19 @@ class RecordingGate(Gate):
         policy: Policy | None = None,
         asks: bool = False,
         known: AbstractSet[str] = PERMISSIONS,
+        require_parent: bool = False,
     ) -> None:
         self._record = audit
         self.calls = 0
-        super().__init__(extension, grants, audit=self._record_decision, policy=policy, asks=asks, known=known)
+        super().__init__(
+            extension,
+            grants,
+            audit=self._record_decision,
+            policy=policy,
+            asks=asks,
+            known=known,
+            require_parent=require_parent,
+        )
 
     def _record_decision(self, decision: Decision) -> None:
         self.calls += 1
@@ -85,6 +94,7 @@ def call_decided(decision: Decision, *, allowed: bool) -> CallDecided:
         allowed,
         decision.because,
         decision.on_behalf_of,
+        decision.handling,
     )
 
 

@@ -15,7 +15,15 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from becket.errors import BadGrants, PermissionDenied, Problem, ReservedPermission, UnknownPermission
+from becket.errors import (
+    BadGrants,
+    Meaning,
+    PermissionDenied,
+    Problem,
+    ReservedPermission,
+    RpcError,
+    UnknownPermission,
+)
 from becket.methods.policies import POLICY_TIMEOUT, Policy, PolicyQuestion, PolicyWorkers
 
 __all__ = [
@@ -139,7 +147,8 @@ class Decision(Struct, frozen=True):
     """What was decided about one call, and why. `allowed` is None where a person is to be asked first.
 
     `on_behalf_of` names the extensions whose calls this one belongs to, from the nearest to the first; where there is
-    none the extension acts on its own authority.
+    none the extension acts on its own authority. `handling` names the other extensions whose requests it handles
+    meanwhile, where the call does not say to which request it belongs.
     """
 
     extension: str
@@ -149,6 +158,7 @@ class Decision(Struct, frozen=True):
     because: str
     on_behalf_of: tuple[str, ...] = ()
     own_authority: bool = True
+    handling: tuple[str, ...] = ()
 
 
 Deliberation: TypeAlias = Generator[PolicyQuestion, str | None, Decision]
@@ -163,6 +173,7 @@ class Gate:
     for `policy_timeout` seconds too. A plain function runs in a worker thread; it may be `async def`.
     `audit` gets every decision; where it fails, that is logged and the decision stands. With `asks`, what was neither
     given nor denied is to be asked for: see `begin_question`. `known` are the permissions that exist; no other is held.
+    With `require_parent`, a call that names no parent while the extension handles a request of another is refused.
 
     Any thread may use it. Keep one for an extension, over all its restarts: the answers are remembered here.
     """
@@ -178,6 +189,7 @@ class Gate:
         "_open",
         "_policy",
         "_policy_timeout",
+        "_requires_parent",
         "_subscribers",
         "_workers",
         "extension",
@@ -193,8 +205,10 @@ class Gate:
         policy_timeout: float = POLICY_TIMEOUT,
         asks: bool = False,
         known: AbstractSet[str] = PERMISSIONS,
+        require_parent: bool = False,
     ) -> None:
         self.extension = extension
+        self._requires_parent = require_parent
         self._known = frozenset(known) - RESERVED
         self._audit = audit
         self._policy = policy
@@ -216,15 +230,17 @@ class Gate:
         """Returns whether the extension holds the permission now. No decision: no policy is heard, nothing recorded."""
         return permission in self._held
 
-    def decide(self, method: str, requires: str | None, chain: Sequence[Gate] = ()) -> Decision:
+    def decide(
+        self, method: str, requires: str | None, chain: Sequence[Gate] = (), handling: tuple[str, ...] = ()
+    ) -> Decision:
         """Returns whether the extension may call a method, and records it.
 
         `chain` holds the gates of those on whose behalf it calls: all must allow it, so a chain never widens. Where a
         policy has a say this waits for its verdict; on a loop use `becket.peer.policies.decide_with_policies`."""
         if chain or self._policy is not None:
-            decision = answer_all(self.deliberate(method, requires, chain))
+            decision = answer_all(self.deliberate(method, requires, chain, handling))
         else:
-            decision = self._judge(method, requires, ())
+            decision = self._judge(method, requires, (), handling)
         self.record(decision)
         return decision
 
@@ -248,17 +264,34 @@ class Gate:
         """
         self.enforce(self.decide(method, requires, chain))
 
+    def check_parent(self, method: str, requires: str | None, *, is_unknown: bool, handling: tuple[str, ...]) -> None:
+        """Looks at what a call says about the request that it belongs to, before anything else is decided about it.
+
+        Raises:
+            RpcError: the parent that it names is none, or it names none where it must. That is recorded.
+        """
+        if is_unknown:
+            because = "its parent is no open call"
+        elif handling and self._requires_parent:
+            because = "it names no parent"
+        else:
+            return
+        self.record(Decision(self.extension, method, requires, False, because, handling=handling))
+        raise RpcError(Meaning.PERMISSION_DENIED, f"permission denied: {because}")
+
     def enforce(self, decision: Decision) -> None:
         """Lets a decision stand where nobody can be asked. Raises PermissionDenied unless it is a yes."""
         if not decision.allowed:
             permission = decision.method if decision.permission is None else decision.permission
             raise PermissionDenied(permission, method=decision.method, extension=self.extension)
 
-    def deliberate(self, method: str, requires: str | None, chain: Sequence[Gate] = ()) -> Deliberation:
+    def deliberate(
+        self, method: str, requires: str | None, chain: Sequence[Gate] = (), handling: tuple[str, ...] = ()
+    ) -> Deliberation:
         """Yields each question to a policy, takes the objection to it (None if there is none), and returns the
         decision. Nothing is recorded: see `record`."""
         behalf = tuple(gate.extension for gate in chain)
-        decision = yield from self._hear_policy(self._judge(method, requires, behalf))
+        decision = yield from self._hear_policy(self._judge(method, requires, behalf, handling))
         for depth, gate in enumerate(chain if decision.allowed is not False else (), 1):
             theirs = yield from gate._hear_policy(gate._judge(method, requires, behalf[depth:]))
             if not theirs.allowed:
@@ -267,7 +300,9 @@ class Gate:
                 return replace(decision, allowed=False, because=f"on behalf of {gate.extension}: {because}")
         return decision
 
-    def _judge(self, method: str, requires: str | None, behalf: tuple[str, ...]) -> Decision:
+    def _judge(
+        self, method: str, requires: str | None, behalf: tuple[str, ...], handling: tuple[str, ...] = ()
+    ) -> Decision:
         allowed: bool | None = True
         if requires is None:
             because = "it needs no permission"
@@ -275,7 +310,7 @@ class Gate:
             because = "it is granted"
         else:
             allowed, because = self._miss(requires)
-        return Decision(self.extension, method, requires, allowed, because, behalf, not behalf)
+        return Decision(self.extension, method, requires, allowed, because, behalf, not behalf, handling)
 
     def _hear_policy(self, decision: Decision) -> Deliberation:
         if self._policy is None or decision.allowed is False:

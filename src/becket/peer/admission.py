@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from becket.methods.permissions import Decision, Gate  # whoever has no gate starts without them
     from becket.peer.link import Link
     from becket.peer.roles import Running, Timer, Waiter
+    from becket.rpc.records import InboundRequest
 
 __all__ = ["Admission", "Ask"]
 
@@ -36,7 +37,18 @@ class Admission:
         self._questions: dict[str, Question] = {}
         self.gate = gate
 
-    def decide(self, handler: Handler, chain: Sequence[Gate]) -> Decision | None:
+    def check_parent(self, request: InboundRequest, handler: Handler) -> None:
+        """Looks at what a request says about the call of ours that it belongs to.
+
+        Raises:
+            RpcError: that call is not open, or it names none where it must.
+        """
+        assert self.gate is not None
+        self.gate.check_parent(
+            handler.name, handler.requires, is_unknown=request.has_unknown_parent, handling=request.handling
+        )
+
+    def decide(self, handler: Handler, chain: Sequence[Gate], handling: tuple[str, ...] = ()) -> Decision | None:
         """Returns None if the handler may be called, or a decision that somebody must be asked about.
 
         Raises:
@@ -47,7 +59,7 @@ class Admission:
             if requires is None:
                 return None
             raise PermissionDenied(requires, method=handler.name)
-        return self._conclude(self.gate.decide(handler.name, requires, chain))
+        return self._conclude(self.gate.decide(handler.name, requires, chain, handling))
 
     def _conclude(self, decision: Decision) -> Decision | None:
         if decision.allowed:
@@ -62,15 +74,19 @@ class Admission:
         """Returns whether a policy has a say about calls, so that they are decided by `admit`, which waits for it."""
         return self.gate is not None and self.gate.consults(chain)
 
-    async def admit(self, handler: Handler, chain: Sequence[Gate] = ()) -> Decision | None:
+    async def admit(
+        self, handler: Handler, chain: Sequence[Gate] = (), handling: tuple[str, ...] = ()
+    ) -> Decision | None:
         """Decides as `decide` does, where policies have a say."""
-        return self._conclude(await self._consult(handler.name, handler.requires, chain))
+        return self._conclude(await self._consult(handler.name, handler.requires, chain, handling))
 
-    async def _consult(self, method: str, requires: str | None, chain: Sequence[Gate]) -> Decision:
+    async def _consult(
+        self, method: str, requires: str | None, chain: Sequence[Gate], handling: tuple[str, ...]
+    ) -> Decision:
         from becket.peer.policies import decide_with_policies
 
         assert self.gate is not None
-        return await decide_with_policies(self._link.loop, self.gate, method, requires, chain)
+        return await decide_with_policies(self._link.loop, self.gate, method, requires, chain, handling)
 
     async def wait_for_answer(self, decision: Decision, chain: Sequence[Gate]) -> None:
         """Waits for the answer to the question that a decision needs, and decides once more then.
@@ -88,9 +104,9 @@ class Admission:
         if question is not None:
             await question.wait()
         if self.gate.consults(chain):
-            self.gate.enforce(await self._consult(decision.method, decision.permission, chain))
+            self.gate.enforce(await self._consult(decision.method, decision.permission, chain, decision.handling))
         else:
-            self.gate.check(decision.method, decision.permission, chain)
+            self.gate.enforce(self.gate.decide(decision.method, decision.permission, chain, decision.handling))
 
     def _settle(self, permission: str, allowed: bool) -> None:
         assert self.gate is not None

@@ -265,11 +265,13 @@ class Inbound:
                 self._check_that_they_read()
             context = self._context(self, request.method, request) if handler.arity == 2 else None
             if handler.requires is not None or link.gate is not None:
+                if request.has_unknown_parent or link.is_for_others:
+                    self._check_parent(request, handler)
                 if self.admission.consults(request.chain):
                     link.connection.hold(request)
                     self._start_asking(request, handler, context, None)
                     return
-                if question := self.admission.decide(handler, request.chain):
+                if question := self.admission.decide(handler, request.chain, request.handling):
                     link.connection.hold(request)
                     self._start_asking(request, handler, context, question)
                     return
@@ -322,6 +324,7 @@ class Inbound:
         request.deadline = inf
         request.batch = Answered()
         request.is_unwanted = True
+        request.is_answered = True
         request.key = b"answered %d" % id(request)  # no id is spelled like this: nobody can ask for it
         self._requests[request.key] = request
         link.send(frame)
@@ -365,7 +368,7 @@ class Inbound:
     ) -> None:
         try:
             if question is None:
-                question = await self.admission.admit(handler, request.chain)
+                question = await self.admission.admit(handler, request.chain, request.handling)
             if question is not None:
                 await self.admission.wait_for_answer(question, request.chain)
             arguments = handler.arguments(request.params, context)
@@ -460,11 +463,28 @@ class Inbound:
 
     def _join(self, request: InboundRequest, parent: object) -> None:
         """Binds a request to the call of ours that it belongs to: it may do and last no more than that."""
-        call = self.link.connection.find_call(encode_json(parent))
-        if call is not None:
+        id = encode_json(parent)
+        call = self.link.connection.find_call(id)
+        request.has_parent = True
+        if call is None:  # whoever was told that a call is cancelled may still tidy up for it
+            chain = self.link.connection.find_abandoned(id)
+            request.has_unknown_parent = chain is None
+            request.chain = chain or ()
+        else:
             request.chain = call.chain
             if call.stream is None and call.deadline < request.deadline:
                 request.deadline = call.deadline
+
+    def _check_parent(self, request: InboundRequest, handler: Handler) -> None:
+        """Refuses a request that belongs to no open call of ours, or does not say to which it does where it must."""
+        link = self.link
+        if link.gate is None:
+            return  # nothing was granted to anybody
+        if not request.has_parent:
+            chains = [call.chain for call in link.connection.calls.values() if call.chain]
+            others = {gate.extension for chain in chains for gate in chain} - {link.gate.extension}
+            request.handling = tuple(sorted(others))
+        self.admission.check_parent(request, handler)
 
     def _hear_of_revocation(self, permission: str) -> None:
         self.link.loop.call_from_thread(lambda: self.take_revocation(permission))  # whoever revokes may be in any

@@ -67,6 +67,7 @@ class Link:
         "features",
         "gate",
         "is_done",
+        "is_for_others",
         "limits",
         "loop",
         "lost",
@@ -97,6 +98,7 @@ class Link:
         self.gate: Gate | None = None
         self.lost: ConnectionLost | None = None
         self.is_done = False
+        self.is_for_others = False  # whether a call was ever made here on behalf of another caller
         self._closed_waiters: list[Waiter] = []
         self._done_waiters: list[Waiter] = []
         self._room_waiters: list[Waiter] = []

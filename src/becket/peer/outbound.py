@@ -157,6 +157,8 @@ class Outbound:
     def _prepare(self, call: Call, params: bytes | None, current: Serving | None) -> bytes | None:
         """Binds a call to the request that it is made within, and returns its params with what travels beside them."""
         call.chain = chain_of(current)
+        if call.chain:
+            self.link.is_for_others = True
         if current is not None and current.request.deadline < call.deadline:
             call.deadline = current.request.deadline
             call.timeout = max(0.0, call.deadline - self.link.time())
@@ -185,6 +187,8 @@ class Outbound:
         encoded = None if params is None else encode_json(params)
         current = serving()
         call.chain = chain_of(current)
+        if call.chain:
+            link.is_for_others = True
         token = None
         if link.features:
             encoded = self._add_meta(encoded, until, current, credit)
@@ -412,7 +416,7 @@ class Outbound:
         parent: int | str | None = None
         if current is not None:
             depth = current.request.depth + 1
-            if current.link is link:
+            if current.link is link and not current.request.is_answered:
                 parent = decode_json(current.request.id)
         if depth > link.limits.call_depth:
             raise NotSent("calls within calls", link.limits.call_depth)

@@ -16,10 +16,15 @@ __all__ = ["decide_with_policies"]
 
 
 async def decide_with_policies(
-    loop: Loop, gate: Gate, method: str, requires: str | None, chain: Sequence[Gate] = ()
+    loop: Loop,
+    gate: Gate,
+    method: str,
+    requires: str | None,
+    chain: Sequence[Gate] = (),
+    handling: tuple[str, ...] = (),
 ) -> Decision:
     """Returns what a gate decides about a call, once each policy that has a say was heard, and records it."""
-    deliberation = gate.deliberate(method, requires, chain)
+    deliberation = gate.deliberate(method, requires, chain, handling)
     try:
         question = next(deliberation)
         while True:

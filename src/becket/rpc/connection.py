@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
 from msgspec import Raw
@@ -166,7 +166,7 @@ class Connection:
         if spelling is not None:
             self._spell(spelling)
         self._nulls = 0
-        self._forgotten: dict[int, None] = {}
+        self._forgotten: dict[int, tuple[Any, ...]] = {}  # abandoned calls that may still be answered, with their chain
         self._batches: list[set[int]] = []
         self._stray_window = (-inf, 0)
 
@@ -260,7 +260,7 @@ class Connection:
         if self.calls.get(call.number) is not call:
             return b""
         del self.calls[call.number]
-        self._forgotten[call.number] = None
+        self._forgotten[call.number] = call.chain
         if len(self._forgotten) > self.limits.remembered_ids:
             del self._forgotten[next(iter(self._forgotten))]
         if self._batches:  # one whose calls were all given up would stay for ever
@@ -273,6 +273,10 @@ class Connection:
     def find_call(self, id: bytes) -> Call | None:
         """Returns the open call of ours that bears this id, None if there is none."""
         return self.calls.get(self._number_of(id))
+
+    def find_abandoned(self, id: bytes) -> tuple[Any, ...] | None:
+        """Returns the chain of a call that was abandoned and that they may still handle, None if there is none."""
+        return self._forgotten.get(self._number_of(id))
 
     def expired_calls(self, now: float) -> list[Call]:
         """Returns the calls whose deadline has passed. They stay open until they are abandoned."""

@@ -91,6 +91,10 @@ class InboundRequest(Struct, eq=False, gc=False):
     is_cancelled: bool = False
     is_unwanted: bool = False  # cancelled, where that means that it is never answered, whatever comes of it
     chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it was made, beside its own link's
+    has_parent: bool = False  # it says to which call of ours it belongs
+    has_unknown_parent: bool = False  # it claims to belong to a call of ours that is not open
+    handling: tuple[str, ...] = ()  # the callers whose requests they handle meanwhile, where it names no parent
+    is_answered: bool = False  # before its function has ended
     runner: Any = None  # whatever its driver runs it with
     held: int = 0  # bytes of the link's budget, until it is answered
 
