@@ -1155,3 +1155,21 @@ async def test_a_host_can_be_closed_from_another_task_and_twice(root: Path) -> N
 
 async def test_a_host_that_was_not_started_closes_at_once(root: Path) -> None:
     await host_of(root).aclose()
+
+
+async def test_a_broken_save_leaves_the_running_copy_in_its_place(root: Path) -> None:
+    host = host_of(root, watch="reload")
+    told = Told(host)
+    main = root / "notes" / "main.py"
+    sound = main.read_text(encoding="utf-8")
+    with anyio.fail_after(20):
+        async with host:
+            notes = await host.ready("notes")
+            assert await notes.call_tool("keep", {"text": "milk"}) == "1"
+            main.write_text("def broken(:\n", encoding="utf-8")
+            await told.until(lambda: bool(told.of(ProblemFound)))
+            assert "those that run stay" in str(told.of(ProblemFound)[0])
+            assert await notes.call_tool("keep", {"text": "milk"}) == "2"
+            main.write_text(f"{sound}# mended\n", encoding="utf-8")
+            await told.until(lambda: bool(told.of(ExtensionReloaded)))
+            assert notes.state is State.READY

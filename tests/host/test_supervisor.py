@@ -585,17 +585,20 @@ async def test_calls_that_fail_open_the_circuit_and_the_extension_is_degraded_un
 # -- reload
 
 
-async def test_a_reload_waits_for_what_runs_and_then_swaps_the_copy() -> None:
+async def test_a_reload_starts_a_new_copy_and_ends_the_old_one_after_its_calls() -> None:
     async with staged() as stage:
         await stage.supervisor.start()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stage.supervisor.use, work)
             await anyio.wait_all_tasks_blocked()
             tasks.start_soon(stage.supervisor.reload)
-            await stage.until(lambda: stage.supervisor.state is State.RESTARTING)
-            assert len(stage.copies) == 1
+            await anyio.wait_all_tasks_blocked()
+            assert len(stage.copies) == 2
+            assert stage.supervisor.current() is cast("Any", stage.copies[1])
+            assert (stage.supervisor.state, stage.supervisor.in_flight) == (State.READY, 1)
+            assert stage.kinds(ExtensionReloaded) == []
+            assert not stage.copies[0].was_asked
             stage.copies[0].answered.set()
-        assert len(stage.copies) == 2
         assert stage.copies[0].was_asked
         assert stage.supervisor.state is State.READY
     (reloaded,) = stage.kinds(ExtensionReloaded)
@@ -621,7 +624,69 @@ async def test_a_reload_cuts_off_what_takes_too_long_and_says_so() -> None:
     assert reloaded.cut_off == 1
 
 
-async def test_a_reload_whose_new_copy_does_not_start_fails_with_the_reason() -> None:
+async def test_a_reload_whose_new_copy_does_not_start_leaves_the_running_one() -> None:
+    broken = True
+
+    async def start(copies: int) -> None:
+        if copies and broken:
+            raise StartFailed("notes", "syntax error")
+
+    async with staged(start=start) as stage:
+        running = await stage.supervisor.start()
+        for _ in range(2):
+            with pytest.raises(StartFailed):
+                await stage.supervisor.reload()
+            assert (stage.supervisor.state, await stage.supervisor.ready()) == (State.READY, running)
+        broken = False
+        await stage.supervisor.reload()
+        assert await stage.supervisor.ready() is cast("Any", stage.copies[1])
+
+
+async def test_a_copy_that_ends_while_its_successor_starts_is_not_missed() -> None:
+    starts: list[int] = []
+
+    async def start(copies: int) -> None:
+        starts.append(copies)
+        if starts == [0, 1]:
+            stage.copies[0].peer.end(ConnectionLost(DisconnectReason.PROCESS_EXIT))
+            raise StartFailed("notes", "syntax error")
+
+    async with staged(start=start) as stage:
+        await stage.supervisor.start()
+        with pytest.raises(StartFailed):
+            await stage.supervisor.reload()
+        await stage.until(lambda: len(stage.copies) == 2)
+
+
+async def test_a_reload_while_the_old_copy_drains_is_one_more_reload() -> None:
+    async with staged() as stage:
+        await stage.supervisor.start()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stage.supervisor.use, work)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(stage.supervisor.reload)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(stage.supervisor.reload)
+            await anyio.wait_all_tasks_blocked()
+            stage.copies[0].answered.set()
+        assert len(stage.copies) == 3
+        assert len(stage.kinds(ExtensionReloaded)) == 2
+
+
+async def test_a_replacement_ends_the_old_copy_before_the_new_one_starts() -> None:
+    async with staged() as stage:
+        await stage.supervisor.start()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stage.supervisor.use, work)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(stage.supervisor.replace)
+            await stage.until(lambda: stage.supervisor.state is State.RESTARTING)
+            assert len(stage.copies) == 1
+            stage.copies[0].answered.set()
+        assert len(stage.copies) == 2
+
+
+async def test_a_replacement_that_does_not_start_fails_with_the_reason() -> None:
     async def start(copies: int) -> None:
         if copies:
             raise StartFailed("notes", "syntax error")
@@ -629,7 +694,7 @@ async def test_a_reload_whose_new_copy_does_not_start_fails_with_the_reason() ->
     async with staged(start=start) as stage:
         await stage.supervisor.start()
         with pytest.raises(StartFailed):
-            await stage.supervisor.reload()
+            await stage.supervisor.replace()
         assert stage.supervisor.state is State.FAILED
 
 
@@ -640,7 +705,11 @@ async def test_a_reload_of_one_that_does_not_run_starts_it() -> None:
 
 
 async def test_a_stop_during_a_reload_wins() -> None:
-    async with staged() as stage:
+    async def start(copies: int) -> None:
+        if copies:
+            await anyio.sleep_forever()
+
+    async with staged(start=start) as stage:
         await stage.supervisor.start()
         async with anyio.create_task_group() as tasks:
 
@@ -655,9 +724,10 @@ async def test_a_stop_during_a_reload_wins() -> None:
             tasks.start_soon(call)
             await anyio.wait_all_tasks_blocked()
             tasks.start_soon(reload)
-            await stage.until(lambda: stage.supervisor.state is State.RESTARTING)
+            await anyio.wait_all_tasks_blocked()
             await stage.supervisor.stop()
-        assert (stage.supervisor.state, len(stage.copies)) == (State.STOPPED, 1)
+        assert stage.supervisor.state is State.STOPPED
+        assert all(copy.peer.close_reason is not None for copy in stage.copies)
 
 
 async def test_a_stop_and_a_reload_at_once_both_return_and_what_was_asked_for_last_is_there() -> None:

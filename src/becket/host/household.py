@@ -330,7 +330,8 @@ class Household:
                     problem = f"{error.because}; the files that run stay"
                     self._complain(Diagnostic(extension=id, path=self.candidates[id].folder, problem=problem))
                 except BecketError as error:
-                    self._complain(Diagnostic(extension=id, problem=str(error)))
+                    problem = f"the changed files do not start, and those that run stay: {error}"
+                    self._complain(Diagnostic(extension=id, path=self.candidates[id].folder, problem=problem))
         finally:
             self._reloading.discard(id)
 

@@ -7,6 +7,7 @@ pure functions (`lifecycle`, `restart`, `breaker`, `heartbeat`); here it is done
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from copy import copy
@@ -85,7 +86,8 @@ class Wish(Enum):
 
     NOTHING = "go on"
     STOP = "end it"
-    RELOAD = "put another copy in its place"
+    RELOAD = "start another copy, and then end it"
+    REPLACE = "end it, and then start another copy"
 
 
 class Ending(Struct, frozen=True):
@@ -131,6 +133,8 @@ class Supervisor:
         self._meter = Meter()
         self._extension: Extension | None = None
         self._replaced: Extension | None = None  # by a reload, though it had calls to answer
+        self._is_draining = False  # a copy that was replaced ends
+        self._not_reloaded: BecketError | None = None  # why the last reload left the running copy in its place
         self._arrangements: list[Callable[[Extension], object]] = []
         self._wants_running = False
         self.was_stopped = False  # by hand: only a hand starts it again
@@ -138,7 +142,7 @@ class Supervisor:
         self._lives = 0
         self._closes = False
         self._is_over = False
-        self._in_flight = 0
+        self._calls: Counter[Extension] = Counter()  # in flight, by copy
         self._changed = anyio.Event()
         self._starting: anyio.CancelScope | None = None
 
@@ -157,7 +161,7 @@ class Supervisor:
     @property
     def in_flight(self) -> int:
         """How many calls it has not answered yet."""
-        return self._in_flight
+        return self._calls.total()
 
     def figures(self, asked: int = 0) -> Figures:
         """Returns how often it is called, and how long its answers take; it has called its host `asked` times."""
@@ -218,29 +222,43 @@ class Supervisor:
         await self._wait_while(lambda: self.state not in AT_REST and self._lives == life and not self._is_over)
 
     async def reload(self) -> None:
-        """Puts a new copy, of the files that are there now, in the place of the running one.
+        """Starts a new copy of the files that are there now, and ends the running one when the new one is ready.
+
+        The running copy is given time to respond to the calls that it has. Where the new one cannot be started, the
+        running one stays.
 
         Raises:
-            ExtensionRefused: there may be none; the one that runs goes on. And what `replace` raises.
+            ExtensionRefused: there may be no new copy.
+            NotRunning: it was stopped meanwhile.
+            StartFailed, HandshakeFailed, ...: why the new copy could not be started.
         """
         if self._renew is not None:
             await self._renew()
-        await self.replace()
+        await self._exchange(Wish.RELOAD)
 
     async def replace(self) -> None:
-        """Puts a new copy in the place of the running one, which is given time to answer what it was asked.
+        """Ends the running copy, which is given time to respond to the calls that it has, and starts a new one.
 
         Raises:
-            NotRunning: there is none.
+            NotRunning: it was stopped meanwhile.
             StartFailed, HandshakeFailed, ...: why the new copy could not be started.
         """
+        await self._exchange(Wish.REPLACE)
+
+    async def _exchange(self, wish: Wish) -> None:
         await self._wait_while(lambda: self._starting is not None)  # a copy that starts may be of the files before
         if self.state not in ALIVE or self._is_ending():
             await self.start()
             return
-        self._wish = Wish.RELOAD
+        self._wish, self._not_reloaded = wish, None
         self._tell()
-        await self._wait_while(lambda: self._wish is Wish.RELOAD and self.state in (*ALIVE, State.RESTARTING))
+        await self._wait_while(
+            lambda: (self._wish is wish or self._is_draining) and self.state in (*ALIVE, State.RESTARTING)
+        )
+        if self._not_reloaded is not None:
+            raise copy(self._not_reloaded)
+        if self._is_ending():
+            raise NotRunning(self.id, self.state, "it was stopped meanwhile")
         await self.ready(patience=None)
 
     async def disable(self, because: str = "") -> None:
@@ -331,7 +349,7 @@ class Supervisor:
         extension = await self.ready()
         began = now()
         ticket = self._breaker.admit(began)
-        self._in_flight += 1
+        self._calls[extension] += 1
         error: BaseException | None = None
         try:
             yield extension
@@ -344,7 +362,9 @@ class Supervisor:
             error = failure
             raise
         finally:
-            self._in_flight -= 1
+            self._calls[extension] -= 1
+            if not self._calls[extension]:
+                del self._calls[extension]
             ended = now()
             self._breaker.settle(ticket, outcome_of(error), ended)
             self._meter.record(began, ended, failed=error is not None)
@@ -393,12 +413,22 @@ class Supervisor:
             if ending.wish is Wish.STOP:
                 await self._stop_copy()
             elif ending.wish is Wish.RELOAD:
+                await self._reload_copy()
+            elif ending.wish is Wish.REPLACE:
                 await self._replace_copy()
             else:
                 await self._recover(ending)
 
     async def _start_copy(self) -> bool:
         """Starts a process; returns False where somebody wants it to end meanwhile. What fails is raised."""
+        extension = await self._open_copy()
+        if extension is None:
+            return False
+        self._adopt_copy(extension)
+        return self._wish is not Wish.STOP
+
+    async def _open_copy(self) -> Extension | None:
+        """Starts a process beside the one that may run; returns None where somebody wants it to end meanwhile."""
         self._events.publish(ExtensionStarting(self.id, self.command))
         extension: Extension | None = None
         with anyio.CancelScope() as self._starting:
@@ -407,14 +437,14 @@ class Supervisor:
             finally:
                 self._starting = None
                 self._tell()
-        if extension is None:
-            return False
+        return extension
+
+    def _adopt_copy(self, extension: Extension) -> None:
         self._extension = extension
         self._breaker.reset()
         self._history = self._history.became_ready(now())
         for arrangement in self._arrangements:
             arrangement(extension)
-        return self._wish is not Wish.STOP
 
     async def _watch(self) -> Ending:
         """Waits until something must be done about the running copy."""
@@ -532,13 +562,52 @@ class Supervisor:
                 await self._wait_while(lambda: self._wish is not Wish.STOP)
         return self._wish is not Wish.STOP
 
+    async def _reload_copy(self) -> None:
+        """Starts a new copy, lets it take the calls from then on, and ends the one before it."""
+        began = now()
+        old = self._extension
+        try:
+            new = await self._open_copy()
+        except BecketError as error:
+            self._not_reloaded = error
+            self._wish = Wish.NOTHING
+            self._tell()
+            return
+        if new is None or self._wish is Wish.STOP:
+            if new is not None:
+                await new.aclose()
+            await self._stop_copy()
+            return
+        self._adopt_copy(new)
+        self._recover_health()
+        self._wish = Wish.NOTHING
+        self._tell()
+        cut_off = 0 if old is None else await self._drain_copy(old)
+        self._events.publish(ExtensionReloaded(self.id, now() - began, cut_off))
+
+    async def _drain_copy(self, old: Extension) -> int:
+        """Ends a copy whose place is taken, after the calls that it has; returns how many were cut off."""
+        self._is_draining = True
+        try:
+            with anyio.move_on_after(self.care.drain):
+                await self._wait_while(lambda: self._calls[old] > 0 and self._wish is not Wish.STOP)
+            cut_off = self._calls[old]
+            self._replaced = old
+            await old.shutdown()
+        finally:
+            self._is_draining = False
+            self._tell()
+            with anyio.CancelScope(shield=True):
+                await old.aclose()
+        return cut_off
+
     async def _replace_copy(self) -> None:
         began = now()
         self._move(State.RESTARTING)
         drain = Drain(began, self.care.drain)
         with anyio.move_on_after(drain.remaining(now())):
-            await self._wait_while(lambda: self._in_flight > 0 and self._wish is not Wish.STOP)
-        cut_off = self._in_flight
+            await self._wait_while(lambda: self.in_flight > 0 and self._wish is not Wish.STOP)
+        cut_off = self.in_flight
         self._replaced = self._extension
         await self._end_copy(is_asked=True)
         if self._wish is Wish.STOP:
