@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from tests.cli.commands import here
+from tests.cli.commands import here, write_extension
 
 from becket.contract.config import ConfigSet
+from becket.host.secrets import Secrets
 from becket.stores.sqlite import SqliteStore
 
 
@@ -29,9 +30,9 @@ def config(command: str, *words: str, data: Path) -> Result:
     return here("config", command, "--data", str(data), *words)
 
 
-def value_of(key: str, data: Path) -> str | None:
+def value_of(key: str, data: Path, extension: str = "eliza") -> str | None:
     with SqliteStore(data / "store.sqlite", read_only=True) as store:
-        return store.get_config("eliza", key).value
+        return store.get_config(extension, key).value
 
 
 def test_all_values_are_listed(data: Path) -> None:
@@ -129,3 +130,60 @@ def test_what_cannot_be_done_is_told_in_a_line_or_two(words: list[str], code: in
 @pytest.mark.parametrize("command", [[], ["list"], ["get"], ["set"], ["unset"]])
 def test_help_has_an_example(command: list[str]) -> None:
     assert f"becket config {' '.join(command)}" in here("config", *command, "--help").stdout
+
+
+# -- secrets
+
+
+@pytest.fixture
+def secretive(data: Path) -> Path:
+    """Returns the folder of a host that has seen a manifest with a secret."""
+    Secrets(data / "secrets.json").declare("eliza", ["token"])
+    return data
+
+
+def test_a_secret_is_set_and_removed_and_never_shown(secretive: Path) -> None:
+    done = config("set", "eliza", "token", "c4n4ry", data=secretive)
+    assert (done.exit_code, done.stderr) == (0, "eliza: `token` is `***`, revision 4\n")
+    assert Secrets(secretive / "secrets.json").values_of("eliza") == {"token": "c4n4ry"}
+
+    for words in (["list"], ["list", "--json"], ["get", "eliza", "token"], ["get", "--json", "eliza", "token"]):
+        shown = config(*words, data=secretive)
+        assert shown.exit_code == 0
+        assert "c4n4ry" not in shown.output
+        assert "***" in shown.output
+    assert config("unset", "eliza", "token", data=secretive).exit_code == 0
+    assert Secrets(secretive / "secrets.json").values_of("eliza") == {}
+    assert value_of("token", secretive) is None
+
+
+def test_a_secret_that_an_older_store_holds_is_not_shown(secretive: Path) -> None:
+    with SqliteStore(secretive / "store.sqlite") as store:
+        store.set_config("eliza", ConfigSet("token", "c4n4ry"))
+
+    for words in (["list"], ["list", "--json"], ["get", "eliza", "token"], ["get", "--json", "eliza", "token"]):
+        assert "c4n4ry" not in config(*words, data=secretive).output
+
+
+def test_a_value_can_be_called_secret_before_any_host_has_seen_its_manifest(tmp_path: Path) -> None:
+    done = here("config", "set", "--data", str(tmp_path), "--secret", "notes", "token", "-", input="c4n4ry\n")
+
+    assert done.exit_code == 0
+    assert "c4n4ry" not in done.output
+    assert Secrets(tmp_path / "secrets.json").values_of("notes") == {"token": "c4n4ry"}
+    assert value_of("token", tmp_path, "notes") == "***"
+
+
+def test_the_manifests_that_a_configuration_leads_to_tell_what_is_secret(tmp_path: Path) -> None:
+    write_extension(tmp_path / "root", "notes", "", config={})
+    manifest = tmp_path / "root" / "notes" / "becket.toml"
+    text = manifest.read_text(encoding="utf-8").replace("config = {}\n", "")
+    manifest.write_text(f'{text}[config.token]\ntype = "string"\nsecret = true\n', encoding="utf-8")
+    host = tmp_path / "host.toml"
+    host.write_text('roots = ["root"]\ndata = "data"\n', encoding="utf-8")
+
+    done = here("config", "set", "--config", str(host), "notes", "token", "c4n4ry")
+
+    assert (done.exit_code, "c4n4ry" in done.output) == (0, False)
+    assert value_of("token", tmp_path / "data", "notes") == "***"
+    assert Secrets(tmp_path / "data" / "secrets.json").values_of("notes") == {"token": "c4n4ry"}

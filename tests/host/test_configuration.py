@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from becket.host.configuration import HIDDEN, ConfigSource, ResolvedConfig, resolve_config, variable_for
+from becket.host.configuration import ConfigSource, ResolvedConfig, resolve_config, variable_for
 from becket.host.manifest import ConfigEntry, ConfigType
+from becket.host.redaction import HIDDEN
 
 TEXT = ConfigEntry(type=ConfigType.STRING)
 
@@ -158,10 +159,16 @@ def test_a_secret_is_given_and_never_shown() -> None:
     assert "dark" in repr(resolved)
 
 
-def test_a_secret_is_not_taken_from_the_store() -> None:
-    resolved = resolve_config("notes", {"token": SECRET}, variables={}, stored={"token": "canary"})
-
+def test_a_secret_is_taken_from_the_secrets_and_not_from_the_store() -> None:
+    resolved = resolve_config("notes", {"token": SECRET}, variables={}, stored={"token": "***"})
     assert resolved.values == {}
+
+    resolved = resolve_config(
+        "notes", {"token": SECRET, "mode": TEXT}, variables={}, secrets={"token": "canary", "mode": "dark"}
+    )
+    assert resolved.values == {"token": "canary"}
+    assert resolved.sources == {"token": ConfigSource.SECRETS}
+    assert "canary" not in repr(resolved)
 
 
 @pytest.mark.parametrize("type", ConfigType)

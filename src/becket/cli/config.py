@@ -1,12 +1,21 @@
-"""`becket config`: the values that extensions keep in the store of a host, to be looked at and changed."""
+"""`becket config`: the values that extensions keep in the store of a host, to be looked at and changed.
+
+Secrets can be set and removed here, and are never shown.
+"""
 
 from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from becket.cli.exits import Exit
 from becket.cli.hosting import PlaceOptions, place_options
 from becket.cli.output import json_option, print_json, print_line, print_table, say
+
+if TYPE_CHECKING:
+    from becket.host.secrets import Secrets
 
 __all__ = ["config"]
 
@@ -30,6 +39,7 @@ def config() -> None:
     becket config get eliza pace
     becket config set eliza pace 0.01
     becket config unset eliza pace     back to the default
+    becket config set --secret notes token -    from stdin, and never shown
     """
 
 
@@ -48,10 +58,13 @@ def list_values(options: PlaceOptions, extension: str | None, as_json: bool) -> 
     from becket.stores.sqlite.survey import survey
 
     path = options.places().store
+    secrets = open_secrets(options)
     names = [share.extension for share in survey(path) if share.config_keys]
     with SqliteStore(path, read_only=True) as store:
         found = {
-            name: dict(sorted(store.read_config(name).values.items())) for name in names if extension in (None, name)
+            name: hide_secrets(secrets, name, dict(sorted(store.read_config(name).values.items())))
+            for name in names
+            if extension in (None, name)
         }
     if as_json:
         print_json(found)
@@ -66,12 +79,16 @@ def list_values(options: PlaceOptions, extension: str | None, as_json: bool) -> 
 @click.argument("extension")
 @click.argument("key")
 def get(options: PlaceOptions, extension: str, key: str, as_json: bool) -> int:
-    """Write the value of a KEY of EXTENSION; with --json also its revision.
+    """Write the value of a KEY of EXTENSION; with --json also its revision. A secret is shown as `***`.
 
     \b
     becket config get eliza pace
     """
+    from msgspec.structs import replace
+
+    from becket.contract.names import trim
     from becket.errors import harmless
+    from becket.host.redaction import HIDDEN
     from becket.stores.sqlite import SqliteStore
 
     with SqliteStore(options.places().store, read_only=True) as store:
@@ -79,33 +96,46 @@ def get(options: PlaceOptions, extension: str, key: str, as_json: bool) -> int:
     if found.value is None:
         say(f"error: {extension} keeps no value of `{key}` (`becket config list {extension}` shows which it keeps)")
         return Exit.NOT_FOUND
+    value = HIDDEN if trim(key) in open_secrets(options).keys_of(extension) else found.value
     if as_json:
-        print_json(found)
+        print_json(replace(found, value=value))
     else:
-        print_line("\n".join(harmless(line) for line in found.value.split("\n")))
+        print_line("\n".join(harmless(line) for line in value.split("\n")))
     return Exit.DONE
 
 
 @config.command("set")
 @if_revision_option
+@click.option("--secret", is_flag=True, help="Keep it out of the store, and never show it.")
 @place_options
 @click.argument("extension")
 @click.argument("key")
 @click.argument("value")
-def set_value(options: PlaceOptions, extension: str, key: str, value: str, if_revision: int | None) -> int:
-    """Keep a VALUE under a KEY of EXTENSION, which sees it at its next start.
+def set_value(
+    options: PlaceOptions, extension: str, key: str, value: str, if_revision: int | None, secret: bool
+) -> int:
+    """Keep a VALUE under a KEY of EXTENSION, which sees it at its next start. With `-` it is read from stdin.
 
-    The host must not run meanwhile.
+    The host must not run meanwhile. A key whose manifest says `secret = true` needs no --secret once a host has seen
+    the manifest, or where --config names a file that leads to it.
 
     \b
     becket config set eliza pace 0.01
+    pass show notes | becket config set --secret notes token -
     """
     from becket.cli.store import open_store
     from becket.contract.config import ConfigSet
+    from becket.contract.names import trim
+    from becket.host.redaction import HIDDEN
+    from becket.host.secrets import SecretConfig
 
+    if value == "-":
+        value = sys.stdin.read().removesuffix("\n")
     with open_store(options, make=True) as store:
-        saved = store.set_config(extension, ConfigSet(key, value, if_revision))
-    return tell(saved.ok, extension, key, saved.revision, f"is `{value}`")
+        values = SecretConfig(store, open_secrets(options), [trim(key)] if secret else ())
+        is_secret = values.is_secret(extension, trim(key))
+        saved = values.set_config(extension, ConfigSet(key, value, if_revision))
+    return tell(saved.ok, extension, key, saved.revision, f"is `{HIDDEN if is_secret else value}`")
 
 
 @config.command()
@@ -122,10 +152,35 @@ def unset(options: PlaceOptions, extension: str, key: str, if_revision: int | No
     becket config unset eliza pace
     """
     from becket.cli.store import open_store
+    from becket.host.secrets import SecretConfig
 
     with open_store(options) as store:
-        saved = store.remove_config(extension, key, if_revision=if_revision)
+        values = SecretConfig(store, open_secrets(options))
+        saved = values.remove_config(extension, key, if_revision=if_revision)
     return tell(saved.ok, extension, key, saved.revision, "has no value")
+
+
+def open_secrets(options: PlaceOptions) -> Secrets:
+    """Returns the secrets of a host, with the keys of all manifests that its configuration file leads to."""
+    from becket.host.secrets import Secrets
+
+    secrets = Secrets(options.places().secrets)
+    config = options.load_config()
+    if config is not None:
+        from becket.host.host import Host
+        from becket.host.launching import secret_keys_of
+
+        for candidate in Host(**config.arguments()).discover().candidates:
+            secrets.expect(candidate.id, secret_keys_of(candidate))
+    return secrets
+
+
+def hide_secrets(secrets: Secrets, extension: str, values: dict[str, str]) -> dict[str, str]:
+    """Returns values as they are shown."""
+    from becket.host.redaction import HIDDEN
+
+    secret = secrets.keys_of(extension)
+    return {key: HIDDEN if key in secret else value for key, value in values.items()}
 
 
 def tell(ok: bool, extension: str, key: str, revision: int | None, what: str) -> int:

@@ -103,6 +103,10 @@ def find_problems_of_files(places: Places) -> Iterator[Diagnostic]:
     if not os.access(folder, os.W_OK):
         yield Diagnostic(path=str(folder), problem="cannot be written", hint="give it to the user who runs the host")
     yield from find_pending_revocations(places)
+    if places.secrets.exists() and places.secrets.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        hint = f"chmod 600 {places.secrets}"
+        problem = "others on this machine may read the secrets in it"
+        yield Diagnostic(path=str(places.secrets), problem=problem, hint=hint)
     trust = load_trust(places)
     if trust.broken is not None:
         yield Diagnostic(problem=trust.broken, hint="mend it; until then no provider is trusted")

@@ -1,8 +1,9 @@
 """The first values of an extension's configuration: where each comes from, and what is wrong with it. Pure.
 
 A value comes from the first place that has one: a variable named after the extension and the key, in our way or in that
-of its system; the variable that the manifest names, the store, the host's own configuration, the default. A secret is
-never taken from the store, since it is never kept there, and never shown.
+of its system; the variable that the manifest names, what was set before, the host's own configuration, the default.
+What was set before is in the store, and a secret in the file of secrets: it is never taken from the store, and never
+shown.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from msgspec import UNSET, Struct
 from becket.dialects.habits import DEFAULT_HABITS, Habits
 from becket.errors import Problem
 from becket.host.manifest import KINDS, ConfigEntry, ConfigType
+from becket.host.redaction import HIDDEN
 from becket.typed.problems import below, cut
 
-__all__ = ["HIDDEN", "ConfigSource", "ResolvedConfig", "Value", "resolve_config", "variable_for"]
+__all__ = ["ConfigSource", "ResolvedConfig", "Value", "resolve_config", "variable_for"]
 
 PREFIX: Final = "BECKET_CONFIG"
-HIDDEN: Final = "********"
 YES: Final = frozenset({"1", "on", "true", "yes"})
 NO: Final = frozenset({"0", "false", "no", "off"})
 
@@ -33,6 +34,7 @@ class ConfigSource(StrEnum):
     """Where a value comes from."""
 
     VARIABLE = "variable"  # of the host's environment
+    SECRETS = "secrets"  # what was set before, kept apart from the store
     STORE = "store"  # what was set before
     HOST = "host"  # its configuration
     DEFAULT = "default"
@@ -74,6 +76,7 @@ def resolve_config(
     *,
     variables: Mapping[str, str],
     stored: Mapping[str, str] | None = None,
+    secrets: Mapping[str, str] | None = None,
     configured: Mapping[str, object] | None = None,
     habits: Habits = DEFAULT_HABITS,
 ) -> ResolvedConfig:
@@ -85,7 +88,8 @@ def resolve_config(
     problems: list[Problem] = []
     for key, entry in entries.items():
         names = [name for name in (*variables_for(extension, key, habits), entry.env) if name]
-        for source, given in places_of(key, entry, names, variables, stored or {}, configured or {}):
+        was_set = (secrets if entry.secret else stored) or {}
+        for source, given in places_of(key, entry, names, variables, was_set, configured or {}):
             is_typed = habits.has_typed_config
             value = read_value(entry.type, given) if source in AS_TEXT and is_typed else given
             problem = find_value_problem(entry, value) if is_typed else None
@@ -106,7 +110,7 @@ def resolve_config(
     )
 
 
-AS_TEXT: Final = (ConfigSource.VARIABLE, ConfigSource.STORE)
+AS_TEXT: Final = (ConfigSource.VARIABLE, ConfigSource.SECRETS, ConfigSource.STORE)
 
 
 def variables_for(extension: str, key: str, habits: Habits) -> Iterator[str | None]:
@@ -122,15 +126,15 @@ def places_of(
     entry: ConfigEntry,
     names: Sequence[str],
     variables: Mapping[str, str],
-    stored: Mapping[str, str],
+    was_set: Mapping[str, str],
     configured: Mapping[str, object],
 ) -> Iterator[tuple[ConfigSource, Any]]:
     """Yields each value that there is for a key, the one that counts first. An empty variable is none."""
     for name in names:
         if variables.get(name):
             yield ConfigSource.VARIABLE, variables[name]
-    if key in stored and not entry.secret:
-        yield ConfigSource.STORE, stored[key]
+    if key in was_set:
+        yield ConfigSource.SECRETS if entry.secret else ConfigSource.STORE, was_set[key]
     if key in configured:
         yield ConfigSource.HOST, configured[key]
     if entry.default is not UNSET:

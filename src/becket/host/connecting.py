@@ -32,6 +32,7 @@ from becket.host.permitted import Permitted
 from becket.host.recording import Audit, RecordingGate, record
 from becket.host.redaction import redact_command
 from becket.host.runs import Runs
+from becket.host.secrets import Secrets
 from becket.host.services import Services
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.host.told import Told
@@ -81,6 +82,7 @@ class ExtensionOptions(TypedDict, total=False):
     ask: Ask | None
     audit: Audit | None
     store: Store | None
+    secrets: Secrets | None
     methods: Registry | None
     schemas: SchemaMode | str
     dialect: Dialect | str
@@ -247,7 +249,8 @@ class Start:
     async def _run(self, loop: Loop, permitted: Permitted, ends: list[Callable[[], object]]) -> Extension:
         runs = Runs(permitted, loop, patience=self._timeouts.idle)
         told = Told(runs)
-        services = Services(self._choose_store(ends), self._gate, loop, self._limits)
+        secrets = self._options.get("secrets")
+        services = Services(self._choose_store(ends), self._gate, loop, self._limits, secrets)
         ends.insert(0, services.close)
         scene = Scene(self._id, particulars=self._options.get("particulars"))
         peer = await self._connect(

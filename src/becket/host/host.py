@@ -27,7 +27,13 @@ from becket.contract.providers import (
     ToolUse,
 )
 from becket.dialects import find_dialect
-from becket.errors import ExtensionRefused, LocalProtocolError, ProviderDisabled, RevocationNotPersistent
+from becket.errors import (
+    BecketError,
+    ExtensionRefused,
+    LocalProtocolError,
+    ProviderDisabled,
+    RevocationNotPersistent,
+)
 from becket.host.admitting import Doorkeeper, Guest
 from becket.host.audit_log import ROTATE_AT, AuditMode
 from becket.host.diagnostics import Diagnostic, Severity
@@ -47,13 +53,14 @@ from becket.host.hooks import ConfirmHook, HookVerdict, ask_hooks
 from becket.host.host_config import ExtensionConfig, settle_candidates
 from becket.host.household import ExtensionStatus, Household, Watching
 from becket.host.kept import Kept, open_kept
-from becket.host.launching import LaunchSettings, Wrap, launch_extension
+from becket.host.launching import LaunchSettings, Wrap, launch_extension, secret_keys_of
 from becket.host.lifecycle import State
 from becket.host.manifest import AskedLimits, Environment, is_below
 from becket.host.places import Places, default_data_folder
 from becket.host.providers import Providers, Route, ToolUser, blocked_call, complete_with_tools
 from becket.host.recording import record
 from becket.host.runs import Run
+from becket.host.secrets import move_secrets
 from becket.host.supervised import Supervised
 from becket.host.supervisor import Care
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
@@ -198,7 +205,7 @@ class Host:
             BadFile: the grants cannot be read.
             StoreUnavailable: the store cannot be read.
         """
-        report = self._discover()
+        report = self.discover()
         kept = open_kept(self.places, self._given_store, limits=self._limits, read_only=True)
         try:
             door = self._build_door(kept, self._build_settings(kept))
@@ -256,13 +263,14 @@ class Host:
 
     async def _find(self) -> None:
         """Looks for extensions and prepares those that may start; what is wrong with the others is told."""
-        self.report = await anyio.to_thread.run_sync(self._discover)
+        self.report = await anyio.to_thread.run_sync(self.discover)
         for diagnostic in self.report.diagnostics:
             self._complain(diagnostic)
         for diagnostic in self.hooks.expect(priorities_of(self.report.candidates)):
             self._complain(diagnostic)
         for candidate in self.report.candidates:
             self.tools.reserve(candidate.id, naming_of(candidate))
+            await self._move_secrets(candidate)
         self._settings = self._build_settings(self._kept)
         self._door = self._build_door(self._kept, self._settings)
         self._started = Household(
@@ -283,6 +291,7 @@ class Host:
     async def _launch(self, guest: Guest) -> Extension:
         """Starts a copy of an extension, by the files that were agreed to."""
         way = await self._door.enter(guest)
+        await self._move_secrets(guest.candidate)
         candidate, settings = guest.candidate, self._settings
         if candidate.manifest.dialect == MCP:
             candidate, settings = self._servers().equip(candidate, guest.gate.grants, settings)
@@ -291,6 +300,22 @@ class Host:
         return await launch_extension(
             candidate, way, guest.gate, settings, configured=configured, restarts=restarts, ids=guest.ids
         )
+
+    async def _move_secrets(self, candidate: Candidate) -> None:
+        """Moves secrets that an older version, or somebody who knew no better, has put into the store."""
+        keys, secrets, store = secret_keys_of(candidate), self._kept.secrets, self._kept.store
+        if not keys or secrets is None:
+            return
+        try:
+            moved = await anyio.to_thread.run_sync(move_secrets, store, secrets, candidate.id, keys)
+        except (OSError, BecketError) as error:
+            problem = f"its secrets are still in the store, and cannot be moved to {secrets.path.name}: {error}"
+            self._complain(Diagnostic(extension=candidate.id, problem=problem))
+            return
+        if moved:
+            problem = f"moved out of the store, to {secrets.path.name}: {', '.join(moved)}"
+            hint = "backups of the store from before still have them: change these secrets"
+            self._complain(Diagnostic(extension=candidate.id, problem=problem, hint=hint, severity=Severity.NOTE))
 
     def _build_settings(self, kept: Kept) -> LaunchSettings:
         return LaunchSettings(
@@ -310,6 +335,7 @@ class Host:
             require_parent=self._requires_parent,
             wrap=self._wrap,
             events=self.events,
+            secrets=kept.secrets,
             budget=SharedBudget(self._limits.host_inbound_bytes, "bytes held for all extensions"),
         )
 
@@ -325,7 +351,8 @@ class Host:
             find_again=self._find_again,
         )
 
-    def _discover(self) -> DiscoveryReport:
+    def discover(self) -> DiscoveryReport:
+        """Returns which extensions there are, without looking into what the host keeps. It waits for the disk."""
         return discover_extensions(
             self.roots,
             settings=self._discovery,
@@ -341,7 +368,7 @@ class Host:
         Raises:
             ExtensionRefused: it is not found any more, and why.
         """
-        report = self._discover()
+        report = self.discover()
         folder = self._household.candidates[id].folder
         for candidate in report.candidates:
             if candidate.id == id:

@@ -19,6 +19,7 @@ from becket.host.grants_file import GrantEntry, edit_grants, load_grants
 from becket.host.pending_revocations import add_pending, load_pending
 from becket.host.places import Places
 from becket.host.providers import Trust, parse_trust
+from becket.host.secrets import Secrets
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.store import Store, now_ms
@@ -45,6 +46,7 @@ class Kept:
         self.store = store
         self.audit = audit
         self.trust = load_trust(places)
+        self.secrets = None if places is None else Secrets(places.secrets)
         self._ends = ends
         self._lock = Lock()  # who reads the file and who changes it are in threads of their own
         self._seen = self._look_at_grants()
@@ -207,7 +209,7 @@ def open_kept(
 
     Raises:
         StoreUnavailable: the store cannot be opened, or another host has it.
-        BadFile: the grants cannot be read; nobody has any then, and that is not decided in silence.
+        BadFile: the grants or the secrets cannot be read, and that is not decided in silence.
         OSError: the folder or the audit cannot be opened.
     """
     ends: list[Callable[[], object]] = []

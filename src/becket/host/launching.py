@@ -30,6 +30,7 @@ from becket.host.manifest import AskedLimits, Environment
 from becket.host.places import Places
 from becket.host.recording import Audit
 from becket.host.restart import RestartPolicy, RestartStrategy
+from becket.host.secrets import Secrets
 from becket.host.supervisor import Care
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.limits import DEFAULT_LIMITS, Limits
@@ -44,7 +45,7 @@ from becket.typed.schema import SchemaMode
 
 S = TypeVar("S", bound=Struct)
 
-__all__ = ["LaunchSettings", "Way", "Wrap", "build_care", "launch_extension", "read_config"]
+__all__ = ["LaunchSettings", "Way", "Wrap", "build_care", "launch_extension", "read_config", "secret_keys_of"]
 
 
 Wrap = Callable[[str, Sequence[str]], Sequence[str]]
@@ -75,6 +76,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     require_parent: bool = False
     wrap: Wrap | None = None
     events: Events | None = None
+    secrets: Secrets | None = None
     budget: SharedBudget | None = None
 
 
@@ -140,6 +142,7 @@ async def launch_extension(
         ask=settings.ask,
         audit=settings.audit,
         store=settings.store,
+        secrets=settings.secrets if secret_keys_of(candidate) else None,
         methods=settings.methods,
         dialect=dialect,
         limits=manifest.limits.at_most(settings.most_limits).over(usual),
@@ -154,6 +157,11 @@ async def launch_extension(
         budget=settings.budget,
         on_log=None if settings.events is None else LogEvents(id, settings.events, anyio.current_time),
     )
+
+
+def secret_keys_of(candidate: Candidate) -> tuple[str, ...]:
+    """Returns the keys whose values are not kept in the store."""
+    return tuple(key for key, entry in candidate.manifest.config.items() if entry.secret)
 
 
 def build_care(candidate: Candidate, settings: LaunchSettings) -> Care:
@@ -217,11 +225,13 @@ def read_config(
     candidate: Candidate, settings: LaunchSettings, configured: Mapping[str, object] | None
 ) -> ResolvedConfig:
     """Returns the configuration of an extension as it is now."""
+    secrets = {} if settings.secrets is None else settings.secrets.values_of(candidate.id)
     return resolve_config(
         candidate.id,
         candidate.manifest.config,
         variables=settings.variables,
         stored=settings.store.read_config(candidate.id).values,
+        secrets=secrets,
         configured=configured or {},
         habits=find_dialect(candidate.manifest.dialect).habits,
     )

@@ -40,6 +40,11 @@ class Places:
         return self.folder / "grants.toml"
 
     @property
+    def secrets(self) -> Path:
+        """The values of configuration that are secret."""
+        return self.folder / "secrets.json"
+
+    @property
     def trust(self) -> Path:
         """Which providers of models are not to be used."""
         return self.folder / "trust.json"

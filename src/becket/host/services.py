@@ -40,6 +40,7 @@ from becket.contract.memory import (
 )
 from becket.errors import BecketError, Busy, Meaning, NotSent, QuotaExceeded, RpcError, StoreError
 from becket.host.keeping import Keeping
+from becket.host.secrets import SecretConfig, Secrets
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import Gate
 from becket.methods.registry import Registry
@@ -63,13 +64,16 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 class Services:
     """The memory and the configuration of one extension. `register` offers them on a link."""
 
-    def __init__(self, store: Store, gate: Gate, loop: Loop, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self, store: Store, gate: Gate, loop: Loop, limits: Limits = DEFAULT_LIMITS, secrets: Secrets | None = None
+    ) -> None:
         self._store = store
+        self._config = store if secrets is None else SecretConfig(store, secrets, limits=limits)
         self._extension = gate.extension
         self._limits = limits
         self._loop = loop
         # What is in memory is done sooner than a thread would begin. Any other store may wait for a disk.
-        self._is_inline = isinstance(store, InMemoryStore)
+        self._is_inline = isinstance(store, InMemoryStore) and secrets is None
         self._keeping = Keeping(store, loop)
         self._queries = anyio.Semaphore(QUERIES, fast_acquire=True)
         self._changes = Changes(self, gate)
@@ -121,11 +125,11 @@ class Services:
 
     def get_config(self, wanted: ConfigGet) -> ConfigValue:
         """Reads a value of the extension."""
-        return guarded(self._store.get_config, self._extension, wanted.key)
+        return guarded(self._config.get_config, self._extension, wanted.key)
 
     def set_config(self, change: ConfigSet) -> ConfigSaved:
         """Changes a value of the extension."""
-        return guarded(self._store.set_config, self._extension, change)
+        return guarded(self._config.set_config, self._extension, change)
 
     async def subscribe(self, wanted: Subscribe, ctx: Context) -> Subscribed:
         """Tells from now on of each change."""
@@ -160,6 +164,11 @@ class Services:
         return self._store
 
     @property
+    def config(self) -> Store | SecretConfig:
+        """The configuration as the extension sees it: with its secrets."""
+        return self._config
+
+    @property
     def loop(self) -> Loop:
         """Where everything runs."""
         return self._loop
@@ -186,16 +195,16 @@ class Changes:
 
     async def subscribe(self, wanted: Subscribe, peer: Peer) -> Subscribed:
         """Adds a subscription and returns where it begins."""
-        store, use = self._services.store, self._services.use
+        store, config, use = self._services.store, self._services.config, self._services.use
         keys = None if wanted.keys is None else self._services.parse_keys(wanted.keys)
         self._check_room(keys)
         if not self._ends:
             self._ends = [store.watch(self._wake), self._gate.subscribe(self._hear_of_revocation)]
-        if wanted.since is not None and await use(store.read_changes, wanted.since, keys) is not None:
+        if wanted.since is not None and await use(config.read_changes, wanted.since, keys) is not None:
             answer = Subscribed(True, wanted.since)
             begins = wanted.since
         else:
-            snapshot = await use(store.read_config, keys)
+            snapshot = await use(config.read_config, keys)
             answer = Subscribed(True, snapshot.revision, snapshot.values)
             begins = snapshot.revision
             self._told.update(snapshot.values)
@@ -243,7 +252,7 @@ class Changes:
         try:
             while self._is_dirty and self._floors:
                 self._is_dirty = self._is_rewound = False
-                changes = await self._services.use(self._services.store.read_changes, self._position)
+                changes = await self._services.use(self._services.config.read_changes, self._position)
                 if changes is None:
                     await self._tell_state()
                 for change in changes or ():
@@ -264,7 +273,7 @@ class Changes:
 
     async def _tell_state(self) -> None:
         """Tells how things are now: the store has forgotten how they came to be so."""
-        snapshot = await self._services.use(self._services.store.read_config)
+        snapshot = await self._services.use(self._services.config.read_config)
         values: dict[str, str | None] = dict.fromkeys(self._told - snapshot.values.keys())
         values.update(snapshot.values)
         told: Awaitable[None] = READY

@@ -33,7 +33,7 @@ from becket.stores.sqlite.rows import (
 from becket.stores.sqlite.text_index import PIECE, TextIndex, is_odd
 from becket.stores.store import Clock
 
-__all__ = ["ConfigChange", "Forgetting", "Ledger"]
+__all__ = ["ConfigChange", "Forgetting", "Ledger", "Redaction"]
 
 
 class ConfigChange(Struct, frozen=True):
@@ -50,6 +50,14 @@ class Forgetting(Struct, frozen=True):
 
     namespace: str
     up_to: int
+
+
+class Redaction(Struct, frozen=True):
+    """A value to overwrite wherever it stands, as if it had always been this one."""
+
+    extension: str
+    key: str
+    value: str
 
 
 Row = tuple[int, int, int | None, int, int | None, str, str | None, str | None, str | None, int]
@@ -111,6 +119,7 @@ class Ledger:
         self._rows: list[Row] = []
         self._touched: dict[int, Share] = {}
         self._answers: dict[tuple[int, str], Appended] = {}
+        self._is_thorough = False  # whether bytes that are freed are overwritten
 
     # -- one transaction
 
@@ -136,6 +145,9 @@ class Ledger:
         self._connection.execute("COMMIT")
         self._has_changed = False
         self._marked = Reached(self._commits, self._last_id, self._revision)
+        if self._is_thorough:
+            self._connection.execute("PRAGMA secure_delete = OFF")
+            self._is_thorough = False
 
     def roll_back(self) -> None:
         """Takes back all since `begin`."""
@@ -367,6 +379,34 @@ class Ledger:
             (gone,) = execute(f"SELECT coalesce(sum(sum), 0) {old}", where).fetchone()
             share.changes_sum -= gone
             execute(f"DELETE {old}", where)
+
+    def redact(self, redaction: Redaction) -> None:
+        """Overwrites the values that a key has and had. No revision changes, and no bytes of them are left behind."""
+        share = self._find(redaction.extension)
+        if share is None:
+            return
+        execute, key, shown = self._connection.execute, redaction.key, redaction.value
+        execute("PRAGMA secure_delete = ON")
+        self._is_thorough = True
+        present, revision = self._read_value(share, ConfigChange(share.name, key, shown, None))
+        if present is not None:
+            share.key_bytes += size_of_value(key, shown) - size_of_value(key, present)
+            share.config_sum += self._overwrite("config", share, key, revision, shown)
+        changes = "SELECT revision FROM changes WHERE extension = ? AND key = ? AND value IS NOT NULL"
+        for (revision,) in execute(changes, (share.number, key)).fetchall():
+            share.changes_sum += self._overwrite("changes", share, key, revision, shown)
+        self._touch(share)
+
+    def _overwrite(self, table: str, share: Share, key: str, revision: int, value: str) -> int:
+        """Returns by how much the sum of a row is larger with another value."""
+        where = f"{table} WHERE extension = ? AND key = ? AND revision = ?"
+        (before,) = self._connection.execute(f"SELECT sum FROM {where}", (share.number, key, revision)).fetchone()
+        after = checksum((share.number, key, value, revision))
+        self._connection.execute(
+            f"UPDATE {where.replace(' WHERE', ' SET value = ?, sum = ? WHERE')}",
+            (value, after, share.number, key, revision),
+        )
+        return int(after - before)
 
     def accept_losses(self) -> None:
         """Removes the note of what was found lost."""

@@ -36,7 +36,7 @@ from becket.stores.sqlite.file import (
     is_ours,
     set_aside,
 )
-from becket.stores.sqlite.ledger import ConfigChange, Forgetting
+from becket.stores.sqlite.ledger import ConfigChange, Forgetting, Redaction
 from becket.stores.sqlite.mark import Reached, read_mark
 from becket.stores.sqlite.owner import Ownership
 from becket.stores.sqlite.reader import Readers
@@ -228,6 +228,12 @@ class SqliteStore:
         if saved.ok and saved.revision:
             self._watchers.tell(change.extension)
         return saved
+
+    def redact_config(self, extension: str, key: str, shown: str) -> None:
+        """Overwrites the value of a key, and all that the record of its changes has, with another text.
+
+        It is no change: no revision grows, and nobody is told. The old values are gone from the file then."""
+        self._write().keep(Redaction(extension, parse_config_key(key, self._limits), shown))
 
     def read_config(self, extension: str, keys: tuple[str, ...] | None = None) -> Snapshot:
         return self._read(self._readers.read_config, extension, keys)

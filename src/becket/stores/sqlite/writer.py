@@ -24,7 +24,7 @@ from becket.stores.shares import Entry
 from becket.stores.sqlite.ballast import Ballast, free_bytes
 from becket.stores.sqlite.causes import DISK_FULL, FREE_SPACE, explain, primary_code
 from becket.stores.sqlite.file import PATIENCE, check_sound, connect
-from becket.stores.sqlite.ledger import ConfigChange, Forgetting, Ledger
+from becket.stores.sqlite.ledger import ConfigChange, Forgetting, Ledger, Redaction
 from becket.stores.sqlite.mark import Mark, Reached
 from becket.stores.sqlite.rows import LIST_DAMAGE, DamagedRow
 from becket.stores.sqlite.text_index import TextIndex
@@ -51,7 +51,7 @@ class Accepting(Struct, frozen=True):
     """Losses that were reported are reported no more."""
 
 
-Change = Entry | ConfigChange | Forgetting | Tidying | Accepting
+Change = Entry | ConfigChange | Forgetting | Redaction | Tidying | Accepting
 
 
 class Job(Struct):
@@ -64,7 +64,7 @@ class Job(Struct):
     def makes_room(self) -> bool:
         """Whether less is in the store after it: what may be written even on a full disk."""
         change = self.change
-        return isinstance(change, Forgetting) or (isinstance(change, ConfigChange) and change.value is None)
+        return isinstance(change, Forgetting | Redaction) or (isinstance(change, ConfigChange) and change.value is None)
 
 
 class Writer:
@@ -202,6 +202,8 @@ class Writer:
             while self._index_some():
                 pass
             self.empty_log()
+        elif any(isinstance(job.change, Redaction) for job in batch):
+            self.empty_log(waits=True)  # it holds the pages as they were
         for job, outcome in zip(batch, outcomes, strict=True):
             settle(job.done, outcome)
         if self._ledger.backlog > BEHIND:
@@ -262,6 +264,8 @@ class Writer:
                     return self._ledger.change(job.change)
                 case Forgetting():
                     return self._ledger.forget(job.change)
+                case Redaction():
+                    return self._ledger.redact(job.change)
                 case Tidying():
                     return None
                 case Accepting():
