@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Lock, Semaphore
 from time import monotonic
@@ -33,7 +34,7 @@ from becket.stores.sqlite.rows import (
     parse_text,
     parse_value,
 )
-from becket.stores.sqlite.text_index import FEW_GRAMS, MANY_GRAMS, match_words
+from becket.stores.sqlite.text_index import NOTHING, VOCABULARY, match_short_words, match_words
 from becket.stores.store import Snapshot
 
 __all__ = ["Readers"]
@@ -41,7 +42,6 @@ __all__ = ["Readers"]
 CONNECTIONS = 4
 STEPS = 10_000  # of SQLite between two looks at the time: a millisecond
 LOOK = 256  # records between two looks at the time
-FEW = 100  # records: to find these, the index need not be gone through far
 LATEST = 2**63 - 1
 
 Row = Sequence[Any]  # of the columns of RECORD
@@ -98,6 +98,13 @@ class Readers:
             connection.close()
         self._permits.release(CONNECTIONS)
 
+    def _connect(self) -> sqlite3.Connection:
+        connection = connect(self._path)
+        if self._has_index:
+            connection.execute(VOCABULARY)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
     @contextmanager
     def lend(self, seconds: float) -> Generator[tuple[sqlite3.Connection, Deadline]]:
         """Lends a connection within a transaction, for so many seconds."""
@@ -109,7 +116,7 @@ class Readers:
                 raise LocalProtocolError("the store is closed")
             with self._lock:
                 free = self._free.pop() if self._free else None
-            connection = free or connect(self._path, for_reading=True)
+            connection = free or self._connect()
             connection.set_progress_handler(deadline.has_passed, STEPS)
             try:
                 connection.execute("BEGIN")
@@ -187,15 +194,21 @@ class Readers:
         }
         conditions, patterns = sieve(wanted.words)
         parameters |= patterns
-        grams = FEW_GRAMS if wanted.room <= FEW else MANY_GRAMS
-        match = match_words(wanted.words, grams) if self._has_index else None
+        match = self._match(connection, wanted) if self._has_index and place.indexed else None
         if match is None:
             yield from read(connection, ALL.format(conditions), parameters)
             return
         indexed = key_of(place.number, place.indexed)
         yield from read(connection, ALL.format(conditions), parameters | {"low": max(low, indexed + 1)})
+        if match == NOTHING:
+            return
         parameters |= {"high": min(high, indexed), "match": match}
         yield from read(connection, MATCHING.format(conditions), parameters)
+
+    def _match(self, connection: sqlite3.Connection, wanted: Conditions) -> str | None:
+        """Returns an expression for the index, None where it is of no use."""
+        words = match_words(wanted.words)
+        return words if words is not None else match_short_words(wanted.words, partial(find_gram, connection))
 
     # -- configuration
 
@@ -287,6 +300,12 @@ def longest_ascii(word: str) -> str:
 
 def escape(word: str) -> str:
     return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def find_gram(connection: sqlite3.Connection, low: str, end: str) -> str | None:
+    """Returns the first trigram of the index from `low` on, None where there is none before `end`."""
+    row = connection.execute("SELECT term FROM temp.grams WHERE term >= ? AND term < ? LIMIT 1", (low, end)).fetchone()
+    return None if row is None else str(row[0])
 
 
 def read_revision(connection: sqlite3.Connection) -> int:

@@ -10,17 +10,30 @@ from __future__ import annotations
 
 import sqlite3
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["FEW_GRAMS", "FORM", "MANY_GRAMS", "TextIndex", "can_index", "grams_of", "is_odd", "match_words"]
+__all__ = [
+    "FORM",
+    "NOTHING",
+    "PIECE",
+    "VOCABULARY",
+    "TextIndex",
+    "can_index",
+    "grams_of",
+    "is_odd",
+    "match_short_words",
+    "match_words",
+]
 
 WIDTH = 3
 END = "\x03" * (WIDTH - 1)  # behind each text
-# Trigrams that are looked for, the rarest. Each costs something with every record that it fits; each sorts out more of
-# those that would have to be looked at, of which there are many where many records are wanted.
-FEW_GRAMS = 4  # of one word
-MANY_GRAMS = 12
+# Trigrams that are looked for, the rarest. Each costs something with every record that it fits, and sorts out some of
+# those that would have to be looked at.
+GRAMS_OF_WORD = 3
 GRAMS = 24  # of all words together
+SHORT_GRAMS = 128  # that may begin with a word of one or two letters; with more, records are looked through instead
+LAST = "\U0010ffff"  # behind a word: comes after all trigrams that begin with it
+NOTHING = ""  # an expression that nothing fits
 COMMON = " etaoinshrdlcumfpgwybvkxjqz"  # letters, the most frequent in English first; all others count as rare
 RARITY = {letter: place for place, letter in enumerate(COMMON)}
 PIECE = 250  # records: 5 ms
@@ -35,6 +48,7 @@ CREATE = """
 CREATE VIRTUAL TABLE memory_text
 USING fts5(folded, content='', columnsize=0, detail=none, tokenize='trigram case_sensitive 1')
 """
+VOCABULARY = "CREATE VIRTUAL TABLE temp.grams USING fts5vocab(main, memory_text, instance)"
 # Merging happens here in steps that we choose. Left alone, one commit in a hundred would wait 50 ms for it.
 SETTINGS = {"automerge": 0, "crisismerge": 1_999, "usermerge": 4}
 
@@ -72,16 +86,39 @@ def is_odd(content: str) -> bool:
     return not ODD.isdisjoint(content)
 
 
-def match_words(words: Iterable[str], most: int = FEW_GRAMS) -> str | None:
+def match_words(words: Iterable[str]) -> str | None:
     """Returns an expression of FTS5 that fits whatever has all these folded words, and little else.
 
-    It has at most so many trigrams of a word. None where all words are too short."""
+    It has the rarest trigrams, these first. None where all words are too short."""
     grams: dict[str, None] = {}
     for word in words:
         text = clean(word)
         own = {text[start : start + WIDTH] for start in range(len(text) - WIDTH + 1)}
-        grams.update(dict.fromkeys(sorted(own, key=commonness)[:most]))
-    return " AND ".join('"' + gram.replace('"', '""') + '"' for gram in [*grams][:GRAMS]) or None
+        grams.update(dict.fromkeys(sorted(own, key=commonness)[:GRAMS_OF_WORD]))
+    return " AND ".join(map(quote, sorted(grams, key=commonness)[:GRAMS])) or None
+
+
+def match_short_words(words: Iterable[str], find_gram: Callable[[str, str], str | None]) -> str | None:
+    """Returns an expression of FTS5 that fits whatever has all these folded words, which are shorter than a trigram.
+
+    It lists the trigrams that begin with a word; `find_gram` returns the first from one on, before another. None where
+    there are too many, NOTHING where a word occurs in no text."""
+    groups: list[str] = []
+    for word in map(clean, words):
+        grams: list[str] = []
+        gram = find_gram(word, word + LAST)
+        while gram is not None and len(grams) <= SHORT_GRAMS:
+            grams.append(gram)
+            gram = find_gram(gram + "\0", word + LAST)
+        if not grams:
+            return NOTHING
+        if len(grams) <= SHORT_GRAMS:
+            groups.append(f"({' OR '.join(map(quote, grams))})")
+    return " AND ".join(groups) or None
+
+
+def quote(gram: str) -> str:
+    return '"' + gram.replace('"', '""') + '"'
 
 
 def commonness(gram: str) -> tuple[int, str]:

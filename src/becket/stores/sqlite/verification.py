@@ -29,7 +29,7 @@ from becket.stores.sqlite.rows import (
     parse_share,
     parse_value,
 )
-from becket.stores.sqlite.text_index import FORM, grams_of
+from becket.stores.sqlite.text_index import FORM, VOCABULARY, grams_of
 from becket.stores.store import Damage
 
 __all__ = ["find_loss", "keep_losses", "verify"]
@@ -172,7 +172,7 @@ class Examination:
             return  # without all records there is nothing to compare it with
         if self._connection.execute("SELECT value FROM state WHERE name = 'index'").fetchone() != (FORM,):
             return  # there is none yet
-        self._connection.execute("CREATE VIRTUAL TABLE temp.grams USING fts5vocab(main, memory_text, instance)")
+        self._connection.execute(VOCABULARY)
         try:
             found = read(self._connection, f"SELECT term, sum(-doc % {PRIME}) FROM temp.grams GROUP BY term")
             wrong = sum(self._grams.pop(gram, None) != total for gram, total in found) + len(self._grams)

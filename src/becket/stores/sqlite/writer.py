@@ -27,7 +27,7 @@ from becket.stores.sqlite.file import PATIENCE, check_sound, connect
 from becket.stores.sqlite.ledger import ConfigChange, Forgetting, Ledger, Redaction
 from becket.stores.sqlite.mark import Mark, Reached
 from becket.stores.sqlite.rows import LIST_DAMAGE, DamagedRow
-from becket.stores.sqlite.text_index import TextIndex
+from becket.stores.sqlite.text_index import PIECE, TextIndex
 from becket.stores.store import Clock
 from becket.stores.watchers import settle
 
@@ -194,6 +194,7 @@ class Writer:
         return batch, False
 
     def _keep(self, batch: Sequence[Job]) -> None:
+        behind = self._ledger.backlog
         try:
             outcomes = self._commit(batch)
         except Exception as error:
@@ -206,8 +207,9 @@ class Writer:
             self.empty_log(waits=True)  # it holds the pages as they were
         for job, outcome in zip(batch, outcomes, strict=True):
             settle(job.done, outcome)
-        if self._ledger.backlog > BEHIND:
-            self._index_some()
+        # Further behind, as after an upgrade, it comes nearer by a piece with each transaction.
+        while self._ledger.backlog > max(BEHIND - BATCH, behind - PIECE) and self._index_some():
+            pass
         if log_bytes(self._path) > LONG_LOG:
             self.empty_log(waits=True)
 
