@@ -8,6 +8,7 @@ import os
 import pydoc_data.topics
 import random
 import resource
+import shutil
 import sys
 import time
 from collections import deque
@@ -168,12 +169,20 @@ def children() -> Values:
 def batches() -> Values:
     """The same with many calls in each message."""
     asked = {"count": settings["appends"] * 5}
-    return {
-        f"batches_{count}": [
-            asyncio.run(append_from(count, "append_batches", asked)) for _ in range(settings["repeats"])
-        ]
-        for count in (1, 4)
-    }
+    values: Values = {"batches_1": [], "batches_4": [], "batches_share": []}
+    for _ in range(settings["repeats"]):  # in turn, since others may use the machine
+        for count in (1, 4):
+            values[f"batches_{count}"].append(asyncio.run(append_from(count, "append_batches", asked)))
+        values["batches_share"].append(100 * values["batches_4"][-1] / rate_of_callers(4 * asked["count"]))
+    return values
+
+
+def rate_of_callers(count: int) -> float:
+    """Returns how many records a second 64 callers on a loop get kept, of so many as the extensions append."""
+    with opened() as store:
+        began = time.perf_counter()
+        asyncio.run(append_all(store, iter(["x" * RECORD] * count), 64))
+        return count / (time.perf_counter() - began)
 
 
 async def append_from(count: int, tool: str, asked: dict[str, int]) -> float:
@@ -198,8 +207,9 @@ async def append_from(count: int, tool: str, asked: dict[str, int]) -> float:
 
 def large() -> Values:
     with opened() as store:
-        fill(store, settings["records"])
+        lag = fill(store, settings["records"])
         values = queries(store)
+        values["lag"] = lag
         fall_behind(store)
         values["behind"] = values_of_newest(store)
         # One after the other, while the index follows behind.
@@ -207,20 +217,44 @@ def large() -> Values:
             milliseconds(lambda text=text: store.append(Append("notes", text)))
             for text in [some_text() for _ in range(settings["appends"])]
         ]
+        values["open"] = [open_killed(store.path) for _ in range(3)]
+        values["verify"] = [milliseconds(store.verify)]
     return values
 
 
-def fill(store: SqliteStore, count: int) -> None:
-    """Appends so many records, half of them to one extension."""
+def open_killed(path: Path) -> float:
+    """Returns what it takes to open a store whose owner was killed: a copy of one that is open."""
+    with TemporaryDirectory() as folder:
+        for part in ("", "-wal", ".mark"):
+            shutil.copy(f"{path}{part}", folder)
+        copy = Path(folder, path.name)
+        copy.with_name(f"{path.name}.lock").write_text("999999999\n", encoding="ascii")
+        opened: list[SqliteStore] = []
+        took = milliseconds(lambda: opened.append(SqliteStore(copy, LIMITS, ballast=0)))
+        if opened[0].damage:
+            raise SystemExit(f"Error: {opened[0].damage}")
+        opened[0].close()
+    return took
+
+
+def fill(store: SqliteStore, count: int) -> list[float]:
+    """Appends so many records, half of them to one extension; returns how far the index was behind."""
     are_kept = Event()
+    behind: list[float] = []
+
+    def note_lag() -> None:
+        behind.append(store.unindexed)
+
     for number in range(count):
         name = "notes" if number % 2 else f"other{number % 10}"
-        store.append_nowait(Append(name, some_text()), lambda outcome: None)
+        looks = number % 100 == 0
+        store.append_nowait(Append(name, some_text()), lambda outcome, looks=looks: looks and note_lag())
         if number % 10_000 == 0:
             store.append(Append("notes", some_text()))  # not faster than they are kept
     store.append_nowait(Append("notes", "last"), lambda outcome: are_kept.set())
     are_kept.wait()
     store.tidy()
+    return behind
 
 
 def fall_behind(store: SqliteStore) -> None:
@@ -246,6 +280,8 @@ def queries(store: SqliteStore) -> Values:
         "recent": [milliseconds(lambda: store.query(Query("notes"))) for _ in some],
         "newest": values_of_newest(store),
         "ranked": [milliseconds(lambda text=text: store.search("notes", text)) for text in [*some, *pairs]],
+        "pairs": [milliseconds(lambda text=text: store.search("notes", text)) for text in pairs],
+        "absent": [milliseconds(lambda: store.query(Query("notes", "#@"))) for _ in range(20)],
         "overrun": [overrun(store, 0.005) for _ in range(20)],
     }
 
@@ -255,7 +291,7 @@ def overrun(store: SqliteStore, timeout: float) -> float:
 
     def ask() -> None:
         try:
-            store.query(Query("notes", "#@"), timeout=timeout)
+            store.query(Query("notes", tag_prefix="#@"), timeout=timeout)
         except QueryTimeout:
             pass
 

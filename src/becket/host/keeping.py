@@ -9,24 +9,15 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from becket.contract.memory import Append, Appended
 from becket.errors import BecketError
-from becket.peer.transport import wake
+from becket.peer.deferred import Deferred
 from becket.stores.store import Store
 
 if TYPE_CHECKING:
-    from becket.peer.roles import Loop, Waiter
+    from becket.peer.roles import Loop
 
 __all__ = ["Keeping"]
-
-
-class Receipt(Struct, eq=False):
-    """Somebody waits for what becomes of a record."""
-
-    waiter: Waiter
-    outcome: Appended | BecketError | None = None
 
 
 class Keeping:
@@ -37,26 +28,22 @@ class Keeping:
     def __init__(self, store: Store, loop: Loop) -> None:
         self._store = store
         self._loop = loop
-        self._come: deque[tuple[Receipt, Appended | BecketError]] = deque()
+        self._come: deque[tuple[Deferred, Appended | BecketError]] = deque()
         self._is_delivering = False
 
-    async def keep(self, append: Append) -> Appended:
-        """Returns when a record is safe. One whose caller has left is kept all the same.
+    def keep(self, append: Append) -> Deferred:
+        """Hands over a record. What it returns is settled when that is safe; one whose caller has left is kept too.
 
         Raises:
-            BecketError: why it is not kept.
+            BecketError: why it is not taken.
         """
-        receipt = Receipt(self._loop.create_waiter())
-        self._store.append_nowait(append, partial(self._take, receipt))
-        await receipt.waiter
-        if isinstance(receipt.outcome, Appended):
-            return receipt.outcome
-        assert receipt.outcome is not None
-        raise receipt.outcome
+        deferred = Deferred()
+        self._store.append_nowait(append, partial(self._take, deferred))
+        return deferred
 
-    def _take(self, receipt: Receipt, outcome: Appended | BecketError) -> None:
+    def _take(self, deferred: Deferred, outcome: Appended | BecketError) -> None:
         """Takes an answer, in whatever thread."""
-        self._come.append((receipt, outcome))
+        self._come.append((deferred, outcome))
         if not self._is_delivering:
             self._is_delivering = True
             try:
@@ -67,6 +54,5 @@ class Keeping:
     def _deliver(self) -> None:
         self._is_delivering = False  # first: what comes from now on is delivered here, or by another call
         while self._come:
-            receipt, outcome = self._come.popleft()
-            receipt.outcome = outcome
-            wake(receipt.waiter)
+            deferred, outcome = self._come.popleft()
+            deferred.settle(outcome)

@@ -98,15 +98,10 @@ class Services:
         check_append(append, self._extension, self._limits)
         return guarded(self._store.append, append)
 
-    async def keep(self, append: Append) -> Appended:
-        """The same for a store that may wait for a disk."""
+    def keep(self, append: Append) -> Any:
+        """The same for a store that may wait for a disk: the response leaves when the record is safe."""
         check_append(append, self._extension, self._limits)
-        try:
-            return await self._keeping.keep(append)
-        except RpcError:
-            raise
-        except Exception as error:
-            raise failure_of(error) from error
+        return guarded(self._keeping.keep, append)
 
     def query(self, query: Query) -> Records:
         """Finds records of the extension."""

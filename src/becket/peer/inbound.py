@@ -12,6 +12,7 @@ from __future__ import annotations
 from _thread import get_ident
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,7 @@ from becket.methods.dispatch import (
 from becket.methods.registry import Handler, Registry
 from becket.peer.admission import Admission, Ask
 from becket.peer.context import Context
+from becket.peer.deferred import Deferred
 from becket.peer.outbound import CURRENT, READY, Serving, wait_until_read
 from becket.peer.transport import wake
 from becket.rpc.codec import key_of
@@ -284,6 +286,10 @@ class Inbound:
                 result = self._run_nesting(request, handler, context)
             else:
                 result = handler.invoke(request.params, context)
+            if type(result) is Deferred:  # begun: it is too late to refuse it because of a budget
+                self._drop_params(request)
+                self._defer(request, result)
+                return
             frame = link.connection.answer(request, encode_json(result))
         except BaseException as error:
             if not is_failure(error):
@@ -291,6 +297,21 @@ class Inbound:
             if is_end_of(link.lost, error):
                 return
             frame = link.connection.refuse(request, refusal_of(request, error))
+        link.send(frame)
+
+    def _defer(self, request: InboundRequest, result: Deferred) -> None:
+        request.runner = result
+        result.respond = partial(self._respond, request)
+
+    def _respond(self, request: InboundRequest, outcome: Any) -> None:
+        """Sends the response of a deferred result."""
+        link = self.link
+        if link.lost is not None or self._requests.get(request.key) is not request:
+            return
+        if isinstance(outcome, BaseException):
+            frame = link.connection.refuse(request, refusal_of(request, outcome))
+        else:
+            frame = link.connection.answer(request, encode_json(outcome))
         link.send(frame)
 
     def answer(self, method: str, request: InboundRequest | None, result: object) -> None:
@@ -396,6 +417,9 @@ class Inbound:
                 result = await handler.function(*arguments)
             else:  # it would have run where it arrived, had nothing to be waited for
                 result = run_plainly(handler.function, *arguments)
+                if type(result) is Deferred:
+                    self._defer(request, result)
+                    return
             frame = link.connection.answer(request, encode_json(result))
         except RequestCancelled:
             frame = self._end_cancelled(request, runner)
@@ -434,6 +458,9 @@ class Inbound:
         request.is_cancelled = True
         self._wake_for_credit(request)
         runner = request.runner
+        if isinstance(runner, Deferred):  # what was begun goes on, and its outcome is dropped
+            self.link.send(self.link.connection.refuse(request, refusal or RequestCancelled()))
+            return
         if not isinstance(runner, Runner):
             return  # it was answered where it arrived; or its function nests and cannot be stopped
         if not runner.has_begun:  # waiting for its task or its worker: it never runs

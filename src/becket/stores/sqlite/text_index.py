@@ -29,7 +29,7 @@ WIDTH = 3
 END = "\x03" * (WIDTH - 1)  # behind each text
 # Trigrams that are looked for, the rarest. Each costs something with every record that it fits, and sorts out some of
 # those that would have to be looked at.
-GRAMS_OF_WORD = 3
+GRAMS_OF_WORD = 4
 GRAMS = 24  # of all words together
 SHORT_GRAMS = 128  # that may begin with a word of one or two letters; with more, records are looked through instead
 LAST = "\U0010ffff"  # behind a word: comes after all trigrams that begin with it

@@ -1,0 +1,27 @@
+"""A result that a plain handler returns before it is there. The response leaves when it comes; no task waits for it.
+
+For handlers of ours that require a permission; those that are open to all have a path that knows nothing of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Deferred"]
+
+
+class Deferred:
+    """Settled once, later and in the thread of the link's loop, with a result or with an exception.
+
+    One that comes after the request was cancelled or the link has ended is dropped."""
+
+    __slots__ = ("respond",)
+
+    def __init__(self) -> None:
+        self.respond: Callable[[Any], object] | None = None
+
+    def settle(self, outcome: Any) -> None:
+        """Sends the response."""
+        if self.respond is not None:
+            self.respond(outcome)
