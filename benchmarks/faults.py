@@ -108,11 +108,15 @@ PROMISES = (
     ),
     *(
         promise
-        for kind, title in {
+        for name, title in {
             "query_batches": "batches of 50 `memory.query`",
+            "query_batches uvloop": "the same on uvloop",
+            "query_batches trio": "the same on trio",
             "unread_query_batches": "the same, and results are not read",
             "meta_query_batches": "the same for records with much `meta`",
             "slow_requests": "requests of 4 MiB to a slow method",
+            "slow_requests uvloop": "the same on uvloop",
+            "slow_requests trio": "the same on trio",
             "slow_wide_requests": "the same with a wide character",
             "slow_containers": "the same with 25,000 empty objects",
             "slow_batches": "batches with one slow member",
@@ -120,9 +124,10 @@ PROMISES = (
             "consent_containers": "the same with 25,000 empty objects",
             "subscriptions": "`config.subscribe` with ever new keys",
         }.items()
+        for kind in (name.partition(" ")[0],)
         for promise in (
-            Promise(kind, f"{kind}_growth", f"{title}: growth of the host in 10 s", 64, "MiB", ATTACKER),
-            Promise(kind, f"{kind}_close", f"{title}: closing the host", 5, "s", ATTACKER),
+            Promise(name, f"{kind}_growth", f"{title}: growth of the host in 10 s", 64, "MiB", ATTACKER),
+            Promise(name, f"{kind}_close", f"{title}: closing the host", 5, "s", ATTACKER),
         )
     ),
     Promise("idle_memory", "idle_memory", "memory of the host for an idle child, of 50", 256, "KiB"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import time
 from pathlib import Path
@@ -73,11 +72,19 @@ async def attack(kind: str) -> Values:
             before = forget_peak()
             assert extension.peer is not None
             await extension.peer.notify("begin")
-            await asyncio.sleep(settings["attack_seconds"])
+            await anyio.sleep(settings["attack_seconds"])
             growth = (peak_kib() - before) / 1024
             began = time.perf_counter()
         close = time.perf_counter() - began
         return {f"{kind}_growth": [max(growth, (peak_kib() - before) / 1024)], f"{kind}_close": [close]}
 
 
-asyncio.run(print_experiment(attack(settings["experiment"])))
+async def main() -> None:
+    await print_experiment(attack(kind))
+
+
+kind, _, loop = settings["experiment"].partition(" ")  # such as `slow_requests` or `slow_requests trio`
+if loop == "trio":
+    anyio.run(main, backend="trio")
+else:
+    anyio.run(main, backend_options={"use_uvloop": loop == "uvloop"})
