@@ -12,7 +12,7 @@ from tests.blocking.pairs import PATIENCE, Started, answer, blocking_pair, notif
 
 from becket import CallTimeout, ConnectionLost, Limits, RemoteError
 from becket.blocking import BlockingContext, BlockingPeer
-from becket.errors import LocalProtocolError, Meaning, RpcError, Unencodable
+from becket.errors import BadReply, LocalProtocolError, Meaning, RpcError, Unencodable
 from becket.methods.descriptors import Method
 from becket.methods.streams import CancelReason, EventReader, Stream
 
@@ -271,3 +271,38 @@ def test_a_stream_without_its_last_event_ends_with_the_link() -> None:
         with pytest.raises(ConnectionLost) as caught:
             taking.result()
     assert caught.value.__notes__
+
+
+@pytest.mark.parametrize("where", ["belongs", "take", "acknowledge", "result"])
+def test_a_function_of_a_stream_that_raises_fails_its_own_stream_only(where: str) -> None:
+    def fail_in(name: str) -> None:
+        if name == where:
+            raise ZeroDivisionError("mistake")
+
+    class Raises(Gathered):
+        def acknowledge(self, answer: Raw, /) -> None:
+            fail_in("acknowledge")
+
+        def take(self, event: Said, /) -> bool:
+            fail_in("take")
+            return super().take(event)
+
+        def result(self) -> str:
+            fail_in("result")
+            return super().result()
+
+    def belongs(raw: Raw, params: Turn) -> bool:
+        fail_in("belongs")
+        return is_of_turn(raw, params)
+
+    events = {"said": EventReader(read, (Said,), belongs=belongs)}
+    turn = Stream("turn", Turn, str, events=events, gather=Raises)
+    with scripted(listen=False) as (peer, raw), peer.stream(turn, Turn("a")) as run:
+        asked = raw.hear()
+        unrelated = Started(peer.call, "unrelated")
+        other = raw.hear()
+        raw.say(answer(asked, "a"), said("x", is_last=True), answer(other, "fine"))
+        assert unrelated.result() == "fine"
+        with pytest.raises(BadReply) as caught:
+            run.result()
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)

@@ -141,6 +141,29 @@ async def test_a_nested_call_ends_with_the_deadline_of_the_request_that_it_belon
     assert isinstance(outcomes[0], CallTimeout | anyio.get_cancelled_exc_class())
 
 
+@pytest.mark.parametrize("timeout_ms", [None, 5_000, 60_000])
+async def test_a_request_within_a_call_lasts_no_longer_than_the_call_whatever_it_asks_for(
+    timeout_ms: int | None,
+) -> None:
+    left: list[float] = []
+    async with scripted(dialect="native") as (peer, script), anyio.create_task_group() as tasks:
+
+        @peer.handle("inner")
+        def inner(params: Any, ctx: Context) -> None:
+            left.append(ctx.remaining())
+
+        async def call() -> None:
+            await peer.call("outer", timeout=10)
+
+        tasks.start_soon(call)
+        outer = await script.hear()
+        meta = {"parent": outer["id"]} | ({} if timeout_ms is None else {"timeout_ms": timeout_ms})
+        script.say(request(1, "inner", {"_meta": {"becket": meta}}))
+        await script.hear()
+        script.say(answer(outer))
+    assert left[0] <= (5.1 if timeout_ms == 5_000 else 10.1)
+
+
 async def test_a_deadline_that_makes_no_sense_does_no_harm() -> None:
     async with scripted(dialect="native") as (peer, script):
 

@@ -331,6 +331,67 @@ async def test_events_that_make_no_result_are_a_bad_reply() -> None:
     assert "2 words were meant" in caught.value.problem
 
 
+class Raises(Gathered):
+    """Fails in one of its functions, as a program with a mistake does."""
+
+    where = ""
+
+    def acknowledge(self, answer: Raw, /) -> None:
+        self._fail_in("acknowledge")
+
+    def take(self, event: Said | Failed | Done, /) -> bool:
+        self._fail_in("take")
+        return super().take(event)
+
+    def result(self) -> str:
+        self._fail_in("result")
+        return super().result()
+
+    def _fail_in(self, where: str) -> None:
+        if where == self.where:
+            raise ZeroDivisionError("mistake")
+
+
+def raising(where: str) -> Stream[Turn, str, Said | Failed | Done]:
+    """Returns a stream with a function that raises."""
+
+    def belongs(raw: Raw, params: Turn) -> bool:
+        if where == "belongs":
+            raise ZeroDivisionError("mistake")
+        return is_of_turn(raw, params)
+
+    events = {"turn/event": EventReader(read_event, (Said, Failed, Done), belongs=belongs)}
+    return Stream("turn", Turn, str, events=events, gather=type("RaisesThere", (Raises,), {"where": where}))
+
+
+@pytest.mark.parametrize("where", ["belongs", "take", "acknowledge", "result"])
+async def test_a_function_of_a_stream_that_raises_fails_its_own_stream_only(
+    where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    outcomes: list[str] = []
+    async with scripted() as (peer, script), peer.stream(UNCANCELLED, Turn("b")) as other:
+        script.say(answer(await script.hear(), {"stream": "b"}))
+        async with peer.stream(raising(where), Turn("a")) as run, anyio.create_task_group() as tasks:
+            asked = await script.hear()
+
+            async def call() -> None:
+                outcomes.append(await peer.call("unrelated"))
+
+            tasks.start_soon(call)
+            unrelated = await script.hear()
+            script.say(answer(asked, ACKNOWLEDGED), said("x"), done(1), said("y", "b"), done(1, "b"))
+            script.say(answer(unrelated, "fine"))
+            with anyio.fail_after(5), pytest.raises(BadReply) as caught:
+                await run.result()
+        with anyio.fail_after(5):
+            assert await other.result() == "y"
+        assert not peer.is_closed
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert "ZeroDivisionError" in str(caught.value)
+    assert outcomes == ["fine"]
+    assert caplog.records == []
+
+
 @pytest.mark.parametrize("is_acknowledged", [True, False])
 async def test_a_stream_whose_last_event_never_comes_ends_with_its_link(is_acknowledged: bool) -> None:
     async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import Any
 
 import anyio
@@ -79,6 +80,30 @@ async def test_a_stream_is_bounded_by_bytes_too() -> None:
             seen = await numbers_of(run)
 
     assert seen == ["41 dropped", *range(41, 50)]
+
+
+@pytest.mark.parametrize("way", ["one by one", "in batches", "without waiting"])
+async def test_what_a_consumer_has_taken_counts_no_more_against_the_bytes_of_a_stream(way: str) -> None:
+    taken = 0
+    async with (
+        scripted(limits=Limits(stream_bytes=1_000)) as (peer, script),
+        peer.stream("x", events=TICK) as run,
+        aclosing(run.batches()) as batches,
+    ):
+        asked = await script.hear()
+        for number in range(50):
+            script.say(notification("tick", {"n": number, "text": "a" * 200}))
+            match way:
+                case "one by one":
+                    taken += (await anext(run))["n"] == number
+                case "in batches":
+                    taken += len(await anext(batches))
+                case _:
+                    taken += len(run.take_ready())
+        script.say(answer(asked, "end"))
+        with anyio.fail_after(5):
+            assert await run.result() == "end"
+    assert taken == 50
 
 
 async def test_two_gaps_are_told_apart_where_events_came_between() -> None:

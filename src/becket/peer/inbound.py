@@ -485,7 +485,7 @@ class Inbound:
         if meta.depth > self.link.limits.call_depth:
             raise Busy("calls within calls", self.link.limits.call_depth)
         if meta.timeout_ms is not None:
-            request.deadline = self.link.loop.time() + meta.timeout_ms / 1000
+            request.deadline = min(request.deadline, self.link.loop.time() + meta.timeout_ms / 1000)
             self.link.wake_at(request.deadline)
 
     def _join(self, request: InboundRequest, parent: object) -> None:

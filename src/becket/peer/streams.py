@@ -29,7 +29,7 @@ from becket.errors import (
     RpcError,
     StreamOverrun,
 )
-from becket.methods.dispatch import log_unexpected
+from becket.methods.dispatch import FAILURES, log_unexpected
 from becket.methods.streams import Cancellation, CancelReason, EventReader, Gathering
 from becket.peer.claims import NULL, Claim, Listener
 from becket.peer.transport import wake
@@ -215,6 +215,9 @@ class CallStream(Generic[E, R]):
         except UNREADABLE as error:
             self._end_with(self._bad_reply(error), CancelReason.FAILED)
             return
+        except FAILURES as error:
+            self._fail(error)
+            return
         self._is_acknowledged = True
         self._last_event = self._link.connection.now
         if self._has_last:
@@ -231,6 +234,9 @@ class CallStream(Generic[E, R]):
             except UNREADABLE:
                 self.skipped += 1
                 self._last_event = self._link.connection.now
+                return
+            except FAILURES as error:
+                self._fail(error)
                 return
             put(raw)
             if is_last and not self._is_settled:  # else it came once too often for the bounds
@@ -250,6 +256,8 @@ class CallStream(Generic[E, R]):
             self._error = self._remote_error(error)
         except UNREADABLE as error:
             self._error = self._bad_reply(error)
+        except FAILURES as error:
+            self._error = self._own_failure(error)
         self._settle()
 
     def _remote_error(self, error: RpcError) -> RemoteError:
@@ -265,6 +273,15 @@ class CallStream(Generic[E, R]):
         bad = BadReply(method=self._method, problem=str(cause))
         bad.__cause__ = cause
         return bad
+
+    def _own_failure(self, cause: BaseException) -> BadReply:
+        bad = BadReply(method=self._method, problem=f"{type(cause).__name__}: {cause}")
+        bad.__cause__ = cause
+        return bad
+
+    def _fail(self, error: BaseException) -> None:
+        """A function of the stream's method has failed on the reading path: this stream ends, and nothing else."""
+        self._end_with(self._own_failure(error), CancelReason.FAILED)
 
     def expire(self, now: float) -> float:
         """Ends a stream that was acknowledged if its time is over; returns when that will be."""
@@ -300,11 +317,21 @@ class CallStream(Generic[E, R]):
 
     def _claim(self, reader: EventReader[Any], call: Call, gathering: Gathering[Any, Any] | None) -> Claim:
         belongs, decode = reader.belongs, reader.decode
-        accept = None if belongs is None else partial(accepts, belongs, self._params)
+        accept = None if belongs is None else partial(self._accepts, belongs)
         put = self._put_into(decode, is_own=False)
         if gathering is not None:
             return Claim(self._gather_into(put, decode, gathering), accept=accept, call=call)
         return Claim(put, put_own=self._put_into(decode, is_own=True), accept=accept, call=call)
+
+    def _accepts(self, belongs: Callable[[Raw, Any], bool], raw: Raw) -> bool:
+        """Returns whether an event is for this call. One that cannot be read is for none."""
+        try:
+            return belongs(raw, self._params)
+        except UNDECODABLE:
+            return False
+        except FAILURES as error:
+            self._fail(error)
+            return False
 
     def _put_into(self, decode: Callable[[Raw], Any], *, is_own: bool) -> Callable[[Raw | None], None]:
         buffer = self._buffer
@@ -529,11 +556,3 @@ class CallStream(Generic[E, R]):
         if self._error is not None:
             return self._error
         return None if self._call is None else self._call.error
-
-
-def accepts(belongs: Callable[[Raw, Any], bool], params: object, raw: Raw) -> bool:
-    """Returns whether an event is for the call with these params. One that cannot be read is for nobody."""
-    try:
-        return belongs(raw, params)
-    except UNDECODABLE:
-        return False
