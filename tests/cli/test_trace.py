@@ -17,6 +17,8 @@ import pytest
 from tests.cli.commands import BECKET, EXTENSIONS, becket, here, json_lines, printed
 from tests.cli.terminals import Terminal
 
+from becket.cli.exits import Exit
+from becket.cli.output import print_long_table, print_table
 from becket.cli.trace import record_command
 from becket.host.connecting import connect_extension
 from becket.host.host import Host
@@ -28,6 +30,7 @@ from becket.testing.transcripts import (
     Frame,
     Side,
     Stray,
+    TranscriptReader,
     encode_entry,
     encode_head,
     load_transcript,
@@ -530,3 +533,41 @@ def test_what_a_running_host_records_is_for_its_owner_alone(tmp_path: Path) -> N
     files = [*tmp_path.glob("t.*.jsonl")]
     assert files
     assert {mode_of(file) for file in files} == {0o600}
+
+
+# -- large files
+
+
+def test_a_file_without_line_ends_is_refused_without_reading_it_whole(tmp_path: Path) -> None:
+    path = tmp_path / "huge.jsonl"
+    with path.open("wb") as file:
+        file.truncate(4 * 1024**3)  # sparse: it takes no room
+
+    done = here("trace", "show", str(path))
+
+    assert done.exit_code != Exit.DONE
+    assert "longer than" in done.stderr
+
+
+def test_a_transcript_is_read_entry_by_entry(tmp_path: Path) -> None:
+    read: list[int] = []
+
+    def lines() -> Iterator[bytes]:
+        yield b'{"transcript":1}\n'
+        for number in range(5):
+            read.append(number)
+            yield b'{"at":%d,"to":"child","frame":{"id":%d}}\n' % (number, number)
+
+    reader = TranscriptReader(lines())
+
+    assert (len(reader.head.entries), read) == (1, [0])
+    assert [entry.at for entry in reader] == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_table_of_any_length_has_the_same_columns_as_a_short_one(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("1", "a"), ("22", "\x1b[2J"), ("", "ccc")]
+    print_table(("no", "what"), rows)
+    short = capsys.readouterr().out
+    print_long_table(("no", "what"), lambda: iter(rows))
+
+    assert capsys.readouterr().out == short

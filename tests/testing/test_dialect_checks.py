@@ -209,7 +209,7 @@ STREAMS = [
     to_child(id=8, method="settings.editor.key", params={"category": "c", "field": "f", "key": "k"}),
     to_host(id=8, result=None),
     to_child(id=9, method="settings.editor.commit", params={"category": "c", "field": "f", "value": 1}),
-    to_host(id=9, result=None),
+    to_host(id=9, result=1),
     to_child(id=10, method="sidecar.spawn_args"),
     to_host(id=10, result={"args": ["-v"]}),
 ]

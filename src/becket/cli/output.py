@@ -7,7 +7,8 @@ colour. `rich` is imported only when something is drawn.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -27,6 +28,7 @@ __all__ = [
     "print_json",
     "print_json_line",
     "print_line",
+    "print_long_table",
     "print_table",
     "say",
     "snake_case",
@@ -35,6 +37,7 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 GAP = "  "
+MOST_DRAWN = 1_000  # rows of a table that is drawn; a longer one is written line by line
 
 
 def json_option(function: F) -> F:
@@ -110,11 +113,34 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, title:
     cells = [[harmless(cell) for cell in row] for row in rows]
     if is_terminal():
         draw_table(headers, cells, title)
-        return
-    shown = [[header.upper() for header in headers], *([cell or "-" for cell in row] for row in cells)]
-    widths = [max(len(row[column]) for row in shown) for column in range(len(headers))]
-    for row in shown:
-        print_line(GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    else:
+        print_columns(headers, lambda: cells)
+
+
+def print_long_table(headers: Sequence[str], rows: Callable[[], Iterable[Sequence[str]]]) -> None:
+    """Writes a table of any length in constant memory, like `print_table`; it is drawn only if it is short.
+
+    `rows` returns the rows from the beginning, each time that it is called."""
+
+    def cells() -> Iterator[Sequence[str]]:
+        return ([harmless(cell) for cell in row] for row in rows())
+
+    if is_terminal() and len(drawn := list(islice(cells(), MOST_DRAWN + 1))) <= MOST_DRAWN:
+        draw_table(headers, drawn, "")
+    else:
+        print_columns(headers, cells)
+
+
+def print_columns(headers: Sequence[str], rows: Callable[[], Iterable[Sequence[str]]]) -> None:
+    """Writes rows one a line, in columns as wide as they must be; the last one ends where it ends."""
+    first = [header.upper() for header in headers]
+    widths = list(map(len, first))
+    for row in rows():
+        for column, cell in enumerate(row):
+            widths[column] = max(widths[column], len(cell))
+    widths[-1] = 0
+    for row in chain([first], rows()):
+        print_line(GAP.join((cell or "-").ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def draw_table(headers: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:

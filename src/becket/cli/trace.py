@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from becket.cli.output import (
     print_json,
     print_json_line,
     print_line,
-    print_table,
+    print_long_table,
     say,
 )
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["record_command", "record_each", "trace"]
 
+LONGEST_LABEL = 1_000  # characters of params that a diagram keeps of each step
 SHORT = 60  # characters of params that a table shows
 PLAIN_WIDTH = 120  # columns of a diagram that is no picture on a terminal
 READ_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -132,24 +133,45 @@ def show(file: Path, dialect: str | None, diagram: bool, full: bool, method: tup
     becket trace show --json -m tool.call notes.jsonl | jq .seconds
     """
     from becket.cli.sequence import without_meta
+
+    notes: set[str] = set()
+
+    def read() -> Iterator[Step]:  # a table is read twice: for its widths, then for its rows
+        for step in read_file(file, dialect, notes):
+            if not method or step.method in method:
+                yield step if full or as_json else without_meta(step)
+
+    if as_json:
+        for step in read():
+            print_json_line(as_object(step))
+    elif diagram:
+        print_diagram([step if full else with_short_content(step) for step in read()], full=full)
+    else:
+        print_steps(read, full=full)
+    for note in notes:
+        say(note)
+
+
+def read_file(file: Path, dialect: str | None, notes: set[str]) -> Iterator[Step]:
+    """Yields the steps of a conversation in constant memory; `notes` gets what is odd about the file."""
     from becket.testing.conversations import read_steps
     from becket.testing.interpreters import Interpreter
-    from becket.testing.transcripts import load_transcript
+    from becket.testing.transcripts import TranscriptReader, bounded_lines
 
-    transcript = load_transcript(file)
-    decode = Interpreter(choose_dialect(dialect, transcript)).read
-    steps = [step for step in read_steps(transcript.entries, decode) if not method or step.method in method]
-    if as_json:
-        for step in steps:
-            print_json_line(as_object(step))
-        return
-    if not full:
-        steps = [without_meta(step) for step in steps]
-    if diagram:
-        print_diagram(steps, full=full)
-    else:
-        print_steps(steps, full=full)
-    tell_oddities(file, transcript)
+    with file.open("rb") as opened:
+        reader = TranscriptReader(bounded_lines(opened, str(file)), str(file))
+        yield from read_steps(reader, Interpreter(choose_dialect(dialect, reader.head)).read)
+    if reader.is_cut:
+        notes.add(f"{file}: its last line is torn: whoever recorded it was ended")
+    elif not reader.head.entries:
+        notes.add(f"{file}: nothing was said")
+
+
+def with_short_content(step: Step) -> Step:
+    """Returns a step with no more content than a line of a diagram can show, unless its content must be parsed."""
+    if step.kind in ("error", "exit") or len(step.content) <= LONGEST_LABEL:
+        return step
+    return msgspec.structs.replace(step, content=step.content[:LONGEST_LABEL])
 
 
 def choose_dialect(name: str | None, transcript: Transcript) -> Dialect:
@@ -170,31 +192,24 @@ def as_object(step: Step) -> dict[str, Any]:
     return found
 
 
-def tell_oddities(file: Path, transcript: Transcript) -> None:
-    if transcript.is_cut:
-        say(f"{file}: its last line is torn: whoever recorded it was ended")
-    elif not transcript.entries:
-        say(f"{file}: nothing was said")
-
-
-def print_steps(steps: Sequence[Step], *, full: bool) -> None:
+def print_steps(read: Callable[[], Iterable[Step]], *, full: bool) -> None:
     from becket.cli.sequence import content_of, time_text
 
-    rows = [
-        (
-            str(step.number),
-            time_text(step.at),
-            "" if step.to is None else str(step.to),
-            str(step.kind),
-            step.id,
-            step.method,
-            "" if step.seconds is None else time_text(step.seconds),
-            str(step.size) if step.size else "",
-            content_of(step) if full else cut(content_of(step)),
-        )
-        for step in steps
-    ]
-    print_table(["no", "at", "to", "kind", "id", "method", "took", "bytes", "content"], rows)
+    def rows() -> Iterator[Sequence[str]]:
+        for step in read():
+            yield (
+                str(step.number),
+                time_text(step.at),
+                "" if step.to is None else str(step.to),
+                str(step.kind),
+                step.id,
+                step.method,
+                "" if step.seconds is None else time_text(step.seconds),
+                str(step.size) if step.size else "",
+                content_of(step) if full else cut(content_of(step)),
+            )
+
+    print_long_table(["no", "at", "to", "kind", "id", "method", "took", "bytes", "content"], rows)
 
 
 def cut(text: str) -> str:

@@ -18,15 +18,16 @@ Pure: bytes and times come in as arguments. Who records a process is the command
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from becket.errors import BadFile
 from becket.limits import DEFAULT_LIMITS, Limits
@@ -49,6 +50,8 @@ __all__ = [
     "Side",
     "Stray",
     "Transcript",
+    "TranscriptReader",
+    "bounded_lines",
     "encode_entry",
     "encode_head",
     "load_transcript",
@@ -57,6 +60,7 @@ __all__ = [
 
 VERSION = 1
 NESTED = 500  # objects and arrays in a frame that is written as JSON: no reader of JSON fails at so few
+LONGEST_LINE = 64 * 1024 * 1024  # bytes: the largest frame of any dialect in base64, and half as much again
 HELD = 64 * 1024  # bytes that tell nothing of the framing before it is taken for the usual one
 
 FRAMINGS: Mapping[str, FramingFactory] = MappingProxyType(
@@ -261,7 +265,7 @@ def load_transcript(path: Path | str) -> Transcript:
         OSError: it cannot be read.
     """
     with open(path, "rb") as file:
-        return parse_transcript(file, str(path))
+        return parse_transcript(bounded_lines(file, str(path)), str(path))
 
 
 def parse_transcript(lines: Iterable[bytes], path: str = "transcript") -> Transcript:
@@ -270,23 +274,68 @@ def parse_transcript(lines: Iterable[bytes], path: str = "transcript") -> Transc
     Raises:
         BadFile: one of them cannot be read; `path` names the file.
     """
-    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
-    first = next(numbered, None)
-    if first is None:
-        raise BadFile(path, [("", "this is no transcript: it is empty")])
-    head = parse_head(first[1], path)
-    entries: list[Entry] = []
-    is_cut = False
-    for number, line in numbered:
-        try:
-            entries.append(parse_entry(line))
-        except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            if line.endswith(b"\n"):
-                raise BadFile(path, [("", f"line {number}: {error}")]) from error
-            is_cut = True
-    return Transcript(
-        tuple(entries), head.framing, head.command, head.dialect, head.started_ms, is_cut, head.ours, head.given
-    )
+    reader = TranscriptReader(lines, path)
+    entries = tuple(reader)
+    return replace(reader.head, entries=entries, is_cut=reader.is_cut)
+
+
+class TranscriptReader:
+    """Yields the entries of a transcript one by one, in constant memory.
+
+    `head` is the transcript with its first entries alone, up to the first frame to the child: enough to recognise the
+    dialect. `is_cut` is known when the last entry was read."""
+
+    def __init__(self, lines: Iterable[bytes], path: str = "transcript") -> None:
+        self.is_cut = False
+        self._path = path
+        self._numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+        first = next(self._numbered, None)
+        if first is None:
+            raise BadFile(path, [("", "this is no transcript: it is empty")])
+        head = parse_head(first[1], path)
+        self._begun: list[Entry] = []
+        for entry in self._read():
+            self._begun.append(entry)
+            if isinstance(entry, Frame) and entry.to is Side.CHILD:
+                break
+        self.head = Transcript(
+            tuple(self._begun),
+            head.framing,
+            head.command,
+            head.dialect,
+            head.started_ms,
+            ours=head.ours,
+            given=head.given,
+        )
+
+    def __iter__(self) -> Iterator[Entry]:
+        yield from self._begun
+        yield from self._read()
+
+    def _read(self) -> Iterator[Entry]:
+        for number, line in self._numbered:
+            try:
+                entry = parse_entry(line)
+            except (msgspec.DecodeError, RecursionError, ValueError) as error:
+                if line.endswith(b"\n"):
+                    raise BadFile(self._path, [("", f"line {number}: {error}")]) from error
+                self.is_cut = True
+            else:
+                yield entry
+
+
+def bounded_lines(file: BinaryIO, path: str) -> Iterator[bytes]:
+    """Yields the lines of a file.
+
+    Raises:
+        BadFile: one is longer than any line of a transcript.
+    """
+    number = 0
+    while line := file.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            raise BadFile(path, [("", f"line {number} is longer than {LONGEST_LINE} bytes: this is no transcript")])
+        yield line
 
 
 def parse_head(line: bytes, path: str) -> Head:
