@@ -87,6 +87,9 @@ PROMISES = (
     Promise("crowd", "crowd_quiet", "call to one of 100 extensions of a host", 10, "ms"),
     Promise("crowd", "crowd_flooded", "the same while one of them floods", 10, "ms"),
     Promise("crowd", "crowd_storm", "the same while three of them flood and one spins", 10, "ms"),
+    Promise("hook_filters", "hooks_loop", "800 hook filters and an input of 1 MB: loop's processor time", 50, "ms"),
+    Promise("hook_filters", "hooks_all", "the same with 800 texts: processor time of all threads", 1_000, "ms"),
+    Promise("hook_filters", "hooks_alike", "the same with one text for all", 20, "ms"),
     *(
         Promise(
             f"stderr_{kind}{on and f' {on}'}",

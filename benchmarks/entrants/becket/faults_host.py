@@ -17,8 +17,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from becket import ConnectionLost, Limits, Peer
+from becket.contract.hooks import Continue, HookEvent, HookMatch, HookReading
 from becket.dialects import PLAIN
 from becket.host import Care, Host
+from becket.host.hook_plan import Hooks, HookWish
+from becket.host.hooks import ask_hooks
 from becket.testing import child
 from becket.wire.json_lines import JsonLines
 from benchmarks.hosting.experiments import Values, forget_peak, peak_kib, print_experiment
@@ -290,6 +293,33 @@ async def call_all(host: Host, ids: list[str]) -> list[float]:
     return took
 
 
+# -- hooks
+
+
+async def hook_filters() -> Values:
+    """800 filters by text on an input of 1 MB: processor time of the loop's thread, and of all threads."""
+    words = " ".join(f"{number * 7919 % 99_991:05}" for number in range(MIB // 6))
+    values: Values = {"hooks_loop": [], "hooks_all": [], "hooks_alike": []}
+    for quantity, texts in (("hooks_all", [f"rm -rf /{number}" for number in range(800)]), ("hooks_alike", ["rm -rf"])):
+        hooks = Hooks()
+        for id in range(100):
+            mine = [texts[(id * 8 + number) % len(texts)] for number in range(8)]
+            wishes = [HookWish("before_tool_call", HookMatch(input_contains=text)) for text in mine]
+            hooks.add(f"guard{id}", wishes, lambda permission: True)
+        for _ in range(settings["messages"]):
+            event = HookEvent.before_tool_call("bash", {"command": words})
+            in_loop, in_all = time.thread_time(), time.process_time()
+            verdict = await ask_hooks(hooks, event, never_called)
+            values["hooks_loop"].append((time.thread_time() - in_loop) * 1e3)
+            values[quantity].append((time.process_time() - in_all) * 1e3)
+            assert verdict.result == Continue()
+    return values
+
+
+async def never_called(extension: str, event: HookEvent) -> HookReading:
+    raise AssertionError(extension)
+
+
 async def idle_memory() -> Values:
     children = settings["idle"]
     async with AsyncExitStack() as stack:
@@ -325,6 +355,7 @@ EXPERIMENTS: dict[str, Callable[[], Awaitable[Values]]] = {
     "loop_stalls": loop_stalls,
     "sibling_ping": sibling_ping,
     "crowd": crowd,
+    "hook_filters": hook_filters,
     "idle_memory": idle_memory,
     "many_threads": many_threads,
 }
