@@ -177,7 +177,7 @@ def test_a_plan_is_not_touched_by_later_changes() -> None:
     [
         (HookWish("before_coffee"), "before_coffee"),
         (HookWish("before_message", HookMatch(tool="bash")), "tool filter"),
-        (HookWish("before_message", required=True), "cannot be required"),
+        (HookWish("on_session_start", required=True), "cannot be required"),
     ],
 )
 def test_a_wish_that_cannot_be_is_told_and_left_out(wish: HookWish, word: str) -> None:
@@ -391,12 +391,14 @@ async def test_one_that_the_operator_requires_blocks_until_it_runs_and_when_it_w
     extensions = Extensions({"guard": NotRunning("guard", State.STOPPED, "start it first")})
     assert isinstance((await ask_hooks(hooks, BEFORE, extensions.call)).result, Block)
 
-    hooks.add("guard", [HookWish("before_tool_call"), HookWish("before_message")], everything)
+    started = HookEvent.on_session_start("s")
+    hooks.add("guard", [HookWish("before_tool_call"), HookWish("before_message"), HookWish(started.kind)], everything)
     extensions.answers["guard"] = GO
     assert await ask_hooks(hooks, BEFORE, extensions.call) == HookVerdict(GO)
     extensions.answers["guard"] = ValueError("boom")
     assert isinstance((await ask_hooks(hooks, BEFORE, extensions.call)).result, Block)
-    assert isinstance((await ask_hooks(hooks, MESSAGE, extensions.call)).result, Continue)  # nothing to hold back
+    assert isinstance((await ask_hooks(hooks, MESSAGE, extensions.call)).result, Block)
+    assert isinstance((await ask_hooks(hooks, started, extensions.call)).result, Continue)  # nothing to hold back
 
     hooks.remove("guard")
     assert isinstance((await ask_hooks(hooks, BEFORE, extensions.call)).result, Block)

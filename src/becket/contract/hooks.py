@@ -166,6 +166,11 @@ class HookRule(Struct, frozen=True):
     takes_tool_filter: bool
     actions: tuple[type[HookResult], ...]
 
+    @property
+    def can_hold_back(self) -> bool:
+        """Whether a hook of this kind can keep something from happening, or from being seen."""
+        return Block in self.actions or Replace in self.actions
+
 
 HOOKS: Final[Mapping[HookKind, HookRule]] = MappingProxyType(
     {
@@ -323,9 +328,9 @@ def find_hook_problem(hook: str, match: HookMatch | None = None, *, required: bo
     """Returns why nobody can ask for this hook with this match, None if one can."""
     if hook not in HOOKS:
         return f"unknown hook `{hook}`, there are: {', '.join(HOOKS)}"
-    is_of_tools = HOOKS[HookKind(hook)].takes_tool_filter
-    if match is not None and match.tool is not None and not is_of_tools:
+    rule = HOOKS[HookKind(hook)]
+    if match is not None and match.tool is not None and not rule.takes_tool_filter:
         return f"hook `{hook}` does not allow a tool filter"
-    if required and not is_of_tools:
+    if required and not rule.can_hold_back:
         return f"hook `{hook}` cannot be required: it has nothing to hold back"
     return None

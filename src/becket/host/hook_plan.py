@@ -29,7 +29,7 @@ BREAKER: Final = BreakerPolicy(failures=3, open_for=60.0, longest_open=600.0, su
 
 class HookSettings(Struct, frozen=True, kw_only=True):
     """What the operator says of hooks: which extensions are consulted first, in this `order`, and which are `required`:
-    where one of these cannot be consulted about a tool call, the call is blocked, whatever its manifest says."""
+    where one of these cannot be consulted about a tool call or a message, it is blocked, whatever its manifest says."""
 
     order: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class Hooks:
                 diagnostics.append(warning(extension, problem))
                 continue
             rule = HOOKS[HookKind(wish.hook)]
-            must = wish.required or (extension in self.settings.required and rule.takes_tool_filter)
+            must = wish.required or (extension in self.settings.required and rule.can_hold_back)
             if not allows(rule.permission):
                 diagnostics.append(lacking(extension, rule.permission, wish.hook))
             elif self._is_full(wish.hook, extension) and not must:
