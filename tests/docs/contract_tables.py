@@ -213,7 +213,7 @@ CODES = {
     1: "an exception that nobody caught; Python has written it to stderr",
     EXIT_USAGE: "there is no host: it was started by hand in a terminal, or has no stdout",
     EXIT_BROKEN: "what came in on stdin was no message of the protocol",
-    EXIT_STUCK: "its end took longer than five seconds",
+    EXIT_STUCK: "its end took longer than five seconds, or 1.5 seconds where the host is gone",
     EXIT_REFUSED: "its host is none that it can serve; stderr says why",
 }
 

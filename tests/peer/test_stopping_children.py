@@ -12,7 +12,7 @@ import pytest
 from tests.peer.starting import QUICK, ready_child
 
 from becket import CallTimeout, ConnectionLost, DisconnectReason, Limits, Peer, PeerCrashed
-from becket.peer import exits, process
+from becket.peer import exits, process, sessions
 from becket.peer.process import Child
 from becket.testing import ProcessWatch, check_leaks, child
 
@@ -125,7 +125,7 @@ async def test_a_child_that_the_system_does_not_let_go_of_is_abandoned_and_reape
 ) -> None:
     # A process in the kernel's hands survives SIGKILL for a while; one that is never signalled looks the same.
     monkeypatch.setattr(exits, "pidfd_send_signal", lambda *_: None)
-    monkeypatch.setattr(process, "session_members", lambda _: [])
+    monkeypatch.setattr(sessions, "session_members", lambda _: [])
     with anyio.fail_after(5):
         async with ready_child("ignores_sigterm", limits=QUICK.but(kill_grace=0.01)) as (peer, said):
             watch = ProcessWatch(said["pid"])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from becket.dialects import NATIVE, find_dialect
 from becket.errors import ConnectionLost, DisconnectReason, LocalProtocolError
 from becket.extension.declarations import DeclaredCommand, DeclaredHook, DeclaredMethod, DeclaredProvider, DeclaredTool
+from becket.peer.watchdog import EXIT_STUCK, end_program, watch_host
 from becket.wire.sniffing import Sniffing
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
     from becket.dialects import Dialect
     from becket.extension.server import ExtensionServer
+    from becket.peer.blocking import BlockingPeer
+    from becket.peer.peer import Peer
     from becket.peer.transport import FdTransport
     from becket.wire.framing import FramingFactory
 
@@ -50,7 +53,7 @@ EXIT_ENDED: Final = 0  # the host ended us: it said so, closed our stdin, sent S
 # 1 is Python's own, for an exception that nobody caught
 EXIT_USAGE: Final = 2  # started by hand, in a terminal, or without a stdout: there is no host
 EXIT_BROKEN: Final = 3  # what came in was no message: the other side broke the protocol
-EXIT_STUCK: Final = 4  # the end took too long
+# EXIT_STUCK is 4: the end took too long
 EXIT_REFUSED: Final = 5  # the host is none that this extension can serve; stderr says why
 
 STOP_GRACE: Final = 5.0  # seconds for the end; a host has killed us after four
@@ -80,7 +83,7 @@ def run_extension(extension: ExtensionServer, loop: str | None, dialect: Dialect
     forward_logging()
     life = Life()
     try:
-        heed_the_end(life)
+        heed_the_end(life, transport)
         wire = (chosen, None) if chosen is not None else hear_dialect(transport)
         if loop is None and extension.__becket__.is_plain:
             lost, refusal = serve_blocking(extension, transport, wire, life)
@@ -113,7 +116,7 @@ def hear_dialect(transport: FdTransport) -> Wire:
 
 def serve_blocking(extension: ExtensionServer, transport: FdTransport, wire: Wire, life: Life) -> Served:
     dialect, framing = wire
-    serving = extension.blocking_over(transport, dialect=dialect, framing=framing, when_ending=begin_to_end)
+    serving = extension.blocking_over(transport, dialect=dialect, framing=framing, when_ending=life.begin_to_end)
 
     def end() -> None:
         serving.end()
@@ -121,7 +124,7 @@ def serve_blocking(extension: ExtensionServer, transport: FdTransport, wire: Wir
 
     with serving as peer:
         # In a thread: the one that is interrupted by the signal may be reading, and must go on.
-        life.serve(lambda: start_new_thread(end, ()))
+        life.serve(lambda: start_new_thread(end, ()), peer)
         return peer.serve(), serving.refusal
 
 
@@ -129,7 +132,7 @@ def serve_on(loop: str, extension: ExtensionServer, transport: FdTransport, wire
     dialect, framing = wire
 
     async def serve() -> Served:
-        serving = extension.over(transport, dialect=dialect, framing=framing, when_ending=begin_to_end)
+        serving = extension.over(transport, dialect=dialect, framing=framing, when_ending=life.begin_to_end)
 
         async def end() -> None:
             await serving.end()
@@ -137,7 +140,7 @@ def serve_on(loop: str, extension: ExtensionServer, transport: FdTransport, wire
 
         async with serving as peer:
             workers = serving.workers
-            life.serve(lambda: workers.call_soon(lambda: workers.spawn(end)))
+            life.serve(lambda: workers.call_soon(lambda: workers.spawn(end)), peer)
             return await peer.wait_closed(), serving.refusal
 
     if loop == "trio":
@@ -164,14 +167,34 @@ class Life:
 
     def __init__(self) -> None:
         self.end: Callable[[], object] = lambda: os._exit(EXIT_ENDED)
+        self._is_ending = False
+        self._observe: Callable[[], Callable[[], bool]] = lambda: lambda: False
         self._collects = gc.isenabled()
         gc.disable()
 
-    def serve(self, end: Callable[[], object]) -> None:
+    def serve(self, end: Callable[[], object], peer: Peer | BlockingPeer) -> None:
         """From now on it serves, and its end begins with this function."""
         self.end = end
+        self._observe = peer.observe_handlers
         gc.freeze()  # what has been imported stays: there is no need to look at it again
         self.collect_garbage()
+
+    def begin_to_end(self) -> None:
+        """From now on the program has so many seconds, whatever its functions and threads do."""
+        self._is_ending = True
+
+        def wait() -> None:
+            from time import sleep
+
+            sleep(STOP_GRACE)
+            end_program(f"the end took longer than {STOP_GRACE:g} s: given up")
+
+        start_new_thread(wait, ())
+
+    def observe(self) -> Callable[[], bool]:
+        """Returns a function that tells, some time later, whether a handler keeps the end from beginning."""
+        is_stuck = self._observe()
+        return lambda: not self._is_ending and is_stuck()
 
     def collect_garbage(self) -> None:
         """Has garbage looked for again, where it was before."""
@@ -179,8 +202,10 @@ class Life:
             gc.enable()
 
 
-def heed_the_end(life: Life) -> None:
-    """Has a signal, or the death of the parent, begin the end; a second signal ends the program at once."""
+def heed_the_end(life: Life, transport: FdTransport) -> None:
+    """Has a signal, or the death of the host, begin the end; a second signal ends the program at once.
+
+    Where a handler keeps the reader from learning that stdin has ended, the watchdog ends the program."""
 
     def end() -> None:
         try:
@@ -197,47 +222,8 @@ def heed_the_end(life: Life) -> None:
             set_handler(number, take)
         except ValueError:
             break  # only the main thread may; whoever runs an extension in another one ends it otherwise
-    watch_parent(end)
-
-
-def watch_parent(end: Callable[[], object]) -> None:
-    """Calls the function when the process that started this one has ended.
-
-    The end of stdin tells it too, unless another process holds the other end of that pipe. A signal for it would be
-    bound to the thread that started us, which may end before its process."""
-    parent = os.getppid()
-    if parent <= 1 or not hasattr(os, "pidfd_open"):
-        return
-    try:
-        pidfd = os.pidfd_open(parent)
-    except OSError:
-        return  # it is gone, or this system does not let us look
-    if os.getppid() != parent:
-        os.close(pidfd)
-        return
-
-    def watch() -> None:
-        import select
-
-        poll = select.poll()
-        poll.register(pidfd, select.POLLIN)
-        poll.poll()
-        end()
-
-    start_new_thread(watch, ())
-
-
-def begin_to_end() -> None:
-    """From now on the program has so many seconds, whatever its functions and threads do."""
-
-    def wait() -> None:
-        from time import sleep
-
-        sleep(STOP_GRACE)
-        os.write(2, b"the end took longer than %g s: given up\n" % STOP_GRACE)
-        os._exit(EXIT_STUCK)
-
-    start_new_thread(wait, ())
+    # Once the end has begun it has its own time, unless the host is gone.
+    watch_host(transport.read_fd, life.observe, on_host_gone=end)
 
 
 # -- what it logs

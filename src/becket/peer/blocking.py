@@ -60,14 +60,17 @@ def connect_process(
     cwd: str | os.PathLike[str] | None = None,
     on_stderr: Callable[[str], None] | None = None,
     name: str | None = None,
+    guard: bool = False,
     **options: Unpack[PeerOptions],
 ) -> BlockingPeer:
     """Starts a program and returns a peer that speaks with it: `with connect_process(cmd) as peer: peer.call(...)`.
 
     Nothing is read before the first call, `listen` or `serve`: handlers that are registered until then are in time.
+    With `guard` the program is killed when this one is gone. See `Peer.connect_process`.
 
     Raises:
         StartFailed: the program cannot be started.
+        NotSupported: `guard` is given where there can be no such process.
     """
     from becket.peer.child import ChildTransport
     from becket.peer.process import log_stderr, open_child, words_of
@@ -76,7 +79,13 @@ def connect_process(
     words = words_of(command)
     label = name or os.path.basename(words[0])
     child, pipes = open_child(
-        words, env=env, inherit_env=inherit_env, cwd=cwd, on_stderr=on_stderr or log_stderr(label), limits=limits
+        words,
+        env=env,
+        inherit_env=inherit_env,
+        cwd=cwd,
+        on_stderr=on_stderr or log_stderr(label),
+        limits=limits,
+        guard=guard,
     )
     transport = ChildTransport(child, pipes, limits)
     return BlockingPeer(transport, name=label, listens_when_used=True, **options)
@@ -89,10 +98,9 @@ def connect_stdio(
 ) -> BlockingPeer:
     """Takes over this program's stdin and stdout: `with connect_stdio(methods=methods) as peer: peer.serve()`.
 
-    Nothing is read before `serve`, `listen` or the first call; handlers that are registered until then are in time."""
-    from becket.peer.stdio import take_stdio
-
-    return BlockingPeer(take_stdio(), name=name, **options)
+    Nothing is read before `serve`, `listen` or the first call; handlers that are registered until then are in time.
+    When stdin has ended and a handler has not returned a moment later, the program and its session are ended."""
+    return BlockingPeer.over_stdio(name=name, **options)
 
 
 class BlockingPeer:
@@ -132,6 +140,17 @@ class BlockingPeer:
             self._loop.end()
             self._loop.release()
             raise
+
+    @classmethod
+    def over_stdio(cls, **options: Any) -> BlockingPeer:
+        """Returns a peer over this program's stdin and stdout, with a watchdog. See `connect_stdio`."""
+        from becket.peer.stdio import take_stdio
+        from becket.peer.watchdog import watch_host
+
+        transport = take_stdio()
+        peer = cls(transport, **options)
+        watch_host(transport.read_fd, peer.observe_handlers)
+        return peer
 
     # -- calling
 
@@ -402,6 +421,12 @@ class BlockingPeer:
     def agree(self, features: Iterable[str]) -> None:
         """Limits what is used from now on to what both sides have announced."""
         self._link.agree(features)
+
+    def observe_handlers(self) -> Callable[[], bool]:
+        """Returns a function that tells, some time later and from any thread, whether a handler has not returned."""
+        from becket.peer.watchdog import observe_link
+
+        return observe_link(self._link)
 
     def wait_closed(self) -> ConnectionLost:
         """Waits until the link has ended, from whichever side, and returns why."""

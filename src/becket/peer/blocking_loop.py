@@ -234,6 +234,10 @@ class BlockingLoop:
     def is_deep(self) -> bool:
         return self._depth >= NESTED
 
+    @property
+    def is_in_handler(self) -> bool:
+        return bool(self._pump) and not self._is_polling
+
     def in_turn(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: object) -> Any:
             with self._lock:

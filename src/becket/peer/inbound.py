@@ -67,7 +67,12 @@ class Runner(Struct, eq=False):
     has_ended: bool = False
     refusal: RpcError | None = None
     running: Any = None  # as its loop knows it
-    worker: int = 0  # the thread that it runs in, once it does
+    worker: int = 0  # the thread that it runs in, while it does; its task may be gone by then
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its function has begun and has not returned."""
+        return bool(self.worker) or (self.has_begun and not self.has_ended)
 
     def reason(self) -> RpcError | None:
         """Returns why it was interrupted, if it was by now: a type checker takes what it once saw for the truth."""
@@ -107,6 +112,7 @@ class Inbound:
         "_spawn_held",
         "_transport",
         "_uncounted",
+        "_unfinished",
         "_unsubscribe",
         "_window",
         "_worker",
@@ -146,6 +152,14 @@ class Inbound:
         self._is_working_off = False
         self._worker: Running | None = None
         self._credit_waiters: dict[bytes, list[Waiter]] = {}
+        self._unfinished: list[Any] = []  # those whose request the link has left open
+
+    def running(self) -> list[object]:
+        """Returns an object for each handler that has begun and has not returned, also after the end of the link."""
+        open_requests = tuple(self._requests.values())
+        found = [request.runner if isinstance(request.runner, Runner) else request for request in open_requests]
+        running = [one for one in (*found, *self._unfinished) if not isinstance(one, Runner) or one.is_running]
+        return [*running, self._worker] if self._is_working_off else [*running]
 
     # -- requests
 
@@ -677,9 +691,10 @@ class Inbound:
             self._unsubscribe()
         self.admission.end()
         cancel = self.link.loop.cancel
-        for request in requests:
-            runner = request.runner
-            if isinstance(runner, Runner) and runner.running is not None and not runner.is_thread:
+        runners = [request.runner for request in requests]
+        self._unfinished = [runner for runner in runners if isinstance(runner, Runner)]
+        for runner in self._unfinished:
+            if runner.running is not None and not runner.is_thread:
                 cancel(runner.running)
         if self._worker is not None:
             cancel(self._worker)
@@ -700,4 +715,7 @@ def refusal_of(request: InboundRequest, error: BaseException) -> RpcError:
 def run_in_worker(runner: Runner, handler: Handler, arguments: tuple[Any, ...]) -> Any:
     runner.has_begun = True
     runner.worker = get_ident()
-    return run_plainly(handler.function, *arguments)
+    try:
+        return run_plainly(handler.function, *arguments)
+    finally:
+        runner.worker = 0

@@ -143,6 +143,11 @@ class Link:
             self.connection.says_cancel = "cancel" in self.features
             self.progress = dialect.progress if "progress" in self.features else None
 
+    def running(self) -> list[object]:
+        """Returns an object for each handler that has begun and has not returned. From any thread."""
+        running = self._server.running()
+        return [*running, self] if self.lost is not None and self.loop.is_in_handler else running
+
     def start(self, server: Server) -> None:
         """Begins to read. Nothing arrives before the loop's next turn, so handlers can still be registered."""
         self._server = server

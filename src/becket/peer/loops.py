@@ -42,6 +42,7 @@ class AsyncioLoop:
 
     nests = False
     is_deep = False
+    is_in_handler = False
 
     def __init__(self) -> None:
         import asyncio
@@ -156,6 +157,7 @@ class TrioLoop:
 
     nests = False
     is_deep = False
+    is_in_handler = False
 
     def __init__(self) -> None:
         import trio

@@ -82,6 +82,7 @@ class Peer:
         cwd: str | os.PathLike[str] | None = None,
         on_stderr: Callable[[str], None] | None = None,
         name: str | None = None,
+        guard: bool = False,
         **options: Unpack[PeerOptions],
     ) -> Connecting:
         """Starts a program and speaks with it over its stdin and stdout; closing the peer ends the program.
@@ -90,8 +91,12 @@ class Peer:
         where that is None. Its stderr is read line by line into `on_stderr` (the log, if none is given); its tail
         stands in the error when it crashes.
 
+        With `guard` a small process beside this one kills the program and its session when this one is gone, even by
+        SIGKILL. Without it a program on becket ends by itself then, and one that does not look at its stdin stays.
+
         Raises:
             StartFailed: when entered or awaited, if the program cannot be started.
+            NotSupported: likewise, if `guard` is given where there can be no such process.
         """
         from becket.peer.child import ChildTransport
         from becket.peer.process import log_stderr, open_child, words_of
@@ -110,6 +115,7 @@ class Peer:
                     cwd=cwd,
                     on_stderr=on_stderr or log_stderr(label),
                     limits=limits,
+                    guard=guard,
                 )
             except BaseException:
                 loop.end()
@@ -126,14 +132,19 @@ class Peer:
         name: str = "host",
         **options: Unpack[PeerOptions],
     ) -> Connecting:
-        """Speaks over this program's own stdin and stdout, which it takes over: `print` goes to stderr from then on."""
+        """Speaks over this program's own stdin and stdout, which it takes over: `print` goes to stderr from then on.
+
+        When stdin has ended and a handler has not returned a moment later, the program and its session are ended."""
 
         async def connect() -> Peer:
             from becket.peer.stdio import take_stdio
+            from becket.peer.watchdog import watch_host
 
             transport = take_stdio()
             loop = await current_loop()
-            return cls(loop, transport, name=name, **options)
+            peer = cls(loop, transport, name=name, **options)
+            watch_host(transport.read_fd, peer.observe_handlers)
+            return peer
 
         return Connecting(connect)
 
@@ -449,6 +460,12 @@ class Peer:
     def agree(self, features: Iterable[str]) -> None:
         """Limits what is used from now on to what both sides have announced."""
         self._link.agree(features)
+
+    def observe_handlers(self) -> Callable[[], bool]:
+        """Returns a function that tells, some time later and from any thread, whether a handler has not returned."""
+        from becket.peer.watchdog import observe_link
+
+        return observe_link(self._link)
 
     async def wait_closed(self) -> ConnectionLost:
         """Waits until the link has ended, from whichever side, and returns why."""

@@ -16,11 +16,16 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from signal import SIGKILL, SIGTERM, Signals
+from typing import TYPE_CHECKING
 
 from becket.errors import PeerCrashed, StartFailed, quote
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.peer.exits import Exit, check_exits, pidfd_send_signal, watch_exit
+from becket.peer.exits import Exit, check_exits, watch_exit
+from becket.peer.sessions import kill_session
 from becket.peer.stderr import StderrLog
+
+if TYPE_CHECKING:
+    from becket.peer.guardian import Guardian
 
 __all__ = ["Child", "Pipes", "build_environment", "find_executable", "log_stderr", "open_child", "words_of"]
 
@@ -29,7 +34,6 @@ INHERITED_PREFIX = "LC_"
 BLOCKING_GRACE = 1.0  # a killed process is gone in milliseconds, unless the kernel holds it
 FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 SCRIPT_LINE = 256  # bytes that Linux reads of the first line of a script
-KILL_ROUNDS = 16  # of looking for members of a session that fork while they are being killed
 
 live_children: set[Child] = set()  # so that none outlives a host that ends without closing its peers
 abandoned: list[subprocess.Popen[bytes]] = []  # killed, but still in the kernel's hands when their peers had to go on
@@ -95,7 +99,14 @@ class Pipes:
 class Child:
     """One started process. It never waits: whoever watches `exit_fd` calls `note_exit`, then `bury`."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], exit: Exit, command: Sequence[str], log: StderrLog) -> None:
+    def __init__(
+        self,
+        popen: subprocess.Popen[bytes],
+        exit: Exit,
+        command: Sequence[str],
+        log: StderrLog,
+        guardian: Guardian | None = None,
+    ) -> None:
         self.pid = popen.pid
         self.command = tuple(command)
         self.log = log
@@ -107,6 +118,7 @@ class Child:
         self._popen = popen
         self.owner = os.getpid()
         self._is_buried = False
+        self._guardian = guardian
         live_children.add(self)
 
     @property
@@ -141,14 +153,7 @@ class Child:
     def kill(self) -> None:
         """Ends it and all that stayed in its session, at once."""
         self._signal_group(SIGKILL)
-        seen: set[int] = set()
-        for _ in range(KILL_ROUNDS):
-            members = set(session_members(self.pid)) - seen if self._is_unreaped() else set[int]()
-            if not members:
-                return
-            seen |= members
-            for pid in members:
-                kill_member(pid, self.pid)
+        kill_session(self.pid, self._is_unreaped)
 
     def kill_now(self) -> None:
         """Kills it and waits a moment, blocking: for the end of a loop that cannot wait any more."""
@@ -167,6 +172,8 @@ class Child:
         self._is_buried = True
         live_children.discard(self)
         if self.has_exited:
+            if self._guardian is not None:
+                self._guardian.forget(self.pid)
             self._popen.wait()
         else:
             self.is_abandoned = True
@@ -185,38 +192,6 @@ class Child:
     def _is_unreaped(self) -> bool:
         """Returns whether its pid is still its own: false too when something else in this program has reaped it."""
         return not self._is_buried and self._exit.is_unreaped()
-
-
-def session_members(leader: int) -> list[int]:
-    """Returns the processes that are still in this session, in whatever group; empty where the system has no procfs."""
-    members: list[int] = []
-    try:
-        entries = os.listdir("/proc")
-    except OSError:
-        return members
-    for entry in entries:
-        if entry.isdigit() and int(entry) != leader:
-            try:
-                if os.getsid(int(entry)) == leader:
-                    members.append(int(entry))
-            except (ProcessLookupError, PermissionError):
-                continue
-    return members
-
-
-def kill_member(pid: int, session: int) -> None:
-    """Kills a process if it is still in this session; its pid may have become another's since it was read."""
-    try:
-        pidfd = os.pidfd_open(pid)
-    except OSError:
-        return  # it has ended; or this process has no descriptors left, and the next round finds it again
-    try:
-        if os.getsid(pid) == session:
-            pidfd_send_signal(pidfd, SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
-    finally:
-        os.close(pidfd)
 
 
 def words_of(command: Sequence[str | os.PathLike[str]]) -> list[str]:
@@ -238,14 +213,18 @@ def open_child(
     cwd: str | os.PathLike[str] | None = None,
     on_stderr: Callable[[str], None] | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    guard: bool = False,
 ) -> tuple[Child, Pipes]:
     """Starts a program and returns it with our ends of its pipes; nothing is left open when it cannot be started.
+
+    With `guard` its session is killed when this program is gone, however that ends.
 
     Raises:
         StartFailed: the program is missing or cannot be executed, or this process has no descriptors left.
         NotSupported: this platform has no such processes.
     """
     check_exits()
+    guardian = find_guardian() if guard else None
     environment = build_environment(env, inherit=inherit_env)
     executable = find_executable(command[0], environment, cwd)
     abandoned[:] = [popen for popen in abandoned if popen.poll() is None]
@@ -268,12 +247,16 @@ def open_child(
             start_new_session=True,
             close_fds=True,
         )
-        child = Child(popen, watch_exit(popen.pid), command, StderrLog(on_stderr, limits))
+        if guardian is not None:
+            guardian.watch(popen.pid)
+        child = Child(popen, watch_exit(popen.pid), command, StderrLog(on_stderr, limits), guardian)
     except BaseException as error:
         for fd in opened:
             os.close(fd)
-        if popen is not None:  # no descriptor was left to watch it by
+        if popen is not None:  # no descriptor was left to watch it by, or no room for its guardian
             popen.kill()
+            if guardian is not None:
+                guardian.forget(popen.pid)
             popen.wait()
         match error:
             case OSError():
@@ -286,6 +269,13 @@ def open_child(
     for fd in (child_in, child_out, child_err):
         os.close(fd)
     return child, Pipes(stdin, stdout, stderr)
+
+
+def find_guardian() -> Guardian:
+    from becket.peer.guardian import GUARDIAN, check_guarding
+
+    check_guarding()
+    return GUARDIAN
 
 
 def explain(error: OSError, executable: str, cwd: str | os.PathLike[str] | None) -> str:

@@ -65,6 +65,11 @@ class Loop(Protocol):
         """Whether so many of them wait within each other that the next one must run in a thread of its own."""
         ...
 
+    @property
+    def is_in_handler(self) -> bool:
+        """Whether a function that nests runs at this moment. From any thread."""
+        ...
+
     def time(self) -> float: ...
 
     def call_soon(self, function: Callable[[], object], /) -> object: ...
@@ -199,6 +204,10 @@ class Reads(Protocol):
 
 class Server(Protocol):
     """Who serves what the other side sends."""
+
+    def running(self) -> list[object]:
+        """Returns an object for each handler that has begun and has not returned."""
+        ...
 
     def serve(self, id: bytes, method: str, params: Raw, /) -> bool: ...
 

@@ -64,6 +64,11 @@ class FdTransport:
         sock.setblocking(False)
         return cls(sock.fileno(), sock.fileno(), owner=sock)
 
+    @property
+    def read_fd(self) -> int:
+        """The descriptor that it reads from; -1 for a stdin that is closed."""
+        return self._read_fd
+
     def start(self, loop: Loop, receiver: Receiver) -> None:
         self._loop = loop
         self._receiver = receiver

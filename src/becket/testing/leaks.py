@@ -53,13 +53,16 @@ def is_other(before: str, now: str) -> bool:
 
 
 def take_inventory() -> Inventory:
-    """Returns what this program holds now."""
+    """Returns what this program holds now, without the guardian of its children."""
+    from becket.peer.guardian import GUARDIAN
+
+    guardian = (GUARDIAN.pid, GUARDIAN.descriptor)  # where there is one it is in use, by a host or a guarded child
     return Inventory(
-        descriptors=open_descriptors(),
+        descriptors={fd: name for fd, name in open_descriptors().items() if fd != guardian[1]},
         threads={
             thread.ident or 0: thread.name for thread in threading.enumerate() if not thread.name.startswith(TRIO_CACHE)
         },
-        processes=child_processes(),
+        processes={pid: name for pid, name in child_processes().items() if pid != guardian[0]},
     )
 
 
@@ -187,9 +190,11 @@ def adopt_orphans() -> bool:
 
 def reap_adopted() -> None:
     """Reaps the dead that this program has adopted, as init would have done; those that becket has started are left."""
+    from becket.peer.guardian import GUARDIAN
     from becket.peer.process import abandoned, live_children
 
-    own = {child.pid for child in live_children} | {popen.pid for popen in abandoned}
+    own = {child.pid for child in live_children} | {popen.pid for popen in abandoned} | GUARDIAN.reap()
+    own.add(GUARDIAN.pid or 0)
     for pid in child_pids():
         try:
             _, state = process_status(pid)
