@@ -217,6 +217,21 @@ def test_a_signal_ends_what_runs(number: signal.Signals) -> None:
     assert raised.value.signal is number
 
 
+def test_a_hangup_that_is_ignored_stays_ignored() -> None:
+    async def hang_up_first() -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        await end_by(signal.SIGTERM)
+
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` starts a program
+    try:
+        with pytest.raises(Terminated) as raised:
+            run_async(hang_up_first)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+    assert raised.value.signal is signal.SIGTERM
+
+
 def test_an_interrupt_ends_what_runs() -> None:
     with pytest.raises(KeyboardInterrupt):
         run_async(end_by, signal.SIGINT)

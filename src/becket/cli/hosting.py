@@ -261,7 +261,7 @@ def run_async(function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
 
     Raises:
         KeyboardInterrupt: Ctrl-C; what ran was cancelled and has cleaned up.
-        Terminated: SIGTERM or SIGHUP; as for Ctrl-C.
+        Terminated: SIGTERM, or SIGHUP where that is not ignored; as for Ctrl-C.
     """
     import anyio
 
@@ -272,13 +272,15 @@ async def run_until_signal(function: Callable[..., Awaitable[T]], arguments: tup
     import anyio
     from anyio.abc import TaskStatus
 
+    from becket.host.signals import STOP_SIGNALS, without_ignored
+
     heard: list[signal.Signals] = []
     results: list[T] = []
     failures: list[Exception] = []
     async with anyio.create_task_group() as tasks:
 
         async def hear(*, task_status: TaskStatus[None]) -> None:
-            with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
+            with anyio.open_signal_receiver(*without_ignored(STOP_SIGNALS)) as signals:
                 task_status.started()
                 async for number in signals:
                     heard.append(number)

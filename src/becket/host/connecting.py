@@ -107,13 +107,15 @@ def connect_extension(
     inherit_env: bool | None = False,
     cwd: str | os.PathLike[str] | None = None,
     on_stderr: Callable[[str], None] | None = None,
+    guard: bool = False,
     **options: Unpack[ExtensionOptions],
 ) -> ConnectingExtension:
     """Starts an extension, shakes hands with it and gives the handle on it; leaving the block ends it.
 
     Its id is read from the command unless given. It runs in `root`, its own folder, unless `cwd` or the habits of its
     dialect say otherwise; it sees the variables that programs of its dialect are used to, unless `env` or `inherit_env`
-    is given. Its stderr goes to the logger `becket.ext.<id>`, or line by line to `on_stderr`.
+    is given. Its stderr goes to the logger `becket.ext.<id>`, or line by line to `on_stderr`. With `guard` it is killed
+    when this program is gone, as by `Peer.connect_process`.
 
     Raises, when entered or awaited:
         StartFailed: the program cannot be started, or ended before it was ready.
@@ -136,6 +138,7 @@ def connect_extension(
             cwd=works_in,
             on_stderr=on_stderr or log.take_line,
             name=id,
+            guard=guard,
             **peer_options,
         )
 

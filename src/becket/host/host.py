@@ -7,8 +7,10 @@ A façade: finding is `discovery`'s, deciding the `gate`'s, living the `supervis
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from signal import Signals
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
@@ -61,6 +63,7 @@ from becket.host.providers import Providers, Route, ToolUser, blocked_call, comp
 from becket.host.recording import record
 from becket.host.runs import Run
 from becket.host.secrets import move_secrets
+from becket.host.signals import STOP_SIGNALS, StopSignals
 from becket.host.supervised import Supervised
 from becket.host.supervisor import Care
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
@@ -70,6 +73,7 @@ from becket.methods.permissions import Grants, parse_permission
 from becket.methods.policies import Policy
 from becket.methods.registry import Registry
 from becket.peer.admission import Ask
+from becket.peer.guardian import GUARDIAN, find_guarding_problem
 from becket.peer.loops import current_loop
 from becket.rpc.budget import SharedBudget
 from becket.stores.store import Store
@@ -191,6 +195,7 @@ class Host:
         self._settings: LaunchSettings
         self._started: Household | None = None
         self._loop: Loop | None = None
+        self._stop_signals: StopSignals | None = None
         self._closing = anyio.Event()
         self._closed = anyio.Event()
 
@@ -337,6 +342,7 @@ class Host:
             events=self.events,
             secrets=kept.secrets,
             budget=SharedBudget(self._limits.host_inbound_bytes, "bytes held for all extensions"),
+            guard=find_guarding_problem() is None,
         )
 
     def _build_door(self, kept: Kept, settings: LaunchSettings) -> Doorkeeper:
@@ -435,6 +441,12 @@ class Host:
     async def _own(self, started: anyio.Event) -> None:
         """The task in which everything of this host lives."""
         unsubscribe = self.events.subscribe(ExtensionMoved, self._hear_of_move)
+        GUARDIAN.hold()
+        if not self._settings.guard and sys.platform == "linux":
+            unguarded = (
+                f"extensions that ignore their stdin outlive this host if it is killed: {find_guarding_problem()}"
+            )
+            self._complain(Diagnostic(problem=unguarded, severity=Severity.WARNING))
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._keep_audit)
@@ -445,7 +457,10 @@ class Host:
             unsubscribe()
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self._kept.close)
+                await anyio.to_thread.run_sync(GUARDIAN.release)
             self._closed.set()
+            if self._stop_signals is not None:
+                self._stop_signals.finish()
 
     async def _keep_audit(self) -> None:
         while True:
@@ -497,6 +512,23 @@ class Host:
         with anyio.CancelScope(shield=True):
             await self._closed.wait()
         self._loop.end()
+
+    def stop_on_signals(self, *signals: Signals) -> None:
+        """Has this host stopped in order when the program gets SIGTERM or SIGHUP, or one of these signals.
+
+        When the host is closed the signal does what it would have done without this: it ends the program, or calls the
+        function that was there for it. A second signal does so at once. One that is ignored, as SIGHUP under `nohup`,
+        stays ignored. Call this in the main thread, once the host is started.
+
+        Raises:
+            LocalProtocolError: the host was not started, or this is another thread.
+        """
+        if self._loop is None:
+            raise LocalProtocolError(NOT_STARTED)
+        loop = self._loop
+        if self._stop_signals is not None:
+            self._stop_signals.restore()
+        self._stop_signals = StopSignals(signals or STOP_SIGNALS, lambda: loop.call_from_thread(self._closing.set))
 
     @property
     def store(self) -> Store:

@@ -57,7 +57,8 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
 
     `most_limits` is the most that a manifest may ask for; `environment` are the host's own additions to what all
     of them see. `policy` has its say about every call of an extension. What each of them logs is told as `events`.
-    `wrap` puts another program in front of each command. `budget` is what all of them may have held together."""
+    `wrap` puts another program in front of each command. `budget` is what all of them may have held together. With
+    `guard` they are killed when this program is gone."""
 
     store: Store
     audit: Audit
@@ -78,6 +79,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     events: Events | None = None
     secrets: Secrets | None = None
     budget: SharedBudget | None = None
+    guard: bool = False
 
 
 class Way(Struct, frozen=True):
@@ -136,6 +138,7 @@ async def launch_extension(
         id=id,
         env=environment.variables,
         inherit_env=None,
+        guard=settings.guard,
         root=way.folder,
         config=config.values,
         gate=gate,

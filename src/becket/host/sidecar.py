@@ -71,11 +71,13 @@ def connect_sidecar(
     on_stderr: Callable[[str], None] | None = None,
     timeout: float = HELLO_TIMEOUT,
     limits: Limits = DEFAULT_LIMITS,
+    guard: bool = False,
 ) -> ConnectingSidecar:
     """Starts a sidecar and shakes hands with it; leaving the block ends it.
 
     It sees all variables of this program, as sidecars are used to; with `inherit_env=False` only a few, and `env`.
-    `config` is told to it beside the version. Its stderr goes to the log, or line by line to `on_stderr`.
+    `config` is told to it beside the version. Its stderr goes to the log, or line by line to `on_stderr`. With `guard`
+    it is killed when this program is gone, as by `Peer.connect_process`.
 
     Raises, when entered or awaited:
         StartFailed: the program cannot be started, or ended before its hello.
@@ -96,6 +98,7 @@ def connect_sidecar(
                 cwd=cwd,
                 on_stderr=on_stderr or log_stderr(label),
                 limits=limits,
+                guard=guard,
             )
         except BaseException:
             loop.end()
