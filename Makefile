@@ -42,7 +42,7 @@ empty :=
 comma := ,
 PURE_FILES := $(subst $(empty) $(empty),$(comma),$(addprefix */becket/,$(PURE)))
 
-.PHONY: help language-servers node mcp-kit demo test tests test-all lint types layers wheel check bench fuzz cover clean
+.PHONY: help language-servers node mcp-kit demo test tests test-all lint types layers wheel check bench fuzz prove cover clean
 
 help: ## Lists the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -174,6 +174,9 @@ bench: .venv-bench/.ready ## Measures becket beside its peers
 
 fuzz: $(TEST_READY) ## Feeds INPUTS random inputs to the pure parts
 	$(BIN)/python -m tests.fuzz --inputs $(INPUTS) $(ARGS)
+
+prove: $(TEST_READY) ## Runs the long proofs and writes docs/proof.md
+	$(BIN)/python -m tests.proofs $(ARGS)
 
 cover: $(TEST_READY) ## Measures coverage; the pure parts must have all of it
 	$(BIN)/coverage erase
