@@ -44,6 +44,7 @@ class House:
         answers: Callable[[str], bool] | None,
         *,
         on_find: Callable[[], object] | None = None,
+        asks_async: bool = False,
         **options: Any,
     ) -> None:
         self.root = root
@@ -61,7 +62,7 @@ class House:
             store=self.kept.store,
             audit=self.audit.append,
             places=self.places,
-            ask=None if answers is None else self._ask,
+            ask=None if answers is None else self._ask_async if asks_async else self._ask,
             variables=os.environ,
         )
         arguments: dict[str, Any] = {"given": {}, "configured": {}, "in_development": False, **options}
@@ -78,6 +79,9 @@ class House:
         self.questions.append(question)
         assert self._answers is not None
         return self._answers(question)
+
+    async def _ask_async(self, question: str, decision: Decision) -> bool:
+        return self._ask(question, decision)
 
     def find(self, id: str = "notes") -> Candidate:
         if self._on_find is not None:
@@ -380,9 +384,16 @@ async def test_a_yes_is_recorded_and_told_with_who_gave_it(root: Path, data: Pat
         assert house.told == [GrantGiven("notes", "memory.read", "answer")]
 
 
+@pytest.mark.parametrize("asks_async", [False, True])
+async def test_a_yes_counts_from_plain_and_async_callbacks(root: Path, data: Path, asks_async: bool) -> None:
+    async with house_of(root, data, lambda question: True, asks_async=asks_async) as house:
+        assert (await house.let_in()).gate.allows("memory.read")
+
+
+@pytest.mark.parametrize("asks_async", [False, True])
 @pytest.mark.parametrize("answer", [False, None, "yes", 1])
-async def test_anything_but_a_yes_is_a_no(root: Path, data: Path, answer: Any) -> None:
-    async with house_of(root, data, lambda question: answer) as house:
+async def test_anything_but_a_yes_is_a_no(root: Path, data: Path, answer: Any, asks_async: bool) -> None:
+    async with house_of(root, data, lambda question: answer, asks_async=asks_async) as house:
         guest = await house.door.meet(house.find())
         with pytest.raises(ExtensionRefused):
             await house.door.admit(guest)

@@ -76,6 +76,29 @@ def test_what_moves_from_one_file_to_the_next_changes_it(tmp_path: Path) -> None
     assert len(found) == 4
 
 
+def test_where_a_name_ends_and_a_target_begins_changes_it(tmp_path: Path) -> None:
+    """Links: of a file the name is followed by a digest, whose size is known."""
+    found: set[str] = set()
+    for name, target in [("a", "bc"), ("ab", "c")]:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / name).symlink_to(target)
+        found.add(digest_folder(folder).digest)
+
+    assert len(found) == 2
+
+
+def test_where_an_entry_ends_and_the_next_begins_changes_it(tmp_path: Path) -> None:
+    two, one = tmp_path / "two", tmp_path / "one"
+    two.mkdir()
+    one.mkdir()
+    (two / "a").symlink_to("b")
+    (two / "c").symlink_to("d")
+    (one / "a").symlink_to("blinkcd")  # the same letters in a row
+
+    assert digest_folder(two).digest != digest_folder(one).digest
+
+
 FILES = st.dictionaries(
     st.lists(st.sampled_from(["a", "b", "c.py", "ab"]), min_size=1, max_size=3).map("/".join),
     st.binary(max_size=3),

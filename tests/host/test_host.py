@@ -34,6 +34,7 @@ from becket.errors import (
     RevocationNotPersistent,
     StartFailed,
     StoreInUse,
+    UnknownPermission,
 )
 from becket.host.audit_log import read_audit
 from becket.host.digests import digest_folder
@@ -59,6 +60,7 @@ from becket.host.manifest import FILE_NAME
 from becket.host.restart import RestartPolicy
 from becket.host.supervisor import Care
 from becket.limits import Limits
+from becket.methods.descriptors import Method
 from becket.methods.permissions import Decision
 from becket.methods.registry import Registry
 
@@ -915,6 +917,53 @@ async def test_a_revocation_that_was_never_written_to_the_grants_holds_in_the_ne
             assert await host.call_tool("notes:keep", {"text": "milk"}) == "1"
             assert host.status()[0].not_persistent == ()
         assert load_grants(data / "grants.toml")["notes"].deny == ()
+
+
+PORTER = """
+class Porter(ExtensionServer):
+    id, version = "porter", "1.0.0"
+
+    @tool("Opens a door.")
+    async def open(self) -> bool:
+        return await self.host.call("door/open", {}, returns=bool)
+
+if __name__ == "__main__":
+    Porter().run()
+"""
+DOORS = ["door.open", "tools.register"]
+
+
+def doors() -> Registry:
+    """Returns methods of a host that require a permission of its own."""
+    methods = Registry()
+    methods.handle(Method("door/open", dict[str, str], bool, requires="door.open"))(lambda params: True)
+    return methods
+
+
+async def test_a_permission_of_the_hosts_own_methods_is_granted_and_revoked_like_any_other(tmp_path: Path) -> None:
+    write_extension(tmp_path / "root", "porter", PORTER, DOORS)
+    data = tmp_path / "data"
+    with anyio.fail_after(20):
+        async with Host([tmp_path / "root"], grants={"porter": DOORS}, methods=doors(), data=data) as host:
+            await host.ready("porter")
+            assert await host.call_tool("porter:open") == "true"
+            await host.revoke("porter", "door.open")
+            with pytest.raises(RemoteError):
+                await host.call_tool("porter:open")
+        async with Host([tmp_path / "root"], methods=doors(), data=data) as host:
+            await host.grant("porter", *DOORS)
+            await host.ready("porter")
+            assert await host.call_tool("porter:open") == "true"
+        async with Host([tmp_path / "root"], methods=doors(), data=data) as host:
+            await host.ready("porter")
+            assert await host.call_tool("porter:open") == "true"
+
+
+def test_a_permission_that_no_method_of_the_host_requires_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownPermission):
+        Host([tmp_path], grants={"porter": ["door.close"]}, methods=doors(), data=None)
+    with pytest.raises(UnknownPermission):
+        Host([tmp_path], grants={"porter": ["door.open"]}, data=None)
 
 
 DEPUTY = """

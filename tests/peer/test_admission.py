@@ -161,6 +161,59 @@ async def test_a_plain_function_asks_in_a_thread_of_its_own() -> None:
     assert threads != [threading.get_ident()]
 
 
+@pytest.mark.parametrize("is_plain", [False, True])
+@pytest.mark.parametrize("answer", [1, "yes", [True], None])
+async def test_an_answer_that_is_not_true_is_a_no(answer: Any, is_plain: bool) -> None:
+    async def ask(question: str, decision: Decision) -> bool:
+        return answer  # type: ignore[no-any-return]
+
+    def ask_plainly(question: str, decision: Decision) -> bool:
+        return answer  # type: ignore[no-any-return]
+
+    options = {"gate": gate(asks=True), "ask": ask_plainly if is_plain else ask}
+    async with memory_pair(right_options=options) as (left, right):
+        right.handle(WRITE)(lambda note: True)
+        with anyio.fail_after(5), pytest.raises(RemoteError) as refused:
+            await left.call(WRITE, Note("x"))
+    assert denied(refused.value)
+
+
+async def test_a_yes_to_an_extension_is_none_to_the_caller_that_it_acts_for() -> None:
+    """The person is asked about the extension alone; its caller may have lost the permission meanwhile."""
+    decisions: list[Decision] = []
+    strong = Gate("strong", Grants.of([]), asks=True, audit=decisions.append)
+    weak = Gate("weak", Grants.of(["memory.write"]))
+
+    async def ask(question: str, decision: Decision) -> bool:
+        weak.revoke("memory.write")
+        return True
+
+    async with (
+        memory_pair(dialect="native", right_options={"gate": strong, "ask": ask}) as (strong_side, to_strong),
+        memory_pair(dialect="native", right_options={"gate": weak}) as (weak_side, to_weak),
+    ):
+        to_strong.handle(WRITE)(lambda note: True)
+
+        @strong_side.handle("save")
+        async def save(_: Any, ctx: Context) -> str:
+            try:
+                return str(await ctx.call(WRITE, Note("x")))
+            except RemoteError as error:
+                return error.message
+
+        @to_weak.handle("ask strong")
+        async def ask_strong() -> Any:
+            return await to_strong.call("save", {})
+
+        with anyio.fail_after(5):
+            assert "memory.write" in await weak_side.call("ask strong")
+    assert strong.allows("memory.write")
+    assert [(decision.allowed, decision.on_behalf_of) for decision in decisions] == [
+        (None, ("weak",)),
+        (False, ("weak",)),
+    ]
+
+
 async def test_many_requests_cause_one_question() -> None:
     questions = 0
     asked, answered = anyio.Event(), anyio.Event()

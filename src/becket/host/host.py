@@ -38,6 +38,7 @@ from becket.errors import (
 )
 from becket.host.admitting import Doorkeeper, Guest
 from becket.host.audit_log import ROTATE_AT, AuditMode
+from becket.host.connecting import required_by
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.discovery import DEFAULT_SETTINGS, Candidate, DiscoveryReport, DiscoverySettings, discover_extensions
 from becket.host.environment import with_own_programs
@@ -69,7 +70,7 @@ from becket.host.supervisor import Care
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.host.tools import PLAIN_NAMING, PREFIXED_NAMING, RegisteredTool, ToolNaming, Tools
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.permissions import Grants, parse_permission
+from becket.methods.permissions import PERMISSIONS, Grants, parse_permission
 from becket.methods.policies import Policy
 from becket.methods.registry import Registry
 from becket.peer.admission import Ask
@@ -160,15 +161,16 @@ class Host:
         self.hooks = Hooks(hooks)
         self.report = DiscoveryReport()
         self.places = None if data is None else Places(default_data_folder(name) if data == DEFAULT_DATA else data)
+        self._methods = Registry() if methods is None else methods  # an empty one may be filled until the start
         self._given_grants = {
-            id: one if isinstance(one, Grants) else Grants.of(one) for id, one in (grants or {}).items()
+            id: one if isinstance(one, Grants) else Grants.of(one, known=self._known)
+            for id, one in (grants or {}).items()
         }
         self._given_store = store
         self._config = dict(config or {})
         self._ask = ask
         self._confirm = confirm
         self._policy = policy
-        self._methods = Registry() if methods is None else methods  # an empty one may be filled until the start
         self._only = only
         self._disabled = frozenset(disabled)
         self._watch: Watching | None = watch
@@ -199,6 +201,11 @@ class Host:
         self._closing = anyio.Event()
         self._closed = anyio.Event()
 
+    @property
+    def _known(self) -> frozenset[str]:
+        """The permissions that exist: those of the contract, and those that the host's own methods require."""
+        return PERMISSIONS | required_by(self._methods)
+
     # -- looking only
 
     def survey(self) -> Survey:
@@ -211,7 +218,7 @@ class Host:
             StoreUnavailable: the store cannot be read.
         """
         report = self.discover()
-        kept = open_kept(self.places, self._given_store, limits=self._limits, read_only=True)
+        kept = open_kept(self.places, self._given_store, limits=self._limits, read_only=True, known=self._known)
         try:
             door = self._build_door(kept, self._build_settings(kept))
             admissions = {one.id: door.decide(one) for one in report.candidates}
@@ -264,6 +271,7 @@ class Host:
             limits=self._limits,
             audit=self._audit_mode,
             audit_bytes=self._audit_bytes,
+            known=self._known,
         )
 
     async def _find(self) -> None:
@@ -597,7 +605,7 @@ class Host:
             NotDeclared, ExtensionRefused: nothing was named, and there is no such extension, or none that could start.
             BadFile: the file of grants cannot be written; nothing has changed.
         """
-        names = [parse_permission(name) for name in permissions]
+        names = [parse_permission(name, self._known) for name in permissions]
         if names:
             await self._door.grant(id, names)
         else:
@@ -612,7 +620,7 @@ class Host:
             RevocationNotPersistent: the file of grants cannot be written. They are revoked in this host all the same;
                 it is tried again every 10 s and at the end, and `status` tells it meanwhile.
         """
-        names = [parse_permission(name) for name in permissions]
+        names = [parse_permission(name, self._known) for name in permissions]
         try:
             await self._door.revoke(id, names)
         except RevocationNotPersistent as error:

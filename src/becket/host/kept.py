@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from threading import Lock
 
@@ -21,6 +22,7 @@ from becket.host.places import Places
 from becket.host.providers import Trust, parse_trust
 from becket.host.secrets import Secrets
 from becket.limits import DEFAULT_LIMITS, Limits
+from becket.methods.permissions import PERMISSIONS
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.store import Store, now_ms
 from becket.typed.small_files import read_small_file, show_path
@@ -41,6 +43,7 @@ class Kept:
         audit: AuditLog,
         ends: list[Callable[[], object]],
         release_reserve: Callable[[], object] | None = None,
+        known: AbstractSet[str] = PERMISSIONS,
     ) -> None:
         self.places = places
         self.store = store
@@ -51,7 +54,8 @@ class Kept:
         self._lock = Lock()  # who reads the file and who changes it are in threads of their own
         self._seen = self._look_at_grants()
         self._unheard: dict[str, GrantEntry | None] = {}  # entries before a change of ours, to what others had changed
-        self._entries: dict[str, GrantEntry] = {} if places is None else load_grants(places.grants)
+        self._known = known
+        self._entries: dict[str, GrantEntry] = {} if places is None else load_grants(places.grants, known=known)
         self._release_reserve = release_reserve
         self._revoking = Lock()
         self._revoked: dict[str, frozenset[str]] = {}  # what the file of grants does not say yet
@@ -83,7 +87,8 @@ class Kept:
             if self.places is None:
                 entry = change(known or GrantEntry())
             else:
-                entry = edit_grants(self.places.grants, extension, change_what_is_there) or GrantEntry()
+                path, known_names = self.places.grants, self._known
+                entry = edit_grants(path, extension, change_what_is_there, known=known_names) or GrantEntry()
             self._entries[extension] = entry
         self._forget_revoked(extension, revoked)
         return entry
@@ -172,7 +177,7 @@ class Kept:
         """
         with self._lock:
             self._seen = self._look_at_grants()  # first: what is written while it is read is looked at again
-            after = {} if self.places is None else load_grants(self.places.grants)
+            after = {} if self.places is None else load_grants(self.places.grants, known=self._known)
             for id, revoked in [*self._revoked.items()]:
                 after[id] = after.get(id, GrantEntry()).denying(revoked)
             before = {**self._entries, **self._unheard}
@@ -201,11 +206,12 @@ def open_kept(
     audit: AuditMode = AuditMode.USUAL,
     audit_bytes: int = ROTATE_AT,
     read_only: bool = False,
+    known: AbstractSet[str] = PERMISSIONS,
 ) -> Kept:
     """Opens what a host keeps. A `store` of the caller's own is used and not closed.
 
     `audit_bytes` is the size at which a file of the audit is rotated. With `read_only` nothing is made or written, and
-    another host may have it all open.
+    another host may have it all open. `known` are the permissions that exist.
 
     Raises:
         StoreUnavailable: the store cannot be opened, or another host has it.
@@ -222,7 +228,8 @@ def open_kept(
                 remembered.append((event, time_ms))
 
         own = store or open_for_reading(places, limits)
-        return Kept(places, own, AuditLog(remember, now=now_ms, mode=audit), [] if store is not None else [own.close])
+        log = AuditLog(remember, now=now_ms, mode=audit)
+        return Kept(places, own, log, [] if store is not None else [own.close], known=known)
     places.make()
     if store is None:
         from becket.stores.sqlite import SqliteStore  # sqlite3 is there only where something is kept
@@ -233,7 +240,7 @@ def open_kept(
     try:
         file = AuditFile(places.audit, rotate_at=audit_bytes)
         ends.append(file.close)
-        kept = Kept(places, store, AuditLog(file.write, now=now_ms, mode=audit), ends, release_reserve)
+        kept = Kept(places, store, AuditLog(file.write, now=now_ms, mode=audit), ends, release_reserve, known)
         kept.resume_revocations()
         return kept
     except BaseException:
