@@ -418,3 +418,21 @@ def test_requests_of_unknown_methods_reach_the_handler_of_unknown_methods() -> N
         assert left.call("a/b", {"x": 1}) == ["a/b", {"x": 1}]
         with pytest.raises(TypeError):
             left.handle_unknown()(never)
+
+
+def test_functions_that_wait_for_the_link_count_among_the_running_requests() -> None:
+    with scripted(limits=Limits(inbound_requests=2)) as (peer, raw):
+        peer.handle("nest")(lambda params: peer.call("more"))
+        asked = []
+        for id in (1, 2):
+            raw.say(request(id, "nest", {}))
+            asked.append(raw.hear())
+        raw.say(request(3, "nest", {}))
+        busy = raw.hear()
+        assert (busy["id"], busy["error"]["code"]) == (3, 1002)
+        for call in reversed(asked):
+            raw.say(answer(call, "done"))
+            assert raw.hear()["result"] == "done"
+        raw.say(request(4, "nest", {}))
+        raw.say(answer(raw.hear(), "again"))
+        assert raw.hear()["result"] == "again"

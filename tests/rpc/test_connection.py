@@ -522,6 +522,13 @@ def test_while_closing_a_request_is_told_so_and_answers_still_come() -> None:
 # -- pings
 
 
+def test_a_ping_is_answered_while_closing() -> None:
+    connection = link(ping="$/ping")
+    connection.begin_closing()
+    assert receive(connection, request(1, "$/ping"), request(2)) == []
+    assert [answer["id"] for answer in said(connection) if "result" in answer] == [1]
+
+
 def test_a_ping_is_answered_by_the_link_itself() -> None:
     connection = link(ping="$/ping")
     assert receive(connection, request(1, "$/ping"), request("a", "$/ping", params={})) == []
@@ -998,12 +1005,33 @@ def test_a_refusal_passes_over_batches_that_have_their_answers() -> None:
     assert receive(connection, failure(None)) == [third]
 
 
+@pytest.mark.parametrize(
+    "response", [success(1), failure(1), [success(1)], {"jsonrpc": "2.0", "id": 1, "result": 1, "x": 2}]
+)
+def test_a_batch_of_which_a_call_has_its_response_was_not_refused(response: object) -> None:
+    connection = link()
+    first, second = open_batch(connection, 2)
+    assert receive(connection, response) == [first]
+    assert isinstance(receive(connection, failure(None))[0], Failure)
+    assert list(connection.calls.values()) == [second]
+    assert connection.strays == 1
+
+
 def test_a_refusal_fails_what_is_left_of_a_batch() -> None:
     connection = link()
     first, second = open_batch(connection, 2)
-    receive(connection, success(1))
+    connection.abandon(first)
     assert receive(connection, failure(None)) == [second]
     assert first.error is None
+
+
+def test_errors_that_belong_to_no_call_are_counted_and_end_the_link_in_the_end() -> None:
+    connection = link(limits={"stray_replies": 3})
+    call(connection)
+    receive(connection, *[failure(None)] * 3)
+    assert (connection.strays, connection.violation) == (3, None)
+    receive(connection, failure(None))
+    assert isinstance(connection.violation, BadMessage)
 
 
 def test_a_batch_that_was_given_up_takes_no_refusal() -> None:

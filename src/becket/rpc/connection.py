@@ -167,7 +167,7 @@ class Connection:
             self._spell(spelling)
         self._nulls = 0
         self._forgotten: dict[int, tuple[Any, ...]] = {}  # abandoned calls that may still be answered, with their chain
-        self._batches: list[set[int]] = []
+        self._batches: list[list[Call]] = []
         self._stray_window = (-inf, 0)
 
     def _spell(self, spelling: Spelling) -> None:
@@ -235,8 +235,8 @@ class Connection:
             call.id = self._id_form % number
         self.calls.update(filed)
         if filed:
-            self._batches = [batch for batch in self._batches if batch & self.calls.keys()]
-            self._batches.append(set(filed))
+            self._forget_batches()
+            self._batches.append(list(filed.values()))
         return frame
 
     def notification(self, method: str, params: bytes | None) -> bytes:
@@ -264,7 +264,7 @@ class Connection:
         if len(self._forgotten) > self.limits.remembered_ids:
             del self._forgotten[next(iter(self._forgotten))]
         if self._batches:  # one whose calls were all given up would stay for ever
-            self._batches = [batch for batch in self._batches if batch & self.calls.keys()]
+            self._forget_batches()
         if self.cancelling is None or not self.says_cancel or call.method in self.cancelling.never:
             return b""
         params = b"{" + encode_json(self.cancelling.member) + b":" + call.id + b"}"
@@ -588,21 +588,30 @@ class Connection:
 
     def _take_unmatched(self, message: Failure) -> None:
         # A peer that refuses a batch as a whole says so under the null id; nothing else of ours can be unreadable.
-        while self._batches:
-            still_open = self._batches.pop(0) & self.calls.keys()
-            if still_open:
-                for number in still_open:
-                    call = self.calls.pop(number)
+        self._forget_batches()
+        if self._batches:
+            for call in self._batches.pop(0):
+                if self._is_open(call):
+                    del self.calls[call.number]
                     self._fail(call, self._remote_error(call, message))
-                return
+            return
+        self._stray(NULL_ID)
         self.taker.take_oddity(message)
+
+    def _forget_batches(self) -> None:
+        """Forgets batches that cannot be refused as a whole any more: a call of theirs has its response, or none is
+        open."""
+        self._batches = [
+            batch for batch in self._batches if any(map(self._is_open, batch)) and not any(map(has_response, batch))
+        ]
+
+    def _is_open(self, call: Call) -> bool:
+        return self.calls.get(call.number) is call
 
     def _answered(self, id: bytes) -> Call | None:
         call = self.calls.pop(self._number_of(id), None)
         if call is None:
             self._stray(id)
-        if self._batches and not self._batches[0] & self.calls.keys():
-            del self._batches[0]
         return call
 
     def _fail(self, call: Call, error: BecketError) -> None:
@@ -682,6 +691,10 @@ class Connection:
         digits = id[self._id_start :] if not self._id_start else id[self._id_start : -1]
         number = int(digits) if digits.isdigit() else -1
         return number if self._id_form % number == id else -1
+
+
+def has_response(call: Call) -> bool:
+    return call.reply is not None or isinstance(call.error, RemoteError | BadReply)
 
 
 def meanings_of(numbers: Mapping[Meaning, int]) -> dict[int, Meaning]:
