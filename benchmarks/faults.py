@@ -133,6 +133,34 @@ PROMISES = (
             Promise(name, f"{kind}_close", f"{title}: closing the host", 5, "s", ATTACKER),
         )
     ),
+    *(
+        promise
+        for on in ("", " uvloop", " trio")
+        for kind, title, iteration, ping in (
+            ("tiny", "tiny messages", 5, 2),
+            ("garbage", "`{}`", 5, 2),
+            ("handlers", "handlers of 1 ms", 5, 2),
+            ("largest", "messages at all limits", 50, 60),
+        )
+        for promise in (
+            Promise(
+                f"share_{kind}{on}",
+                f"share_{kind}_iteration",
+                f"three children flood with {title}: processor time of one iteration{on and f',{on}'}",
+                iteration,
+                "ms",
+                SHARE,
+            ),
+            Promise(
+                f"share_{kind}{on}",
+                f"share_{kind}_ping",
+                f"the same: p99 of calls to 16 others, above that while the three only compute{on and f',{on}'}",
+                ping,
+                "ms",
+                SHARE,
+            ),
+        )
+    ),
     Promise("idle_memory", "idle_memory", "memory of the host for an idle child, of 50", 256, "KiB"),
     Promise("many_threads", "more_threads", "threads of the host more with 100 children than with one", 0, ""),
 )

@@ -256,7 +256,7 @@ async def test_a_child_that_floods_does_not_keep_its_siblings_from_being_served(
 async def test_notifications_that_no_handler_keeps_up_with_end_the_link_at_their_limit() -> None:
     stuck = anyio.Event()
     with anyio.fail_after(10):
-        async with Peer.connect_process(child("floods_stdout"), limits=QUICK.but(notifications=1000)) as peer:
+        async with Peer.connect_process(child("floods_stdout"), limits=QUICK.but(notifications=10_000)) as peer:
 
             @peer.on("tick")
             async def tick(_: Any) -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any
+
 import anyio
 import pytest
+from tests.peer.starting import QUICK
 
 from becket import ConnectionLost, DisconnectReason, Limits, Peer
-from becket.peer.pacing import LEAST_READ, Meter, Pace
-from becket.testing import memory_transports
+from becket.peer.pacing import LEAST_READ, LONGEST_PAUSE, Account, Ledger, Meter, Pace
+from becket.testing import child, memory_transports
 
 pytestmark = pytest.mark.loops
 
@@ -102,56 +111,271 @@ def test_a_meter_asks_for_a_pause_only_when_its_bucket_is_empty() -> None:
     assert meter.spend(12, 1.0) == pytest.approx(0.1)
 
 
+# -- chunks
+
+
 class Source:
     read_size = 0
 
 
-def paces(count: int) -> list[tuple[Pace, Source]]:
-    limits = Limits(turn_seconds=0.002, turn_bytes=64 * 1024)
-    transports = [Source() for _ in range(count)]
-    return [(Pace(transport, limits), transport) for transport in transports]
+def size_after(seconds_a_byte: float, turn: float, source: Source | None = None) -> int:
+    """Returns how much is read at once after some chunks of which each byte took so long."""
+    source = source or Source()
+    pace = Pace(source, Limits(turn_bytes=64 * 1024))
+    for _ in range(20):
+        pace.took(source.read_size * seconds_a_byte, turn)
+    return source.read_size
 
 
-def read_on(links: list[tuple[Pace, Source]], seconds_a_byte: float, rounds: int = 20) -> list[int]:
-    """Returns how much links read at once after some turns in which each always had more to say."""
-    for number in range(rounds):
-        for pace, transport in links:
-            pace.took(transport.read_size * seconds_a_byte, 0.01 * number)
-    return [transport.read_size for _, transport in links]
+@pytest.mark.parametrize(
+    ("chunk_seconds", "turn", "size"),
+    [(0.0005, 0.002, 64), (0.002, 0.002, 32), (0.002, 0.0005, 8), (0.002, 0.0, LEAST_READ // 1024)],
+)
+def test_so_much_is_read_at_once_that_half_a_turn_is_enough(chunk_seconds: float, turn: float, size: int) -> None:
+    assert size_after(chunk_seconds / (64 * 1024), turn) == size * 1024
 
 
-def test_who_reads_fast_enough_reads_all_that_it_may_at_once() -> None:
-    assert read_on(paces(1), 0.0005 / (64 * 1024)) == [64 * 1024]
+def test_a_link_whose_chunks_have_become_quick_reads_more_at_once_again() -> None:
+    source = Source()
+    pace = Pace(source, Limits(turn_bytes=64 * 1024))
+    for seconds in [0.002] * 10 + [0.0001] * 10:
+        pace.took(seconds, 0.002)
+
+    assert source.read_size == 64 * 1024
 
 
-def test_who_takes_longer_than_half_a_turn_reads_less_at_once() -> None:
-    [size] = read_on(paces(1), 0.002 / (64 * 1024))
-
-    assert size == 32 * 1024
+# -- shares
 
 
-def test_those_who_always_have_more_to_say_share_a_turn() -> None:
-    alone = read_on(paces(1), 0.002 / (64 * 1024))
-    four = read_on(paces(4), 0.002 / (64 * 1024))
-
-    assert four == [alone[0] // 4] * 4
-    assert read_on(paces(1000), 0.002 / (64 * 1024)) == [LEAST_READ] * 1000
-
-
-def test_who_had_nothing_to_say_for_a_while_has_no_rivals() -> None:
-    [(pace, transport)], others = paces(1), paces(4)
-    pace.took(0.0, 0.0)
-    read_on(others, 0.0)
-    pace.took(0.0009, 10.0)
-
-    assert transport.read_size == 64 * 1024
+def accounts(count: int) -> list[Account]:
+    ledger = Ledger()
+    joined = [Account(ledger, Limits()) for _ in range(count)]
+    for account in joined:
+        ledger.join(account)
+    return joined
 
 
-def test_who_is_alone_again_reads_more_at_once_again() -> None:
-    links = paces(4)
-    read_on(links, 0.002 / (64 * 1024))
+def test_a_link_whose_loop_is_not_shared_is_not_measured() -> None:
+    [alone] = accounts(1)
+    assert not alone.ledger.is_shared
 
-    assert read_on(links[:1], 0.0001 / (64 * 1024)) == [64 * 1024]
+    alone.ledger.join(other := Account(alone.ledger, Limits()))
+    assert alone.ledger.is_shared
+
+    alone.ledger.leave(other)
+    assert not alone.ledger.is_shared
+
+
+def test_a_busy_link_is_not_paused_while_the_others_have_nothing_to_do() -> None:
+    busy, _ = accounts(2)
+
+    assert [busy.charge(0.002, 0.002, 0.002 * number) for number in range(1, 50)] == [0.0] * 49
+
+
+def test_a_link_that_used_more_than_its_share_is_paused_in_proportion() -> None:
+    one, other = accounts(2)
+    other.charge(0.001, 0.001, 1.0)
+
+    assert one.charge(0.010, 0.010, 1.010) == pytest.approx(0.010 / (1 / 2))
+    assert other.charge(0.030, 0.030, 1.040) == pytest.approx(0.030 / (1 / 2))
+
+
+def test_a_link_within_its_share_is_not_paused_however_long_it_goes_on() -> None:
+    greedy, modest = accounts(2)
+    pauses = []
+    for number in range(100):
+        greedy.charge(0.010, 0.010, 0.1 * number)
+        pauses.append(modest.charge(0.0015, 0.0015, 0.1 * number + 0.02))
+
+    assert pauses == [0.0] * 100
+
+
+def test_busy_links_get_equal_time_whatever_a_turn_of_theirs_takes() -> None:
+    quick, slow = accounts(2)
+    now = 0.0
+    ready, total = {quick: 0.0, slow: 0.0}, {quick: 0.0, slow: 0.0}
+    while now < 5.0:
+        link = min(ready, key=lambda one: ready[one])
+        used = 0.001 if link is quick else 0.020
+        now = max(now, ready[link]) + used
+        total[link] += used
+        ready[link] = now + link.charge(used, used, now)
+
+    assert 0.5 < total[quick] / total[slow] < 2.0
+
+
+def test_busy_links_leave_one_share_to_links_that_are_not_busy() -> None:
+    first, second, light = accounts(3)
+    for link in (first, second):
+        link.charge(0.001, 0.001, 1.0)
+    light.charge(0.0001, 0.0001, 1.0)
+
+    assert first.charge(0.010, 0.010, 1.001) == pytest.approx(3 * (0.011 - 0.001 / 2), rel=0.1)
+    assert first.turn == pytest.approx(Limits().turn_seconds / 3)
+
+
+def test_time_without_a_core_pays_no_debt() -> None:
+    one, other = accounts(2)
+    one.charge(0.010, 0.010, 1.0)
+    other.charge(0.001, 5.0, 6.0)  # preempted all that time: nobody could have used the loop
+
+    assert one.charge(0.0, 0.0, 6.0) > 0.0
+
+
+def test_a_pause_has_an_end_however_much_was_used() -> None:
+    one, other = accounts(2)
+    other.charge(0.001, 0.001, 1.0)
+
+    assert one.charge(60.0, 60.0, 1.04) == LONGEST_PAUSE
+
+
+def test_a_link_that_is_alone_again_has_all_the_time() -> None:
+    one, other = accounts(2)
+    other.charge(0.001, 0.001, 1.0)
+    one.charge(0.010, 0.010, 1.01)
+    assert one.turn < Limits().turn_seconds
+    one.ledger.leave(other)
+
+    assert one.turn == Limits().turn_seconds
+
+
+def test_an_iteration_that_is_used_up_leaves_heavy_turns_to_the_next_in_their_order() -> None:
+    first, second, third = accounts(3)
+    ledger = first.ledger
+    planned: list[Callable[[], object]] = []
+    log: list[str] = []
+
+    def take_turn(name: str) -> None:
+        log.append(name)
+        ledger.spend(1.0, planned.append)
+
+    for name, account in (("first", first), ("second", second), ("third", third)):
+        ledger.wait(account, partial(take_turn, name), planned.append)
+    iterations = []
+    while planned:
+        planned.pop(0)()
+        iterations.append(log.copy())
+
+    assert iterations[:3] == [["first"], ["first", "second"], ["first", "second", "third"]]
+    assert ledger.spent == 0.0
+
+
+def test_a_light_turn_does_not_wait_for_the_next_iteration() -> None:
+    heavy, light = accounts(2)
+    heavy.ledger.spend(1.0, lambda function: None)
+
+    assert heavy.must_wait(False, 1.0)
+    assert not light.must_wait(True, 1.0)
+    light.charge(0.001, 0.001, 1.0)
+    assert light.must_wait(True, 1.0)
+    assert not light.must_wait(True, 2.0)  # it has paid by then
+
+
+async def test_a_turn_is_over_after_the_handler_that_has_used_it_up() -> None:
+    ours, theirs = memory_transports()
+    seen = 0
+    steps: list[int] = []
+    async with Peer.over(ours, limits=Limits(turn_seconds=0.0)) as peer:
+
+        @peer.on("tick")
+        def tick() -> None:
+            nonlocal seen
+            seen += 1
+
+        theirs.write(FRAME * 100)
+        with anyio.fail_after(5):
+            while seen < 100:
+                before = seen
+                await anyio.lowlevel.checkpoint()
+                steps.append(seen - before)
+
+    assert max(steps) <= 4  # not 16, whatever they take; trio may run two turns between ours
+
+
+async def test_notifications_that_waited_for_one_are_handled_in_portions() -> None:
+    ours, theirs = memory_transports()
+    seen = 0
+    steps: list[int] = []
+    release = anyio.Event()
+    async with Peer.over(ours, limits=Limits(turn_seconds=0.0)) as peer:
+
+        @peer.on("wait")
+        async def wait() -> None:
+            await release.wait()
+
+        @peer.on("tick")
+        def tick() -> None:
+            nonlocal seen
+            seen += 1
+
+        theirs.write(FRAME.replace(b"tick", b"wait") + FRAME * 100)
+        with anyio.fail_after(5):
+            for _ in range(300):  # until all of them wait
+                await anyio.lowlevel.checkpoint()
+            assert seen == 0
+            release.set()
+            while seen < 100:
+                before = seen
+                await anyio.lowlevel.checkpoint()
+                steps.append(seen - before)
+
+    assert max(steps) <= 4
+
+
+async def test_what_came_before_the_end_is_taken_in_portions_before_the_link_ends() -> None:
+    ours, theirs = memory_transports()
+    seen = 0
+    steps: list[int] = []
+    async with Peer.over(ours, limits=Limits(turn_seconds=0.0)) as peer:
+
+        @peer.on("tick")
+        def tick() -> None:
+            nonlocal seen
+            seen += 1
+
+        theirs.write(FRAME * 100)
+        theirs.close_writing()
+        with anyio.fail_after(5):
+            while not peer.is_closed:
+                before = seen
+                await anyio.lowlevel.checkpoint()
+                steps.append(seen - before)
+
+    assert seen == 100
+    assert max(steps) <= 4
+
+
+def counter(taken: list[int], number: int) -> Callable[[Any], None]:
+    """Returns a handler that counts, and takes the longer the higher its number."""
+
+    def tick(params: Any) -> None:
+        taken[number] += 1
+        until = time.thread_time() + 0.0002 * number
+        while time.thread_time() < until:
+            pass
+
+    return tick
+
+
+@pytest.mark.process
+async def test_links_that_flood_are_all_served_and_so_are_their_siblings() -> None:
+    taken = [0, 0, 0]
+    limits = QUICK.but(turn_seconds=0.0005)
+
+    async with AsyncExitStack() as stack:
+        sibling = await stack.enter_async_context(Peer.connect_process(child("echoes"), limits=limits))
+        flooders = [
+            await stack.enter_async_context(Peer.connect_process(child("floods_stdout"), limits=limits)) for _ in taken
+        ]
+        for number, flooder in enumerate(flooders):
+            flooder.on("tick")(counter(taken, number))
+        with anyio.fail_after(15):
+            while min(taken) < 50:
+                assert await sibling.call("x", [1]) == [1]
+        for flooder in flooders:
+            assert not flooder.is_closed
+            assert flooder.process is not None
+            os.kill(flooder.process.pid, signal.SIGKILL)
 
 
 async def test_one_turn_of_a_flood_leaves_the_loop_to_others() -> None:

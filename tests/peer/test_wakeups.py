@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import socket
+import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,15 +19,16 @@ import anyio
 import pytest
 from tests.peer.scripted import answer, frame, request
 
-from becket import Peer
+from becket import Limits, Peer
 from becket.peer.loops import EAGER, AsyncioLoop
+from becket.peer.pacing import Account, Ledger
 from becket.peer.transport import FdTransport
 from becket.peer.wakeups import Awaited, Wakeups
 
 
 def awaited() -> tuple[Awaited, Wakeups]:
     loop = asyncio.get_running_loop()
-    wakeups = Wakeups(loop)
+    wakeups = Wakeups(loop, Ledger())
     return Awaited(loop, wakeups), wakeups
 
 
@@ -108,9 +110,59 @@ async def test_a_task_that_wakes_another_as_it_goes_on_does_not_run_it_within_it
     assert log == ["woke the other", "the other"]
 
 
+async def test_tasks_that_use_up_a_turn_leave_the_others_to_later_iterations_in_their_order() -> None:
+    loop = asyncio.get_running_loop()
+    ledger = Ledger()
+    wakeups = Wakeups(loop, ledger)
+    wakeups.account = Account(ledger, Limits(turn_seconds=0.0))
+    waiters = [Awaited(loop, wakeups) for _ in range(3)]
+    log: list[str] = []
+    await begun(*(wait_for(waiter, log, name) for waiter, name in zip(waiters, "abc", strict=True)))
+
+    def wake() -> None:
+        for waiter in waiters:
+            waiter.set_result(None)
+
+    seen: list[int] = []
+
+    def run() -> None:
+        wakeups.run(wake)
+        seen.append(len(log))
+
+    await in_callback(run)
+    while len(log) < 3:
+        seen.append(len(log))
+        await asyncio.sleep(0)
+    assert log == ["a", "b", "c"]
+    assert seen[0] == 1
+    assert 2 in seen
+
+
+async def test_a_turn_is_charged_with_what_its_callback_and_those_whom_it_woke_have_used() -> None:
+    loop = asyncio.get_running_loop()
+    ledger = Ledger()
+    for _ in range(2):
+        ledger.join(Account(ledger, Limits()))
+    wakeups = Wakeups(loop, ledger)
+    charged: list[float] = []
+    wakeups.charge = lambda used, elapsed: charged.append(used)
+    waiter = Awaited(loop, wakeups)
+
+    async def work() -> None:
+        await waiter
+        until = time.thread_time() + 0.002
+        while time.thread_time() < until:
+            pass
+
+    await begun(work())
+    await in_callback(lambda: wakeups.run(lambda: waiter.set_result(None)))
+    assert len(charged) == 1
+    assert charged[0] >= 0.002
+
+
 async def test_a_task_that_ends_the_program_takes_nobody_along() -> None:
     loop = asyncio.get_running_loop()
-    wakeups = Wakeups(loop)
+    wakeups = Wakeups(loop, Ledger())
     waiters = [Awaited(loop, wakeups) for _ in range(3)]
     log: list[str] = []
 
@@ -161,7 +213,7 @@ async def test_a_task_may_run_the_loop_within_itself_until_another_one_has_gone_
 ) -> None:
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(type(loop), "_nest_patched", True, raising=False)  # as nest_asyncio does
-    wakeups = Wakeups(loop)
+    wakeups = Wakeups(loop, Ledger())
     waiters = [Awaited(loop, wakeups) for _ in range(2)]
     log: list[str] = []
 

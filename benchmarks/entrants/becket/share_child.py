@@ -1,9 +1,10 @@
 """A child that burns processor time until the host's first byte, and then writes what its argument names, without end.
 
-Of the standard library alone. `spin` burns for ever and never writes. A fork reads what the host responds, so that a
-flood ends for no reason but that the host takes no more of it.
+Of the standard library alone. `echo` responds to requests; `spin` burns for ever and never writes. A fork reads what
+the host responds, so that a flood ends for no reason but that the host takes no more of it.
 """
 
+import json
 import os
 import select
 import sys
@@ -31,6 +32,7 @@ def repeated(pattern):
 
 FLOODS = {  # the descriptor, and what is written to it
     "tiny": lambda: (1, repeated(framed(b'{"jsonrpc":"2.0","method":"x","params":[1]}'))),
+    "handlers": lambda: (1, repeated(framed(b'{"jsonrpc":"2.0","method":"x","params":[1]}'))),
     "garbage": lambda: (1, repeated(framed(b"{}"))),
     "largest": lambda: (1, largest()),
     "errors": lambda: (2, repeated(b"E\n")),
@@ -41,7 +43,19 @@ FLOODS = {  # the descriptor, and what is written to it
 }
 
 
+def echo():
+    """Responds to each request with null."""
+    source = sys.stdin.buffer
+    while header := source.readline():
+        source.readline()
+        id = json.loads(source.read(int(header.split(b":")[1])))["id"]
+        os.write(1, framed(b'{"jsonrpc":"2.0","id":%d,"result":null}' % id))
+
+
 def main():
+    if sys.argv[1] == "echo":
+        echo()
+        return
     fd, flood = FLOODS[sys.argv[1]]()
     while fd < 0 or not select.select([0], [], [], 0)[0]:
         for _ in range(10_000):

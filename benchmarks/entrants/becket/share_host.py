@@ -21,7 +21,6 @@ import anyio
 from becket import Peer
 from becket.peer.blocking import connect_process
 from becket.peer.blocking_loop import BlockingLoop
-from becket.testing import child
 from benchmarks.hosting.measuring import busy_seconds, load_settings, print_figures, waited_seconds
 
 Values = dict[str, list[float]]
@@ -30,6 +29,7 @@ Values = dict[str, list[float]]
 LEAST = 0.1  # ms
 SIBLINGS = 16
 FLOODERS = 3
+HANDLER_SECONDS = 0.001  # of a handler that has something to do
 SETTLED = 0.5  # seconds of a flood before anything is measured
 
 settings = load_settings()
@@ -161,23 +161,24 @@ def kill(peer: Any) -> None:
 def share(kind: str, backend: str) -> Callable[[], Values]:
     async def crowd() -> Values:
         async with AsyncExitStack() as stack:
-            siblings = [await stack.enter_async_context(Peer.connect_process(child("echoes"))) for _ in range(SIBLINGS)]
-            others = [
-                await stack.enter_async_context(Peer.connect_process([*settings["child"], name]))
-                for name in [*[kind] * FLOODERS, "spin"]
+            names = [*["echo"] * SIBLINGS, *[kind] * FLOODERS, "spin"]
+            peers = [
+                await stack.enter_async_context(Peer.connect_process([*settings["child"], name])) for name in names
             ]
+            siblings, others = peers[:SIBLINGS], peers[SIBLINGS:]
             taken = [0] * FLOODERS
             for number, flooder in enumerate(others[:FLOODERS]):
-                count(flooder, taken, number)
+                count(flooder, taken, number, HANDLER_SECONDS if kind == "handlers" else 0.0)
             await ping_all(siblings, SIBLINGS)
             control = await ping_all(siblings, settings["pings"])
             for flooder in others[:FLOODERS]:
                 await flooder.notify("begin")
             await anyio.sleep(SETTLED)
-            with iterations(backend) as took:
-                before, began = sum(taken), time.perf_counter()
-                flooded = await ping_all(siblings, settings["pings"])
-                rate = (sum(taken) - before) / (time.perf_counter() - began)
+            before, began = sum(taken), time.perf_counter()
+            flooded = await ping_all(siblings, settings["pings"])
+            rate = (sum(taken) - before) / (time.perf_counter() - began)
+            with iterations(backend) as took:  # after that: on uvloop it takes a core
+                await ping_all(siblings, settings["pings"])
             for other in others:
                 if other.is_closed:
                     raise RuntimeError(f"a flooder was cut off: {await other.wait_closed()}")
@@ -187,16 +188,22 @@ def share(kind: str, backend: str) -> Callable[[], Values]:
             f"{name}_iteration": took,
             f"{name}_ping": [high(flooded) - high(control)],
             f"{name}_control": control,
+            f"{name}_flooded": flooded,
             f"{name}_rate": [rate],
         }
 
     return lambda: run(crowd, backend)
 
 
-def count(flooder: Peer, taken: list[int], number: int) -> None:
+def count(flooder: Peer, taken: list[int], number: int, seconds: float) -> None:
+    """Counts what comes; each message takes so much processor time."""
+
     @flooder.on("x")
     def on_x(params: Any) -> None:
         taken[number] += 1
+        until = time.thread_time() + seconds
+        while seconds and time.thread_time() < until:
+            pass
 
 
 async def ping_all(siblings: list[Peer], pings: int) -> list[float]:

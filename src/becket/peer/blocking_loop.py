@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from becket.methods.dispatch import log_unexpected
+from becket.peer.pacing import Account, Charge, Ledger, charge_nobody
 
 if TYPE_CHECKING:
     from threading import Thread
@@ -127,6 +128,8 @@ class BlockingLoop:
 
     def __init__(self) -> None:
         self.time = time.monotonic
+        self.charge: Charge = charge_nobody
+        self.ledger = Ledger()  # of this one link: no other shares its turns
         self.create_waiter: Callable[[], Waiter] = BlockingWaiter
         self.before_wait: Callable[[], None] = nothing
         self.flush: Callable[[], None] = nothing
@@ -165,6 +168,12 @@ class BlockingLoop:
         return None
 
     call_after = call_soon
+
+    def run_turn(self, function: Callable[[], object], /) -> None:
+        function()
+
+    def charge_to(self, account: Account, charge: Charge) -> None:
+        self.charge = charge
 
     def call_from_thread(self, function: Callable[[], object], /) -> object:
         return self.call_soon(function)

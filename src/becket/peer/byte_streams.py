@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Any
 
 from becket.peer.transport import closed_remotely, failure, wake
@@ -52,7 +53,9 @@ class StreamTransport:
                 data = await self._stream.receive()
                 if not data or self._is_closed:
                     break
+                began, used = monotonic(), thread_time()
                 self._receiver.data_received(data)
+                self._loop.charge(thread_time() - used, monotonic() - began)
         except (anyio.EndOfStream, anyio.ClosedResourceError):
             pass
         except Exception as error:  # whatever a stream of somebody else raises: the link must not wait for it

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from math import inf
+from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -658,8 +659,13 @@ class Inbound:
 
     async def _work_off(self) -> None:
         CURRENT.set(None)  # what is told belongs to no request, whatever was running when it came
+        link = self.link
+        until = thread_time() + link.limits.turn_seconds
         try:
             while self._notifications:
+                if not self._nests and thread_time() > until:  # thousands may have waited for one
+                    await link.next_iteration()
+                    until = thread_time() + link.limits.turn_seconds
                 handler, params, context = self._notifications.popleft()
                 self._notification_bytes -= 0 if params is None else len(params)
                 try:
@@ -671,7 +677,9 @@ class Inbound:
                     elif handler.in_thread:
                         await self.link.loop.run_in_thread(run_plainly, handler.function, *arguments)
                     else:
+                        began, used = monotonic(), thread_time()
                         run_plainly(handler.function, *arguments)
+                        link.loop.charge(thread_time() - used, monotonic() - began)
                 except FAILURES as error:
                     self._note_failure(error, handler.name)
                 except BaseException as error:

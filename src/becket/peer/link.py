@@ -8,14 +8,16 @@ no user's function is called here (that is `inbound`'s and `streams`').
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import inf
+from time import monotonic, thread_time
 from typing import TYPE_CHECKING
 
 from becket.dialects import Dialect
 from becket.errors import BadFrame, CallTimeout, ConnectionLost, DisconnectReason, RemoteProtocolError
 from becket.limits import Limits
 from becket.peer.claims import Claims
-from becket.peer.pacing import Meter, Pace
+from becket.peer.pacing import LIGHT, Account, Meter, Pace
 from becket.peer.transport import READ_SIZE, FdTransport, wake
 from becket.peer.window import Window
 from becket.rpc.connection import Connection, reason_of
@@ -32,6 +34,7 @@ __all__ = ["Link"]
 MOST_QUEUES = 4  # calls and notifications stop at one; answers that were on their way may fill the others
 MOST_JOINED = READ_SIZE  # bytes that leave together
 ENOUGH = 16  # frames that leave before the rest of a piece is taken: to write costs as much as to make one of them
+LARGE = 16 * 1024  # bytes of a frame that may take long by itself
 SLACK = 4  # and how much larger the limits of the queue must be
 
 
@@ -39,16 +42,20 @@ class Link:
     """Bytes, timer and end of one connection."""
 
     __slots__ = (
+        "_account",
         "_buffer",
         "_buffered",
         "_closed_waiters",
         "_done_waiters",
+        "_ending",
         "_has_ended_input",
         "_holders",
         "_is_behind",
         "_is_flush_planned",
+        "_is_over_share",
         "_is_taking",
         "_joins",
+        "_ledger",
         "_meter",
         "_most_joined",
         "_pace",
@@ -57,7 +64,7 @@ class Link:
         "_room_waiters",
         "_server",
         "_timer",
-        "_turn",
+        "_used_before",
         "_wrote_alone",
         "acknowledged",
         "claims",
@@ -122,7 +129,13 @@ class Link:
         self._is_taking = False
         self._is_behind = False  # some frames were put off to the next turn
         self._holders: set[str] = set()
-        self._turn = inf if loop.nests else self.limits.turn_seconds
+        self._ledger = loop.ledger
+        self._account = Account(loop.ledger, self.limits.but(turn_seconds=inf) if loop.nests else self.limits)
+        self._is_over_share = False
+        self._used_before = 0.0  # by this thread, before the turn
+        self._ending: Describe | None = None
+        connection.clock = monotonic  # the loop's own clock may stand still within an iteration, as that of uvloop does
+        loop.charge_to(self._account, self._charge)
         self._pace: Pace | None = None
         if isinstance(transport, FdTransport) and not loop.nests:
             self._pace = Pace(transport, self.limits)
@@ -151,6 +164,7 @@ class Link:
     def start(self, server: Server) -> None:
         """Begins to read. Nothing arrives before the loop's next turn, so handlers can still be registered."""
         self._server = server
+        self._ledger.join(self._account)
         self.take_request = server.take_request
         self.take_notification = server.take_notification
         self.take_cancel = server.take_cancel
@@ -169,13 +183,19 @@ class Link:
         connection = self.connection
         framing = connection.framing
         time = self.time
-        now = connection.now = time()
+        began = connection.began = monotonic()
+        connection.until = began + self._account.turn
+        now = connection.now = began if time is monotonic else time()
         frames = framing.feed(data)
-        if len(frames) == 1 and not self._is_behind:  # one call after another: nothing to join, nothing to pace
+        if (
+            len(frames) == 1
+            and not self._is_behind
+            and not (self._ledger.spent and self._account.must_wait(is_small(frames[0]), began))
+        ):  # one call after another: nothing to join, nothing to pace
             self._wrote_alone = False
             connection.read_apart(frames)
         else:
-            self._take_many(frames, now)
+            self._take_many(frames)
         if self._places:
             self.window.free()
         if self._meter is not None and (pause := self._meter.spend(framing.frames, now)):
@@ -187,12 +207,17 @@ class Link:
         elif framing.pending or self._partial is not None:
             self._time_partial_frame(now)
 
-    def _take_many(self, frames: list[Frame | Skipped], now: float) -> None:
+    def _take_many(self, frames: list[Frame | Skipped]) -> None:
         connection = self.connection
         if self._is_behind:
             connection.add(frames)
             return
+        if frames and self._ledger.spent and self._account.must_wait(False, connection.began):
+            connection.add(frames)
+            self._put_off()
+            return
         open_calls = len(connection.calls)
+        self._used_before = thread_time()
         self._joins = self._is_taking = True
         is_done = False  # also where a signal's handler raises in the midst of it: the others are not lost
         try:
@@ -210,7 +235,7 @@ class Link:
                 self._join_what_follows(self.loop.call_soon)
         self.flush()
         if self._pace is not None:
-            self._pace.took(self.time() - now, now)
+            self._pace.took(monotonic() - connection.began, self._account.turn)
 
     def take_reply(self, call: Call, /) -> None:
         """Wakes whoever waits for a call of ours: its answer is there."""
@@ -230,19 +255,33 @@ class Link:
         over."""
         if len(self._buffer) >= ENOUGH:
             self.flush()
-        return self.time() > self.connection.now + self._turn
+        connection = self.connection
+        now = monotonic()
+        if now <= connection.until:
+            return False
+        left = self._account.turn - (thread_time() - self._used_before)
+        connection.until = now + left  # it may have had no core for a while
+        return left <= 0.0
 
     def _put_off(self) -> None:
         """Leaves the loop to others; what came already is taken in the next turn."""
         if self.lost is None:
             self._is_behind = True
             self.hold("backlog")
-            self.loop.call_soon(self._continue)
+            self._continue_soon()
+
+    def _continue_soon(self) -> None:
+        loop = self.loop
+        self._ledger.wait(self._account, partial(loop.run_turn, self._continue), loop.call_soon)
 
     def _continue(self) -> None:
-        if self.lost is not None or not self._is_behind:
+        if self.lost is not None or not self._is_behind or self._is_over_share:
             return
-        self.connection.now = self.time()
+        connection = self.connection
+        began = connection.began = monotonic()
+        connection.until = began + self._account.turn
+        connection.now = self.time()
+        self._used_before = thread_time()
         self._joins = True
         is_done = False  # as in `_take_many`
         try:
@@ -250,15 +289,23 @@ class Link:
         finally:
             self._joins = self._is_flush_planned
             if not is_done:
-                self.loop.call_soon(self._continue)
+                self._continue_soon()
         self.flush()
         if not is_done:
             return
         self._is_behind = False
-        if (violation := self.connection.violation or self.connection.framing.error) is not None:
+        if self._ending is not None:
+            self._end_input(self._ending)
+        elif (violation := self.connection.violation or self.connection.framing.error) is not None:
             self._end_by(violation)
         else:
             self.release("backlog")
+
+    async def next_iteration(self) -> None:
+        """Leaves the loop to others; goes on after links that waited before."""
+        waiter = self.create_waiter()
+        self._ledger.wait(self._account, partial(wake, waiter), self.loop.call_soon)
+        await waiter
 
     def _read_on(self) -> bool:
         """Takes what is left of a piece; returns False if it is late and something still is."""
@@ -267,9 +314,24 @@ class Link:
             self.window.free()
         return is_done
 
-    def _finish_backlog(self) -> None:
-        while self._is_behind and self.lost is None:
-            self._is_behind = not self._read_on()
+    def _charge(self, used: float, elapsed: float) -> None:
+        """A turn of this link used so much processor time: beyond its share, it waits until others had theirs."""
+        if not self._ledger.is_shared:
+            return
+        if used > LIGHT:
+            self._ledger.spend(used, self.loop.call_soon)
+        pause = self._account.charge(used, elapsed, monotonic())
+        # What has come from one that ended is bounded, and the end must not wait.
+        if pause and not self._is_over_share and not self._has_ended_input and self.lost is None:
+            self._is_over_share = True
+            self.hold("share")
+            self.loop.call_later(pause, self._end_share_pause)
+
+    def _end_share_pause(self) -> None:
+        self._is_over_share = False
+        self.release("share")
+        if self._is_behind:
+            self._continue_soon()
 
     def _end_pause(self) -> None:
         self.release("rate")
@@ -300,7 +362,14 @@ class Link:
         if self.lost is not None:
             return
         self._has_ended_input = True
-        self._finish_backlog()
+        if self._is_behind:  # what came before the end is taken first, in as many turns as it takes
+            self._ending = describe
+            self._is_over_share = False
+            self._continue_soon()
+        else:
+            self._end_input(describe)
+
+    def _end_input(self, describe: Describe) -> None:
         truncated = self.connection.receive_eof()
         lost = describe(str(truncated or ""))
         if truncated is not None and lost.reason is DisconnectReason.REMOTE_CLOSE:
@@ -459,6 +528,7 @@ class Link:
         if self.lost is not None:
             return
         self.lost = lost
+        self._ledger.leave(self._account)
         self._buffer.clear()
         self._buffered = 0
         self._joins = self._is_behind = False
@@ -529,3 +599,7 @@ class Link:
                 await self.wait_for_room()
         finally:
             self.lose(lost)
+
+
+def is_small(frame: Frame | Skipped) -> bool:
+    return isinstance(frame, Skipped) or len(frame) <= LARGE

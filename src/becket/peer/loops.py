@@ -10,10 +10,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
-from time import monotonic
+from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Any
 
 from becket.methods.dispatch import log_unexpected
+from becket.peer.pacing import Account, Charge, Ledger, charge_nobody
 
 if TYPE_CHECKING:
     import asyncio
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["current_loop"]
 
 EAGER = sys.version_info >= (3, 12)
+
+trio_ledgers: trio.lowlevel.RunVar[Ledger | None] | None = None  # made with the first link on trio
 
 
 async def current_loop() -> Loop:
@@ -48,7 +51,7 @@ class AsyncioLoop:
         import asyncio
 
         from becket.peer.shields import Canceller  # what other loops do not need
-        from becket.peer.wakeups import Awaited, Wakeups
+        from becket.peer.wakeups import Awaited, Wakeups, ledger_of
 
         loop = asyncio.get_running_loop()
         self._loop = loop
@@ -65,7 +68,10 @@ class AsyncioLoop:
         self.remove_reader = loop.remove_reader
         self.add_writer = loop.add_writer
         self.remove_writer = loop.remove_writer
-        wakeups = self._wakeups = Wakeups(loop)
+        # Where time is not the usual one, a pause might never end.
+        self.ledger = ledger_of(loop) if has_usual_clock or is_uvloop(loop) else Ledger()
+        self.charge: Charge = charge_nobody
+        wakeups = self._wakeups = Wakeups(loop, self.ledger)
         self.create_waiter: Callable[[], Waiter] = partial(Awaited, loop, wakeups)
         self.call_after = wakeups.call_after
         task: Any = asyncio.Task  # the stubs of 3.11 know no `eager_start`
@@ -97,6 +103,13 @@ class AsyncioLoop:
                 ready.pop()._run()
                 wakeups.is_open = True
         return task
+
+    def charge_to(self, account: Account, charge: Charge) -> None:
+        self._wakeups.account, self._wakeups.charge = account, charge
+        self.charge = charge
+
+    def run_turn(self, function: Callable[[], object], /) -> None:
+        self._wakeups.run(function)
 
     def call_from_thread(self, function: Callable[[], object], /) -> object:
         return self._loop.call_soon_threadsafe(self._wakeups.run, function)
@@ -169,6 +182,8 @@ class TrioLoop:
         self._watches: dict[tuple[int, bool], trio.CancelScope] = {}
         self._run_soon = trio.lowlevel.current_trio_token().run_sync_soon
         self.time = trio.current_time
+        self.ledger = trio_ledger()
+        self.charge: Charge = charge_nobody
 
     async def start(self) -> TrioLoop:
         started = self._trio.Event()
@@ -196,6 +211,14 @@ class TrioLoop:
 
     call_after = call_soon
 
+    def charge_to(self, account: Account, charge: Charge) -> None:
+        self.charge = charge
+
+    def run_turn(self, function: Callable[[], object], /) -> None:
+        began, used = monotonic(), thread_time()
+        guarded(function)()
+        self.charge(thread_time() - used, monotonic() - began)
+
     def call_from_thread(self, function: Callable[[], object], /) -> object:
         return self._run_soon(guarded(function))
 
@@ -210,10 +233,10 @@ class TrioLoop:
             guarded(function)()
 
     def add_reader(self, fd: int, function: Callable[[], object], /) -> None:
-        self._watch(fd, False, self._trio.lowlevel.wait_readable, function)
+        self._watch(fd, False, self._trio.lowlevel.wait_readable, partial(self.run_turn, function))
 
     def add_writer(self, fd: int, function: Callable[[], object], /) -> None:
-        self._watch(fd, True, self._trio.lowlevel.wait_writable, function)
+        self._watch(fd, True, self._trio.lowlevel.wait_writable, guarded(function))
 
     def remove_reader(self, fd: int, /) -> None:
         self._unwatch(fd, False)
@@ -227,7 +250,7 @@ class TrioLoop:
     def _watch(self, fd: int, writes: bool, wait: Callable[[int], Any], function: Callable[[], object]) -> None:
         self._unwatch(fd, writes)
         scope = self._watches[fd, writes] = self._trio.CancelScope()
-        self._start(self._call_whenever, fd, wait, guarded(function), scope)
+        self._start(self._call_whenever, fd, wait, function, scope)
 
     def _unwatch(self, fd: int, writes: bool) -> None:
         scope = self._watches.pop((fd, writes), None)
@@ -328,6 +351,26 @@ class TrioWaiter:
             return self._trio.lowlevel.Abort.SUCCEEDED
 
         await self._trio.lowlevel.wait_task_rescheduled(abort)
+
+
+def is_uvloop(loop: object) -> bool:
+    return type(loop).__module__.startswith("uvloop")
+
+
+def trio_ledger() -> Ledger:
+    """Returns the ledger that all links of this run of trio share."""
+    import trio
+
+    global trio_ledgers
+    if trio_ledgers is None:
+        trio_ledgers = trio.lowlevel.RunVar("becket ledger")
+    ledger = trio_ledgers.get(None)
+    if type(trio.lowlevel.current_clock()).__name__ != "SystemClock":
+        return Ledger()  # where time is that of a test, a pause might never end
+    if ledger is None:
+        ledger = Ledger()
+        trio_ledgers.set(ledger)
+    return ledger
 
 
 def guarded(function: Callable[[], object]) -> Callable[[], None]:

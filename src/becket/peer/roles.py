@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from msgspec import Raw
 
 from becket.errors import ConnectionLost
+from becket.peer.pacing import Account, Charge, Ledger
 from becket.rpc.messages import Notification
 from becket.rpc.records import InboundRequest
 
@@ -60,6 +61,11 @@ class Loop(Protocol):
     nests: bool
     """Whether a plain function can wait for the link: it then runs the loop itself, within the link's own callback."""
 
+    ledger: Ledger
+    """What the links of this loop have used of its time."""
+    charge: Charge
+    """Charges the link for a turn that the loop does not know of."""
+
     @property
     def is_deep(self) -> bool:
         """Whether so many of them wait within each other that the next one must run in a thread of its own."""
@@ -76,6 +82,15 @@ class Loop(Protocol):
 
     def call_after(self, function: Callable[[], object], /) -> object:
         """The same, once those have gone on who were woken by now."""
+        ...
+
+    def run_turn(self, function: Callable[[], object], /) -> None:
+        """Calls a function of the link, which is charged for it as for what its readers do."""
+        ...
+
+    def charge_to(self, account: Account, charge: Charge) -> None:
+        """Calls `charge` with the processor time of each turn of the link, and with how long it took, while others
+        share the loop."""
         ...
 
     def call_from_thread(self, function: Callable[[], object], /) -> object:

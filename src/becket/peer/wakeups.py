@@ -13,20 +13,38 @@ from collections.abc import Callable, Iterator
 from contextvars import Context
 from functools import partial
 from itertools import repeat
+from time import monotonic, thread_time
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-__all__ = ["Awaited", "Wakeups"]
+from becket.limits import DEFAULT_LIMITS
+from becket.peer.pacing import Account, Charge, Ledger, charge_nobody
+
+__all__ = ["Awaited", "Wakeups", "ledger_of"]
+
+ledgers: WeakKeyDictionary[asyncio.AbstractEventLoop, Ledger] = WeakKeyDictionary()
+
+
+def ledger_of(loop: asyncio.AbstractEventLoop) -> Ledger:
+    """Returns the ledger that all links of this loop share."""
+    ledger = ledgers.get(loop)
+    if ledger is None:
+        ledger = ledgers[loop] = Ledger()
+    return ledger
 
 
 class Wakeups:
     """Those of one link who go on when its callback is done."""
 
-    __slots__ = ("_after", "_loop", "is_open", "woken")
+    __slots__ = ("_after", "_ledger", "_loop", "account", "charge", "is_open", "woken")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, ledger: Ledger) -> None:
         self._loop = loop
+        self._ledger = ledger
+        self.account = Account(ledger, DEFAULT_LIMITS)
+        self.charge: Charge = charge_nobody
         self.woken: list[Awaited] = []
         self._after: list[Callable[[], object]] = []
         self.is_open = False  # a callback runs, and no task
@@ -39,7 +57,10 @@ class Wakeups:
             self._loop.call_soon(function)
 
     def run(self, callback: Callable[[], object]) -> None:
-        """Runs a callback of the loop, and then all that it has woken."""
+        """Runs a callback of the loop, and then all that it has woken; the link is charged for both."""
+        began = used = 0.0
+        if is_shared := self._ledger.is_shared:
+            began, used = monotonic(), thread_time()
         self.is_open = True
         try:
             callback()
@@ -54,11 +75,14 @@ class Wakeups:
         elif woken or self._after:
             # Where nest_asyncio has been, one of them may run the loop within itself, and wait there for the others.
             self._go_on(later=getattr(self._loop, "_nest_patched", False))
+        if is_shared:
+            self.charge(thread_time() - used, monotonic() - began)
 
     def _go_on(self, later: bool) -> None:
         woken, self.woken = self.woken, []
         after, self._after = self._after, []
         left = iter(woken)
+        until = monotonic() + self.account.turn
         try:
             if not later:
                 for waiter in left:  # as `go_on` does, without a call for each
@@ -68,6 +92,11 @@ class Wakeups:
                     else:
                         callback, waiter.callback = waiter.callback, None
                         context.run(callback, waiter)
+                        if monotonic() > until:
+                            break
+                if others := list(left):  # they have waited longer than those whom the next callback wakes
+                    self.woken[:0] = others
+                    self._ledger.wait(self.account, partial(self.run, nothing), self._loop.call_soon)
         finally:
             for waiter in left:  # if one of them has ended the program, the others wait for their turn
                 waiter.go_on_soon()
@@ -178,6 +207,10 @@ class Awaited(Struct, eq=False):
         """Calls those who wait in the loop's next turn."""
         for callback, context in self._take():
             self._loop.call_soon(callback, self, context=context)
+
+
+def nothing() -> None:
+    """Brings nothing: those who were woken before go on."""
 
 
 def raise_cancelled(said: tuple[object, ...]) -> None:

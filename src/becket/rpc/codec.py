@@ -9,7 +9,8 @@ before any parsing, on frames large enough to hold them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain, islice, repeat
+from math import inf
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from becket.rpc.careful import CarefulReader
     from becket.rpc.roles import Inbox
 
-__all__ = ["NOBODY", "NOT_CLAIMED", "JsonCodec", "decode_envelope", "key_of", "never", "unserved"]
+__all__ = ["NOBODY", "NOT_CLAIMED", "JsonCodec", "decode_envelope", "key_of", "never", "timeless", "unserved"]
 
 
 ABSENT = Raw(b"")
@@ -62,7 +63,8 @@ WITHOUT_ID = b'{"jsonrpc":"2.0"'
 RESULT_KEY = b',"result":'
 END = b"}"
 OPENINGS = b"{["  # what params begin with
-CHECK_EVERY = 16  # messages between two looks at the clock
+CHECK_EVERY = 16  # messages between two looks at the clock, where they are quick
+SLOW = 0.00006  # seconds for each of them: those that take longer are taken one by one
 NOT_CLAIMED: dict[str, Callable[[Raw | None], None]] = {}
 NOBODY: dict[str, Listening] = {}
 
@@ -78,6 +80,7 @@ class JsonCodec:
     """JSON-RPC 2.0 in JSON."""
 
     __slots__ = (
+        "_block",
         "_careful",
         "_guard",
         "_run",
@@ -95,6 +98,7 @@ class JsonCodec:
         self._guard = Guard(limits)
         self._careful: CarefulReader | None = None
         self._short = min(limits.method_bytes, limits.id_bytes)  # all but the params: longer ones are measured
+        self._block = CHECK_EVERY
         self._run: Run | None = None  # that the last frames were of
         self._unlike = ""  # a method whose events are written in a way of their own
 
@@ -117,9 +121,11 @@ class JsonCodec:
         calls: dict[Any, Any] = inbox.calls
         claimed, settle = inbox.claimed, inbox.settle
         listening, run, method = inbox.listening, self._run, ""
+        clock, until = inbox.clock, inbox.until
+        began = inbox.began
         while True:
             frame = None
-            block: Iterator[Any] = islice(frames, CHECK_EVERY)
+            block: Iterator[Any] = islice(frames, self._block)
             if run is not None:
                 listener = listening.get(run.method)
                 if listener is None:
@@ -135,6 +141,8 @@ class JsonCodec:
                 except UNREADABLE:
                     method = ""
                     inbox.take(self._read_carefully(frame))
+                    if clock() > until:
+                        break
                     continue
                 # Where there are params or a result and the lengths add up, nothing else stands in the frame: no other
                 # member, no second one, no white space. Many programs write a space behind each comma and colon; in so
@@ -190,10 +198,12 @@ class JsonCodec:
                     head = len(method) + len(text) + REQUEST_BYTES
                     if head > short or (len(frame) != inner + head and not (text and is_spaced(frame, inner + head))):
                         inbox.take(self._reader().read(frame, self.decode))
-                        continue
-                    serve = inbox.serve  # as it is now: whoever took the last one may have closed the link
-                    if not serve(text, method, params):
-                        inbox.take_request(text, method, params)
+                    else:
+                        serve = inbox.serve  # as it is now: whoever took the last one may have closed the link
+                        if not serve(text, method, params):
+                            inbox.take_request(text, method, params)
+                if clock() > until:  # a function was called, and may have taken any time
+                    break
             if run is None:
                 if method not in listening:
                     self._unlike = ""
@@ -201,8 +211,12 @@ class JsonCodec:
                     run = self._run = self._begin_run(method, frame)
             if frame is None or not length_hint(frames, 1):
                 return True
+            now = clock()
+            self._block = CHECK_EVERY if now - began < SLOW * self._block else 1
+            began = now
             if inbox.make_way():
                 return False
+            until = inbox.until
 
     def _begin_run(self, method: str, frame: Any) -> Run | None:
         """Returns what hands out further events like the one in this frame; None where it is written otherwise."""
@@ -279,6 +293,10 @@ class JsonCodec:
         return encoded
 
 
+timeless: Callable[[], float] = repeat(0.0).__next__
+"""The clock where nobody keeps the time; in C, as those that it stands in for."""
+
+
 def never() -> bool:
     """Tells that a turn of the loop is not over yet, where nobody keeps the time."""
     return False
@@ -309,6 +327,9 @@ class Single:
         self.settle: Callable[[Any], object] | None = unasked
         self.serve: Callable[[bytes, str, Raw], bool] = unserved
         self.make_way: Callable[[], bool] = never
+        self.clock = timeless
+        self.began = 0.0
+        self.until = inf
         self.message: Any = None
 
     def take_request(self, id: bytes, method: str, params: Raw | None) -> None:

@@ -35,7 +35,19 @@ from becket.errors import (
 )
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.rpc.budget import Budget, SharedBudget, measure_params, small_enough
-from becket.rpc.codec import END, NOBODY, NOT_CLAIMED, OPENINGS, RESULT_KEY, WITH_ID, JsonCodec, key_of, never, unserved
+from becket.rpc.codec import (
+    END,
+    NOBODY,
+    NOT_CLAIMED,
+    OPENINGS,
+    RESULT_KEY,
+    WITH_ID,
+    JsonCodec,
+    key_of,
+    never,
+    timeless,
+    unserved,
+)
 from becket.rpc.json_values import encode_json
 from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
 from becket.rpc.records import BatchReply, Call, Cancelling, Event, EventList, Ids, InboundRequest
@@ -79,10 +91,12 @@ class Connection:
         "_starts",
         "_stray_window",
         "_window",
+        "began",
         "budget",
         "calls",
         "cancelling",
         "claimed",
+        "clock",
         "codec",
         "framing",
         "garbage",
@@ -100,6 +114,7 @@ class Connection:
         "strays",
         "taker",
         "uncounted",
+        "until",
         "violation",
     )
 
@@ -138,6 +153,9 @@ class Connection:
         self.claimed: Mapping[str, Callable[[Raw | None], None]] = NOT_CLAIMED
         self.listening: Mapping[str, Listening] = NOBODY
         self.make_way: Callable[[], bool] = never
+        self.clock = timeless
+        self.began = 0.0  # the turn in which frames are read, by that clock
+        self.until = inf  # and when it is over
         self.serve: Callable[[bytes, str, Raw], bool] = unserved
         self._frames: Iterator[Frame | Skipped] = iter(())
         self.now = 0.0  # when the last bytes came

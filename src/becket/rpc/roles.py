@@ -60,6 +60,11 @@ class Inbox(Protocol):
     make_way: Callable[[], bool]
     """Called every few frames: what they were answered with can leave. Where it returns True others wait for their
     turn, and the rest of the frames is put off."""
+    clock: Callable[[], float]
+    began: float
+    until: float
+    """When the turn has begun and when it is over: looked at after each message that a function was called for.
+    `make_way` may move the end, if the thread had no core meanwhile."""
 
     def take_request(self, id: bytes, method: str, params: Raw | None) -> None: ...
 
