@@ -10,6 +10,7 @@ import anyio
 
 from becket.dialects import cigen
 from becket.host import Host
+from becket.host.host_config import ExtensionConfig
 from becket.methods.permissions import PERMISSIONS
 from demo_screen import Screen
 
@@ -29,7 +30,8 @@ def open_host() -> Host:
     ids = [*TOOLS, PLUGIN]
     roots = sorted(folder for folder in DIALECTS.iterdir() if folder.is_dir())
     # Each gets what it asks for, and nothing else.
-    return Host(roots, data=None, only=ids, grants=dict.fromkeys(ids, sorted(PERMISSIONS)))
+    settings = {"journal": ExtensionConfig(allow_variables=("JOURNAL_TOKEN",))}
+    return Host(roots, data=None, only=ids, grants=dict.fromkeys(ids, sorted(PERMISSIONS)), extensions=settings)
 
 
 async def show_dialects(screen: Screen) -> None:

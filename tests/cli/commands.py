@@ -66,6 +66,8 @@ def write_extension(folder: Path, id: str, program: str, **manifest: Any) -> Pat
     place.mkdir(parents=True)
     (place / f"{id}.py").write_text(program, encoding="utf-8")
     members = {"id": id, "version": "1.0.0", "command": ["python3", f"{id}.py"], **manifest}
-    lines = [f"{name} = {json.dumps(value)}" for name, value in members.items()]
+    tables = {name: value for name, value in members.items() if isinstance(value, dict)}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in members.items() if name not in tables]
+    lines += [f"{name}.{key} = {json.dumps(value)}" for name, table in tables.items() for key, value in table.items()]
     (place / "becket.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder

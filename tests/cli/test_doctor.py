@@ -79,6 +79,21 @@ def test_for_people_it_is_a_line_with_a_hint_below(root: Path) -> None:
     assert "1 error" in done.stderr
 
 
+def test_variables_outside_the_base_list_are_a_note_and_inherited_ones_a_warning(
+    root: Path, data: Path, tmp_path: Path
+) -> None:
+    write_extension(root, "nosy", "", environment={"pass": ["GITHUB_TOKEN", "HOME"]})
+    here("grant", "nosy", "--yes", "--root", str(root), "--data", str(data))
+    config = tmp_path / "host.toml"
+    config.write_text('inherit_environment = ["cigen"]\n', encoding="utf-8")
+
+    told = problems(root, data, "--config", str(config), "--inherit-environment", "morphir")
+
+    assert [(one["severity"], one["extension"]) for one in told] == [("warning", None)] * 2 + [("note", "nosy")]
+    assert ["`cigen`" in told[0]["problem"], "`morphir`" in told[1]["problem"]] == [True, True]
+    assert told[2]["problem"].endswith(": GITHUB_TOKEN")
+
+
 def test_a_folder_that_cannot_be_copied_is_an_error_until_the_operator_lets_it_run_in_place(
     root: Path, data: Path, tmp_path: Path
 ) -> None:

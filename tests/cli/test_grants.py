@@ -13,7 +13,7 @@ from tests.cli.terminals import Terminal
 from becket.cli.exits import Exit
 from becket.contract.audit import GrantChanged
 from becket.host.audit_log import read_audit, verify_audit
-from becket.host.gate import Admitted
+from becket.host.gate import Admitted, NeedsConsent
 from becket.host.grants_file import GrantEntry, load_grants
 from becket.host.host import Host
 
@@ -65,6 +65,38 @@ def test_the_hosts_own_files_do_not_count_where_they_lie_in_the_extensions_folde
     assert isinstance(Host([root], data=data).survey().admissions["notes"], Admitted)
 
 
+def test_named_variables_are_given_for_the_files_that_there_are(tmp_path: Path, data: Path) -> None:
+    root = write_extension(tmp_path / "root", "notes", "", environment={"pass": ["EDITOR", "GITHUB_TOKEN"]})
+
+    told = run(data, "grant", "notes", "--variable", "EDITOR", "--root", str(root))
+
+    assert told["variables"] == ["EDITOR"]
+    refused = Host([root], data=data).survey().admissions["notes"]
+    assert isinstance(refused, NeedsConsent)
+    assert refused.requested == ("GITHUB_TOKEN",)
+    run(data, "grant", "notes", "--variable", "GITHUB_TOKEN", "--root", str(root))
+    assert isinstance(Host([root], data=data).survey().admissions["notes"], Admitted)
+
+
+def test_without_names_the_variables_are_given_as_well(tmp_path: Path, data: Path) -> None:
+    root = write_extension(tmp_path / "root", "notes", "", environment={"pass": ["EDITOR"]})
+
+    assert run(data, "grant", "notes", "--yes", "--root", str(root))["variables"] == ["EDITOR"]
+
+    assert isinstance(Host([root], data=data).survey().admissions["notes"], Admitted)
+
+
+def test_the_question_shows_the_command_the_folder_and_the_variables(tmp_path: Path, data: Path) -> None:
+    root = write_extension(tmp_path / "root", "notes", "", environment={"pass": ["GITHUB_TOKEN"]})
+
+    done = here("grant", "notes", "--root", str(root), "--data", str(data))
+
+    assert done.exit_code == Exit.DENIED
+    assert f"{root}/notes/notes.py" in done.stderr
+    assert f"it runs in the folder {root}/notes" in done.stderr
+    assert "it asks for the variable GITHUB_TOKEN, which looks like a secret" in done.stderr
+
+
 def test_without_names_all_is_given_that_the_manifest_asks_for(root: Path, data: Path) -> None:
     run(data, "grant", "notes", "--yes", "--root", str(root))
 
@@ -94,7 +126,7 @@ def test_without_names_and_without_anybody_to_ask_nothing_is_given(root: Path, d
 def test_somebody_at_the_terminal_is_asked(root: Path, data: Path, answer: str, code: Exit) -> None:
     command = [*BECKET, "grant", "notes", "--root", str(root), "--data", str(data)]
     with Terminal(command) as terminal:
-        terminal.expect("notes 1.0.0 wants to run: python3 notes.py")
+        terminal.expect(f"{root}/notes/notes.py")
         terminal.expect("memory.read")
         terminal.expect("[y/N]")
         terminal.enter(answer)

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from becket.cli.asking import agree
 from becket.cli.exits import Exit
 from becket.cli.hosting import (
+    INHERITING,
     HostOptions,
     PlaceOptions,
     Terminated,
@@ -25,6 +26,7 @@ from becket.cli.hosting import (
     run_async,
 )
 from becket.cli.main import cli
+from becket.dialects import DIALECTS
 from becket.errors import BecketError
 from becket.methods.permissions import Decision, Grants
 
@@ -67,11 +69,19 @@ def arguments(*words: str, roots: Any = "argument") -> dict[str, Any]:
 
 
 def test_without_a_word_the_current_folder_is_looked_through_and_nobody_is_asked() -> None:
-    assert arguments() == {"roots": (Path(),), "disabled": set(), "grants": {}, "development": False, "ask": None}
+    assert arguments() == {
+        "roots": (Path(),),
+        "disabled": set(),
+        "grants": {},
+        "development": False,
+        "inherit_environment": set(),
+        "ask": None,
+    }
 
 
 def test_every_option_becomes_an_argument_of_the_host(tmp_path: Path) -> None:
     words = "a b --name demo --data d --only x --only y --disable z --development --yes"
+    words += " --inherit-environment nexo --inherit-environment morphir"
     given = arguments(*words.split(), "--grant", "x=memory.read", "--grant", "x=memory.write")
 
     assert given == {
@@ -81,9 +91,15 @@ def test_every_option_becomes_an_argument_of_the_host(tmp_path: Path) -> None:
         "only": ("x", "y"),
         "disabled": {"z"},
         "development": True,
+        "inherit_environment": {"morphir", "nexo"},
         "ask": agree,
         "grants": {"x": Grants(frozenset({"memory.read", "memory.write"}))},
     }
+
+
+def test_dialects_that_inherit_are_those_whose_own_hosts_pass_variables_on() -> None:
+    assert tuple(sorted(name for name in DIALECTS if DIALECTS[name].habits.inherited != "few")) == INHERITING
+    assert invoke("run", "--inherit-environment", "native").exit_code == Exit.USAGE
 
 
 def test_roots_can_be_an_option_where_a_command_has_other_arguments() -> None:

@@ -25,11 +25,11 @@ def test_all_are_listed_with_whether_they_would_start(root: Path) -> None:
 
     header, *rows = done.stdout.splitlines()
     assert done.exit_code == Exit.DONE
-    assert header.split() == ["EXTENSION", "VERSION", "DIALECT", "STARTS", "PERMISSIONS", "FOLDER"]
+    assert header.split() == ["EXTENSION", "VERSION", "DIALECT", "STARTS", "PERMISSIONS", "VARIABLES", "FOLDER"]
     assert [row.split() for row in rows] == [
-        ["greedy", "1.0.0", "native", "ask", "memory.read", str(root / "greedy")],
-        ["lost", "1.0.0", "native", "no", "-", str(root / "lost")],
-        ["quiet", "1.0.0", "native", "yes", "-", str(root / "quiet")],
+        ["greedy", "1.0.0", "native", "ask", "memory.read", "-", str(root / "greedy")],
+        ["lost", "1.0.0", "native", "no", "-", "-", str(root / "lost")],
+        ["quiet", "1.0.0", "native", "yes", "-", "-", str(root / "quiet")],
     ]
     assert done.stderr == ""
 
@@ -43,6 +43,22 @@ def test_the_list_is_json_for_programs(root: Path) -> None:
     assert found["greedy"]["because"] == ""
     assert "no-such-program" in found["lost"]["because"]
     assert found["quiet"]["manifest"] == str(root / "quiet" / "becket.toml")
+
+
+def test_variables_outside_the_base_list_are_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LS_COLORS", "1")
+    write_extension(root, "nosy", "", environment={"pass": ["GITHUB_TOKEN", "HOME"]})
+    write_extension(root, "foreign", "", dialect="morphir")
+
+    words = ("list", str(root), "--no-data", "--json", "--inherit-environment", "morphir")
+    found = {one["id"]: one for one in json.loads(here(*words).stdout)}
+
+    assert found["nosy"]["variables"] == ["GITHUB_TOKEN"]
+    assert "the variable GITHUB_TOKEN" in found["nosy"]["because"]
+    assert "LS_COLORS" in found["foreign"]["variables"]
+    assert found["quiet"]["variables"] == []
+    row = next(line for line in here("list", str(root), "--no-data").stdout.splitlines() if line.startswith("nosy"))
+    assert row.split()[-2:] == ["GITHUB_TOKEN", str(root / "nosy")]
 
 
 def test_why_one_would_be_asked_about_is_told(root: Path) -> None:

@@ -175,11 +175,8 @@ def describe_environment(dialect: Dialect) -> str:
     habits = dialect.habits
     if habits.variables:
         return ", ".join(f"`{name}`" for name in habits.variables)
-    return {
-        "few": "a few, see [Hosting](hosting.md)",
-        "harmless": "all that load nothing into it and do not look like secrets",
-        "all": "all that load nothing into it",
-    }[habits.inherited]
+    inherited = {"few": "", "harmless": ", all but secrets where inherited", "all": ", all where inherited"}
+    return f"the base list{inherited[habits.inherited]}"
 
 
 # -- files

@@ -1,4 +1,4 @@
-"""A process gets the variables that it needs and declares; no secret that it did not declare, and nothing dangerous."""
+"""A process gets the base list, what it declares and what the operator gives; all outside the base list is named."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from becket.dialects import DIALECTS
 from becket.host.environment import (
     VariablePolicy,
     build_environment,
     build_own_variables,
     clean_path,
-    find_dangerous_names,
     is_dangerous_name,
     is_secret_name,
+    list_variables,
+    policy_of,
 )
 from becket.host.manifest import Environment
 
@@ -50,6 +52,15 @@ SECRETS = {
     "PRIVATE_KEY_PATH": "canary",
     "mysecretthing": "canary",
     "my_token": "canary",
+    "TOKEN": "canary",
+    "DB_PASS": "canary",
+    "DATABASE_URL": "canary",
+    "SSH_AUTH_SOCK": "canary",
+    "AWS_ACCESS_KEY_ID": "canary",
+    "KUBECONFIG": "canary",
+    "REDIS_URI": "canary",
+    "SENTRY_DSN": "canary",
+    "GPG_PASSPHRASE": "canary",
 }
 DANGEROUS = {
     "LD_PRELOAD": "/tmp/evil.so",
@@ -68,7 +79,7 @@ DANGEROUS = {
     "JAVA_TOOL_OPTIONS": "-javaagent:evil.jar",
     "ld_preload": "/tmp/evil.so",
 }
-OTHERS = {"EDITOR": "vi", "DISPLAY": ":0", "SSH_AUTH_SOCK": "/tmp/agent", "XDG_RUNTIME_DIR": "/run/user/1000"}
+OTHERS = {"EDITOR": "vi", "DISPLAY": ":0", "PWD": "/home/ada", "XDG_RUNTIME_DIR": "/run/user/1000"}
 ALL = HARMLESS | SECRETS | DANGEROUS | OTHERS
 
 
@@ -80,7 +91,9 @@ def test_a_name_that_looks_like_a_secret_is_known_as_one(name: str) -> None:
     assert is_secret_name(name)
 
 
-@pytest.mark.parametrize("name", [*HARMLESS, *OTHERS, "KEYBOARD", "TOKENS", "PATH_TO_KEYS", "AUTHOR"])
+@pytest.mark.parametrize(
+    "name", [*HARMLESS, *OTHERS, "KEYBOARD", "TOKENS", "PATH_TO_KEYS", "AUTHOR", "COMPASS", "BYPASS", "HOST_URL"]
+)
 def test_other_names_are_no_secrets(name: str) -> None:
     assert not is_secret_name(name)
 
@@ -99,15 +112,15 @@ def test_other_names_are_not_dangerous(name: str) -> None:
 
 
 def test_only_the_names_that_all_programs_need_are_taken_over() -> None:
-    assert build_environment(ALL).variables == HARMLESS
+    assert build_environment(ALL) == HARMLESS
 
 
 def test_nothing_is_made_up_but_a_search_path() -> None:
-    assert build_environment({}).variables == {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+    assert build_environment({}) == {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 
 def test_what_begins_like_a_permitted_name_and_looks_like_a_secret_is_not_taken_over() -> None:
-    assert "LC_TOKEN" not in build_environment({"LC_TOKEN": "canary"}).variables
+    assert "LC_TOKEN" not in build_environment({"LC_TOKEN": "canary"})
 
 
 def test_values_that_an_old_shell_would_run_are_dropped() -> None:
@@ -116,62 +129,118 @@ def test_values_that_an_old_shell_would_run_are_dropped() -> None:
         Environment(passed=("EDITOR",), set={"VISUAL": "() { evil; }"}),
     )
 
-    assert found.variables == {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+    assert found == {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 
 def test_all_but_secrets_and_dangers_may_be_the_policy() -> None:
     found = build_environment(ALL, policy=VariablePolicy(all_harmless=True))
 
-    assert found.variables == HARMLESS | OTHERS
+    assert found == HARMLESS | OTHERS
 
 
 def test_a_policy_may_have_names_of_its_own() -> None:
     policy = VariablePolicy(frozenset({"HOME", "XDG_RUNTIME_DIR"}))
 
-    assert build_environment(ALL, policy=policy).variables.keys() == {"HOME", "XDG_RUNTIME_DIR", "PATH"}
+    assert build_environment(ALL, policy=policy).keys() == {"HOME", "XDG_RUNTIME_DIR", "PATH"}
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=12), st.text(max_size=5)))
 def test_whatever_is_there_no_undeclared_secret_and_no_danger_gets_through(available: dict[str, str]) -> None:
     for policy in (VariablePolicy(all_harmless=True), VariablePolicy(beginnings=("",))):
         found = build_environment(available | SECRETS | DANGEROUS, policy=policy)
-        assert "canary" not in found.variables.values()
-        assert not any(map(is_dangerous_name, found.variables))
+        assert "canary" not in found.values()
+        assert not any(map(is_dangerous_name, found))
 
 
 # -- what is declared
 
 
-def test_declared_variables_are_let_through_and_secrets_among_them_are_told() -> None:
+def test_declared_variables_are_let_through() -> None:
     declared = Environment(passed=("EDITOR", "GITHUB_TOKEN", "NOT_THERE"), set={"RUST_LOG": "info", "MY_KEY": "k"})
 
     found = build_environment(ALL, declared)
 
     own = {"EDITOR": "vi", "GITHUB_TOKEN": "canary", "RUST_LOG": "info", "MY_KEY": "k"}
-    assert found.variables == HARMLESS | own
-    assert found.secrets == ("GITHUB_TOKEN", "MY_KEY")
-    assert found.refused == ()
+    assert found == HARMLESS | own
 
 
-def test_dangerous_variables_are_refused_however_they_are_declared() -> None:
-    declared = Environment(passed=("LD_PRELOAD", "NODE_OPTIONS"), set={"PYTHONPATH": "/tmp", "GIT_SSH": "x"})
+def test_dangerous_variables_of_the_host_are_passed_to_nobody_who_declares_them() -> None:
+    declared = Environment(passed=("LD_PRELOAD", "NODE_OPTIONS"), set={"PYTHONPATH": "/srv"})
 
-    found = build_environment(ALL, declared)
-
-    assert found.variables == HARMLESS
-    assert found.refused == find_dangerous_names(declared) == ("GIT_SSH", "LD_PRELOAD", "NODE_OPTIONS", "PYTHONPATH")
-    assert found.secrets == ()
+    assert build_environment(ALL, declared) == HARMLESS | {"PYTHONPATH": "/srv"}
 
 
-def test_later_declarations_stand_above_earlier_ones_and_the_hosts_own_above_all() -> None:
+def test_the_operator_may_pass_and_set_any_variable() -> None:
+    operators = Environment(passed=("LD_PRELOAD",)), Environment(set={"NODE_OPTIONS": "--no-warnings"})
+
+    found = build_environment(ALL, Environment(), *operators)
+
+    assert found == HARMLESS | {"LD_PRELOAD": "/tmp/evil.so", "NODE_OPTIONS": "--no-warnings"}
+
+
+def test_what_the_operator_says_stands_above_the_manifest_and_the_hosts_own_above_all() -> None:
     found = build_environment(
         {"A": "available"},
-        Environment(passed=("A",), set={"B": "1", "C": "1"}),
-        Environment(set={"B": "2", "A": "2"}),
-        own={"C": "3", "PYTHONDONTWRITEBYTECODE": "1"},
+        Environment(set={"A": "1", "B": "1", "C": "1", "D": "1"}),
+        Environment(passed=("A",), set={"B": "2", "C": "2"}),
+        Environment(set={"B": "3"}),
+        own={"D": "4", "PYTHONDONTWRITEBYTECODE": "1"},
     )
 
-    assert found.variables.items() >= {"A": "2", "B": "2", "C": "3", "PYTHONDONTWRITEBYTECODE": "1"}.items()
+    known = {"A": "available", "B": "3", "C": "2", "D": "4", "PYTHONDONTWRITEBYTECODE": "1"}
+    assert found == known | {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+
+
+# -- what stands outside the base list
+
+
+@pytest.mark.parametrize("dialect", sorted(DIALECTS))
+def test_no_dialect_gives_a_program_more_than_its_base_list(dialect: str) -> None:
+    habits = DIALECTS[dialect].habits
+
+    found = build_environment(ALL, policy=policy_of(habits))
+
+    assert found.keys() <= HARMLESS.keys() | ({"XDG_RUNTIME_DIR"} if dialect == "synaps" else set())
+    assert list_variables(Environment(), available=ALL, habits=habits).names == ()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "seen"), [("morphir", SECRETS | OTHERS), ("cigen", SECRETS | OTHERS), ("nexo", OTHERS)]
+)
+def test_the_operator_restores_what_the_hosts_of_a_system_pass_on_and_all_of_it_is_named(
+    dialect: str, seen: dict[str, str]
+) -> None:
+    habits = DIALECTS[dialect].habits
+
+    found = build_environment(ALL, policy=policy_of(habits, inherits=True))
+    listed = list_variables(Environment(), available=ALL, habits=habits, inherits=True)
+
+    assert found == HARMLESS | seen
+    assert listed.inherited == listed.names == tuple(sorted(seen))
+    assert listed.requested == ()
+
+
+def test_variables_are_listed_by_who_gives_them() -> None:
+    declared = Environment(passed=("HOME", "LC_TOKEN", "EDITOR"), set={"RUST_LOG": "info", "LANG": "C", "LD_X": "1"})
+
+    listed = list_variables(declared, ("NOTES_DIR", ""), Environment(passed=("A",)), Environment(set={"B": "1"}))
+
+    assert listed.passed == ("EDITOR", "LC_TOKEN", "NOTES_DIR")
+    assert listed.set == {"LD_X": "1", "RUST_LOG": "info"}
+    assert listed.given == ("A", "B")
+    assert listed.names == ("A", "B", "EDITOR", "LC_TOKEN", "LD_X", "NOTES_DIR", "RUST_LOG")
+    assert listed.dangerous == {"LD_X": "1"}
+
+
+def test_what_the_operator_gives_needs_no_consent_and_what_loads_code_does() -> None:
+    declared = Environment(passed=("A", "B", "C"), set={"RUST_LOG": "info", "LD_X": "1", "LD_Y": "1"})
+    given = Environment(passed=("A",), set={"LD_Y": "2"})
+
+    habits = DIALECTS["morphir"].habits
+    listed = list_variables(declared, (), given, available={"C": "1"}, habits=habits, inherits=True)
+
+    assert listed.requested == ("B", "LD_X")
+    assert list_variables(declared, (), given, allowed=("B", "C", "D")).requested == ("LD_X",)
 
 
 @pytest.mark.process
@@ -181,7 +250,7 @@ def test_a_real_child_sees_exactly_this(monkeypatch: pytest.MonkeyPatch) -> None
     found = build_environment(os.environ, own=build_own_variables("notes", None))
 
     code = "import os, json; print(json.dumps(dict(os.environ)))"
-    run = subprocess.run([sys.executable, "-c", code], env=found.variables, stdout=subprocess.PIPE, check=True)
+    run = subprocess.run([sys.executable, "-c", code], env=found, stdout=subprocess.PIPE, check=True)
 
     assert b"canary" not in run.stdout
     assert b"LD_" not in run.stdout
@@ -212,9 +281,7 @@ def test_a_python_child_leaves_no_byte_code_in_its_folder(tmp_path: Path, has_da
     folder.mkdir()
     (folder / "main.py").write_text("import part", encoding="utf-8")
     (folder / "part.py").write_text("", encoding="utf-8")
-    variables = build_environment(
-        {}, own=build_own_variables("notes", str(tmp_path / "data") if has_data else None)
-    ).variables
+    variables = build_environment({}, own=build_own_variables("notes", str(tmp_path / "data") if has_data else None))
 
     subprocess.run([sys.executable, "main.py"], cwd=folder, env=variables, check=True)
 
@@ -240,5 +307,5 @@ def test_a_python_child_leaves_no_byte_code_in_its_folder(tmp_path: Path, has_da
 )
 def test_a_search_path_keeps_its_absolute_parts_alone(path: str, clean: str) -> None:
     assert clean_path(path) == clean
-    assert build_environment({"PATH": path}).variables["PATH"] == clean
-    assert build_environment({}, Environment(set={"PATH": path})).variables["PATH"] == clean
+    assert build_environment({"PATH": path})["PATH"] == clean
+    assert build_environment({}, Environment(set={"PATH": path}))["PATH"] == clean

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.host.folders import write_extension
 
+from becket.dialects import DIALECTS
 from becket.errors import ExtensionRefused
 from becket.host.configuration import ResolvedConfig, resolve_config
 from becket.host.diagnostics import Diagnostic
 from becket.host.digests import digest_folder
 from becket.host.discovery import Candidate, discover_extensions
+from becket.host.environment import list_variables
 from becket.host.gate import (
     Admission,
     Admitted,
@@ -29,7 +31,7 @@ from becket.host.gate import (
     look_at,
 )
 from becket.host.grants_file import GrantEntry, edit_grants, load_grants
-from becket.host.manifest import Manifest, parse_manifest
+from becket.host.manifest import Environment, Manifest, parse_manifest
 from becket.limits import Limits
 from becket.methods.permissions import PERMISSIONS, Grants
 
@@ -226,7 +228,6 @@ def test_a_disabled_extension_is_skipped() -> None:
         ({"permissions": ["acme.fly"]}, "Unknown extension permission: acme.fly"),
         ({"dialect": "klingon"}, "speaks `klingon`"),
         ({"environment": {"pass": ["LD_PRELOAD"]}}, "asks for the variable `LD_PRELOAD`"),
-        ({"environment": {"set": {"PYTHONPATH": "."}}}, "asks for the variable `PYTHONPATH`"),
         ({"hooks": [{"hook": "on_session_end"}]}, "its hook `on_session_end` needs `session.lifecycle`"),
         (
             {"capabilities": [{"kind": "k", "name": "Ears", "permissions": ["audio.input"]}]},
@@ -287,7 +288,7 @@ def test_one_that_asks_for_nothing_starts_where_there_is_nobody_to_ask() -> None
 def test_one_that_asks_for_nothing_is_asked_about_where_there_is_somebody_to_ask() -> None:
     admission = consent(decide_admission(QUIET, FOUND, can_ask=True))
 
-    assert (admission.permissions, admission.secrets, admission.agreed_digest) == ((), (), "")
+    assert (admission.permissions, admission.requested, admission.agreed_digest) == ((), (), "")
     assert "it asks for no permission" in admission.question
     assert "nobody has agreed" in admission.refusal.because
     entry = admission.agreed_to()
@@ -316,17 +317,96 @@ def test_one_that_asks_for_something_needs_consent_to_all_of_it() -> None:
     assert "becket grant notes" in admission.refusal.because
 
 
-def test_a_secret_of_the_host_is_asked_for_even_without_any_permission() -> None:
-    manifest = manifest_with(
-        environment={"pass": ["AWS_SECRET_ACCESS_KEY", "EDITOR"]},
-        config={"token": {"type": "string", "secret": True, "env": "GITHUB_TOKEN"}, "mode": {"type": "string"}},
+CURIOUS = manifest_with(
+    permissions=["memory.read"],
+    environment={"pass": ["AWS_SECRET_ACCESS_KEY", "EDITOR", "HOME"], "set": {"RUST_LOG": "info"}},
+    config={"token": {"type": "string", "secret": True, "env": "GITHUB_TOKEN"}, "mode": {"type": "string"}},
+)
+WANTED = ("AWS_SECRET_ACCESS_KEY", "EDITOR", "GITHUB_TOKEN")
+
+
+@pytest.mark.parametrize("can_ask", [False, True])
+def test_variables_of_the_host_are_asked_for_whatever_permissions_are_given(*, can_ask: bool) -> None:
+    admission = consent(decide_admission(CURIOUS, FOUND, given=Grants.of(["memory.read"]), can_ask=can_ask))
+
+    assert (admission.permissions, admission.held, admission.requested) == ((), ("memory.read",), WANTED)
+    assert "the variable EDITOR" in admission.refusal.because
+    entry = admission.agreed_to()
+    assert entry == GrantEntry(digest=THESE, variables=WANTED)
+    assert isinstance(decide_admission(CURIOUS, FOUND, entry=entry, given=Grants.of(["memory.read"])), Admitted)
+
+
+def test_consent_from_before_variables_were_asked_for_covers_permissions_only() -> None:
+    entry = GrantEntry(("memory.read",), ("memory.write",), THESE)
+
+    admission = consent(decide_admission(CURIOUS, FOUND, entry=entry))
+
+    assert (admission.permissions, admission.held, admission.requested) == ((), ("memory.read",), WANTED)
+    assert admission.agreed_to() == GrantEntry(("memory.read",), ("memory.write",), THESE, WANTED)
+
+
+def test_consent_to_variables_is_for_these_files_alone_whatever_the_program_gives() -> None:
+    entry = GrantEntry(digest=OTHERS, variables=WANTED)
+    given = Grants.of(["memory.read"])
+
+    admission = consent(decide_admission(CURIOUS, FOUND, entry=entry, given=given))
+
+    assert admission.requested == WANTED
+    entry = admission.agreed_to()
+    assert admitted(decide_admission(CURIOUS, FOUND, entry=entry, given=given)).bound_to == THESE
+
+
+def test_a_variable_that_was_not_agreed_to_is_asked_for_alone() -> None:
+    entry = GrantEntry(("memory.read",), (), THESE, ("EDITOR", "GITHUB_TOKEN"))
+
+    assert consent(decide_admission(CURIOUS, FOUND, entry=entry)).requested == ("AWS_SECRET_ACCESS_KEY",)
+
+
+def test_a_variable_that_the_operator_gives_needs_no_consent() -> None:
+    variables = list_variables(CURIOUS.environment, ("GITHUB_TOKEN",), Environment(passed=WANTED))
+
+    admission = decide_admission(CURIOUS, FOUND, given=Grants.of(["memory.read"]), variables=variables)
+
+    assert admitted(admission).bound_to == ""
+
+
+def test_a_variable_that_loads_code_is_agreed_to_with_its_value_and_never_taken_from_the_host() -> None:
+    loading = manifest_with(environment={"set": {"PYTHONPATH": "lib\n"}})
+
+    admission = consent(decide_admission(loading, FOUND, given=Grants()))
+
+    assert admission.requested == ("PYTHONPATH",)
+    assert "it sets the variable PYTHONPATH to lib\\n: programs load code by it" in admission.question.splitlines()
+    assert isinstance(decide_admission(loading, FOUND, given=Grants(), entry=admission.agreed_to()), Admitted)
+    passing = manifest_with(environment={"pass": ["PYTHONPATH"]})
+    given = list_variables(passing.environment, (), Environment(passed=("PYTHONPATH",)))
+    assert isinstance(decide_admission(passing, FOUND, given=Grants()), Skipped)
+    assert isinstance(decide_admission(passing, FOUND, given=Grants(), variables=given), Admitted)
+
+
+def test_the_question_names_every_variable_outside_the_base_list_and_no_value_of_the_host() -> None:
+    available = {"HOME": "/root", "EDITOR": "canary", "SHELL_TOKEN": "canary", "LS_COLORS": "canary"}
+    variables = list_variables(
+        CURIOUS.environment,
+        ("GITHUB_TOKEN",),
+        Environment(passed=("GIVEN",)),
+        available=available,
+        habits=DIALECTS["morphir"].habits,
+        inherits=True,
     )
 
-    admission = consent(decide_admission(manifest, FOUND))
+    question = consent(decide_admission(CURIOUS, FOUND, variables=variables)).question
 
-    assert admission.secrets == ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN")
-    assert admission.agreed_to() == GrantEntry(digest=THESE)
-    assert isinstance(decide_admission(manifest, FOUND, entry=admission.agreed_to()), Admitted)
+    assert question.splitlines()[1:] == [
+        "it asks for the permission memory.read",
+        "it asks for the variable AWS_SECRET_ACCESS_KEY, which looks like a secret",
+        "it asks for the variable EDITOR",
+        "it asks for the variable GITHUB_TOKEN, which looks like a secret",
+        "it sets the variable RUST_LOG",
+        "the host's configuration gives it the variables GIVEN",
+        "inherit_environment gives it the variables EDITOR, LS_COLORS, SHELL_TOKEN",
+        "agree?",
+    ]
 
 
 def test_what_was_agreed_to_holds_for_these_files() -> None:

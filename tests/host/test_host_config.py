@@ -14,6 +14,7 @@ from tests.contract.agreement import Agreement, agreement, definition_of, disagr
 from tests.contract.sample_files import load_samples
 from tests.host.folders import write_extension
 
+from becket.dialects import DIALECTS
 from becket.errors import BadFile
 from becket.host.audit_log import AuditMode
 from becket.host.diagnostics import Diagnostic, Severity
@@ -121,6 +122,7 @@ def test_every_member_that_is_for_the_host_becomes_an_argument_of_it(tmp_path: P
         watch = "reload"
         discovery = { depth = 2 }
         environment = { pass = ["EDITOR"] }
+        inherit_environment = ["morphir"]
         restart = { strategy = "never" }
         limits = { call_timeout = 20 }
         most_limits = { frame = 1000 }
@@ -153,11 +155,35 @@ def test_every_member_that_is_for_the_host_becomes_an_argument_of_it(tmp_path: P
         "watch": "reload",
         "discovery": DiscoverySettings(depth=2),
         "environment": Environment(passed=("EDITOR",)),
+        "inherit_environment": ("morphir",),
         "most_limits": AskedLimits(frame=1000),
         "grants": {"notes": Grants(frozenset({"memory.read"}))},
         "config": {"notes": {"limit": 20}},
         "hooks": HookSettings(order=("guard",), required=("notes",)),
     }
+
+
+@pytest.mark.parametrize("dialect", sorted(DIALECTS))
+def test_only_what_a_system_does_by_itself_can_be_restored(tmp_path: Path, dialect: str) -> None:
+    path = write_config(tmp_path, f'inherit_environment = ["{dialect}"]')
+
+    if DIALECTS[dialect].habits.inherited == "few":
+        with pytest.raises(BadFile) as bad:
+            load_host_config(path)
+        assert [pointer for pointer, _ in bad.value.problems] == ["/inherit_environment/0"]
+        with pytest.raises(ValueError, match="cigen, morphir, nexo"):
+            Host(inherit_environment=[dialect])
+    else:
+        assert Host(**load_host_config(path).arguments()).inherit_environment == {dialect}
+
+
+def test_no_manifest_can_ask_for_the_environment_of_the_host(tmp_path: Path) -> None:
+    write_extension(tmp_path / "notes", "notes", 'inherit_environment = ["morphir"]\ndialect = "morphir"\n')
+
+    report = discover_extensions([tmp_path])
+
+    assert report.candidates == ()
+    assert "/inherit_environment" in report.diagnostics[0].problem
 
 
 def test_an_empty_file_gives_a_host_as_it_is_without_one(tmp_path: Path) -> None:
@@ -191,6 +217,7 @@ def test_what_is_said_of_an_extension_stands_above_its_manifest(tmp_path: Path) 
         command=("/bin/true",),
         dialect="plain",
         in_place=True,
+        allow_variables=("LANG",),
         environment=Environment(passed=("EDITOR",), set={"B": "2"}),
         restart=AskedRestart(most=1),
         limits=AskedLimits(frame=20),
@@ -203,8 +230,10 @@ def test_what_is_said_of_an_extension_stands_above_its_manifest(tmp_path: Path) 
     manifest = candidate.manifest
     assert candidate.is_operators
     assert candidate.operator.in_place
+    assert candidate.operator.allow_variables == ("LANG",)
     assert (manifest.command, manifest.dialect) == (("/bin/true",), "plain")
-    assert manifest.environment == Environment(passed=("LANG", "EDITOR"), set={"A": "1", "B": "2"})
+    assert manifest.environment == Environment(passed=("LANG",), set={"A": "1", "B": "1"})
+    assert candidate.operator.environment == Environment(passed=("EDITOR",), set={"B": "2"})
     assert manifest.restart == AskedRestart(most=1, delay=2.0)
     assert manifest.limits == AskedLimits(frame=20, depth=10)
 

@@ -59,7 +59,7 @@ def test_with_the_current_folder_on_the_path_the_extensions_own_program_still_do
     folders = list_program_folders(path.format(system=folder.parent / "system"))
 
     command = resolve_command("notes", ["tool"], str(folder), folders)
-    run = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, check=True, env=build_environment({}).variables)
+    run = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, check=True, env=build_environment({}))
 
     assert run.stdout == b"system\n"
 

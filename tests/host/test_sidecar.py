@@ -235,10 +235,12 @@ async def test_a_flood_of_nonsense_does_not_fill_the_log(caplog: pytest.LogCaptu
     assert len(caplog.records) == 7
 
 
-async def test_it_sees_the_variables_of_this_program(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_sees_all_variables_of_this_program_only_where_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("SCRIBE_MODEL", "small")
     program = WORDS + "hello(); hear()\nsay('status', state=os.environ.get('SCRIBE_MODEL', 'none'))\nhear()"
     command = [sys.executable, "-c", program]
-    async with connect_sidecar(command) as open_minded, connect_sidecar(command, inherit_env=False) as bare:
-        assert await take(open_minded, 1) == [Status("small")]
+    async with connect_sidecar(command, inherit_env=True) as inheriting, connect_sidecar(command) as bare:
+        assert await take(inheriting, 1) == [Status("small")]
         assert await take(bare, 1) == [Status("none")]

@@ -6,7 +6,7 @@ import os
 import shlex
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import click
@@ -56,6 +56,7 @@ def doctor(options: HostOptions, start: bool, as_json: bool) -> Exit:
     if host is not None:
         if host.places is not None:
             found.problems += find_problems_of_files(host.places)
+        found.problems += find_problems_of_inheriting(host.inherit_environment)
         survey = found.attempt(host.survey)
         if survey is not None:
             found.problems += find_problems_of_extensions(survey)
@@ -132,6 +133,14 @@ def find_pending_revocations(places: Places) -> Iterator[Diagnostic]:
 # -- extensions
 
 
+def find_problems_of_inheriting(dialects: Collection[str]) -> Iterator[Diagnostic]:
+    """Yields a warning for each dialect whose extensions get variables of the host that none of them has named."""
+    for dialect in sorted(dialects):
+        problem = f"`inherit_environment` lets every extension of `{dialect}` see variables of the host"
+        hint = "take it out, and give an extension what it needs: `environment.pass` under [extensions.ID]"
+        yield Diagnostic(problem=problem, hint=hint, severity=Severity.WARNING)
+
+
 def find_problems_of_extensions(survey: Survey) -> Iterator[Diagnostic]:
     """Yields what keeps extensions from starting, and what will surprise once they run."""
     yield from survey.report.diagnostics
@@ -156,6 +165,10 @@ def find_problems_of_extensions(survey: Survey) -> Iterator[Diagnostic]:
                 )
             case Admitted():
                 pass
+        if variables := survey.variables[candidate.id].names:
+            problem = f"sees variables outside the base list: {', '.join(variables)}"
+            hint = "`becket list` names them too, and the audit those of each start"
+            yield Diagnostic(extension=candidate.id, path=path, problem=problem, hint=hint, severity=Severity.NOTE)
     yield from order_starts({one.id: one.manifest.after for one in survey.report.candidates}).diagnostics
 
 

@@ -28,6 +28,7 @@ Command = Callable[..., Any]
 Pausing = Callable[[], AbstractContextManager[object]]
 DEFAULT_NAME = "becket"
 DEFAULT_PATIENCE = 60.0  # seconds for a person to answer
+INHERITING = ("cigen", "morphir", "nexo")  # dialects whose own hosts pass variables on; a test compares the two
 
 
 # -- where a host keeps its files
@@ -85,6 +86,7 @@ class HostOptions(PlaceOptions, frozen=True, kw_only=True):
     only: tuple[str, ...] = ()
     disable: tuple[str, ...] = ()
     development: bool = False
+    inherit_environment: tuple[str, ...] = ()
 
     def arguments(self, *, pausing: Pausing = nullcontext) -> dict[str, Any]:
         """Returns the arguments for `Host`: what the configuration file says, with what was said here above it.
@@ -107,6 +109,7 @@ class HostOptions(PlaceOptions, frozen=True, kw_only=True):
         arguments["disabled"] = {*arguments.get("disabled", ()), *self.disable}
         arguments["grants"] = self._merge_grants(arguments.get("grants", {}))
         arguments["development"] = self.development or arguments.get("development", False)
+        arguments["inherit_environment"] = {*arguments.get("inherit_environment", ()), *self.inherit_environment}
         arguments["ask"] = self._choose_ask(config, pausing)
         return arguments
 
@@ -200,6 +203,12 @@ HOST_OPTIONS = (
     click.option("--only", multiple=True, metavar="ID", help="Start only this extension; repeatable."),
     click.option("--disable", multiple=True, metavar="ID", help="Do not start this extension; repeatable."),
     click.option("--development", is_flag=True, help="Start also what has changed since it was agreed to."),
+    click.option(
+        "--inherit-environment",
+        type=click.Choice(INHERITING),
+        multiple=True,
+        help="Give extensions of this dialect the host's variables, as hosts of their own system do; repeatable.",
+    ),
 )
 ROOTS = {
     "argument": click.argument("roots", nargs=-1, type=FOLDER),

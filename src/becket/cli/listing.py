@@ -16,7 +16,7 @@ from becket.host.redaction import redact_command
 
 __all__ = ["list_extensions", "why_not"]
 
-HEADERS = ("extension", "version", "dialect", "starts", "permissions", "folder")
+HEADERS = ("extension", "version", "dialect", "starts", "permissions", "variables", "folder")
 
 
 @click.command("list")
@@ -25,19 +25,23 @@ HEADERS = ("extension", "version", "dialect", "starts", "permissions", "folder")
 def list_extensions(options: HostOptions, as_json: bool) -> None:
     """List the extensions in ROOTS, or in the current folder, and whether each would start.
 
-    Nothing is started and nobody is asked; `becket doctor` says what is wrong.
+    The variables are those that each would see besides the few that all see. Nothing is started and nobody is asked;
+    `becket doctor` says what is wrong.
 
     \b
     becket list extensions
     becket list --config host.toml --json
     """
     survey = options.open().survey()
-    found = [(candidate, survey.admissions[candidate.id]) for candidate in survey.report.candidates]
+    found = [
+        (candidate, survey.admissions[candidate.id], survey.variables[candidate.id].names)
+        for candidate in survey.report.candidates
+    ]
     if as_json:
-        print_json([describe(candidate, admission, survey.hook_order) for candidate, admission in found])
+        print_json([describe(*one, survey.hook_order) for one in found])
         return
     if found:
-        print_table(HEADERS, [row_of(candidate, admission) for candidate, admission in found])
+        print_table(HEADERS, [row_of(*one) for one in found])
     if len(survey.hook_order) > 1:
         say(describe_order(survey.hook_order))
     broken = survey.report.invalid
@@ -45,13 +49,16 @@ def list_extensions(options: HostOptions, as_json: bool) -> None:
         say(f"{len(found)} extensions, {broken} manifests that cannot be used (try: becket doctor)")
 
 
-def row_of(candidate: Candidate, admission: Admission) -> tuple[str, ...]:
+def row_of(candidate: Candidate, admission: Admission, variables: Sequence[str]) -> tuple[str, ...]:
     manifest = candidate.manifest
     starts = {Admitted: "yes", NeedsConsent: "ask", Skipped: "no"}[type(admission)]
-    return candidate.id, manifest.version, manifest.dialect, starts, ", ".join(manifest.permissions), candidate.folder
+    asked = (", ".join(manifest.permissions), ", ".join(variables))
+    return candidate.id, manifest.version, manifest.dialect, starts, *asked, candidate.folder
 
 
-def describe(candidate: Candidate, admission: Admission, hook_order: Sequence[str]) -> dict[str, Any]:
+def describe(
+    candidate: Candidate, admission: Admission, variables: Sequence[str], hook_order: Sequence[str]
+) -> dict[str, Any]:
     manifest = candidate.manifest
     return {
         "id": candidate.id,
@@ -63,6 +70,7 @@ def describe(candidate: Candidate, admission: Admission, hook_order: Sequence[st
         "dialect": manifest.dialect,
         "command": redact_command(manifest.command),
         "permissions": manifest.permissions,
+        "variables": variables,
         "granted": sorted(admission.grants.allow) if isinstance(admission, Admitted) else [],
         "starts": isinstance(admission, Admitted),
         "because": why_not(admission),

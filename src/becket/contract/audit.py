@@ -73,7 +73,8 @@ class GrantChanged(Struct, frozen=True, tag_field="kind", tag="grant"):
 
 class ExtensionStarted(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="start"):
     """A process was started for an extension: what it ran, what it holds, what contains it, and how often the
-    extension was started again after a crash, this time included."""
+    extension was started again after a crash, this time included. `variables` are the names of those outside the base
+    list that it got, never their values."""
 
     extension: str
     command: tuple[str, ...]
@@ -83,6 +84,7 @@ class ExtensionStarted(Struct, frozen=True, omit_defaults=True, tag_field="kind"
     version: str | None = None
     digest: Digest | None = None
     restarts: Natural = 0
+    variables: tuple[str, ...] = ()
 
 
 class ExtensionChanged(Struct, frozen=True, tag_field="kind", tag="change"):

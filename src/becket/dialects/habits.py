@@ -18,8 +18,8 @@ __all__ = ["DEFAULT_HABITS", "Habits", "Inherited", "Surroundings"]
 
 
 Inherited = Literal["few", "harmless", "all"]
-"""Which of the host's own variables a program gets besides those that are set for it: those that every program needs,
-all but those with the name of a secret, or all of them.
+"""Which of a host's variables the hosts of a system let a program see: those that every program needs, all but those
+with the name of a secret, or all of them. Here that is done only where the operator asks for it.
 (No enum: to make one takes a starting extension a fifth of a millisecond.)"""
 
 
@@ -38,10 +38,11 @@ class Habits(Struct, frozen=True, kw_only=True):
     and `restart_limits` there once a program was started before.
 
     `works_in_root` says whether a program runs in its own folder; otherwise it runs where its host does. A program that
-    `starts_when_needed` is not started before the first call. `inherited` says which of the host's variables it gets;
-    where a system has a list of its own, these are its `variables`, and no others. `own_variables` are set for it;
-    those among them that `folder_variables` names are folders, and made. With `prefixes_tools` models know its tools
-    as `ext_<id>_<tool>`.
+    `starts_when_needed` is not started before the first call. Where a system has a list of its own of the host's
+    variables that a program gets, these are its `variables`, and no others; `inherited` says what its own hosts pass
+    on, which is restored by the operator's `inherit_environment` alone. `own_variables` are set for it; those among
+    them that `folder_variables` names are folders, and made. With `prefixes_tools` models know its tools as
+    `ext_<id>_<tool>`.
 
     `config_variable` is the form of a variable from which a value of the configuration is taken, with `{id}` and
     `{key}` in it. Without `has_typed_config` what is taken from a variable or from the store is text, and no value is

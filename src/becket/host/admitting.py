@@ -23,7 +23,7 @@ from becket.host.connecting import required_by
 from becket.host.diagnostics import Diagnostic
 from becket.host.digests import copy_folder, find_copy, remove_copies
 from becket.host.discovery import Candidate
-from becket.host.environment import clean_path
+from becket.host.environment import ExtensionVariables, clean_path
 from becket.host.events import Events, GrantGiven, GrantTaken
 from becket.host.gate import (
     Admission,
@@ -38,7 +38,7 @@ from becket.host.gate import (
 )
 from becket.host.grants_file import FILE_NAME, GrantEntry
 from becket.host.kept import Kept
-from becket.host.launching import LaunchSettings, Way, read_config
+from becket.host.launching import LaunchSettings, Way, list_launch_variables, read_config
 from becket.host.manifest import is_below
 from becket.host.programs import list_program_folders, move_command, move_path
 from becket.host.recording import RecordingGate, record
@@ -140,6 +140,7 @@ class Doorkeeper:
             findings,
             entry=self._kept.grants_of(candidate.id),
             given=self._given.get(candidate.id),
+            variables=self.list_variables(candidate),
             in_development=self._in_development,
             can_ask=settings.ask is not None,
             known=self._known,
@@ -148,6 +149,10 @@ class Doorkeeper:
         if findings.uncopyable and self._is_copied(candidate) and self._is_bound(outcome):
             return refuse_uncopyable(candidate.id, findings.uncopyable)
         return outcome
+
+    def list_variables(self, candidate: Candidate) -> ExtensionVariables:
+        """Returns the variables outside the base list that an extension would get."""
+        return list_launch_variables(candidate, self._settings)
 
     def _is_copied(self, candidate: Candidate) -> bool:
         """Returns whether an extension runs from a copy once somebody has agreed to its files."""
@@ -399,7 +404,8 @@ class Doorkeeper:
             return
         await self.look_again(guest)
         asked, digest = guest.candidate.manifest.permissions, guest.outcome.digest
-        await self._change_grants(id, lambda entry: entry.granting(asked, digest))
+        variables = self.list_variables(guest.candidate).requested
+        await self._change_grants(id, lambda entry: entry.granting(asked, digest, variables))
 
     async def revoke(self, id: str, names: Iterable[str]) -> None:
         """Revokes permissions at once; what runs on them ends. Writing that down comes second.

@@ -24,7 +24,7 @@ from becket.dialects.habits import DEFAULT_HABITS
 from becket.dialects.handshakes import Greeted, Introduction
 from becket.dialects.phrases import Scene
 from becket.errors import BadCapabilities, HandshakeFailed, RemoteError
-from becket.host.environment import build_habitual_environment, with_own_programs
+from becket.host.environment import build_habitual_environment, policy_of, with_own_programs
 from becket.host.extension import Extension, Parts
 from becket.host.handshake import greet, last_words, probe_info, shake_hands
 from becket.host.logs import ExtensionLog
@@ -71,9 +71,10 @@ class ExtensionOptions(TypedDict, total=False):
     beyond ours.
 
     `limits` and `timeouts` are those that the dialect is used to, unless given. `on_log` gets each line that the
-    extension logs, after the name of its level; it stands in the log as well. `version`, `digest` and `restarts` are
-    for the audit: the version of the extension, the digest of its files where these are known, and how often it was
-    started again. `budget` is the one that all extensions of a host share."""
+    extension logs, after the name of its level; it stands in the log as well. `version`, `digest`, `restarts`
+    and `variables` are for the audit: the version of the extension, the digest of its files where these are known, how
+    often it was started again, and the names of the variables outside the base list that it gets. `budget` is the one
+    that all extensions of a host share."""
 
     config: Mapping[str, Any]
     root: str | os.PathLike[str] | None
@@ -97,6 +98,7 @@ class ExtensionOptions(TypedDict, total=False):
     digest: str | None
     restarts: int
     budget: SharedBudget | None
+    variables: Sequence[str]
 
 
 def connect_extension(
@@ -113,9 +115,9 @@ def connect_extension(
     """Starts an extension, shakes hands with it and gives the handle on it; leaving the block ends it.
 
     Its id is read from the command unless given. It runs in `root`, its own folder, unless `cwd` or the habits of its
-    dialect say otherwise; it sees the variables that programs of its dialect are used to, unless `env` or `inherit_env`
-    is given. Its stderr goes to the logger `becket.ext.<id>`, or line by line to `on_stderr`. With `guard` it is killed
-    when this program is gone, as by `Peer.connect_process`.
+    dialect say otherwise; it sees the variables of the base list of its dialect, and those of `env`, or all with
+    `inherit_env`. Its stderr goes to the logger `becket.ext.<id>`, or line by line to `on_stderr`. With `guard` it is
+    killed when this program is gone, as by `Peer.connect_process`.
 
     Raises, when entered or awaited:
         StartFailed: the program cannot be started, or ended before it was ready.
@@ -126,6 +128,9 @@ def connect_extension(
     log = ExtensionLog(id, options.get("on_log"))
     habits = find_dialect(options.get("dialect", "native")).habits
     works_in = options.get("root") if cwd is None and habits.works_in_root else cwd
+    if "variables" not in options:
+        seen = {**(os.environ if inherit_env else {}), **(env or {})}
+        options["variables"] = [name for name in sorted(seen) if not policy_of(habits).passes(name)]
     if env is None and inherit_env is False and habits != DEFAULT_HABITS:
         env = build_habitual_environment(id, habits, options.get("host", HOST), with_own_programs(os.environ))
         inherit_env = None
@@ -350,6 +355,7 @@ class Start:
             version=self._options.get("version"),
             digest=self._options.get("digest") or None,
             restarts=self._options.get("restarts", 0),
+            variables=tuple(self._options.get("variables", ())),
         )
 
     def _introduction(self) -> Introduction:

@@ -22,7 +22,7 @@ from becket.contract.handshake import Capabilities
 from becket.errors import BadFile, ManifestError
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.formats import FORMATS
-from becket.host.manifest import Found, Listing, Manifest, ManifestReader, Nearby, is_below, is_id
+from becket.host.manifest import Environment, Found, Listing, Manifest, ManifestReader, Nearby, is_below, is_id
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.typed.problems import cut
 from becket.typed.small_files import read_small_file, show_path
@@ -59,8 +59,11 @@ DEFAULT_SETTINGS: Final = DiscoverySettings()
 class OperatorSettings(Struct, frozen=True, kw_only=True):
     """What the operator alone decides about one extension, in `[extensions.ID]` of the host's configuration.
 
-    With `in_place` it runs from its own folder instead of a copy."""
+    `environment` are variables that it gets whatever its manifest says, and `allow_variables` those that it gets where
+    its manifest asks for them. With `in_place` it runs from its own folder instead of a copy."""
 
+    environment: Environment = Environment()
+    allow_variables: tuple[str, ...] = ()
     in_place: bool = False
 
 

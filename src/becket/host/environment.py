@@ -1,7 +1,8 @@
 """The environment of an extension's process: built from nothing, by a list of names.
 
-What all programs need is taken over; what an extension declares is let through knowingly, secrets too; what changes how
-programs are loaded never is. Pure functions of the variables that there are.
+What all programs need is taken over: the base list. What an extension declares comes besides, once somebody has agreed
+to it, and what the operator gives. `list_variables` tells all that stands outside the base list, and by whom. Pure
+functions of the variables that there are.
 """
 
 from __future__ import annotations
@@ -12,45 +13,64 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from becket.contract.handshake import HostInfo
-from becket.dialects.habits import Habits, Surroundings
+from becket.dialects.habits import DEFAULT_HABITS, Habits, Surroundings
 from becket.host.manifest import Environment
 
 __all__ = [
     "NATIVE_VARIABLES",
-    "ExtensionEnvironment",
+    "ExtensionVariables",
     "VariablePolicy",
     "build_environment",
     "build_habitual_environment",
     "build_own_variables",
     "clean_path",
-    "find_dangerous_names",
-    "find_secret_names",
     "is_dangerous_name",
     "is_secret_name",
+    "list_variables",
     "policy_of",
     "with_own_programs",
 ]
 
+NOTHING: Final = Environment()
 FALLBACK_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
-SECRET_ENDINGS: Final = (
-    "_APIKEY",
-    "_AUTH",
-    "_BEARER",
-    "_CREDENTIAL",
-    "_CREDENTIALS",
-    "_KEY",
-    "_PASSWD",
-    "_PASSWORD",
-    "_PAT",
-    "_PWD",
-    "_SECRET",
-    "_SESSION",
-    "_TOKEN",
+# As a whole name, or as its end behind an underscore.
+SECRET_WORDS: Final = (
+    "APIKEY",
+    "AUTH",
+    "BEARER",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "DSN",
+    "KEY",
+    "PASS",
+    "PASSPHRASE",
+    "PASSWD",
+    "PASSWORD",
+    "PAT",
+    "PWD",
+    "SECRET",
+    "SESSION",
+    "TOKEN",
 )
-SECRET_PARTS: Final = ("CREDENTIAL", "PASSWORD", "PRIVATE_KEY", "SECRET")
+NO_SECRETS: Final = frozenset({"PWD", "SESSION"})  # alone they are a folder, and the name of a desktop
+SECRET_PARTS: Final = (
+    "ACCESS_KEY",
+    "AUTH_SOCK",
+    "CONNECTION_STRING",
+    "CREDENTIAL",
+    "DATABASE_UR",  # URL and URI: there is a password in most of them
+    "KUBECONFIG",
+    "MONGODB_UR",
+    "PASSWORD",
+    "POSTGRES_UR",
+    "PRIVATE_KEY",
+    "REDIS_UR",
+    "SECRET",
+)
 
 # Each of them makes a loader, a shell, an interpreter or a common tool run or load what its value names.
 DANGEROUS_BEGINNINGS: Final = ("BASH_FUNC_", "DYLD_", "GIT_", "LD_", "PERL5", "PYTHON")
@@ -98,7 +118,8 @@ DANGEROUS_NAMES: Final = frozenset(
 def is_secret_name(name: str) -> bool:
     """Returns whether a variable of this name holds a secret, by its looks."""
     upper = name.upper()
-    return upper.endswith(SECRET_ENDINGS) or any(part in upper for part in SECRET_PARTS)
+    is_word = upper.rpartition("_")[2] in SECRET_WORDS and upper not in NO_SECRETS
+    return is_word or any(part in upper for part in SECRET_PARTS)
 
 
 def is_dangerous_name(name: str) -> bool:
@@ -107,18 +128,8 @@ def is_dangerous_name(name: str) -> bool:
     return upper not in HARMLESS_NAMES and (upper.startswith(DANGEROUS_BEGINNINGS) or upper in DANGEROUS_NAMES)
 
 
-def find_dangerous_names(declared: Environment) -> tuple[str, ...]:
-    """Returns the names that nobody may ask for and that are asked for here."""
-    return tuple(sorted(name for name in {*declared.passed, *declared.set} if is_dangerous_name(name)))
-
-
-def find_secret_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Returns those of the names that look like secrets: whoever lets an extension have them should know."""
-    return tuple(sorted({name for name in names if is_secret_name(name)}))
-
-
 class VariablePolicy(Struct, frozen=True):
-    """Which variables an extension gets without asking: some names and beginnings, or all that look harmless.
+    """Which of the host's variables an extension gets by itself: some names and beginnings, or all that look harmless.
 
     With `all_secrets` those that look like secrets are passed as well, and only those that are dangerous are not."""
 
@@ -139,47 +150,100 @@ NATIVE_VARIABLES: Final = VariablePolicy(
 )
 
 
-def policy_of(habits: Habits) -> VariablePolicy:
-    """Returns what a program of a system gets to see of its host's variables."""
+def policy_of(habits: Habits, *, inherits: bool = False) -> VariablePolicy:
+    """Returns the base list of a system; with `inherits` what its own hosts let a program see, which may be more."""
     if habits.variables:
         return VariablePolicy(frozenset(habits.variables))
-    if habits.inherited not in ("harmless", "all"):
+    if not inherits or habits.inherited == "few":
         return NATIVE_VARIABLES
     return VariablePolicy(all_harmless=True, all_secrets=habits.inherited == "all")
 
 
-class ExtensionEnvironment(Struct, frozen=True):
-    """The variables of a process, and what is to be told of them.
+# -- outside the base list
 
-    `secrets` look like secrets and were let through since they were declared; `refused` were asked for in vain."""
 
-    variables: dict[str, str]
-    secrets: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
+class ExtensionVariables(Struct, frozen=True, kw_only=True):
+    """The variables outside the base list that an extension would get.
+
+    `passed` are variables of the host that its manifest asks for, as such or as values of its configuration; `set` are
+    those to which it gives values of its own; `given` are from the host's configuration, and `inherited` from its
+    `inherit_environment`. Of those that the manifest names, the operator has `allowed` some beforehand."""
+
+    passed: tuple[str, ...] = ()
+    set: dict[str, str] = {}
+    given: tuple[str, ...] = ()
+    inherited: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them, sorted."""
+        return tuple(sorted({*self.passed, *self.set, *self.given, *self.inherited}))
+
+    @property
+    def requested(self) -> tuple[str, ...]:
+        """Those that somebody has to agree to: variables of the host that its operator neither gives nor allows, and
+        values that make programs load something else."""
+        asked = {name for name in self.passed if name not in self.inherited} | {*self.dangerous}
+        return tuple(sorted(asked.difference(self.given, self.allowed)))
+
+    @property
+    def dangerous(self) -> dict[str, str]:
+        """Those among `set` that make programs load something else."""
+        return {name: value for name, value in self.set.items() if is_dangerous_name(name)}
+
+
+def list_variables(
+    declared: Environment,
+    configured: Iterable[str] = (),
+    *operators: Environment,
+    allowed: tuple[str, ...] = (),
+    available: Mapping[str, str] | None = None,
+    habits: Habits = DEFAULT_HABITS,
+    inherits: bool = False,
+) -> ExtensionVariables:
+    """Returns the variables outside the base list of an extension, by who gives them.
+
+    `declared` is what its manifest says, `configured` are the variables that values of its configuration come from, and
+    `operators` what the host's configuration says, which has `allowed` some names besides. `available` are the
+    variables that there are."""
+    base = policy_of(habits)
+    more = policy_of(habits, inherits=inherits)
+
+    def outside(names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted({name for name in names if not base.passes(name)}))
+
+    return ExtensionVariables(
+        passed=outside(name for name in (*declared.passed, *configured) if name),
+        set={name: declared.set[name] for name in outside(declared.set)},
+        given=outside(name for table in operators for name in (*table.passed, *table.set)),
+        inherited=outside(filter(more.passes, available or ())),
+        allowed=allowed,
+    )
+
+
+# -- what a process gets
 
 
 def build_environment(
     available: Mapping[str, str],
-    *declared: Environment,
+    declared: Environment = NOTHING,
+    *operators: Environment,
     own: Mapping[str, str] | None = None,
     policy: VariablePolicy = NATIVE_VARIABLES,
-) -> ExtensionEnvironment:
+) -> dict[str, str]:
     """Returns what an extension's process gets to see of the variables that are `available`.
 
-    What is declared later stands above what is declared before it. `own` is the host's, and stands above all."""
+    What its manifest has `declared` was agreed to; what the `operators` of the host say stands above it, and `own`,
+    which is what the host itself sets, above all."""
     variables = {name: value for name, value in available.items() if policy.passes(name)}
-    refused: set[str] = set()
-    secrets: set[str] = set()
-    for table in declared:
-        given = {name: available[name] for name in table.passed if name in available} | table.set
-        dangerous = find_dangerous_names(table)
-        refused.update(dangerous)
-        secrets.update(find_secret_names(given.keys() - set(dangerous)))
-        variables |= {name: value for name, value in given.items() if name not in dangerous}
+    passed = tuple(name for name in declared.passed if not is_dangerous_name(name))
+    for table in (replace(declared, passed=passed), *operators):
+        variables |= {name: available[name] for name in table.passed if name in available} | table.set
     # A value that begins like this is a function that an old shell would run.
     variables = {name: value for name, value in variables.items() if not value.startswith("()")}
     variables["PATH"] = clean_path(variables.get("PATH", ""))
-    return ExtensionEnvironment(variables | dict(own or {}), tuple(sorted(secrets)), tuple(sorted(refused)))
+    return variables | dict(own or {})
 
 
 def build_own_variables(extension: str, data: str | None, *, is_copy: bool = False) -> dict[str, str]:
@@ -195,13 +259,17 @@ def build_own_variables(extension: str, data: str | None, *, is_copy: bool = Fal
 
 
 def build_habitual_environment(
-    extension: str, habits: Habits, host: HostInfo, available: Mapping[str, str], *declared: Environment
+    extension: str,
+    habits: Habits,
+    host: HostInfo,
+    available: Mapping[str, str],
+    declared: Environment = NOTHING,
 ) -> dict[str, str]:
-    """Returns what a host of the extension's own system would let it see, where nothing is kept for it."""
+    """Returns the environment of an extension that runs without a host's files and settings."""
     own = build_own_variables(extension, None)
     if habits.own_variables is not None:
         own |= habits.own_variables(Surroundings(extension, host, None, available))
-    return build_environment(available, *declared, own=own, policy=policy_of(habits)).variables
+    return build_environment(available, declared, own=own, policy=policy_of(habits))
 
 
 def with_own_programs(variables: Mapping[str, str]) -> dict[str, str]:

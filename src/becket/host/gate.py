@@ -24,7 +24,7 @@ from becket.host.configuration import ResolvedConfig
 from becket.host.diagnostics import Diagnostic
 from becket.host.digests import FolderDigest, digest_files, digest_folder
 from becket.host.discovery import Candidate
-from becket.host.environment import find_dangerous_names, find_secret_names
+from becket.host.environment import ExtensionVariables, is_dangerous_name, is_secret_name, list_variables
 from becket.host.grants_file import GrantEntry
 from becket.host.interpreters import find_code_from_cwd
 from becket.host.manifest import Manifest, Requirements, is_below
@@ -40,6 +40,7 @@ __all__ = [
     "NeedsConsent",
     "Skipped",
     "choose_cwd",
+    "configured_variables",
     "decide_admission",
     "digest_candidate",
     "find_missing",
@@ -215,9 +216,11 @@ class Skipped(Struct, frozen=True, kw_only=True):
 
 
 class NeedsConsent(Struct, frozen=True, kw_only=True):
-    """It may start if somebody agrees to it and to what it asks for: permissions, and variables like secrets.
+    """It may start if somebody agrees to it and to what it asks for: `permissions`, and `requested` variables.
 
-    `agreed_digest` is that of the files that were agreed to before; empty where it is new."""
+    `held` are permissions that it has already, and `variables` all that it would see outside the base list.
+    `agreed_digest` is that of the files that were agreed to before; empty where it is new. `keeps_entry` says that what
+    was agreed to before holds on, and this comes besides."""
 
     extension: str
     version: str
@@ -226,9 +229,12 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
     runs_in: str = ""
     digest: str
     permissions: tuple[str, ...] = ()
-    secrets: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    requested: tuple[str, ...] = ()
+    variables: ExtensionVariables = ExtensionVariables()
     agreed_digest: str = ""
     entry: GrantEntry = NOBODY
+    keeps_entry: bool = False
 
     @property
     def question(self) -> str:
@@ -240,21 +246,24 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
             lines.append(f"it runs in the folder {quote(self.runs_in)}{loads}")
         if self.agreed_digest:
             lines.append("its files have changed since they were agreed to")
-        lines += [f"it asks for the permission {name}" for name in self.permissions] or ["it asks for no permission"]
-        lines += [f"it asks for the variable {name}, which looks like a secret" for name in self.secrets]
-        return "\n".join([*lines, "agree?"])
+        lines += [f"it has the permission {name}" for name in self.held]
+        lines += [f"it asks for the permission {name}" for name in self.permissions]
+        if not (self.held or self.permissions):
+            lines.append("it asks for no permission")
+        return "\n".join([*lines, *describe_variables(self.variables), "agree?"])
 
     def agreed_to(self, permissions: Iterable[str] | None = None) -> GrantEntry:
         """Returns what to write down for a yes: to all that it asks for, or to these permissions and no others."""
         given = self.permissions if permissions is None else tuple(permissions)
         denied = [name for name in self.permissions if name not in given]
-        before = replace(self.entry, allow=())  # what was agreed to for other files is void
-        return before.granting(given, self.digest).denying(denied)
+        # What was agreed to for other files is void.
+        before = self.entry if self.keeps_entry else replace(self.entry, allow=(), variables=())
+        return before.granting(given, self.digest, self.requested).denying(denied)
 
     @property
     def refusal(self) -> Skipped:
         """What comes of it where nobody agrees."""
-        wanted = ", ".join([*self.permissions, *(f"the variable {name}" for name in self.secrets)])
+        wanted = ", ".join([*self.permissions, *(f"the variable {name}" for name in self.requested)])
         changed = "its files have changed since they were agreed to" if self.agreed_digest else ""
         asked = f"it asks for what nobody has agreed to: {wanted}" if wanted else ""
         hint = f"look at it, then run `becket grant {self.extension}`, or add it to grants.toml"
@@ -265,6 +274,21 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
 
 
 Admission: TypeAlias = Admitted | Skipped | NeedsConsent
+
+
+def describe_variables(variables: ExtensionVariables) -> Iterator[str]:
+    """Yields a line for each variable that a manifest asks for or sets, and one for each kind that the operator gives.
+
+    Values are shown where they make programs load something else; those of the host never are."""
+    for name in variables.passed:
+        yield f"it asks for the variable {name}{', which looks like a secret' if is_secret_name(name) else ''}"
+    for name, value in variables.set.items():
+        is_dangerous = name in variables.dangerous
+        yield f"it sets the variable {name}{f' to {quote(value)}: programs load code by it' if is_dangerous else ''}"
+    if variables.given:
+        yield f"the host's configuration gives it the variables {', '.join(variables.given)}"
+    if variables.inherited:
+        yield f"inherit_environment gives it the variables {', '.join(variables.inherited)}"
 
 
 def refuse_uncopyable(extension: str, because: str) -> Skipped:
@@ -289,6 +313,7 @@ def decide_admission(
     is_enabled: bool = True,
     entry: GrantEntry | None = None,
     given: Grants | None = None,
+    variables: ExtensionVariables | None = None,
     in_development: bool = False,
     can_ask: bool = False,
     known: AbstractSet[str] = PERMISSIONS,
@@ -297,26 +322,32 @@ def decide_admission(
     """Returns whether an extension may start.
 
     `entry` is what `grants.toml` says; it holds for the files with its digest, or for any if it has none. `given` is
-    what the host itself grants, which is for whatever files there are. What either denies is denied. Where the host
+    what the host itself grants, which is for whatever files there are. What either denies is denied. `variables` are
+    those outside the base list, or those of the manifest alone; no grant of permissions is one of these. Where the host
     `can_ask`, nothing starts that nobody has agreed to, even if it asks for nothing: it is a program all the same.
     `known` are the permissions, and `dialects` the dialects that this host has."""
     if not is_enabled:
         return Skipped(
             extension=manifest.id, reasons=(Diagnostic(extension=manifest.id, problem="is disabled", hint="enable it"),)
         )
+    if variables is None:
+        variables = list_variables(manifest.environment, configured_variables(manifest))
     impossible = [
-        replace(problem, extension=manifest.id) for problem in find_impossible_wishes(manifest, known, dialects)
+        replace(problem, extension=manifest.id)
+        for problem in find_impossible_wishes(manifest, variables, known, dialects)
     ]
     if findings.problems or impossible:
         return Skipped(extension=manifest.id, reasons=(*findings.problems, *impossible))
 
     written, host = entry or NOBODY, given or Grants()
     is_other = bool(written.digest) and written.digest != findings.digest
-    counts = bool(written.allow or written.digest) and (in_development or not is_other)  # a denial agrees to nothing
+    has_agreed = bool(written.allow or written.variables or written.digest)  # a denial agrees to nothing
+    counts = has_agreed and (in_development or not is_other)
     grants = settle_grants(manifest, written if counts else replace(written, allow=()), given)
     undenied = frozenset(manifest.permissions) - grants.deny
-    secrets = find_secret_names(declared_variables(manifest))
-    if given is None and not counts and (undenied or secrets or is_other or can_ask):
+    requested = frozenset(variables.requested).difference(written.variables if counts else ())
+    is_new = given is None and not counts
+    if requested or (is_new and (undenied or is_other or can_ask)):
         return NeedsConsent(
             extension=manifest.id,
             version=manifest.version,
@@ -324,13 +355,16 @@ def decide_admission(
             cwd=findings.cwd,
             runs_in=findings.runs_in,
             digest=findings.digest,
-            permissions=tuple(sorted(undenied)),
-            secrets=secrets,
+            permissions=tuple(sorted(undenied)) if is_new else (),
+            held=() if is_new else tuple(sorted(grants.allow - grants.deny)),
+            requested=tuple(sorted(requested)),
+            variables=variables,
             agreed_digest=written.digest if is_other else "",
             entry=written,
+            keeps_entry=counts,
         )
     # What the host gives by itself is for any files; the rest was agreed to for these alone.
-    rests_on_entry = given is None or bool(grants.allow - grants.deny - host.allow)
+    rests_on_entry = given is None or bool(variables.requested or grants.allow - grants.deny - host.allow)
     return Admitted(
         extension=manifest.id,
         command=findings.command,
@@ -351,13 +385,13 @@ def settle_grants(manifest: Manifest, entry: GrantEntry | None, given: Grants | 
     return Grants(allow & frozenset(manifest.permissions), host.deny | frozenset(written.deny))
 
 
-def declared_variables(manifest: Manifest) -> Iterator[str]:
-    yield from manifest.environment.passed
-    yield from (entry.env for entry in manifest.config.values())
+def configured_variables(manifest: Manifest) -> tuple[str, ...]:
+    """Returns the variables of the host that an extension gets as values of its configuration."""
+    return tuple(entry.env for entry in manifest.config.values() if entry.env)
 
 
 def find_impossible_wishes(
-    manifest: Manifest, known: AbstractSet[str], dialects: AbstractSet[str] | None
+    manifest: Manifest, variables: ExtensionVariables, known: AbstractSet[str], dialects: AbstractSet[str] | None
 ) -> Iterator[Diagnostic]:
     """Yields what no answer of anybody could make possible on this host."""
     for name in manifest.permissions:
@@ -368,9 +402,12 @@ def find_impossible_wishes(
     if dialects is not None and manifest.dialect not in dialects:
         shown = ", ".join(sorted(dialects))
         yield Diagnostic(problem=f"speaks `{show_path(manifest.dialect)}`", hint=f"this host speaks: {shown}")
-    for name in find_dangerous_names(manifest.environment):
-        problem = f"asks for the variable `{name}`, which can make programs load something else"
-        yield Diagnostic(problem=problem, hint="take it out of `[environment]`; no extension gets it")
+    for name in sorted(set(manifest.environment.passed).difference(variables.given)):
+        if is_dangerous_name(name):
+            # Its value would be whatever the host has at each start, which nobody can agree to beforehand.
+            problem = f"asks for the variable `{name}`, which can make programs load something else"
+            hint = f"take it out of `environment.pass`, or add it to that of [extensions.{manifest.id}] in host.toml"
+            yield Diagnostic(problem=problem, hint=hint)
     for what, permission in needed_permissions(manifest):
         if permission not in manifest.permissions:
             problem = f"{what} needs `{permission}`, and it does not ask for it"

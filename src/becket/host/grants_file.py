@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from becket.contract.audit import Digest
 from becket.errors import BadFile, Problem
-from becket.host.manifest import Id, say_plainly
+from becket.host.manifest import Id, Variable, say_plainly
 from becket.host.pending_revocations import load_pending, remove_pending
 from becket.limits import DEFAULT_LIMITS
 from becket.methods.permissions import PERMISSIONS, Grants, find_bad_names
@@ -38,22 +38,29 @@ BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class GrantEntry(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What holds for one extension. `digest` is that of the files which this was agreed to for; empty means any."""
+    """What holds for one extension. `digest` is that of the files which this was agreed to for; empty means any.
+
+    `variables` are those of the host that it may have, and those that it may set although they load code."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     digest: Digest = ""
+    variables: tuple[Variable, ...] = ()
 
     @property
     def grants(self) -> Grants:
         """The permissions alone."""
         return Grants(frozenset(self.allow), frozenset(self.deny))
 
-    def granting(self, permissions: Iterable[str], digest: str = "") -> GrantEntry:
-        """Returns the entry with these permissions given, for these files where a digest is told."""
+    def granting(self, permissions: Iterable[str], digest: str = "", variables: Iterable[str] = ()) -> GrantEntry:
+        """Returns the entry with these permissions and variables given, for these files where a digest is told.
+
+        Variables that were given to other files are not given to these."""
         names = set(permissions)
         allow, deny = {*self.allow, *names}, set(self.deny) - names
-        return GrantEntry(tuple(sorted(allow)), tuple(sorted(deny)), digest or self.digest)
+        kept = self.variables if self.digest in ("", digest or self.digest) else ()
+        visible = tuple(sorted({*kept, *variables}))
+        return GrantEntry(tuple(sorted(allow)), tuple(sorted(deny)), digest or self.digest, visible)
 
     def denying(self, permissions: Iterable[str]) -> GrantEntry:
         """Returns the entry with these permissions taken away, and not to be given by anybody else."""

@@ -28,7 +28,7 @@ from becket.contract.providers import (
     ProviderResult,
     ToolUse,
 )
-from becket.dialects import find_dialect
+from becket.dialects import DIALECTS, find_dialect
 from becket.errors import (
     BecketError,
     ExtensionRefused,
@@ -41,7 +41,7 @@ from becket.host.audit_log import ROTATE_AT, AuditMode
 from becket.host.connecting import required_by
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.discovery import DEFAULT_SETTINGS, Candidate, DiscoveryReport, DiscoverySettings, discover_extensions
-from becket.host.environment import with_own_programs
+from becket.host.environment import ExtensionVariables, with_own_programs
 from becket.host.events import (
     Events,
     ExtensionMoved,
@@ -98,10 +98,12 @@ NOT_STARTED: Final = "the host was not started: `async with host`, or `await hos
 class Survey(Struct, frozen=True):
     """What a host finds on disk, and what it would do with each extension, by id.
 
-    `hook_order` has those whose manifests ask for hooks, in the order in which they are consulted."""
+    `variables` are those outside the base list that each would see. `hook_order` has those whose manifests ask for
+    hooks, in the order in which they are consulted."""
 
     report: DiscoveryReport
     admissions: dict[str, Admission]
+    variables: dict[str, ExtensionVariables]
     hook_order: tuple[str, ...] = ()
     problems: tuple[Diagnostic, ...] = ()
 
@@ -114,10 +116,11 @@ class Host:
     `confirm` for a yes to what a hook wants confirmed. `only` and `disabled` choose among what is found, and
     `extensions` says what holds for one of them above its manifest. `watch` tells of changed files, or reloads their
     extensions. With `development` changed files need no new consent. `environment` is for all extensions, besides what
-    each asks for; `most_limits` is the most that one may ask for. `mcp` says what is done for MCP servers that ask.
-    `wrap` puts another program in front of each command: a tracer, or a sandbox. `hooks` says in which order extensions
-    are consulted, and which of them must not be skipped. `require_parent` refuses calls of an extension that do not say
-    to which request they belong while it handles one of another extension.
+    each asks for; those of the dialects in `inherit_environment` see what hosts of their own system pass on.
+    `most_limits` is the most that one may ask for. `mcp` says what is done for MCP servers that ask. `wrap` puts
+    another program in front of each command: a tracer, or a sandbox. `hooks` says in which order extensions are
+    consulted, and which of them must not be skipped. `require_parent` refuses calls of an extension that do not say to
+    which request they belong while it handles one of another extension.
     """
 
     def __init__(
@@ -144,6 +147,7 @@ class Host:
         discovery: DiscoverySettings = DEFAULT_SETTINGS,
         variables: Mapping[str, str] | None = None,
         environment: Environment | None = None,
+        inherit_environment: Collection[str] = (),
         most_limits: AskedLimits | None = None,
         schemas: SchemaMode | str = SchemaMode.ENFORCE,
         audit_bytes: int = ROTATE_AT,
@@ -181,6 +185,7 @@ class Host:
         self._timeouts = timeouts
         self._discovery = discovery
         self._environment = environment or Environment()
+        self.inherit_environment = check_inheriting(inherit_environment)
         self._most_limits = most_limits or AskedLimits()
         self._schemas = SchemaMode(schemas)
         self._audit_bytes = audit_bytes
@@ -224,7 +229,8 @@ class Host:
             admissions = {one.id: door.decide(one) for one in report.candidates}
             order = order_hooks(self.hooks.settings, priorities_of(one for one in report.candidates if has_hooks(one)))
             problems = self.hooks.expect(priorities_of(report.candidates))
-            return Survey(report, admissions, order, tuple(problems))
+            variables = {one.id: door.list_variables(one) for one in report.candidates}
+            return Survey(report, admissions, variables, order, tuple(problems))
         finally:
             kept.close()
 
@@ -343,6 +349,7 @@ class Host:
             timeouts=self._timeouts,
             care=self._care,
             environment=self._environment,
+            inherit_environment=self.inherit_environment,
             variables=self._variables,
             schemas=self._schemas,
             require_parent=self._requires_parent,
@@ -786,3 +793,16 @@ def priorities_of(candidates: Iterable[Candidate]) -> dict[str, int]:
         priority: object = getattr(candidate.particulars, "priority", 0)
         found[candidate.id] = priority if isinstance(priority, int) else 0
     return found
+
+
+def check_inheriting(dialects: Collection[str]) -> frozenset[str]:
+    """Returns the dialects whose programs get the host's variables.
+
+    Raises:
+        ValueError: hosts of one of these systems pass no variables on, or there is no such dialect.
+    """
+    possible = sorted(name for name in DIALECTS if DIALECTS[name].habits.inherited != "few")
+    for name in dialects:
+        if name not in possible:
+            raise ValueError(f"`inherit_environment` must name dialects of {', '.join(possible)}, got {name}")
+    return frozenset(dialects)

@@ -36,6 +36,7 @@ from becket.host.manifest import (
     Manifest,
     Permission,
     Table,
+    Variable,
     find_permission_problems,
     find_twins,
     members_of,
@@ -93,6 +94,7 @@ class ExtensionConfig(Table, frozen=True, kw_only=True):
     enabled: bool = True
     allow: tuple[Permission, ...] | UnsetType = UNSET
     deny: tuple[Permission, ...] | UnsetType = UNSET
+    allow_variables: tuple[Variable, ...] = ()
     config: dict[ConfigKey, Value] = field(default_factory=dict[str, Value])
     command: Command | UnsetType = UNSET
     dialect: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
@@ -112,21 +114,18 @@ class ExtensionConfig(Table, frozen=True, kw_only=True):
     def over(self, candidate: Candidate) -> Candidate:
         """Returns the candidate with what is said here in the place of what its manifest says."""
         manifest = candidate.manifest
-        environment = Environment(
-            passed=(*manifest.environment.passed, *self.environment.passed),
-            set={**manifest.environment.set, **self.environment.set},
-        )
         changed = replace(
             manifest,
             command=manifest.command if self.command is UNSET else self.command,
             dialect=manifest.dialect if self.dialect is UNSET else self.dialect,
-            environment=environment,
             restart=AskedRestart(**{**members_of(manifest.restart), **members_of(self.restart)}),
             limits=AskedLimits(**{**members_of(manifest.limits), **members_of(self.limits)}),
         )
         folder = candidate.folder if self.folder is UNSET else self.folder
         is_operators = candidate.is_operators or self.command is not UNSET
-        operator = OperatorSettings(in_place=self.in_place)
+        operator = OperatorSettings(
+            environment=self.environment, allow_variables=self.allow_variables, in_place=self.in_place
+        )
         return replace(candidate, manifest=changed, folder=folder, is_operators=is_operators, operator=operator)
 
 
@@ -147,6 +146,7 @@ class HostConfig(Table, frozen=True, kw_only=True):
     require_parent: bool = False
     watch: Literal["off", "report", "reload"] = "off"
     environment: Environment = Environment()
+    inherit_environment: tuple[Literal["cigen", "morphir", "nexo"], ...] = ()
     restart: AskedRestart = AskedRestart()
     limits: AskedLimits = AskedLimits()
     most_limits: AskedLimits = AskedLimits()
@@ -181,6 +181,7 @@ class HostConfig(Table, frozen=True, kw_only=True):
             "grants": {id: grants for id, grants in granted.items() if grants is not None},
             "config": {id: extension.config for id, extension in self.extensions.items() if extension.config},
             "environment": self.environment,
+            "inherit_environment": self.inherit_environment,
             "most_limits": self.most_limits,
             "schemas": self.check_tool_inputs,
             "audit_bytes": self.audit_bytes,
@@ -274,6 +275,7 @@ def find_rule_problems(table: dict[str, Any], known: AbstractSet[str] | None) ->
     if is_object(hooks := table.get("hooks")):
         for name in ("order", "required"):
             yield from find_twins(hooks.get(name), f"/hooks/{name}")
+    yield from find_twins(table.get("inherit_environment"), "/inherit_environment")
     for pointer, entry in tables_of(table.get("extensions"), "/extensions"):
         for name in ("allow", "deny"):
             yield from find_permission_problems(entry.get(name), f"{pointer}/{name}")

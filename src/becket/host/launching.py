@@ -15,16 +15,23 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from becket.contract.handshake import HostInfo
-from becket.dialects import find_dialect
-from becket.dialects.habits import Habits, Surroundings
+from becket.dialects import DIALECTS, find_dialect
+from becket.dialects.habits import DEFAULT_HABITS, Habits, Surroundings
 from becket.errors import ExtensionRefused
 from becket.host.breaker import BreakerPolicy
 from becket.host.configuration import ResolvedConfig, resolve_config
 from becket.host.connecting import HOST, connect_extension
 from becket.host.discovery import Candidate
-from becket.host.environment import build_environment, build_own_variables, policy_of
+from becket.host.environment import (
+    ExtensionVariables,
+    build_environment,
+    build_own_variables,
+    list_variables,
+    policy_of,
+)
 from becket.host.events import Events
 from becket.host.extension import Extension
+from becket.host.gate import configured_variables
 from becket.host.log_events import LogEvents
 from becket.host.manifest import AskedLimits, Environment
 from becket.host.places import Places
@@ -45,7 +52,16 @@ from becket.typed.schema import SchemaMode
 
 S = TypeVar("S", bound=Struct)
 
-__all__ = ["LaunchSettings", "Way", "Wrap", "build_care", "launch_extension", "read_config", "secret_keys_of"]
+__all__ = [
+    "LaunchSettings",
+    "Way",
+    "Wrap",
+    "build_care",
+    "launch_extension",
+    "list_launch_variables",
+    "read_config",
+    "secret_keys_of",
+]
 
 
 Wrap = Callable[[str, Sequence[str]], Sequence[str]]
@@ -55,10 +71,11 @@ Wrap = Callable[[str, Sequence[str]], Sequence[str]]
 class LaunchSettings(Struct, frozen=True, kw_only=True):
     """What a host gives to every extension that it starts.
 
-    `most_limits` is the most that a manifest may ask for; `environment` are the host's own additions to what all
-    of them see. `policy` has its say about every call of an extension. What each of them logs is told as `events`.
-    `wrap` puts another program in front of each command. `budget` is what all of them may have held together. With
-    `guard` they are killed when this program is gone."""
+    `most_limits` is the most that a manifest may ask for; `environment` are the host's own additions to what all of
+    them see, and `inherit_environment` the dialects whose programs see what their own hosts pass on. `policy` has its
+    say about every call of an extension. What each of them logs is told as `events`. `wrap` puts another program in
+    front of each command. `budget` is what all of them may have held together. With `guard` they are killed when this
+    program is gone."""
 
     store: Store
     audit: Audit
@@ -72,6 +89,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     timeouts: Timeouts = DEFAULT_TIMEOUTS
     care: Care = Care()
     environment: Environment = Environment()
+    inherit_environment: frozenset[str] = frozenset()
     variables: Mapping[str, str] = {}
     schemas: SchemaMode = SchemaMode.ENFORCE
     require_parent: bool = False
@@ -123,10 +141,11 @@ async def launch_extension(
     data = make_data_folder(settings.places, id)
     environment = build_environment(
         settings.variables,
-        settings.environment,
         manifest.environment,
+        settings.environment,
+        candidate.operator.environment,
         own=build_own_variables(id, data, is_copy=way.is_copy) | build_habitual_variables(habits, id, data, settings),
-        policy=policy_of(habits),
+        policy=policy_of(habits, inherits=manifest.dialect in settings.inherit_environment),
     )
     config = read_config(candidate, settings, configured)
     if config.problems:
@@ -136,9 +155,14 @@ async def launch_extension(
     return await connect_extension(
         way.command if settings.wrap is None else settings.wrap(id, way.command),
         id=id,
-        env=environment.variables,
+        env=environment,
         inherit_env=None,
         guard=settings.guard,
+        variables=[
+            name
+            for name in list_launch_variables(candidate, settings).names
+            if name in environment or name in settings.variables
+        ],
         root=way.folder,
         config=config.values,
         gate=gate,
@@ -165,6 +189,22 @@ async def launch_extension(
 def secret_keys_of(candidate: Candidate) -> tuple[str, ...]:
     """Returns the keys whose values are not kept in the store."""
     return tuple(key for key, entry in candidate.manifest.config.items() if entry.secret)
+
+
+def list_launch_variables(candidate: Candidate, settings: LaunchSettings) -> ExtensionVariables:
+    """Returns the variables outside the base list that an extension gets with these settings."""
+    manifest = candidate.manifest
+    dialect = DIALECTS.get(manifest.dialect)
+    return list_variables(
+        manifest.environment,
+        configured_variables(manifest),
+        settings.environment,
+        candidate.operator.environment,
+        allowed=candidate.operator.allow_variables,
+        available=settings.variables,
+        habits=DEFAULT_HABITS if dialect is None else dialect.habits,
+        inherits=manifest.dialect in settings.inherit_environment,
+    )
 
 
 def build_care(candidate: Candidate, settings: LaunchSettings) -> Care:

@@ -65,7 +65,7 @@ def connect_sidecar(
     *,
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
-    inherit_env: bool = True,
+    inherit_env: bool = False,
     config: Mapping[str, Any] | None = None,
     name: str | None = None,
     on_stderr: Callable[[str], None] | None = None,
@@ -75,9 +75,9 @@ def connect_sidecar(
 ) -> ConnectingSidecar:
     """Starts a sidecar and shakes hands with it; leaving the block ends it.
 
-    It sees all variables of this program, as sidecars are used to; with `inherit_env=False` only a few, and `env`.
-    `config` is told to it beside the version. Its stderr goes to the log, or line by line to `on_stderr`. With `guard`
-    it is killed when this program is gone, as by `Peer.connect_process`.
+    It sees a short list of variables and `env`, or all with `inherit_env`, as hosts of its own system pass on. `config`
+    is told to it beside the version. Its stderr goes to the log, or line by line to `on_stderr`. With `guard` it is
+    killed when this program is gone, as by `Peer.connect_process`.
 
     Raises, when entered or awaited:
         StartFailed: the program cannot be started, or ended before its hello.

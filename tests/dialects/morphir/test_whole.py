@@ -169,19 +169,20 @@ for line in sys.stdin:
 
 
 @pytest.mark.process
-async def test_an_extension_runs_beside_its_list_with_all_variables_and_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("dialects", [(), ("morphir",)])
+async def test_an_extension_runs_beside_its_list_with_its_own_variables_and_all_where_the_operator_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dialects: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("OF_THE_HOST", "1")
     (tmp_path / "about.py").write_text(ABOUT_ITSELF, encoding="utf-8")
     source = 'source = { type = "process", command = "python3", args = ["./about.py"], env = { OWN = "2" } }'
     listed = f'[[extensions]]\nname = "about"\n{source}\nconfig = {{ depth = 3, rules = ["a"] }}\n'
     (tmp_path / "morphir.toml").write_text(listed, encoding="utf-8")
-    async with Host([tmp_path], grants={"about": TOOLS}, data=None) as host:
+    async with Host([tmp_path], grants={"about": TOOLS}, inherit_environment=dialects, data=None) as host:
         await host.ready("about")
         told = json.loads(await host.call_tool("about:tell", {}))
     assert told["cwd"] == str(tmp_path)
-    assert (told["env"]["OF_THE_HOST"], told["env"]["OWN"]) == ("1", "2")
+    assert (told["env"].get("OF_THE_HOST"), told["env"]["OWN"]) == ("1" if dialects else None, "2")
     assert told["config"] == {"depth": 3, "rules": ["a"]}
 
 

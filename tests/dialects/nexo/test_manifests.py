@@ -102,11 +102,11 @@ def test_all_that_a_manifest_says_is_kept() -> None:
     )
 
 
-def test_a_secret_is_passed_on_to_an_extension_that_requires_it() -> None:
+def test_a_variable_is_passed_on_to_an_extension_that_requires_it() -> None:
     found = read(SMALL + '[requires]\nenv = ["CITY", "OPENAI_API_KEY", "LD_SECRET"]\n')
 
     assert found.manifest.requires.env == ("CITY", "OPENAI_API_KEY", "LD_SECRET")
-    assert found.manifest.environment.passed == ("OPENAI_API_KEY",)  # the first is seen anyway, the last by nobody
+    assert found.manifest.environment.passed == ("CITY", "OPENAI_API_KEY")  # the last loads code
 
 
 def test_an_extension_asks_for_what_its_hooks_and_its_administration_need() -> None:

@@ -232,7 +232,7 @@ async def test_a_host_finds_and_runs_them_unchanged(tmp_path: Path, monkeypatch:
         "version": "0.1.0",
         "has_state": True,
         "folder": "weather",
-        "secrets": ["WEATHER_MOOD"],
+        "secrets": [],  # neither is asked for
     }
     assert (verdict.result, verdict.by) == (Block("never open one indoors"), "weather")
 

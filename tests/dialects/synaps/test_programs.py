@@ -26,6 +26,7 @@ from becket.host import Host
 from becket.host.connecting import ConnectingExtension, ExtensionOptions, connect_extension
 from becket.host.events import ExtensionRestarted
 from becket.host.formats.synaps import READER
+from becket.host.host_config import ExtensionConfig
 from becket.peer.process import INHERITED
 
 pytestmark = [pytest.mark.loops, pytest.mark.process]
@@ -61,7 +62,7 @@ async def test_it_sees_the_variables_and_the_folder_of_that_system(monkeypatch: 
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
     with anyio.fail_after(PATIENCE):
-        async with Host([PROGRAMS], grants={"journal": ALL}, only=["journal"], data=None) as host:
+        async with Host([PROGRAMS], grants={"journal": ALL}, extensions=TOKEN, only=["journal"], data=None) as host:
             await host.ready("journal")
             told = json.loads(await host.call_tool("journal:whoami", {}))
     assert told["id"] == "journal"
@@ -71,6 +72,7 @@ async def test_it_sees_the_variables_and_the_folder_of_that_system(monkeypatch: 
     assert "XDG_RUNTIME_DIR" in told["variables"]
 
 
+TOKEN = {"journal": ExtensionConfig(allow_variables=("JOURNAL_TOKEN",))}
 ALL = [
     "config.write",
     "memory.read",
@@ -111,7 +113,7 @@ async def test_calls_made_at_once_do_not_confuse_a_simple_program() -> None:
 
 async def test_a_hook_is_asked_where_its_manifest_says() -> None:
     with anyio.fail_after(PATIENCE):
-        async with Host([PROGRAMS], grants={"journal": ALL}, only=["journal"], data=None) as host:
+        async with Host([PROGRAMS], grants={"journal": ALL}, extensions=TOKEN, only=["journal"], data=None) as host:
             await host.ready("journal")
             wipe = HookEvent.before_tool_call("bash", {"command": "rm -rf /"})
             assert (await host.ask_hooks(wipe)).result == Block("the journal would be lost")
@@ -144,7 +146,7 @@ async def test_an_extension_in_node_is_hosted() -> None:
 async def test_one_host_runs_all_of_them() -> None:
     grants = {"journal": ALL, "clock": ["tools.register"], "guard": ["tools.intercept"]}
     with anyio.fail_after(PATIENCE):
-        async with Host([PROGRAMS], grants=grants, data=None) as host:
+        async with Host([PROGRAMS], grants=grants, extensions=TOKEN, data=None) as host:
             assert host.problems == []
             for id in grants:
                 await host.ready(id)
@@ -154,7 +156,7 @@ async def test_one_host_runs_all_of_them() -> None:
 
 async def test_a_program_that_crashes_is_started_anew_with_its_configuration() -> None:
     with anyio.fail_after(PATIENCE):
-        async with Host([PROGRAMS], grants={"journal": ALL}, only=["journal"], data=None) as host:
+        async with Host([PROGRAMS], grants={"journal": ALL}, extensions=TOKEN, only=["journal"], data=None) as host:
             back = anyio.Event()
             host.on(ExtensionRestarted)(lambda event: back.set())
             await host.ready("journal")

@@ -21,11 +21,12 @@ from becket.dialects.nexo.administration import permission_of
 from becket.dialects.nexo.hooks import hook_kinds_of
 from becket.dialects.nexo.particulars import NexoManifest
 from becket.errors import BadFile, ManifestError, Problem
-from becket.host.environment import is_dangerous_name, is_secret_name
+from becket.host.environment import is_dangerous_name
 from becket.host.formats.nexo_config import absolute_paths, parse_extensions_yaml
 from becket.host.manifest import (
     PROGRAM,
     SERVER,
+    VARIABLE,
     VERSION,
     WORD,
     Environment,
@@ -211,7 +212,7 @@ class NexoReader(ManifestReader):
             dialect=self.dialect,
             permissions=tuple(dict.fromkeys(permissions)),
             requires=Requirements(bins=plugin.requires.bins, env=plugin.requires.env),
-            environment=Environment(passed=find_wanted_secrets(plugin.requires.env)),
+            environment=Environment(passed=find_passed(plugin.requires.env)),
             mcp_servers=plugin.mcp_servers,
         )
         particulars = NexoManifest(
@@ -274,11 +275,9 @@ class NexoReader(ManifestReader):
             yield "/plugin/min_agent_version", f"needs an agent of {cut(least)}, this one is {self._agent_version}"
 
 
-def find_wanted_secrets(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the variables that an extension gets only since it requires them: whoever agrees to it agrees to these.
-
-    The text of that system says so, although its code keeps them back."""
-    return tuple(name for name in names if is_secret_name(name) and not is_dangerous_name(name))
+def find_passed(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the variables that an extension gets since it requires them, once somebody has agreed."""
+    return tuple(name for name in names if re.match(VARIABLE, name) and not is_dangerous_name(name))
 
 
 def find_capability_problems(capabilities: dict[str, Any]) -> Iterator[Problem]:
