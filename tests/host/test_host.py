@@ -716,7 +716,8 @@ async def test_grants_that_somebody_breaks_are_told_and_change_nothing(root: Pat
     with anyio.fail_after(20):
         async with host:
             notes = await host.ready("notes")
-            (tmp_path / "data" / "grants.toml").write_text("[notes", encoding="utf-8")
+            (tmp_path / "data" / "broken").write_text("[notes", encoding="utf-8")
+            (tmp_path / "data" / "broken").replace(tmp_path / "data" / "grants.toml")  # never empty for a moment
             await told.until(lambda: bool(told.of(ProblemFound)))
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
 

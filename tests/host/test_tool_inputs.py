@@ -5,11 +5,15 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
+from msgspec.structs import replace
 
 from becket.contract import Tool
 from becket.errors import BadCapabilities, BadValue
-from becket.host.tool_inputs import ToolInputs
+from becket.host.slices import Slices
+from becket.host.tool_inputs import compile_inputs
 from becket.typed.schema import SchemaMode, Validator
 
 pytestmark = pytest.mark.loops
@@ -27,7 +31,7 @@ async def test_what_takes_long_to_look_at_is_looked_at_in_a_thread(monkeypatch: 
         return look(self, value)
 
     monkeypatch.setattr(Validator, "find_problems", find_problems)
-    inputs = ToolInputs("notes", [WORDS], SchemaMode.ENFORCE)
+    inputs = await compile_inputs("notes", [WORDS], SchemaMode.ENFORCE, Slices())
     await inputs.check("words", {"words": ["a"]})
     assert threads == []
     with pytest.raises(BadValue, match="/words/20000"):
@@ -39,9 +43,39 @@ async def test_a_schema_that_is_of_no_use_refuses_the_extension_or_is_passed_ove
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with pytest.raises(BadCapabilities):
-        ToolInputs("notes", [NO_SCHEMA], SchemaMode.ENFORCE)
-    inputs = ToolInputs("notes", [NO_SCHEMA, WORDS], SchemaMode.ENFORCE, is_tolerant=True)
+        await compile_inputs("notes", [NO_SCHEMA], SchemaMode.ENFORCE, Slices())
+    inputs = await compile_inputs("notes", [NO_SCHEMA, WORDS], SchemaMode.ENFORCE, Slices(), is_tolerant=True)
     await inputs.check("none", {"anything": 1})
     with pytest.raises(BadValue):
         await inputs.check("words", {"words": [1]})
     assert "cannot be checked" in caplog.text
+
+
+async def test_schemas_that_have_not_changed_are_not_compiled_again() -> None:
+    other = replace(WORDS, name="other")
+    before = await compile_inputs("notes", [WORDS, other], SchemaMode.ENFORCE, Slices())
+    changed = replace(other, input_schema={"type": "object", "maxProperties": 1})
+    after = await compile_inputs("notes", [WORDS, changed], SchemaMode.ENFORCE, Slices(), before=before)
+    assert after.compiled["words"] is before.compiled["words"]
+    assert after.compiled["other"] is not before.compiled["other"]
+    with pytest.raises(BadValue):
+        await after.check("other", {"a": 1, "b": 2})
+
+
+async def test_thousands_of_schemas_are_compiled_in_many_iterations_of_the_loop() -> None:
+    tools = [replace(WORDS, name=f"tool{number}") for number in range(2_000)]
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(count)
+        slices = Slices()
+        async with slices:
+            await compile_inputs("notes", tools, SchemaMode.ENFORCE, slices)
+        tasks.cancel_scope.cancel()
+    assert turns > 5

@@ -49,9 +49,10 @@ def parse_initialized(
         BadCapabilities: it cannot be read, or breaks rules. All problems.
     """
     check_version(extension, raw)
-    if problems := find_shape_problems(extension, raw):
-        raise BadCapabilities(extension, problems)
-    initialized = read_initialized(raw)
+    try:
+        initialized = read_initialized(raw)
+    except UNREADABLE as error:
+        raise BadCapabilities(extension, find_shape_problems(extension, raw)) from error
     if problems := find_handshake_problems(extension, initialized, grants=grants, config=config, known=known):
         raise BadCapabilities(extension, problems)
     return initialized

@@ -69,6 +69,8 @@ def find_id_problem(text: str) -> IdProblem | None:
     """Returns what forbids a trimmed text as the name of a tool or the id of a provider or model; None if nothing."""
     if not text:
         return EMPTY
+    if len(text) <= LONGEST_ID and PLAIN.issuperset(text):  # as nearly all are, of which there may be thousands
+        return None
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > LONGEST_ID:
         too_long = f"must be at most {LONGEST_ID} chars (got {size})"

@@ -34,9 +34,10 @@ from becket.host.redaction import redact_command
 from becket.host.runs import Runs
 from becket.host.secrets import Secrets
 from becket.host.services import Services
+from becket.host.slices import Slices
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.host.told import Told
-from becket.host.tool_inputs import ToolInputs
+from becket.host.tool_inputs import compile_inputs
 from becket.host.voice import Voice
 from becket.limits import Limits
 from becket.methods.permissions import PERMISSIONS, Gate, Grants
@@ -74,7 +75,8 @@ class ExtensionOptions(TypedDict, total=False):
     extension logs, after the name of its level; it stands in the log as well. `version`, `digest`, `restarts`
     and `variables` are for the audit: the version of the extension, the digest of its files where these are known, how
     often it was started again, and the names of the variables outside the base list that it gets. `budget` is the one
-    that all extensions of a host share."""
+    that all extensions of a host share. `slices` divides the work of many starts on one loop; give the same to all of
+    them."""
 
     config: Mapping[str, Any]
     root: str | os.PathLike[str] | None
@@ -99,6 +101,7 @@ class ExtensionOptions(TypedDict, total=False):
     restarts: int
     budget: SharedBudget | None
     variables: Sequence[str]
+    slices: Slices
 
 
 def connect_extension(
@@ -212,6 +215,7 @@ class Start:
         if unknown:  # a type checker would say so; a misspelt `grants` must not pass for none without one either
             raise TypeError(f"no option of an extension: {', '.join(unknown)}")
         self._options = options
+        self._slices = options.get("slices") or Slices()
         self._audit = options.get("audit")
         self._known = options.get("known", PERMISSIONS) | required_by(options.get("methods"))
         self._gate = self._build_gate()
@@ -261,23 +265,33 @@ class Start:
         services = Services(self._choose_store(ends), self._gate, loop, self._limits, secrets)
         ends.insert(0, services.close)
         scene = Scene(self._id, particulars=self._options.get("particulars"))
-        peer = await self._connect(
-            {
-                "dialect": self._dialect,
-                "methods": self._offer(services, told, scene),
-                "limits": self._limits,
-                "gate": self._gate,
-                "ask": self._options.get("ask"),
-                "budget": self._options.get("budget"),
-            }
-        )
+        async with self._slices:
+            peer = await self._connect(
+                {
+                    "dialect": self._dialect,
+                    "methods": self._offer(services, told, scene),
+                    "limits": self._limits,
+                    "gate": self._gate,
+                    "ask": self._options.get("ask"),
+                    "budget": self._options.get("budget"),
+                }
+            )
         record(self._audit, self._describe_start())
         if self._schemas is not SchemaMode.OFF:
-            loop.call_soon(get_ready)  # while the extension starts, once it has heard our first words
+            loop.spawn(self._slices.prepare(get_ready))  # while the extension starts
         voice = Voice(peer, self._speech, scene, kills_at_once=self._dialect.habits.kills_before_goodbye)
         try:
             greeted = await self._greet(voice)
-            inputs = ToolInputs(self._id, greeted.declared.tools, self._schemas, is_tolerant=greeted.tolerates_schemas)
+            if self._schemas is not SchemaMode.OFF:
+                await self._slices.prepare(get_ready)
+            async with self._slices:
+                inputs = await compile_inputs(
+                    self._id,
+                    greeted.declared.tools,
+                    self._schemas,
+                    self._slices,
+                    is_tolerant=greeted.tolerates_schemas,
+                )
             if greeted.about is None:
                 about = await probe_info(voice, self._id, greeted.declared, self._timeouts.info)
                 greeted = replace(greeted, about=about)
@@ -291,6 +305,7 @@ class Start:
                 # It has refused, and may have written why: all of that is here now.
                 raise HandshakeFailed(self._id, error.because + last_words(peer)) from error.__cause__
             raise
+        await self._slices.take_turn()  # what is done with a new copy comes next
         return Extension(
             Parts(
                 voice=voice,
@@ -324,11 +339,13 @@ class Start:
         timeout = self._limits.handshake
         if self._speech is None:
             words = self._introduce()
-            answer = await shake_hands(voice.peer, words, self._gate, timeout=timeout, known=self._known)
+            answer = await shake_hands(
+                voice.peer, words, self._gate, timeout=timeout, known=self._known, slices=self._slices
+            )
             # Of one that names no features, whatever it calls `info` is its own.
             greeted = Greeted(declared=answer.capabilities, about=answer.info if answer.features else None)
         else:
-            greeted = await greet(voice, self._introduction(), timeout=timeout)
+            greeted = await greet(voice, self._introduction(), timeout=timeout, slices=self._slices)
         for note in greeted.notes:
             logging.getLogger("becket.host").warning("%s: %s", self._id, note)
         voice.scene.declared = greeted.declared

@@ -145,9 +145,13 @@ class Extension:
         """What its dialect's own handshake and manifest have told, in a class of that dialect's."""
         return self._voice.scene.particulars
 
-    def redeclare(self, declared: Capabilities) -> None:
+    @property
+    def inputs(self) -> ToolInputs:
+        """The schemas that inputs of its tools are checked against."""
+        return self._parts.inputs
+
+    def redeclare(self, declared: Capabilities, inputs: ToolInputs) -> None:
         """Puts other tools in the place of those that it has offered so far: it has said that they have changed."""
-        inputs = ToolInputs(self.id, declared.tools, self._parts.inputs.mode, is_tolerant=True)
         self._parts = replace(self._parts, greeted=replace(self._parts.greeted, declared=declared), inputs=inputs)
         self._tools = {trim(tool.name): tool for tool in declared.tools}
         self._voice.scene.declared = declared

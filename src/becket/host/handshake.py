@@ -30,6 +30,7 @@ from becket.errors import (
     RemoteError,
     StartFailed,
 )
+from becket.host.slices import Slices
 from becket.host.voice import Voice
 from becket.methods.permissions import Gate
 from becket.peer.peer import Peer
@@ -41,7 +42,13 @@ HINT: Final = "does it read its stdin and answer on its stdout, in the dialect `
 
 
 async def shake_hands(
-    peer: Peer, words: Initialize, gate: Gate, *, timeout: float, known: AbstractSet[str] | None = None
+    peer: Peer,
+    words: Initialize,
+    gate: Gate,
+    *,
+    timeout: float,
+    slices: Slices,
+    known: AbstractSet[str] | None = None,
 ) -> Initialized:
     """Introduces the host, and returns what the extension declares once it has passed every rule of the contract.
 
@@ -53,7 +60,8 @@ async def shake_hands(
     """
     peer.agree(())
     raw = await ask(peer, words, timeout)
-    initialized = parse_initialized(words.plugin_id, raw, grants=gate.grants, config=words.config, known=known)
+    async with slices:
+        initialized = parse_initialized(words.plugin_id, raw, grants=gate.grants, config=words.config, known=known)
     peer.agree(initialized.features)
     return initialized
 
@@ -110,7 +118,7 @@ async def probe_info(
         return None
 
 
-async def greet(voice: Voice, introduction: Introduction, *, timeout: float) -> Greeted:
+async def greet(voice: Voice, introduction: Introduction, *, timeout: float, slices: Slices) -> Greeted:
     """Shakes hands in a dialect with words of its own, and returns what the extension declares.
 
     Raises:
@@ -123,7 +131,8 @@ async def greet(voice: Voice, introduction: Introduction, *, timeout: float) -> 
     go_on = partial(steps.send, cast("Any", None))  # what a generator is begun with
     while True:
         try:
-            step = go_on()
+            async with slices:
+                step = go_on()
         except StopIteration as stop:
             greeted: Greeted = stop.value
             return greeted

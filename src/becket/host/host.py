@@ -437,6 +437,7 @@ class Host:
                 current=lambda id: self._household.extensions[id].supervisor.current(),
                 redeclared=self._hear_of_other_tools,
                 spawn=self._loop.spawn,
+                slices=self._settings.slices,
             )
         return self._hosted_servers
 

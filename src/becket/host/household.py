@@ -293,10 +293,14 @@ class Household:
         for wave in waves:
             async with anyio.create_task_group() as tasks:
                 for id in wave:
-                    tasks.start_soon(self.extensions[id].supervisor.close)
+                    tasks.start_soon(self._stop_one, self.extensions[id].supervisor)
         async with anyio.create_task_group() as tasks:
             for extension in self.extensions.values():
                 tasks.start_soon(extension.supervisor.close)
+
+    async def _stop_one(self, supervisor: Supervisor) -> None:
+        await self._settings.slices.take_turn()
+        await supervisor.close()
 
     # -- what changes
 

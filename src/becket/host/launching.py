@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import anyio
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from becket.contract.handshake import HostInfo
@@ -38,6 +38,7 @@ from becket.host.places import Places
 from becket.host.recording import Audit
 from becket.host.restart import RestartPolicy, RestartStrategy
 from becket.host.secrets import Secrets
+from becket.host.slices import Slices
 from becket.host.supervisor import Care
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.limits import DEFAULT_LIMITS, Limits
@@ -75,7 +76,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     them see, and `inherit_environment` the dialects whose programs see what their own hosts pass on. `policy` has its
     say about every call of an extension. What each of them logs is told as `events`. `wrap` puts another program in
     front of each command. `budget` is what all of them may have held together. With `guard` they are killed when this
-    program is gone."""
+    program is gone. All starts share the `slices` of the loop."""
 
     store: Store
     audit: Audit
@@ -98,6 +99,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     secrets: Secrets | None = None
     budget: SharedBudget | None = None
     guard: bool = False
+    slices: Slices = field(default_factory=Slices)
 
 
 class Way(Struct, frozen=True):
@@ -133,6 +135,7 @@ async def launch_extension(
         StartFailed, HandshakeFailed, ...: why it does not run.
         ValueError: there is no such dialect.
     """
+    await settings.slices.take_turn()
     manifest, id = candidate.manifest, candidate.id
     dialect = find_dialect(manifest.dialect)
     habits = dialect.habits
@@ -182,6 +185,7 @@ async def launch_extension(
         digest=way.digest,
         restarts=restarts,
         budget=settings.budget,
+        slices=settings.slices,
         on_log=None if settings.events is None else LogEvents(id, settings.events, anyio.current_time),
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakSet
 
+import anyio
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
@@ -25,6 +26,8 @@ from becket.host.extension import Extension
 from becket.host.formats.mcp import read_servers
 from becket.host.launching import LaunchSettings
 from becket.host.manifest import Nearby
+from becket.host.slices import Slices
+from becket.host.tool_inputs import compile_inputs
 from becket.interop.mcp.duties import AskModel, AskPerson, Duties, RootLike
 from becket.methods.permissions import Grants
 from becket.methods.registry import Registry
@@ -34,6 +37,7 @@ from becket.typed.small_files import show_path
 
 __all__ = ["ASKING", "HostedServers", "McpSettings", "adopt_servers"]
 
+LIST_EVERY: Final = 1.0  # seconds between two listings of one server, however often it reports a change
 ASKING: Final = "session.drive"
 """The permission of a server that asks the host's models, or a person."""
 
@@ -102,6 +106,7 @@ class HostedServers:
         current: Callable[[str], Extension | None],
         redeclared: Callable[[Extension], None],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
+        slices: Slices,
     ) -> None:
         self._settings = settings or McpSettings()
         self._models = models
@@ -109,6 +114,7 @@ class HostedServers:
         self._current = current
         self._redeclared = redeclared
         self._spawn = spawn
+        self._slices = slices
         self._stale: WeakSet[Peer] = WeakSet()  # those whose tools have changed since they were listed
         self._listing: set[str] = set()
 
@@ -148,17 +154,20 @@ class HostedServers:
             self._spawn(self._follow(id))
 
     async def _follow(self, id: str) -> None:
-        """Lists the tools of a server until they have not changed meanwhile: it often tells so several times."""
+        """Lists the tools of a server until they have not changed meanwhile: it often reports several changes at once.
+
+        What it reports within `LIST_EVERY` seconds of one listing is one more."""
         try:
             while (extension := self._current(id)) is not None and extension.peer in self._stale:
                 self._stale.discard(extension.peer)
                 await self._renew(extension)
+                await anyio.sleep(LIST_EVERY)
         finally:
             self._listing.discard(id)
 
     async def _renew(self, extension: Extension) -> None:
         try:
-            await list_anew(extension)
+            await list_anew(extension, self._slices)
         except BecketError as error:
             import logging
 
@@ -209,7 +218,7 @@ def block_of(piece: SamplingContent) -> dict[str, Any]:
             raise InvalidParams([("/messages", "only texts and pictures can be given to a model here")])
 
 
-async def list_anew(extension: Extension) -> None:
+async def list_anew(extension: Extension, slices: Slices) -> None:
     """Asks a running server for its tools, and puts them in the place of those that it had.
 
     Raises:
@@ -220,12 +229,16 @@ async def list_anew(extension: Extension) -> None:
     answer: Any = None  # what a generator is begun with
     while True:
         try:
-            step = steps.send(answer)
+            async with slices:
+                step = steps.send(answer)
         except StopIteration as stop:
-            tools, names = declare_tools(stop.value)
+            async with slices:
+                tools, names = declare_tools(stop.value)
+                before = extension.inputs
+                inputs = await compile_inputs(extension.id, tools, before.mode, slices, is_tolerant=True, before=before)
             break
         assert isinstance(step, Saying)  # nothing is told
         answer = await extension.peer.call(step.method.name, step.params, returns=Raw)
     server.names.clear()
     server.names.update(names)
-    extension.redeclare(Capabilities(tools))
+    extension.redeclare(Capabilities(tools), inputs)

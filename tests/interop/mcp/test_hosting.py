@@ -62,6 +62,28 @@ for line in sys.stdin:
     elif method == "tools/call":
         say({"id": id, "result": {"content": [{"type": "text", "text": message["params"]["name"]}]}})
 """
+RESTLESS = """
+import json, sys
+
+listings = 0
+
+def say(message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+for line in sys.stdin:
+    message = json.loads(line)
+    method, id = message.get("method"), message.get("id")
+    if method == "initialize":
+        offers = {"tools": {"listChanged": True}}
+        version = message["params"]["protocolVersion"]
+        say({"id": id, "result": {"protocolVersion": version, "capabilities": offers, "serverInfo": {"name": "r"}}})
+    elif method == "tools/list":
+        listings += 1
+        say({"id": id, "result": {"tools": [{"name": "count", "inputSchema": {"type": "object"}}]}})
+        say({"method": "notifications/tools/list_changed"})
+    elif method == "tools/call":
+        say({"id": id, "result": {"content": [{"type": "text", "text": str(listings)}]}})
+"""
 ORACLE = """
 from becket.contract.providers import Model, ProviderResult
 from becket.extension import ExtensionServer, provider
@@ -179,6 +201,16 @@ async def test_tools_that_change_again_while_they_cannot_be_listed_are_there_in_
         await tools.wait_for(f"changing:{EARLY}")
         await host.call_tool("changing_stumble")
         await tools.wait_for("changing:found")
+
+
+@pytest.mark.loops
+async def test_a_server_whose_tools_change_without_end_is_listed_now_and_then(tmp_path: Path) -> None:
+    (tmp_path / "restless.py").write_text(RESTLESS, encoding="utf-8")
+    list_servers(tmp_path, restless={"command": "python3", "args": ["restless.py"]})
+    async with hosting(tmp_path, grants={"restless": ["tools.register"]}) as host:
+        await host.ready("restless")
+        counts = [int(await host.call_tool("restless_count")) for _ in range(100)]
+    assert counts[-1] < 50  # one listing takes no longer than one call: there was time for a hundred of them
 
 
 async def test_the_servers_of_a_manifest_are_extensions_of_their_own_that_need_their_own_grants(tmp_path: Path) -> None:

@@ -1,0 +1,87 @@
+"""Long work of many tasks takes turns on the loop, so that everything else goes on between them."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from becket.host.slices import Slices
+
+pytestmark = pytest.mark.loops
+
+
+class Turns:
+    """Counts the iterations of the loop."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def run(self) -> None:
+        while True:
+            self.count += 1
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_each_of_many_tasks_has_an_iteration_of_its_own() -> None:
+    slices, turns = Slices(), Turns()
+    taken: list[int] = []
+
+    async def work() -> None:
+        async with slices:
+            taken.append(turns.count)
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(turns.run)
+            async with anyio.create_task_group() as workers:
+                for _ in range(50):
+                    workers.start_soon(work)
+            tasks.cancel_scope.cancel()
+    assert len(set(taken)) >= 25  # trio runs the tasks of an iteration in any order, so that two may see one count
+
+
+async def test_a_task_that_waits_for_its_turn_may_be_cancelled() -> None:
+    slices = Slices()
+    with anyio.fail_after(10):
+        async with slices, anyio.create_task_group() as tasks:
+            tasks.start_soon(slices.take_turn)
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+        await slices.take_turn()
+
+
+async def test_long_work_pauses_and_short_work_does_not() -> None:
+    slices, turns = Slices(), Turns()
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(turns.run)
+            await anyio.lowlevel.checkpoint()
+            async with slices:
+                before = turns.count
+                await slices.pause()
+                assert turns.count == before
+                until = time.thread_time() + 0.02
+                while time.thread_time() < until:
+                    pass
+                await slices.pause()
+                assert turns.count > before
+            tasks.cancel_scope.cancel()
+
+
+async def test_what_cannot_be_divided_runs_once_in_a_thread_whoever_needs_it() -> None:
+    slices = Slices()
+    threads: list[int] = []
+
+    def load() -> None:
+        threads.append(threading.get_ident())
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(10):
+                tasks.start_soon(slices.prepare, load)
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident()
