@@ -13,6 +13,7 @@ from benchmarks.run import FOREIGN, WAITED, Calm, HostFailed, run_host, say
 __all__ = ["Faults", "measure_faults", "render_faults"]
 
 ENTRANT = Entrant("faults", "becket", Kind.BECKET, "becket/faults_host.py", "becket/faults_child.py")
+SCALE = Entrant("scale", "becket", Kind.BECKET, "becket/scale_host.py", "becket/scale_child.py")
 SHARE = Entrant("share", "becket", Kind.BECKET, "becket/share_host.py", "becket/share_child.py")
 ATTACKER = Entrant(
     "memory attack", "becket", Kind.BECKET, "becket/memory_attack_host.py", "becket/memory_attack_child.py"
@@ -161,6 +162,18 @@ PROMISES = (
             ),
         )
     ),
+    Promise("handshake", "handshake", "handshake with 8,000 tools: processor time of one iteration", 50, "ms", SCALE),
+    Promise(
+        "storm",
+        "storm",
+        "an MCP server with 4,000 tools that change without end: processor time of one iteration",
+        50,
+        "ms",
+        SCALE,
+    ),
+    Promise("many", "many_start", "start of 200 extensions: processor time of one iteration", 50, "ms", SCALE),
+    Promise("many", "many_idle", "200 idle extensions that are pinged: processor time", 2, "%", SCALE),
+    Promise("turn", "turn", "a model that calls 6,000 tools in one turn: growth of the host", 64, "MiB", SCALE),
     Promise("idle_memory", "idle_memory", "memory of the host for an idle child, of 50", 256, "KiB"),
     Promise("many_threads", "more_threads", "threads of the host more with 100 children than with one", 0, ""),
 )

@@ -10,6 +10,8 @@ import sys
 
 KIND, COUNT = sys.argv[1], int(sys.argv[2])
 SCHEMA = {"type": "object"}
+MODEL = {"id": "greedy", "capabilities": {"tool_use": True}}
+PROVIDER = {"id": "local", "display_name": "Local", "description": "d", "models": [MODEL]}
 
 
 def read_frame(source):
@@ -35,7 +37,14 @@ def answer_native(message):
     tools = [{"name": f"tool{n}", "description": "d", "input_schema": SCHEMA} for n in range(COUNT)]
     match message["method"]:
         case "initialize":
-            return {"protocol_version": 1, "capabilities": {"tools": tools}, "features": ["ping"]}
+            offered = {"tools": tools, "providers": [PROVIDER]}
+            return {"protocol_version": 1, "capabilities": offered, "features": ["ping"]}
+        case "provider.complete" if len(message["params"]["messages"]) == 1:
+            return {"content": [{"type": "tool_use", "id": f"t{n}", "name": "one0_tool0"} for n in range(6_000)]}
+        case "provider.complete":
+            return {"content": [{"type": "text", "text": "enough"}]}
+        case "tool.call":
+            return "x" * 90_000
         case "shutdown":
             write_frame({"id": message["id"], "result": None})
             sys.exit()

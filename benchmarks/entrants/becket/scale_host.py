@@ -1,29 +1,27 @@
 """What a host bears that has many extensions, or one with many tools: one experiment a run.
 
 The processor time of an iteration is that of the loop's thread, so other programs do not get into it. That of idle
-extensions is the whole program's, of a second.
+extensions is the whole program's, as a share of a core.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import anyio
 
+from becket.contract.providers import user
 from becket.host import Host
-from benchmarks.entrants.becket.share_host import iterations, run, used_seconds
-from benchmarks.hosting.measuring import busy_seconds, load_settings, print_figures, waited_seconds
-
-Values = dict[str, list[float]]
-"""Each quantity that an experiment measures: its samples."""
+from benchmarks.entrants.becket.share_host import iterations, run
+from benchmarks.hosting.experiments import Values, forget_peak, peak_kib, print_experiment
+from benchmarks.hosting.measuring import load_settings
 
 TOOLS = 8_000
 CHANGING_TOOLS = 4_000
 EXTENSIONS = 200
+PERMISSIONS = ["providers.register", "tools.register"]
 
 settings = load_settings()
 
@@ -39,11 +37,11 @@ def write_extensions(folder: Path, kind: str, tools: int, count: int) -> dict[st
             f'id = "one{number}"',
             'version = "1.0.0"',
             f'command = ["python3", "-I", "-S", "main.py", "{kind}", "{tools}"]',
-            'permissions = ["tools.register"]',
+            f"permissions = {PERMISSIONS}",
             f'dialect = "{kind}"',
         ]
         (one / "becket.toml").write_text("\n".join(lines), encoding="utf-8")
-    return {f"one{number}": ["tools.register"] for number in range(count)}
+    return {f"one{number}": PERMISSIONS for number in range(count)}
 
 
 async def handshake(backend: str) -> Values:
@@ -69,43 +67,47 @@ async def storm(backend: str) -> Values:
     return {"storm": [max(took, default=0.0)], "storm_share": [100 * share]}
 
 
-async def crowd_start(backend: str) -> Values:
+async def many(backend: str) -> Values:
     """Many extensions: iterations from the start of the host until all are ready, then what they cost while idle."""
     with TemporaryDirectory() as folder:
         grants = write_extensions(Path(folder), "native", 3, EXTENSIONS)
-        with iterations(backend) as took:
-            async with Host([folder], grants=grants, data=None) as host:
-                for id in host:
-                    await host.ready(id)
-                start = max(took)
-                await anyio.sleep(2)
-                used, began = time.process_time(), time.perf_counter()
-                await anyio.sleep(2 * settings["seconds"])
-                share = (time.process_time() - used) / (time.perf_counter() - began)
-                took.clear()
-        return {"crowd_start": [start], "crowd_idle": [100 * share], "crowd_stop": [max(took)]}
+        host = Host([folder], grants=grants, data=None)
+        with iterations(backend) as started:
+            await host.start()
+            for id in host:
+                await host.ready(id)
+        await anyio.sleep(2)
+        used, began = time.process_time(), time.perf_counter()
+        await anyio.sleep(2 * settings["seconds"])
+        share = (time.process_time() - used) / (time.perf_counter() - began)
+        with iterations(backend) as stopped:
+            await host.aclose()
+    return {"many_start": [max(started)], "many_idle": [100 * share], "many_stop": [max(stopped)]}
 
 
-EXPERIMENTS = {"handshake": handshake, "storm": storm, "crowd_start": crowd_start}
+async def turn(backend: str) -> Values:
+    """A model that calls thousands of tools in one turn, each of which returns much."""
+    with TemporaryDirectory() as folder:
+        grants = write_extensions(Path(folder), "native", 3, 1)
+        async with Host([folder], grants=grants, data=None) as host:
+            await host.ready("one0")
+            before = forget_peak()
+            await host.complete("one0:local:greedy", messages=[user("go on")], use_tools=True)
+            return {"turn": [(peak_kib() - before) / 1024]}
+
+
+EXPERIMENTS = {"handshake": handshake, "storm": storm, "many": many, "turn": turn}
 
 
 def main() -> None:
-    busy, waited, used, began = busy_seconds(), waited_seconds("self"), used_seconds(), time.perf_counter()
     name, _, backend = settings["experiment"].partition(" ")
     chosen = backend or "asyncio"
 
-    async def experiment() -> Values:
-        return await EXPERIMENTS[name](chosen)
+    async def experiment() -> None:
+        await print_experiment(EXPERIMENTS[name](chosen))
 
-    values = run(experiment, chosen)
-    seconds = time.perf_counter() - began
-    figures: dict[str, Any] = {
-        "values": values,
-        "foreign": max(0.0, busy_seconds() - busy - (used_seconds() - used)) / seconds,
-        "waited": (waited_seconds("self") - waited) / seconds,
-    }
-    print_figures(figures)
+    run(experiment, chosen)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -51,6 +51,7 @@ from becket.host.events import (
 )
 from becket.host.extension import Extension
 from becket.host.gate import Admission
+from becket.host.heartbeats import Heartbeats
 from becket.host.hook_plan import Hooks, HookSettings, HookWish, order_hooks
 from becket.host.hooks import ConfirmHook, HookVerdict, ask_hooks
 from becket.host.host_config import ExtensionConfig, settle_candidates
@@ -304,6 +305,7 @@ class Host:
             offer=self._offer,
             expect=self._expect,
             hooks=self.hooks,
+            heartbeats=None if self._loop is None else Heartbeats(self._loop),
         )
         await self._started.receive(self.report.candidates)
 

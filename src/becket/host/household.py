@@ -22,6 +22,7 @@ from becket.host.discovery import Candidate
 from becket.host.events import Events, ExtensionChanged, ExtensionDiscovered, ExtensionRestarted, ProblemFound
 from becket.host.events import ExtensionRefused as ExtensionWasRefused
 from becket.host.extension import Extension
+from becket.host.heartbeats import Heartbeats
 from becket.host.hook_plan import Hooks, HookStatus
 from becket.host.launching import LaunchSettings, build_care
 from becket.host.lifecycle import Health, State
@@ -80,6 +81,7 @@ class Household:
         offer: Callable[[str, Capabilities], None],
         expect: Callable[[Candidate, Supervised], None],
         hooks: Hooks,
+        heartbeats: Heartbeats | None = None,
     ) -> None:
         self.extensions: dict[str, Supervised] = {}  # also those that were refused and may be agreed to later
         self.candidates: dict[str, Candidate] = {}
@@ -94,6 +96,7 @@ class Household:
         self._offer = offer
         self._expect = expect
         self._hooks = hooks
+        self._heartbeats = heartbeats
         self._refused: dict[str, ExtensionRefused] = {}
         self._left_out: set[str] = set()  # for want of others, which may be agreed to later
         self._order = StartOrder(())
@@ -129,6 +132,7 @@ class Household:
             version=manifest.version,
             stagger=self._stagger,
             renew=lambda: self._renew(guest),
+            heartbeats=self._heartbeats,
         )
         extension = self.extensions[id] = Supervised(supervisor, guest.gate)
         supervisor.arrange(lambda copy: self._register(self.candidates[id], extension, copy))

@@ -48,10 +48,12 @@ from becket.host.events import (
     HostStalled,
 )
 from becket.host.extension import Extension
-from becket.host.heartbeat import Heartbeat, HeartbeatPolicy, Pulse
+from becket.host.heartbeat import Beat, HeartbeatPolicy, Pulse
+from becket.host.heartbeats import Heartbeats
 from becket.host.lifecycle import ON_START, ON_STOP, Drain, Health, Lifecycle, RequestMeans, State
 from becket.host.meter import Figures, Meter
 from becket.host.restart import GiveUp, RestartHistory, RestartPolicy, Stagger, decide_restart
+from becket.peer.loops import current_loop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -102,7 +104,8 @@ class Ending(Struct, frozen=True):
 class Supervisor:
     """The owner of one extension. `run` is its task; the other methods may be called from any task.
 
-    `renew` is asked before a reload whether there may be one; what it raises keeps the running copy in its place."""
+    `renew` is asked before a reload whether there may be one; what it raises keeps the running copy in its place. The
+    extensions of one host share its `heartbeats`."""
 
     def __init__(
         self,
@@ -116,6 +119,7 @@ class Supervisor:
         stagger: Stagger | None = None,
         chance: Callable[[], float] = random.random,
         renew: Callable[[], Awaitable[None]] | None = None,
+        heartbeats: Heartbeats | None = None,
     ) -> None:
         self.id = id
         self.care = care or Care()
@@ -124,6 +128,7 @@ class Supervisor:
         self.failure: BecketError | None = None
         self._start = start
         self._renew = renew
+        self._heartbeats = heartbeats
         self._events = events
         self._stagger = stagger
         self._chance = chance
@@ -486,28 +491,23 @@ class Supervisor:
     async def _listen(self, extension: Extension) -> str:
         """Keeps the heartbeat, and returns why the extension is dead."""
         policy = self.care.heartbeat or HeartbeatPolicy()
-        heartbeat = Heartbeat(now(), policy)
-        heard_at = extension.peer.heard_at
-        async with anyio.create_task_group() as pings:
-            while True:
-                # It may have been heard long before the next look is due.
-                await anyio.sleep(min(policy.every, max(0.0, heartbeat.next_look - now())))
-                if extension.peer.heard_at > heard_at:
-                    heard_at = extension.peer.heard_at
-                    heartbeat.hear(heard_at)
-                beat = heartbeat.look(now())
-                if beat.stalled:
-                    self._events.publish(HostStalled(beat.stalled))
-                if beat.pulse is Pulse.DEAD:
-                    pings.cancel_scope.cancel()
-                    break
-                if beat.pulse is Pulse.SLOW:
-                    self._degrade("it is slow to answer")
-                elif self._breaker.state(now()) is BreakerState.CLOSED:
-                    self._recover_health()
-                if beat.sends_ping:
-                    pings.start_soon(ping, extension)
+        if self._heartbeats is not None:
+            await self._heartbeats.keep(extension.peer, policy, self._take_beat)
+        else:
+            loop = await current_loop()
+            try:
+                await Heartbeats(loop).keep(extension.peer, policy, self._take_beat)
+            finally:
+                loop.end()
         return "it does not read any more: no answer to a ping"
+
+    def _take_beat(self, beat: Beat) -> None:
+        if beat.stalled:
+            self._events.publish(HostStalled(beat.stalled))
+        if beat.pulse is Pulse.SLOW:
+            self._degrade("it is slow to answer")
+        elif beat.pulse is Pulse.ALIVE and self._breaker.state(now()) is BreakerState.CLOSED:
+            self._recover_health()
 
     def _degrade(self, because: str) -> None:
         if self.state is State.READY:
@@ -671,14 +671,6 @@ class Supervisor:
     async def _wait_while(self, condition: Callable[[], bool]) -> None:
         while condition():
             await self._changed.wait()
-
-
-async def ping(extension: Extension) -> None:
-    """Asks for a sign of life; none is what the heartbeat finds out by itself."""
-    try:
-        await extension.peer.ping(timeout=PATIENCE)
-    except BecketError:
-        pass
 
 
 def describe_exit(id: str, lost: ConnectionLost | None, *, expected: bool) -> ExtensionExited:

@@ -251,15 +251,22 @@ class Outbound:
 
     def ask_aside(self, method: Method[Any, Any] | Notification[Any], params: object) -> None:
         """Sends a request whose response is ignored, or a notification. It waits for no slot: it frees one."""
-        link = self.link
         if method.write is not None:
             params = method.write(params)
         if isinstance(method, Notification):
-            link.tell(method.name, None if params is None else encode_json(params))
+            self.link.tell(method.name, None if params is None else encode_json(params))
             return
         timeout = self._timeout if method.timeout is None else method.timeout
-        call = Call(method.name, GONE, link.time() + timeout, timeout)
-        link.send(link.connection.open_call(call, None if params is None else encode_json(params)))
+        self._send_aside(method.name, None if params is None else encode_json(params), timeout)
+
+    def ping_aside(self, method: str) -> None:
+        """Sends a ping whose response nobody waits for."""
+        self._send_aside(method, None, self._timeout)
+
+    def _send_aside(self, method: str, params: bytes | None, timeout: float) -> None:
+        link = self.link
+        call = Call(method, GONE, link.time() + timeout, timeout)
+        link.send(link.connection.open_call(call, params))
         link.wake_at(call.deadline)
 
     async def _call_with_events(

@@ -383,10 +383,22 @@ class Peer:
             NotSupported: no ping was agreed on.
             CallTimeout: it does not read.
         """
+        await self.call(self._ping_method(), timeout=timeout)
+
+    def ping_nowait(self) -> None:
+        """Sends a ping and waits for nothing: `heard_at` tells of the response.
+
+        Raises:
+            NotSupported: no ping was agreed on.
+            ConnectionLost: the link has ended.
+        """
+        self._outbound.ping_aside(self._ping_method())
+
+    def _ping_method(self) -> str:
         method = self._link.dialect.ping
         if method is None or "ping" not in self._link.features:
             raise NotSupported("ping", "it was not agreed on with the other side")
-        await self.call(method, timeout=timeout)
+        return method
 
     # -- serving
 

@@ -13,6 +13,7 @@ from becket.host.discovery import Candidate
 from becket.host.launching import LaunchSettings
 from becket.host.manifest import Manifest
 from becket.host.mcp_servers import HostedServers, McpSettings
+from becket.host.slices import Slices
 from becket.interop.mcp import (
     AudioContent,
     CreateMessage,
@@ -54,6 +55,7 @@ async def ask(models: Models, asked: CreateMessage, settings: McpSettings | None
         current=lambda id: None,
         redeclared=lambda extension: None,
         spawn=spawn,
+        slices=Slices(),
     )
     candidate = Candidate(Manifest(id="files", version="0.0.0", command=("a",), dialect="mcp"), "/", "/.mcp.json", 0)
     store = InMemoryStore()

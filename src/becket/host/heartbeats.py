@@ -1,0 +1,94 @@
+"""Keeps the heartbeats of many extensions with one timer, so that idle ones cost next to nothing.
+
+When to ping and what silence means is `heartbeat`'s, a pure matter; here it is done, for all that are due at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from becket.errors import BecketError
+from becket.host.heartbeat import Beat, Heartbeat, HeartbeatPolicy, Pulse
+from becket.peer.transport import wake
+
+if TYPE_CHECKING:
+    from becket.peer.peer import Peer
+    from becket.peer.roles import Loop, Timer, Waiter
+
+__all__ = ["Heartbeats"]
+
+GRAIN: Final = 0.05  # seconds by which a look may be late so that others join it: far below `stalled_after`
+MOST_AT_ONCE: Final = 100  # looks in one iteration, with their pings: some 5 ms
+
+
+class Heartbeats:
+    """The heartbeats of all extensions on one loop."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._kept: dict[int, Kept] = {}
+        self._timer: Timer | None = None
+        self._wakes_at = inf
+
+    async def keep(self, peer: Peer, policy: HeartbeatPolicy, take: Callable[[Beat], None]) -> None:
+        """Pings a peer after silence and hands on each beat of its heart; returns when it is dead."""
+        heart = Heartbeat(self._loop.time(), policy)
+        kept = Kept(peer, heart, take, self._loop.create_waiter(), policy.every, peer.heard_at, heart.next_look)
+        self._kept[id(kept)] = kept
+        self._plan(kept.next_look)
+        try:
+            await kept.waiter
+        finally:
+            del self._kept[id(kept)]
+
+    def _plan(self, look: float) -> None:
+        """Makes sure that this look is taken: on time where there is one heart, else together with others."""
+        at = look + GRAIN if len(self._kept) > 1 else look
+        if at < self._wakes_at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._wakes_at = at
+            self._timer = self._loop.call_later(max(0.0, at - self._loop.time()), self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._wakes_at = inf
+        now = self._loop.time()
+        due = [kept for kept in self._kept.values() if kept.next_look <= now and not kept.waiter.done()]
+        for kept in due[:MOST_AT_ONCE]:
+            kept.look(now)
+        looks = [kept.next_look for kept in self._kept.values() if not kept.waiter.done()]
+        if looks:
+            self._plan(min(looks) if len(due) <= MOST_AT_ONCE else -inf)
+
+
+class Kept(Struct, eq=False):
+    """One heart: the peer that it belongs to, and the task that waits for its last beat."""
+
+    peer: Peer
+    heart: Heartbeat
+    take: Callable[[Beat], None]
+    waiter: Waiter
+    every: float
+    heard_at: float
+    next_look: float
+
+    def look(self, now: float) -> None:
+        heard_at = self.peer.heard_at
+        if heard_at > self.heard_at:
+            self.heard_at = heard_at
+            self.heart.hear(heard_at)
+        beat = self.heart.look(now)
+        self.next_look = min(beat.next_look, now + self.every)  # it may be heard long before the next look is due
+        self.take(beat)
+        if beat.pulse is Pulse.DEAD:
+            wake(self.waiter)
+        elif beat.sends_ping:
+            try:
+                self.peer.ping_nowait()
+            except BecketError:
+                pass  # the link has ended, which its supervisor learns by itself

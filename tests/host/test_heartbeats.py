@@ -1,0 +1,106 @@
+"""The heartbeats of many extensions: each is kept, whatever becomes of the others."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import anyio
+import pytest
+from tests.peer.scripted import settled
+
+from becket import Peer
+from becket.errors import ConnectionLost, NotSupported
+from becket.host.heartbeat import Beat, HeartbeatPolicy, Pulse
+from becket.host.heartbeats import Heartbeats
+from becket.peer.loops import current_loop
+from becket.testing import memory_pair
+
+pytestmark = pytest.mark.loops
+
+POLICY = HeartbeatPolicy(every=0.02, slow_after=0.02, dead_after=0.1, stalled_after=1000.0)
+
+
+class Heart:
+    """A peer that a test plays, and what its heartbeat has told."""
+
+    def __init__(self, *, answers: bool = True) -> None:
+        self.heard_at = 0.0
+        self.pings = 0
+        self.beats: list[Beat] = []
+        self.pinged_twice = anyio.Event()
+        self._answers = answers
+
+    def ping_nowait(self) -> None:
+        self.pings += 1
+        if self._answers:
+            self.heard_at = anyio.current_time()
+        if self.pings == 2:
+            self.pinged_twice.set()
+
+    async def keep(self, heartbeats: Heartbeats) -> None:
+        await heartbeats.keep(cast("Any", self), POLICY, self.beats.append)
+
+
+async def test_each_of_many_is_pinged_again_and_again() -> None:
+    loop = await current_loop()
+    hearts = [Heart() for _ in range(250)]
+    with anyio.fail_after(15):
+        async with anyio.create_task_group() as tasks:
+            heartbeats = Heartbeats(loop)
+            for heart in hearts:
+                tasks.start_soon(heart.keep, heartbeats)
+            for heart in hearts:
+                await heart.pinged_twice.wait()
+            tasks.cancel_scope.cancel()
+    loop.end()
+    assert {beat.pulse for heart in hearts for beat in heart.beats} == {Pulse.ALIVE}
+
+
+async def test_one_that_is_dead_ends_alone() -> None:
+    loop = await current_loop()
+    alive, dead = Heart(), Heart(answers=False)
+    with anyio.fail_after(15):
+        async with anyio.create_task_group() as tasks:
+            heartbeats = Heartbeats(loop)
+            tasks.start_soon(alive.keep, heartbeats)
+            await dead.keep(heartbeats)
+            alive.pings, alive.pinged_twice = 0, anyio.Event()
+            await alive.pinged_twice.wait()
+            tasks.cancel_scope.cancel()
+    loop.end()
+    assert dead.pings == 1
+    assert [beat.pulse for beat in dead.beats][-1] is Pulse.DEAD
+    assert Pulse.DEAD not in {beat.pulse for beat in alive.beats}
+
+
+async def test_those_that_come_later_are_kept_as_well() -> None:
+    loop = await current_loop()
+    first, second = Heart(), Heart()
+    with anyio.fail_after(15):
+        async with anyio.create_task_group() as tasks:
+            heartbeats = Heartbeats(loop)
+            tasks.start_soon(first.keep, heartbeats)
+            await first.pinged_twice.wait()
+            tasks.start_soon(second.keep, heartbeats)
+            await second.pinged_twice.wait()
+            tasks.cancel_scope.cancel()
+    loop.end()
+
+
+async def test_a_ping_that_nobody_waits_for_is_heard_of_all_the_same() -> None:
+    async with memory_pair(dialect="native") as (left, _):
+        before = left.heard_at
+        left.ping_nowait()
+        await settled()
+        assert left.heard_at > before
+        assert left.in_flight == 0
+        await left.aclose()
+        with pytest.raises(ConnectionLost):
+            left.ping_nowait()
+
+
+async def test_a_ping_that_was_not_agreed_on_is_not_sent() -> None:
+    async with memory_pair() as (left, _):
+        peer: Peer = left
+        with pytest.raises(NotSupported):
+            peer.ping_nowait()
