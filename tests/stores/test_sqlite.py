@@ -17,7 +17,16 @@ from tests.stores.opening import light, without_index
 
 from becket.contract.config import ConfigSet
 from becket.contract.memory import Append, Appended, Query
-from becket.errors import BecketError, Busy, LocalProtocolError, Meaning, QueryTimeout, StoreError, StoreUnavailable
+from becket.errors import (
+    BecketError,
+    Busy,
+    LocalProtocolError,
+    Meaning,
+    QueryTimeout,
+    QuotaExceeded,
+    StoreError,
+    StoreUnavailable,
+)
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.stores.sqlite import SqliteStore, ledger, reader, store, writer
 from becket.stores.store import Clock, Store, StoreOpener, now_ms
@@ -467,3 +476,19 @@ def test_it_reads_the_time_of_the_machine_where_it_is_given_no_clock(folder: Pat
     before = clock()
     with SqliteStore(folder / "store", ballast=0) as notes:
         assert before <= notes.append(Append("notes", "milk")).timestamp_ms <= clock()
+
+
+@pytest.mark.parametrize("limits", [Limits(config_keys=1), Limits(config_bytes=10)])
+def test_values_above_a_limit_that_was_lowered_can_be_removed(folder: Path, limits: Limits) -> None:
+    keys = ("mode", "pace", "tone")
+    with light(folder / "store", Limits(), now_ms) as store:
+        for key in keys:
+            store.set_config("notes", ConfigSet(key, "value"))
+
+    with light(folder / "store", limits, now_ms) as store:
+        with pytest.raises(QuotaExceeded):
+            store.set_config("notes", ConfigSet("more", "value"))
+        for key in keys:
+            assert store.remove_config("notes", key).ok
+        assert store.read_config("notes").values == {}
+        assert store.set_config("notes", ConfigSet("more", "value")).ok

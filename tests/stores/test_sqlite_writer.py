@@ -13,7 +13,7 @@ from tests.stores.opening import light
 
 from becket.contract.config import ConfigSet
 from becket.contract.memory import Append, Query
-from becket.errors import Meaning, StoreError, StoreUnavailable
+from becket.errors import Meaning, QuotaExceeded, StoreError, StoreUnavailable
 from becket.limits import DEFAULT_LIMITS
 from becket.stores.sqlite import SqliteStore, file, writer
 from becket.stores.sqlite.ballast import Ballast
@@ -176,3 +176,34 @@ def test_a_store_that_somebody_else_writes_to_all_the_time_cannot_be_opened(
         other.execute("ROLLBACK")
     assert "locked" in caught.value.because
     light(folder / "store", DEFAULT_LIMITS, now_ms).close()
+
+
+def test_a_transaction_that_was_taken_back_counts_for_no_quota(folder: Path, fail: Callable[..., None]) -> None:
+    with light(folder / "store", DEFAULT_LIMITS.but(memory_records=2, config_keys=1), now_ms) as store:
+        store.append(Append("notes", "milk"))
+        for add in (
+            lambda: store.append(Append("notes", "tea")),
+            lambda: store.set_config("notes", ConfigSet("mode", "dark")),
+        ):
+            fail("commit", BROKEN)
+            with pytest.raises(StoreError):
+                add()
+        assert store.append(Append("notes", "tea")).id == 2
+        assert store.set_config("notes", ConfigSet("pace", "slow")).ok
+        with pytest.raises(QuotaExceeded):
+            store.append(Append("notes", "honey"))
+        assert store.verify() == []
+
+
+def test_after_a_failing_disk_nothing_is_written_to_a_file_that_is_not_sound(
+    store: SqliteStore, fail: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_damage(connection: sqlite3.Connection) -> None:
+        raise sqlite_error(sqlite3.SQLITE_CORRUPT)
+
+    monkeypatch.setattr(writer, "check_sound", find_damage)
+    fail("commit", BROKEN)
+    for _ in range(2):
+        with pytest.raises(StoreError):
+            store.append(Append("notes", "tea"))
+    assert contents(store) == ["milk"]

@@ -40,6 +40,7 @@ IDLE = 1.0  # and after which the log of SQLite is emptied into the file
 BEHIND = 10_000  # records that the index may be behind while changes come without a pause; to look through: 20 ms
 LONG_LOG = 32 << 20  # bytes: queries that overlap can keep it from being emptied; then they are waited for
 FREE_PAGES = 16  # in the file, from which on records are taken on a full disk
+IMPATIENCE = 0.05  # seconds
 NO_ROOM = 1 << 20  # bytes of a disk on which any failure to write means that it is full
 
 
@@ -98,6 +99,7 @@ class Writer:
         if not ballast.lay():
             self._full = note("the disk is full: nothing is added to the store", None)
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._patience = PATIENCE  # seconds for queries that keep the log from being emptied
         self._expected = 1  # changes, if everybody comes again who is here now
         self._sync_seconds = 0.0
         self._gate = Lock()
@@ -212,6 +214,8 @@ class Writer:
             pass
         if log_bytes(self._path) > LONG_LOG:
             self.empty_log(waits=True)
+            # A reader that goes on, as `verify` does, is waited for once, not with each transaction.
+            self._patience = PATIENCE if log_bytes(self._path) <= LONG_LOG else IMPATIENCE
 
     def _commit(self, batch: Sequence[Job], *, makes_room: bool = False) -> list[Any]:
         """Returns the answers to these changes, which are safe then. With `makes_room` all others are refused."""
@@ -303,7 +307,7 @@ class Writer:
     def empty_log(self, *, waits: bool = False) -> None:
         """Brings all that is in the log of SQLite into the file, if no query reads it, or waits until none does."""
         try:
-            self._connection.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000 if waits else 0:.0f}")
+            self._connection.execute(f"PRAGMA busy_timeout = {self._patience * 1000 if waits else 0:.0f}")
             # On a full disk the log keeps its room: others would take it.
             mode = "TRUNCATE" if self._full is None else "RESTART"
             self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
