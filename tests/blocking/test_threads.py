@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from tests.blocking.pairs import Started, blocking_pair
 
 from becket import CallTimeout
 from becket.blocking import BlockingContext, BlockingPeer
+from becket.peer.blocking_loop import BlockingLoop
 
 
 def serve(peer: BlockingPeer) -> None:
@@ -72,3 +75,38 @@ def test_threads_that_do_everything_at_once_all_come_back(seed: int, dialect: st
         threads = [Started(do_much, (left, right)[each % 2], seed * 100 + each) for each in range(6)]
         for thread in threads:
             thread.result()
+
+
+class AddsRightBeforeThePoll:
+    """A waiter that is looked at last before a poll: another thread adds something meanwhile."""
+
+    def __init__(self, loop: BlockingLoop, function: Callable[[], object]) -> None:
+        self._add = lambda: loop.call_from_thread(function)
+
+    @property
+    def is_done(self) -> bool:
+        thread = threading.Thread(target=self._add)
+        thread.start()
+        thread.join()
+        return False
+
+
+def test_what_another_thread_adds_right_before_a_poll_is_done_at_once() -> None:
+    loop = BlockingLoop()
+    done = threading.Event()
+    waiter: Any = AddsRightBeforeThePoll(loop, done.set)
+
+    def pump() -> None:
+        with loop.entered():
+            while not done.is_set():
+                loop.turn(waiter)
+
+    pumping = threading.Thread(target=pump, daemon=True)
+    pumping.start()
+    is_done = done.wait(5)
+    loop.call_soon(done.set)  # wakes a pump that sleeps, so that nothing is left of it
+    pumping.join(5)
+    loop.end()
+    loop.release()
+
+    assert is_done

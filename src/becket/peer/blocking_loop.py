@@ -425,13 +425,13 @@ class BlockingLoop:
                 self._run_timers(now)
             if timers and timers[0].time - now < FOREVER:
                 timeout = timers[0].time - now
-        if ready:
-            timeout = 0.0
         if self._is_ended or (until is not None and until.is_done):  # a nested wait may have settled it
             return
+        self._is_polling = True  # before the last look: what another thread adds after it interrupts the poll
+        if ready:
+            timeout = 0.0
         let_go, poll, retake = self._let_go, self._poll.poll, self._retake
         mine = (1, get_ident())
-        self._is_polling = True
         try:
             let_go()
             events = poll(timeout * 1000)
