@@ -581,6 +581,60 @@ async def test_calls_that_fail_open_the_circuit_and_the_extension_is_degraded_un
     assert len(stage.kinds(ExtensionRecovered)) == 1
 
 
+async def test_a_new_copy_is_called_although_the_circuit_of_the_one_before_was_open() -> None:
+    care = Care(restart=QUICK.restart, breaker=BreakerPolicy(failures=1, open_for=3600), heartbeat=None)
+    async with staged(care) as stage:
+        await stage.supervisor.start()
+
+        async def time_out(_: Extension) -> None:
+            raise CallTimeout("tool.call", 1.0)
+
+        with pytest.raises(CallTimeout):
+            await stage.supervisor.use(time_out)
+        with pytest.raises(CircuitOpen):
+            await stage.supervisor.use(work)
+        stage.copies[0].peer.end(ConnectionLost(DisconnectReason.REMOTE_CLOSE))
+        await stage.until(lambda: len(stage.kinds(ExtensionRestarted)) == 1)
+        stage.copies[1].answered.set()
+        assert await stage.supervisor.use(work) == "done"
+
+
+async def test_answers_to_pings_do_not_make_one_healthy_whose_circuit_is_open() -> None:
+    heartbeat = HeartbeatPolicy(every=0.01, slow_after=60, dead_after=120, stalled_after=60)
+    async with staged(Care(breaker=BreakerPolicy(failures=1, open_for=3600), heartbeat=heartbeat)) as stage:
+        await stage.supervisor.start()
+
+        async def time_out(_: Extension) -> None:
+            raise CallTimeout("tool.call", 1.0)
+
+        with pytest.raises(CallTimeout):
+            await stage.supervisor.use(time_out)
+        await stage.until(lambda: len(stage.kinds(ExtensionDegraded)) == 1)
+        for _ in range(3):
+            stage.copies[0].peer.pinged = anyio.Event()
+            await stage.copies[0].peer.pinged.wait()
+        assert stage.supervisor.health() is Health.DEGRADED
+    assert stage.kinds(ExtensionRecovered) == []
+
+
+async def test_a_call_that_may_be_repeated_fails_when_the_extension_is_stopped() -> None:
+    async with staged() as stage:
+        await stage.supervisor.start()
+        lost: list[ConnectionLost] = []
+
+        async def call() -> None:
+            with pytest.raises(ConnectionLost) as caught:
+                await stage.supervisor.use(work, repeat=True)
+            lost.append(caught.value)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            await anyio.wait_all_tasks_blocked()
+            await stage.supervisor.stop()
+        assert [error.reason for error in lost] == [DisconnectReason.LOCAL_CLOSE]
+    assert len(stage.copies) == 1
+
+
 # -- reload
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import sys
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -47,6 +49,17 @@ async def test_the_signal_that_ended_a_child_is_named(name: str) -> None:
     crash = await crash_of(child("dies_when_called", name))
 
     assert (crash.signal, crash.exit_code) == (name, -signal.Signals[name])
+
+
+async def test_a_signal_that_leaves_a_core_dump_is_named_too(tmp_path: Path) -> None:
+    dumps = (
+        "import os, resource, signal;"
+        "most = resource.getrlimit(resource.RLIMIT_CORE)[1]; resource.setrlimit(resource.RLIMIT_CORE, (most, most));"
+        "os.read(0, 1); os.kill(os.getpid(), signal.SIGSEGV)"
+    )
+    crash = await crash_of([sys.executable, "-I", "-S", "-c", dumps], cwd=tmp_path)
+
+    assert (crash.signal, crash.exit_code) == ("SIGSEGV", -signal.SIGSEGV)
 
 
 async def test_the_process_of_a_peer_tells_how_it_ended() -> None:

@@ -105,6 +105,19 @@ async def test_a_child_on_becket_ends_by_itself_when_its_host_is_killed(code: st
         await all_gone(family)
 
 
+async def test_a_fork_of_the_host_that_exits_does_not_end_the_children() -> None:
+    then = """import atexit, os
+    if os.fork() == 0:
+        atexit._run_exitfuncs()
+        os._exit(0)
+    os.wait()
+    print(await peer.call('x', [1]), flush=True)"""
+    with host_of(child("starts_a_family"), then) as (host, family):
+        said, _ = host.communicate(b"\n")
+        await all_gone(family)
+    assert said == b"[1]\n"
+
+
 @pytest.mark.parametrize("run", [asyncio.run, trio.run], ids=["asyncio", "trio"])
 def test_a_peer_that_is_dropped_is_warned_of_and_its_child_ends(run: object) -> None:
     pids: list[int] = []
