@@ -8,8 +8,12 @@ import time
 import anyio
 import anyio.lowlevel
 import pytest
+from tests.host.stand_ins import initialized
 
+from becket import Peer
+from becket.host.connecting import connect_extension_over
 from becket.host.slices import Slices
+from becket.testing import memory_transports
 
 pytestmark = pytest.mark.loops
 
@@ -86,3 +90,26 @@ async def test_what_cannot_be_divided_runs_once_in_a_thread_whoever_needs_it() -
                 tasks.start_soon(slices.prepare, load)
     assert len(threads) == 1
     assert threads[0] != threading.get_ident()
+
+
+async def test_a_start_that_is_cancelled_while_it_waits_for_its_turn_leaves_no_link() -> None:
+    class Stuck(Slices):
+        async def take_turn(self) -> None:
+            waits.set()
+            await anyio.sleep_forever()
+
+    waits = anyio.Event()
+    ours, theirs = memory_transports()
+
+    async def start() -> None:
+        await connect_extension_over(ours, id="notes", slices=Stuck())
+
+    with anyio.fail_after(10):
+        async with Peer.over(theirs, dialect="native") as child:
+            child.handle("initialize")(lambda params: initialized(features=["ping"]))
+            child.agree(())
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(start)
+                await waits.wait()
+                tasks.cancel_scope.cancel()
+            await child.wait_closed()

@@ -295,6 +295,7 @@ class Start:
             if greeted.about is None:
                 about = await probe_info(voice, self._id, greeted.declared, self._timeouts.info)
                 greeted = replace(greeted, about=about)
+            await self._slices.take_turn()  # what is done with a new copy comes next
         except BaseException as error:
             try:
                 if isinstance(error, BadCapabilities):  # it is well and waits for the first call
@@ -305,7 +306,6 @@ class Start:
                 # It has refused, and may have written why: all of that is here now.
                 raise HandshakeFailed(self._id, error.because + last_words(peer)) from error.__cause__
             raise
-        await self._slices.take_turn()  # what is done with a new copy comes next
         return Extension(
             Parts(
                 voice=voice,
