@@ -131,7 +131,7 @@ def test_that_a_command_is_done_is_told_by_its_end() -> None:
     saying = Saying(TASKS_EXECUTE, RUN)
 
     assert COMMAND.tell(CommandDone(), saying, SCENE) is None
-    assert text_of(COMMAND.acknowledge(saying, SCENE)) == '{"executionId":"e-1"}'
+    assert text_of(COMMAND.acknowledge(saying, Scene("demo", particulars=object()))) == '{"executionId":"e-1"}'
     assert tales(COMMAND.end({"n": 1}, None, saying, SCENE)) == [
         ("tasks/event", '{"executionId":"e-1","event":{"type":"completed","result":{"payload":{"n":1}}}}')
     ]
