@@ -9,7 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
+from tests.peer.scripted import request, scripted
 
 from becket import BecketError, Context, Peer, RpcError
 from becket.testing import memory_pair
@@ -118,3 +120,27 @@ async def test_links_that_end_in_the_middle_of_calls_leave_no_memory_behind() ->
             await left.aclose()
 
     assert await growth_of(live_and_end) < 4 * MOST
+
+
+async def test_an_event_that_is_given_up_while_it_waits_for_credit_leaves_nothing_behind() -> None:
+    async with scripted(dialect="native") as (peer, script):
+        grown: list[float] = []
+
+        @peer.handle("ticks")
+        async def ticks(_: Any, ctx: Context) -> None:
+            async def send_and_leave() -> None:
+                with anyio.CancelScope() as scope:
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(send, ctx)
+                        await anyio.lowlevel.checkpoint()
+                        scope.cancel()
+
+            grown.append(await growth_of(send_and_leave))
+
+        script.say(request(1, "ticks", {"_meta": {"becket": {"credit": 0}}}))
+        assert (await script.hear())["id"] == 1
+    assert grown[0] < MOST / 4
+
+
+async def send(ctx: Context) -> None:
+    await ctx.notify("tick", {})
