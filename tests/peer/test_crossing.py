@@ -120,7 +120,7 @@ async def test_what_was_not_agreed_on_is_not_said() -> None:
         assert not cancelled.is_set()
         with pytest.raises(RemoteError) as refused:
             await left.call("report")
-        assert refused.value.meaning is Meaning.INTERNAL
+        assert refused.value.meaning is Meaning.NOT_SUPPORTED
 
 
 async def test_calls_that_gave_up_waiting_for_room_leave_nothing_behind() -> None:
