@@ -105,6 +105,34 @@ async def test_a_child_on_becket_ends_by_itself_when_its_host_is_killed(code: st
         await all_gone(family)
 
 
+@pytest.mark.parametrize("connect", ["asyncio.run(run())", "blocking.connect_process(['cat'])"])
+def test_the_first_child_of_a_program_without_descriptors_fails_to_start(connect: str) -> None:
+    code = f"""
+import asyncio, os, resource
+from becket import Peer, StartFailed, blocking
+
+async def run():
+    await Peer.connect_process(["cat"])
+
+loop = asyncio.new_event_loop()
+asyncio.run = loop.run_until_complete
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+held = []
+try:
+    while True:
+        held.append(os.open(os.devnull, os.O_RDONLY))
+except OSError:
+    pass
+try:
+    {connect}
+except StartFailed as error:
+    print("refused", flush=True)
+os._exit(0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, timeout=15, check=True)
+    assert done.stdout == b"refused\n"
+
+
 async def test_a_fork_of_the_host_that_exits_does_not_end_the_children() -> None:
     then = """import atexit, os
     if os.fork() == 0:

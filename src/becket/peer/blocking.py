@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from becket.dialects import PLAIN, Dialect, find_dialect
-from becket.errors import ConnectionLost, NotSupported
+from becket.errors import ConnectionLost, NotSupported, StartFailed
 from becket.limits import Limits
 from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import F, Handler, Registry
@@ -72,8 +72,11 @@ def connect_process(
         StartFailed: the program cannot be started.
         NotSupported: `guard` is given where there can be no such process.
     """
-    from becket.peer.child import ChildTransport
-    from becket.peer.process import log_stderr, open_child, words_of
+    try:
+        from becket.peer.child import ChildTransport
+        from becket.peer.process import log_stderr, open_child, words_of
+    except OSError as error:  # no descriptor is left to read a module by
+        raise StartFailed(str(command[0]), f"what starts programs could not be loaded: {error}") from error
 
     limits = options.get("limits") or find_dialect(options.get("dialect", PLAIN)).limits
     words = words_of(command)
