@@ -95,3 +95,38 @@ def test_the_text_of_an_error_of_the_other_side_is_one_harmless_line() -> None:
     error = RemoteError(method="m", code=5, message="\x1b[2Jgone\nERROR forged \u202e")
     assert error.message == "\x1b[2Jgone\nERROR forged \u202e"
     assert str(error).isprintable()
+
+
+# -- a time that never comes
+
+NAN = float("nan")
+
+
+async def open_stream(peer: Peer, **options: float) -> None:
+    async with peer.stream("count", **options):
+        pass
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda peer: peer.call("count", timeout=NAN),
+        lambda peer: open_stream(peer, timeout=NAN),
+        lambda peer: open_stream(peer, idle_timeout=NAN),
+    ],
+    ids=["call", "stream", "idle"],
+)
+async def test_a_timeout_that_is_no_number_is_refused_before_anything_is_sent(use: Callable[[Peer], Any]) -> None:
+    asked: list[Any] = []
+    async with memory_pair() as (left, right):
+        right.handle("count")(lambda params: asked.append(params))
+        with pytest.raises(ValueError, match="nan"):
+            await use(left)
+        await left.call("count", [1])
+    assert asked == [[1]]
+
+
+@pytest.mark.process
+def test_a_blocking_call_refuses_a_timeout_that_is_no_number() -> None:
+    with connect_process(child("echoes")) as peer, pytest.raises(ValueError, match="nan"):
+        peer.call("echo", timeout=float("nan"))

@@ -66,7 +66,14 @@ DEFAULT: Final = Unset()
 
 def seconds_of(timeout: float | Unset | None, limits: Limits) -> float:
     """Returns a timeout in seconds: the link's own where none was given, infinity for None."""
-    return limits.call_timeout if isinstance(timeout, Unset) else inf if timeout is None else timeout
+    return limits.call_timeout if isinstance(timeout, Unset) else inf if timeout is None else check_seconds(timeout)
+
+
+def check_seconds(timeout: float) -> float:
+    """Returns a timeout that is a number. Raises ValueError for `nan`, which no time would ever reach."""
+    if timeout != timeout:
+        raise ValueError("`timeout` must be a number of seconds, got nan")
+    return timeout
 
 
 class BatchCall(Struct, frozen=True):
@@ -123,6 +130,8 @@ class Outbound:
             timeout = self._timeout
         elif timeout is None:
             timeout = inf
+        elif timeout != timeout:
+            check_seconds(timeout)
         if on or on_progress is not None:
             return await self._call_with_events(method, params, timeout, result_decoder(returns), on or {}, on_progress)
         try:
@@ -240,7 +249,7 @@ class Outbound:
             events=strict if stream is None else stream.events,
             progress=result_decoder(Any if progress is None else progress) if wants_progress else None,
             returns=result_decoder(returns),
-            timeout=inf if timeout is None or isinstance(timeout, Unset) else timeout,
+            timeout=inf if timeout is None or isinstance(timeout, Unset) else check_seconds(timeout),
             idle_timeout=seconds_of(idle_timeout, self.link.limits),
             overflow=overflow or Overflow.END,
             pause_connection=pause_connection,
