@@ -46,12 +46,20 @@ def array_of(element: str, count: int) -> str:
     return "[" + ",".join([element] * count) + "]"
 
 
+NULL = "null as it was sent"  # tells JSON's null from a member that is absent
+
+
 def show(message: Any) -> Any:
     """Returns a message as plain values that can be compared; params and results as what their JSON means."""
     if isinstance(message, Batch):
         return [show(member) for member in message.members]
-    fields = [getattr(message, name) for name in message.__struct_fields__]
-    return (type(message), *(msgspec.json.decode(field) if isinstance(field, Raw) else field for field in fields))
+    return (type(message), *(show_field(getattr(message, name)) for name in message.__struct_fields__))
+
+
+def show_field(field: Any) -> Any:
+    if not isinstance(field, Raw):
+        return field
+    return NULL if bytes(field) == b"null" else msgspec.json.decode(field)
 
 
 def meaning_of(frame: str | bytes, **limits: int) -> tuple[bytes, Meaning]:
@@ -79,7 +87,7 @@ INVALID = (b"null", Meaning.INVALID_REQUEST)
         ('{"jsonrpc":"2.0","method":"m"}', (Notification, "m", None)),
         ('{"jsonrpc":"2.0","method":"m","params":{"a":1}}', (Notification, "m", {"a": 1})),
         ('{"jsonrpc":"2.0","method":"m","params":null}', (Notification, "m", None)),
-        ('{"jsonrpc":"2.0","id":1,"result":null}', (Success, b"1", None)),
+        ('{"jsonrpc":"2.0","id":1,"result":null}', (Success, b"1", NULL)),
         ('{"jsonrpc":"2.0","id":1,"result":{"id":2}}', (Success, b"1", {"id": 2})),
         ('{"jsonrpc":"2.0","id":1,"result":1,"error":null}', (Success, b"1", 1)),
         ('{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}', (Failure, b"1", -1, "no", None)),

@@ -323,11 +323,6 @@ def test_every_kind_of_member_goes_there_and_back() -> None:
     assert unstructure(built) == EVERYTHING
 
 
-def test_a_type_is_looked_at_once() -> None:
-    assert convert({"x": 1}, Point) == convert({"x": 1}, Point)
-    assert convert([{"x": 1}], list[Point]) == convert([{"x": 1}], list[Point])
-
-
 def test_a_generic_class_that_holds_classes_reads_them() -> None:
     assert convert({"content": {"x": 1}, "more": [{"x": 2}]}, Box[Point]) == Box(Point(1), [Point(2)])
     assert pointers({"content": {"x": "1"}, "more": [{}]}, Box[Point]) == ["/content/x", "/more/0/x"]
