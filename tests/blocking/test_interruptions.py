@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from tests.blocking.pairs import PATIENCE, Started, answer, notification, request, scripted
 
+from becket import Limits
 from becket.blocking import BlockingContext
+from becket.peer.blocking_calls import PendingCall
 
 
 class Interrupted(BaseException):
@@ -136,14 +138,54 @@ def test_an_interruption_within_a_handler_ends_the_wait_of_the_thread_that_ran_i
             assert began.wait(8)
             interrupt()
             assert other.result() == "for the other"
-            heard = [raw.hear(), raw.hear()]
+            heard = [raw.hear(), raw.hear(), raw.hear()]
             assert notification("$/cancelRequest", {"id": first["id"]}) in heard
             assert answer({"id": 2}, [2]) in heard
+            (interrupted,) = [each for each in heard if each.get("id") == 1]
+            assert interrupted["error"]["message"] == "internal error: the program was interrupted"
 
         playing = Started(play)
         with pytest.raises(Interrupted):
             peer.call("first", timeout=None)
         playing.result()
+
+
+@pytest.mark.parametrize("with_context", [True, False])
+def test_a_handler_that_is_interrupted_is_responded_to_and_frees_its_slot(
+    interrupt: Interrupter, with_context: bool
+) -> None:
+    began = threading.Event()
+
+    def wait() -> None:
+        began.set()
+        threading.Event().wait(8)
+
+    def wait_with_context(params: object, ctx: BlockingContext) -> None:
+        wait()
+
+    with scripted(listen=False, limits=Limits(inbound_requests=1)) as (peer, raw):
+        peer.handle("slow")(wait_with_context if with_context else wait)
+        peer.handle("next")(lambda: "served")
+
+        def play() -> None:
+            raw.say(request(1, "slow"))
+            assert began.wait(8)
+            interrupt()
+            assert raw.hear()["error"]["code"] == -32603
+            raw.say(request(2, "next"))
+            assert raw.hear() == answer({"id": 2}, "served")
+            raw.close()
+
+        playing = Started(play)
+        with pytest.raises(Interrupted):
+            peer.serve()
+        assert peer.serve() is not None  # it goes on until the link has ended
+        playing.result()
+
+
+def test_a_pending_call_whose_constructor_was_interrupted_is_let_go_in_silence() -> None:
+    made = PendingCall.__new__(PendingCall)
+    made.__del__()
 
 
 def test_an_interruption_of_a_pending_result_abandons_it(interrupt: Interrupter) -> None:
@@ -196,8 +238,10 @@ def test_an_interruption_of_a_nested_call_reaches_the_call_around_it(interrupt: 
             raw.say(request(1, "ask"))
             inner = raw.hear()
             interrupt()
-            cancelled = [raw.hear()["params"]["id"] for _ in range(2)]
+            heard = [raw.hear() for _ in range(3)]
+            cancelled = [each["params"]["id"] for each in heard if each.get("method") == "$/cancelRequest"]
             assert sorted(cancelled) == sorted([outer["id"], inner["id"]])
+            assert [each["id"] for each in heard if "error" in each] == [1]
 
         playing = Started(play)
         with pytest.raises(Interrupted):

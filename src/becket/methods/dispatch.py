@@ -28,6 +28,7 @@ __all__ = [
     "FAILURES",
     "answer_to",
     "find_handler",
+    "interruption",
     "is_end_of",
     "is_failure",
     "log_late_failure",
@@ -72,6 +73,11 @@ def answer_to(error: BaseException, method: str) -> RpcError:
     if isinstance(error, NotSupported):  # such as memory on a link whose dialect has none: not a bug of the handler
         return RpcError(Meaning.NOT_SUPPORTED, f"not supported here: {error.what}", {"incident": incident})
     return RpcError(Meaning.INTERNAL, "internal error", {"incident": incident})
+
+
+def interruption() -> RpcError:
+    """Returns the response to a request whose handler was ended by an interruption of the program, such as Ctrl-C."""
+    return RpcError(Meaning.INTERNAL, "internal error: the program was interrupted")
 
 
 def is_failure(error: BaseException) -> bool:

@@ -21,18 +21,23 @@ E_co = TypeVar("E_co", covariant=True)
 class PendingCall(Generic[R_co]):
     """A call that is on its way. One that nobody keeps is given up."""
 
+    # Of one whose constructor was interrupted.
+    _coroutine: Coroutine[Any, Any, Any] | None = None
+    _outcome: tuple[Any, BaseException | None] | None = None
+
     def __init__(self, loop: BlockingLoop, method: str, coroutine: Coroutine[Any, Any, Any]) -> None:
         self._loop = loop
         self._method = method
         self._coroutine = coroutine
-        self._outcome: tuple[Any, BaseException | None] | None = None
         self._waiter: BlockingWaiter | None = None
         with loop.entered():
             self._step(None)
 
     def _step(self, error: BaseException | None) -> None:
+        coroutine = self._coroutine
+        assert coroutine is not None
         try:
-            self._waiter = self._coroutine.send(None) if error is None else self._coroutine.throw(error)
+            self._waiter = coroutine.send(None) if error is None else coroutine.throw(error)
         except StopIteration as stop:
             self._outcome = (stop.value, None)
         except BaseException as failure:
@@ -70,7 +75,7 @@ class PendingCall(Generic[R_co]):
                     waiter.set_result(None)  # for those who wait in `result`
 
     def __del__(self) -> None:
-        if self._outcome is None:
+        if self._outcome is None and self._coroutine is not None:
             # Whatever thread lets go of it, and whatever it holds: the pump gives the call up.
             self._loop.call_soon(self._coroutine.close)
 

@@ -35,6 +35,7 @@ from becket.methods.dispatch import (
     FAILURES,
     answer_to,
     find_handler,
+    interruption,
     is_end_of,
     is_failure,
     log_late_failure,
@@ -183,6 +184,7 @@ class Inbound:
             frame = answer(id, encode_json(function(value)))
         except BaseException as error:
             if not is_failure(error):
+                self.link.send(self.link.connection.refuse_unfiled(id, interruption()))
                 raise
             if is_end_of(self.link.lost, error):
                 return True
@@ -213,6 +215,7 @@ class Inbound:
             frame = link.connection.answer(request, encode_json(function(value)))
         except BaseException as error:
             if not is_failure(error):
+                link.send(link.connection.refuse(request, interruption()))
                 raise
             if is_end_of(link.lost, error):
                 return True
@@ -308,6 +311,7 @@ class Inbound:
             frame = link.connection.answer(request, encode_json(result))
         except BaseException as error:
             if not is_failure(error):
+                link.send(link.connection.refuse(request, interruption()))
                 raise
             if is_end_of(link.lost, error):
                 return
