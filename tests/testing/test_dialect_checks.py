@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import trio
 from msgspec.structs import replace
 from tests.dialects.sketched import HELLO, SKETCHED, speak
 
@@ -18,6 +20,7 @@ from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.dialects.speech import Speech
 from becket.errors import RpcError
 from becket.methods.streams import EventReader, Stream
+from becket.peer import loops
 from becket.testing import check_dialect, rehearsals
 from becket.testing.transcripts import Transcript, parse_transcript
 from becket.wire.content_length import ContentLength
@@ -129,6 +132,25 @@ TOOLS = conversation(
 
 async def test_a_conversation_in_our_own_dialect_is_held_from_both_sides() -> None:
     await check_dialect("native", [TOOLS])
+
+
+async def test_the_time_that_a_busy_machine_takes_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = count()
+    for module, name in ((loops, "monotonic"), (trio, "current_time")):
+        clock = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda clock=clock: clock() + 0.002 * next(looks))  # 2 ms between two looks
+
+    await check_dialect("native", [TOOLS])
+
+
+@pytest.mark.parametrize("recorded", [4999, 65000])
+async def test_a_timeout_that_differs_by_more_than_the_time_that_passed_is_told(recorded: int) -> None:
+    hello, welcome, ask, *rest = shake_hands({"tools": [TOOL]}, FEATURES)
+    ask["frame"]["params"]["_meta"]["becket"]["timeout_ms"] = recorded
+    other = conversation(hello, welcome, ask, *rest, *say_goodbye(3))
+
+    with pytest.raises(AssertionError, match=f'"timeout_ms":{recorded}'):
+        await check_dialect("native", [other])
 
 
 async def test_an_extension_that_tells_at_once_what_it_is_says_so_on_both_sides() -> None:

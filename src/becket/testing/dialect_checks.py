@@ -32,6 +32,9 @@ async def check_dialect(
     makes what the dialect's own manifest says of what stands in `given.particulars` of a transcript; all further
     options are those of `connect_extension`.
 
+    `timeout_ms` of a request may be shorter than the recorded one by as much time as has passed: a busy machine
+    changes nothing.
+
     Raises:
         AssertionError: what differs, in which transcript, in which entry, from which byte on.
         BadFile: a file is no transcript.

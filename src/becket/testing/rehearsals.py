@@ -7,6 +7,7 @@ say something is for the two kinds of rehearsals: `host_rehearsals` and `extensi
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, assert_never
@@ -18,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from becket.contract.handshake import HostInfo
-from becket.dialects.dialect import Dialect
+from becket.dialects.dialect import META, Dialect
 from becket.dialects.handshakes import Greeted, Introduction
 from becket.dialects.phrases import Scene
 from becket.errors import NUMBERS, BecketError, Meaning, RpcError, quote
@@ -32,13 +33,14 @@ from becket.testing.transcripts import Closed, Ended, Entry, Frame, Side, Stray,
 from becket.wire.framing import Skipped
 
 if TYPE_CHECKING:
-    from becket.peer.roles import Describe
+    from becket.peer.roles import Describe, Loop
 
 __all__ = ["Failed", "Particulars", "Recorded", "Rehearsal", "Said", "error_of", "is_unknown"]
 
 PATIENCE = 5.0  # seconds for one message: far more than anything in memory takes
 SETTLED = 20  # turns of the loop in which something that must not come would come
 UNKNOWN = NUMBERS[Meaning.UNKNOWN_METHOD]
+TIMEOUT = re.compile(re.escape(META[1:] + b'{"timeout_ms":') + rb"(\d+)")
 
 Particulars = Callable[[Any], Any]
 """Makes what a dialect's own manifest says of what a transcript gives."""
@@ -191,10 +193,13 @@ class Rehearsal:
         self.ours: MemoryTransport
         self.listener = Listener(recorded)
         self._framing = recorded.transcript.open_framing()
+        self._loop: Loop
+        self._began = 0.0
 
     async def run(self) -> list[str]:
         """Holds the conversation, and returns what went otherwise."""
-        loop = await current_loop()
+        loop = self._loop = await current_loop()
+        self._began = loop.time()
         self.ours, self.link = memory_transports()
         self.link.start(loop, self.listener)
         try:
@@ -243,7 +248,8 @@ class Rehearsal:
     async def compare(self, number: int, expected: bytes) -> None:
         """Waits for a frame, and holds it against the recorded one."""
         await self.until(lambda: bool(self.listener.frames), f"entry {number}: it did not write {show(expected)}")
-        found = self.listener.frames.popleft()
+        frame = self.listener.frames.popleft()
+        found = set_timeout(frame, expected, self._loop.time() - self._began)
         if found != expected:
             place = next((at for at, pair in enumerate(zip(found, expected, strict=False)) if pair[0] != pair[1]), None)
             place = min(len(found), len(expected)) if place is None else place
@@ -251,11 +257,11 @@ class Rehearsal:
                 f"entry {number}: it wrote\n  {show(found)}\nand recorded is\n  {show(expected)}\n"
                 f"which differ from byte {place} on: {quote(found[place:])} instead of {quote(expected[place:])}"
             )
-        frame = self._framing.encode(expected)
-        written = bytes(self.listener.written[: len(frame)])
-        if written != frame:
-            raise Failed(f"entry {number}: the frame is {quote(written)}, and recorded is {quote(frame)}")
-        del self.listener.written[: len(frame)]
+        framed = self._framing.encode(frame)
+        written = bytes(self.listener.written[: len(framed)])
+        if written != framed:
+            raise Failed(f"entry {number}: the frame is {quote(written)}, and recorded is {quote(framed)}")
+        del self.listener.written[: len(framed)]
 
     async def until(self, condition: Callable[[], bool], otherwise: str) -> None:
         """Waits until something is so."""
@@ -299,6 +305,20 @@ class Rehearsal:
 
     def dispose(self) -> None:
         """Lets go of what is left when nothing runs any more."""
+
+
+def set_timeout(frame: bytes, expected: bytes, elapsed: float) -> bytes:
+    """Returns a frame with the recorded `timeout_ms` where its own is shorter by no more than `elapsed` seconds.
+
+    A request tells how much of its deadline is left, which depends on how busy the machine is. Any other difference
+    stays."""
+    recorded, written = TIMEOUT.search(expected), TIMEOUT.search(frame)
+    if recorded is None or written is None:
+        return frame
+    used = int(recorded[1]) - int(written[1])
+    if not 0 <= used <= elapsed * 1000 + 1:  # both are rounded
+        return frame
+    return frame[: written.start(1)] + recorded[1] + frame[written.end(1) :]
 
 
 def show(body: bytes) -> str:
