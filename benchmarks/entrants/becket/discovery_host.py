@@ -1,12 +1,14 @@
-"""What it takes becket to look through so many folders: with a manifest in each, with none, and within each other."""
+"""What it takes becket to look through so many folders, or servers of MCP in lists: to find them, and to decide."""
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from becket.host import Host
 from becket.host.discovery import DiscoverySettings, discover_extensions, prune_nested
 from benchmarks.hosting.measuring import load_settings, print_figures
 
@@ -20,6 +22,7 @@ permissions = ["memory.read", "tools.register"]
 bins = ["python3"]
 """
 DEPTH = 12
+LISTED = 1_000  # servers of one `.mcp.json`: a larger file is refused
 
 settings = load_settings()
 
@@ -63,6 +66,25 @@ def deep(root: Path, size: int) -> float:
     return fastest_us(lambda: len(discover_extensions([root], settings=look).candidates) * size // chains, size)
 
 
+def listed(root: Path, size: int) -> float:
+    write_lists(root, size)
+    return fastest_us(lambda: len(discover_extensions([root]).candidates), size)
+
+
+def surveyed(root: Path, size: int) -> float:
+    """As `becket list` does: whether each may start, and which variables it gets. There are no such programs."""
+    write_lists(root, size)
+    return fastest_us(lambda: len(Host([root], data=None).survey().admissions), size)
+
+
+def write_lists(root: Path, size: int) -> None:
+    for start in range(0, size, LISTED):
+        folder = root / f"f{start}"
+        folder.mkdir()
+        servers = {f"s{number}": {"command": "absent"} for number in range(start, min(size, start + LISTED))}
+        (folder / ".mcp.json").write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+
+
 def pruning(root: Path, size: int) -> float:
     """Paths alone: half of them lie in the other half."""
     outer = [f"{root}/a/b/c/d/e/f/g/f{number}" for number in range(size // 2)]
@@ -75,6 +97,8 @@ TASKS = {
     "an extension in each": with_manifests,
     "an extension in none": without_manifests,
     f"an extension in each {DEPTH}th, {DEPTH} levels deep": deep,
+    f"servers of MCP, {LISTED:,} in a list": listed,
+    "the same, and whether each may start": surveyed,
     "pruning those within others, paths alone": pruning,
 }
 

@@ -23,7 +23,7 @@ from becket.host.connecting import required_by
 from becket.host.diagnostics import Diagnostic
 from becket.host.digests import copy_folder, find_copy, remove_copies
 from becket.host.discovery import Candidate
-from becket.host.environment import ExtensionVariables, clean_path
+from becket.host.environment import ExtensionVariables
 from becket.host.events import Events, GrantGiven, GrantTaken
 from becket.host.gate import (
     Admission,
@@ -130,7 +130,7 @@ class Doorkeeper:
         findings = look_at(
             candidate,
             variables=settings.variables,
-            program_folders=list_program_folders(clean_path(settings.variables.get("PATH", ""))),
+            program_folders=list_program_folders(settings.variables.get("PATH", "")),
             config=read_config(candidate, settings, self._configured.get(candidate.id)),
             data=self._data,
             limits=settings.limits,

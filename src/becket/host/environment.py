@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -217,7 +218,7 @@ def list_variables(
         passed=outside(name for name in (*declared.passed, *configured) if name),
         set={name: declared.set[name] for name in outside(declared.set)},
         given=outside(name for table in operators for name in (*table.passed, *table.set)),
-        inherited=outside(filter(more.passes, available or ())),
+        inherited=() if more == base else outside(filter(more.passes, available or ())),
         allowed=allowed,
     )
 
@@ -280,6 +281,7 @@ def with_own_programs(variables: Mapping[str, str]) -> dict[str, str]:
     return {**variables, "PATH": path}
 
 
+@lru_cache(8)  # there is one search path, and it is asked about for every extension
 def clean_path(path: str) -> str:
     """Returns a search path of its absolute parts alone, each once; one that every system has where there is none.
 

@@ -25,8 +25,8 @@ def list_program_folders(path: str, more: Sequence[str] = ()) -> tuple[str, ...]
 def find_program(name: str, folders: Sequence[str]) -> str | None:
     """Returns the absolute path of a program of this name, None if no folder has one."""
     for folder in folders:
-        path = os.path.join(folder, name)
-        if find_program_problem(path) is None:
+        path = f"{folder.rstrip(os.sep)}{os.sep}{name}"
+        if os.access(path, os.X_OK) and find_program_problem(path) is None:  # most folders have none of this name
             return path
     return None
 
