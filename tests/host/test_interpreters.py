@@ -23,6 +23,9 @@ from becket.host.interpreters import find_code_from_cwd
         "perl /x/run",
         "/x/notes -m anything -c anything",
         "notes --config a.toml",
+        "notes --language python",
+        "wrapper --then python3 -u /x/main.py",
+        "node --inspect=127.0.0.1:0 --stack-size=900 --title=notes /x/main.js",
     ],
 )
 def test_a_command_that_names_its_code_by_absolute_paths_loads_nothing_else(command: str) -> None:
@@ -58,6 +61,16 @@ def test_a_command_that_names_its_code_by_absolute_paths_loads_nothing_else(comm
         ("lua5.4 /x/main.lua", "lua"),
         ("/usr/bin/env python3 /x/main.py", "env"),
         ("npx server", "npx"),
+        ("python3.13t -m notes", "-m"),
+        ("python3-dbg -m notes", "-m"),
+        ("pythonw -m notes", "-m"),
+        ("wrapper --then /usr/bin/python3 -m notes", "-m"),
+        ("wrapper node ./main.js", "./main.js"),
+        ("taskset -c 0 notes", "taskset"),
+        ("node --eval=require('./x') /x/main.js", "--eval"),
+        ("node --snapshot-blob=blob /x/main.js", "--snapshot-blob"),
+        ("php /x/main.php", "php"),
+        ("uvicorn notes:app", "uvicorn"),
         ("uv run /x/main.py", "uv"),
     ],
 )

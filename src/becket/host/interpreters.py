@@ -2,12 +2,14 @@
 
 Knows the interpreters and launchers that are used for extensions, and of their options those that decide it. A command
 is judged by its words alone, with the arguments that name files already absolute: what an interpreter cannot be seen to
-load from an absolute path counts as loaded from the working directory. Any other program loads what it was built to.
+load from an absolute path counts as loaded from the working directory. Any other program loads what it was built to, or
+runs an interpreter that stands among its arguments.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -20,13 +22,32 @@ def find_code_from_cwd(command: Sequence[str]) -> str | None:
     """Returns the word by which a command loads code from its working directory; None where none does."""
     program, *arguments = command
     for path in (program, os.path.realpath(program)):
-        name = os.path.basename(path).lower()
-        name = name.rstrip("0123456789.") or name
+        name = plain_name(path)
         if name in LAUNCHERS:
             return name
         if name in INTERPRETERS:
             return INTERPRETERS[name](arguments)
+    return find_behind_wrapper(arguments)
+
+
+def find_behind_wrapper(arguments: Sequence[str]) -> str | None:
+    """Judges what a program that nobody knows may run: an interpreter among its arguments, with those behind it."""
+    for place, word in enumerate(arguments, 1):
+        name = plain_name(word)
+        if name in INTERPRETERS and place < len(arguments):  # as the last word it is the name of a language
+            return INTERPRETERS[name](arguments[place:])
     return None
+
+
+def plain_name(path: str) -> str:
+    """Returns the name of a program without its version, and without the kind of its build."""
+    name = os.path.basename(path).lower()
+    if BUILD_OF_PYTHON.fullmatch(name):
+        return "python"
+    return name.rstrip("0123456789.") or name
+
+
+BUILD_OF_PYTHON: Final = re.compile(r"python[0-9.]*(?:[dmtuw]+|-dbg|-intel64)?")
 
 
 def find_in_python(arguments: Sequence[str]) -> str | None:
@@ -76,6 +97,17 @@ NODE_FLAGS: Final = (
     "--trace-",
     "--use-",
 )
+NODE_VALUES: Final = (
+    "--conditions",
+    "--disable-warning",
+    "--dns-result-order",
+    "--inspect",
+    "--max-",
+    "--stack-",
+    "--title",
+    "--tls-",
+    "--unhandled-rejections",
+)
 
 
 def find_in_node(arguments: Sequence[str]) -> str | None:
@@ -89,7 +121,7 @@ def find_in_node(arguments: Sequence[str]) -> str | None:
             module = value if has_value else next(words, "")
             if not (os.path.isabs(module) or module.startswith("node:")):
                 return name
-        elif not has_value and not name.startswith(NODE_FLAGS):
+        elif not name.startswith(NODE_FLAGS) and not (has_value and name.startswith(NODE_VALUES)):
             return name
     return NO_SCRIPT
 
@@ -117,18 +149,21 @@ INTERPRETERS: Final[Mapping[str, Callable[[Sequence[str]], str | None]]] = {
     **dict.fromkeys(("python", "pypy"), find_in_python),
     **dict.fromkeys(("node", "nodejs"), find_in_node),
     **dict.fromkeys(("ash", "bash", "dash", "ksh", "sh", "zsh"), find_in_shell),
-    **dict.fromkeys(
-        ("awk", "elixir", "fish", "guile", "perl", "php", "pwsh", "racket", "ruby", "tclsh"), find_in_other
-    ),
+    **dict.fromkeys(("awk", "elixir", "fish", "guile", "perl", "pwsh", "racket", "ruby", "tclsh"), find_in_other),
 }
 # fmt: off
 LAUNCHERS: Final = frozenset((
     # They run a project, or another command.
-    "bundle", "bunx", "busybox", "cargo", "cmake", "conda", "direnv", "doas", "dotnet", "env", "go", "gradle", "hatch",
-    "ionice", "just", "make", "mise", "mix", "mvn", "nice", "nix", "nohup", "npm", "npx", "pdm", "pipenv", "pipx",
-    "pnpm", "poetry", "rake", "rye", "setsid", "stdbuf", "strace", "sudo", "time", "timeout", "tox", "uv", "uvx",
-    "xargs", "yarn",
+    "bundle", "bunx", "busybox", "bwrap", "cargo", "chroot", "chrt", "cmake", "conda", "dbus-run-session", "direnv",
+    "doas", "docker-compose", "dotnet", "dumb-init", "env", "fakeroot", "faketime", "firejail", "flock", "gdb", "go",
+    "gradle", "hatch", "invoke", "ionice", "just", "ltrace", "make", "mise", "mix", "mvn", "nice", "nix", "nohup",
+    "nox", "npm", "npx", "nsenter", "numactl", "parallel", "pdm", "pipenv", "pipx", "pnpm", "podman-compose", "poetry",
+    "prlimit", "proxychains", "rake", "runuser", "rye", "script", "setarch", "setpriv", "setsid", "stdbuf", "strace",
+    "su", "sudo", "systemd-run", "taskset", "time", "timeout", "tini", "tox", "unshare", "uv", "uvx", "valgrind",
+    "watch", "xargs", "xvfb-run", "yarn",
     # They look into the working directory for modules, classes or settings that run code, wherever the script is.
-    "bun", "deno", "groovy", "java", "julia", "kotlin", "lua", "luajit", "ocaml", "rscript", "scala", "ts-node", "tsx",
+    "bpython", "bun", "celery", "deno", "fastmcp", "flask", "graalpy", "groovy", "gunicorn", "hypercorn", "ipython",
+    "java", "julia", "jython", "kotlin", "lua", "luajit", "mcp", "micropython", "ocaml", "php", "pytest", "rscript",
+    "scala", "ts-node", "tsx", "uvicorn",
 ))
 # fmt: on
