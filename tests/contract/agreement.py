@@ -33,7 +33,7 @@ from becket.contract.config import (
 )
 from becket.contract.handshake import Capabilities, DeclaredCapability, HostInfo, Initialize, Initialized
 from becket.contract.handshake_rules import find_handshake_problems, read_initialized
-from becket.contract.hooks import HookEvent, HookKind, HookMatch, HookResult
+from becket.contract.hooks import HookEvent, HookKind, HookMatch, HookResult, HookSubscription
 from becket.contract.info import BuildInfo, CapabilityInfo, ExtensionInfo, ModelInfo, SidecarArgs
 from becket.contract.log import LogLevel, LogRecord
 from becket.contract.memory import Append, Appended, Query, Record, Records, check_append, find_namespace_problem
@@ -266,6 +266,7 @@ AGREEMENTS = [
     agreement(HookResult, "hooks", "result"),
     *tagged("hooks", HookResult),
     agreement(HookMatch, "hooks", "match"),
+    agreement(declared('{"hooks":[', "]}"), "hooks", "subscription", made_from=HookSubscription),
     agreement(read_append, "memory", "append", made_from=Append),
     agreement(Appended, "memory", "appended"),
     agreement(read_query, "memory", "query", made_from=Query),

@@ -18,6 +18,7 @@ from becket.contract.handshake import (
     Initialized,
 )
 from becket.contract.handshake_rules import find_handshake_problems, find_shape_problems, read_initialized
+from becket.contract.hooks import HookKind, HookMatch, HookSubscription
 from becket.contract.info import BuildInfo, ExtensionInfo
 from becket.contract.providers import Model, Provider
 from becket.contract.tools import Tool
@@ -387,6 +388,59 @@ def test_the_rules_for_capabilities(capability: dict[str, Any], member: str, tex
     found = problems_of(capabilities=[capability], grants=Grants.of(["audio.input"]))
 
     assert found == [(f"/capabilities/capabilities/0/{member}", f"Extension 'demo' {text}")]
+
+
+def hook_problems(hooks: Any, grants: Grants = ALL) -> list[Problem]:
+    initialized = answer({"protocol_version": 1, "capabilities": {"hooks": hooks}})
+    return find_handshake_problems("demo", initialized, grants=grants, config={})
+
+
+@pytest.mark.parametrize("hooks", [True, False, None, {}, "before_tool_call", []])
+def test_hooks_that_are_no_array_count_as_none(hooks: Any) -> None:
+    initialized = answer({"protocol_version": 1, "capabilities": {"hooks": hooks}})
+
+    assert initialized.capabilities.hooks == ()
+    assert hook_problems(hooks, Grants.of([])) == []
+
+
+def test_announced_hooks_are_read_with_their_conditions() -> None:
+    announced = [{"hook": "before_tool_call", "match": {"tool": "bash"}}, {"hook": "on_session_end"}]
+    hooks = answer({"protocol_version": 1, "capabilities": {"hooks": announced}}).capabilities.hooks
+
+    assert hooks == (
+        HookSubscription(HookKind.BEFORE_TOOL_CALL, HookMatch("bash")),
+        HookSubscription(HookKind.ON_SESSION_END),
+    )
+    assert msgspec.to_builtins(hooks) == tuple(announced)
+
+
+def test_a_hook_without_its_permission_is_refused_and_the_permission_named() -> None:
+    announced = [{"hook": "on_session_end"}, {"hook": "before_tool_call"}]
+    ((pointer, text),) = hook_problems(announced, Grants.of(["session.lifecycle"]))
+
+    assert pointer == "/capabilities/hooks/1"
+    assert "'before_tool_call'" in text
+    assert "'tools.intercept'" in text
+
+
+@pytest.mark.parametrize(
+    ("hook", "pointer"),
+    [
+        ({"hook": "on_usage"}, "/1/hook"),
+        ({"hook": "before_tool_call", "match": {"tool": 5}}, "/1/match/tool"),
+        ({"hook": "before_message", "match": {"tool": "bash"}}, "/1/match/tool"),
+        ("before_tool_call", "/1"),
+    ],
+)
+def test_a_hook_that_cannot_be_subscribed_is_refused_with_a_pointer(hook: Any, pointer: str) -> None:
+    assert [where for where, _ in hook_problems([{"hook": "on_session_end"}, hook])] == [
+        f"/capabilities/hooks{pointer}"
+    ]
+
+
+def test_more_hooks_than_the_limit_are_refused() -> None:
+    assert hook_problems([{"hook": "on_session_end"}] * 64) == []
+    assert [where for where, _ in hook_problems([{"hook": "on_session_end"}] * 65)] == ["/capabilities/hooks"]
 
 
 def test_a_host_may_know_permissions_of_its_own() -> None:

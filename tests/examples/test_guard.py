@@ -57,7 +57,8 @@ async def test_a_session_begins_with_the_rules() -> None:
 
 
 async def test_it_is_not_asked_about_what_it_may_not_see() -> None:
-    async with connected(Guard(), grants=["tools.intercept"]) as (host, _):
+    async with connected(Guard(), grants=GRANTS) as (host, _):
+        host.gate.revoke("session.lifecycle")
         with pytest.raises(PermissionDenied):
             await host.handle_hook(HookEvent.on_session_start("one"))
 

@@ -10,7 +10,7 @@ from tests.host.folders import write_extension
 
 from becket.contract.hooks import Block, Continue, HookEvent, Modify
 from becket.contract.providers import ToolUse
-from becket.errors import NotDeclared
+from becket.errors import BadCapabilities, NotDeclared
 from becket.host.diagnostics import Diagnostic
 from becket.host.hook_plan import HookSettings, HookStatus
 from becket.host.host import Host
@@ -54,8 +54,12 @@ ONCE = Care(restart=RestartPolicy(delay=0.01, most=1))
 
 
 def guard(root: Path, id: str, look: str, *, required: bool = False) -> None:
-    more = f'permissions = {GRANTS}\n[[hooks]]\nhook = "before_tool_call"\nrequired = {str(required).lower()}\n'
-    write_extension(root / id, id, more, files={"main.py": GUARD.format(id=id, look=look)})
+    write_guard(root, id, look, f'[[hooks]]\nhook = "before_tool_call"\nrequired = {str(required).lower()}\n')
+
+
+def write_guard(root: Path, id: str, look: str, more: str = "") -> None:
+    manifest = f"permissions = {GRANTS}\n{more}"
+    write_extension(root / id, id, manifest, files={"main.py": GUARD.format(id=id, look=look)})
 
 
 def host_of(root: Path, **options: object) -> Host:
@@ -84,6 +88,36 @@ async def test_a_guard_sees_what_another_extension_has_made_of_an_input(tmp_path
             assert places[order[0]] == (HookStatus("before_tool_call", 1),)
             assert places[order[1]] == (HookStatus("before_tool_call", 2),)
             assert host.hooks.order()[:2] == order
+
+
+async def test_a_hook_that_only_the_code_declares_is_consulted(tmp_path: Path) -> None:
+    write_guard(tmp_path, "guard", "return Block('no')")
+    with anyio.fail_after(30):
+        async with host_of(tmp_path) as host:
+            await host.ready("guard")
+
+            assert (await host.ask_hooks(BEFORE)).result == Block("no")
+            assert host.status()[0].hooks == (HookStatus("before_tool_call", 1),)
+
+
+async def test_a_hook_that_only_the_code_declares_needs_its_permission(tmp_path: Path) -> None:
+    write_guard(tmp_path, "guard", "return Block('no')")
+    with anyio.fail_after(30):
+        async with host_of(tmp_path, grants={"guard": ["tools.register"]}) as host:
+            with pytest.raises(BadCapabilities, match=r"tools\.intercept"):
+                await host.ready("guard")
+
+
+async def test_the_manifest_narrows_a_hook_of_the_code(tmp_path: Path) -> None:
+    narrow = '[[hooks]]\nhook = "before_tool_call"\nmatch = { input_contains = "evil" }\n'
+    write_guard(tmp_path, "guard", "return Block('no')", narrow)
+    with anyio.fail_after(30):
+        async with host_of(tmp_path) as host:
+            await host.ready("guard")
+
+            assert (await host.ask_hooks(BEFORE)).result == Continue()
+            evil = HookEvent.before_tool_call("bash", {"command": "evil"})
+            assert (await host.ask_hooks(evil)).result == Block("no")
 
 
 async def test_what_is_wrong_with_every_hook_stands_in_the_verdict(tmp_path: Path) -> None:

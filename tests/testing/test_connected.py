@@ -202,6 +202,7 @@ async def test_what_is_not_granted_is_refused() -> None:
         "/capabilities/tools",
         "/capabilities/providers",
         "/capabilities/capabilities/0/permissions/0",
+        "/capabilities/hooks/0",
     ]
     grants = [grant for grant in GRANTS if grant != "memory.write"]
     async with connected(Notes(), grants=grants) as (host, _):

@@ -64,12 +64,39 @@ class DeclaredCapability(Struct, frozen=True, omit_defaults=True):
     params: Any = None
 
 
+if TYPE_CHECKING:
+    from becket.contract.hooks import HookSubscription
+
+    Subscriptions = tuple[HookSubscription, ...]
+else:
+    Subscriptions = Any  # few extensions have hooks: their classes are loaded when there are some
+
+
 class Capabilities(Struct, frozen=True, omit_defaults=True):
-    """All that an extension declares."""
+    """All that an extension declares. `hooks` of another form than an array, as synaps programs send, count as none."""
 
     tools: tuple[Tool, ...] = ()
     providers: tuple[Provider, ...] = ()
     capabilities: tuple[DeclaredCapability, ...] = ()
+    hooks: Subscriptions = ()
+
+    def __post_init__(self) -> None:
+        if self.hooks != ():
+            force_setattr(self, "hooks", read_subscriptions(self.hooks))
+
+
+def read_subscriptions(value: object) -> object:
+    """Returns announced hooks; an array that cannot be read is kept, and `handshake_rules` says what is wrong."""
+    if isinstance(value, tuple):  # from our own code
+        return cast("object", value)
+    if not is_array(value):
+        return ()
+    from becket.contract.hooks import HookSubscription
+
+    try:
+        return convert(value, tuple[HookSubscription, ...])
+    except ValidationError:
+        return tuple(value)
 
 
 NOTHING: Final = Capabilities()

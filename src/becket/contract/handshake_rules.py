@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from becket.contract.handshake import INITIALIZE, PROTOCOL_VERSION, DeclaredCapability, Initialized
 from becket.contract.models import Model, Provider
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Search", "find_handshake_problems", "find_shape_problems", "parse_initialized", "read_initialized"]
 
 UNREADABLE: Final = (*REFUSED, msgspec.DecodeError)
+MOST_HOOKS: Final = 64  # each may search the input of every tool call
 
 
 def read_initialized(raw: Raw) -> Initialized:
@@ -41,8 +43,10 @@ def parse_initialized(
     grants: Grants,
     config: Mapping[str, object],
     known: AbstractSet[str] | None = None,
+    reads_hooks: bool = True,
 ) -> Initialized:
     """Returns the extension's answer once it has passed every rule; the arguments are as for `find_handshake_problems`.
+    Without `reads_hooks` announced hooks are dropped: a host of another system ignores them.
 
     Raises:
         VersionMismatch: it speaks another version of the contract.
@@ -53,6 +57,8 @@ def parse_initialized(
         initialized = read_initialized(raw)
     except UNREADABLE as error:
         raise BadCapabilities(extension, find_shape_problems(extension, raw)) from error
+    if not reads_hooks:
+        initialized = replace(initialized, capabilities=replace(initialized.capabilities, hooks=()))
     if problems := find_handshake_problems(extension, initialized, grants=grants, config=config, known=known):
         raise BadCapabilities(extension, problems)
     return initialized
@@ -126,6 +132,7 @@ def find_handshake_problems(
     if declared.providers and not grants.allows("providers.register"):
         search.add("/providers", "registered providers but lacks permission 'providers.register'")
     search.visit_capabilities(declared.capabilities, grants.allows, exists(known))
+    search.visit_hooks(declared.hooks, grants.allows)
     search.visit_requirements(declared.providers, config)
     return search.problems
 
@@ -228,6 +235,29 @@ class Search:
                     self.add(where, f"{invalid}capability '{kind}' declares unknown permission '{name}'")
                 elif not allows(name):
                     self.add(where, f"{invalid}capability '{kind}' requires permission '{name}' but it is not granted")
+
+    def visit_hooks(self, hooks: Sequence[object], allows: Callable[[str], bool]) -> None:
+        if not hooks:
+            return
+        from becket.contract.hooks import HOOKS, HookSubscription, find_hook_problem
+        from becket.typed.problems import find_problems  # dear, and of use to few
+
+        if len(hooks) > MOST_HOOKS:
+            self.add("/hooks", f"announced {len(hooks)} hooks, the limit is {MOST_HOOKS}")
+            return
+        for index, announced in enumerate(hooks):
+            at = f"/hooks/{index}"
+            if not isinstance(announced, HookSubscription):
+                for pointer, text in find_problems(announced, HookSubscription):
+                    self.add(f"{at}{pointer}", f"announced an invalid hook: {text}")
+                continue
+            kind, permission = announced.hook, HOOKS[announced.hook].permission
+            problem = find_hook_problem(kind, announced.match)
+            if problem is not None:
+                self.add(f"{at}/match/tool", f"announced an invalid hook: {problem}")
+            if not allows(permission):
+                remedy = "ask for it in `permissions` of the manifest, and grant it"
+                self.add(at, f"announced hook '{kind}' but lacks permission '{permission}' ({remedy})")
 
     def visit_requirements(self, providers: Sequence[Provider], config: Mapping[str, object]) -> None:
         seen: set[str] = set()

@@ -33,6 +33,7 @@ __all__ = [
     "HookReading",
     "HookResult",
     "HookRule",
+    "HookSubscription",
     "Inject",
     "Modify",
     "Replace",
@@ -322,6 +323,13 @@ class EncodedInput:
 
 def canonical(value: Any) -> bytes:
     return msgspec.json.encode(value, order="sorted")
+
+
+class HookSubscription(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A kind of event that an extension announces to handle, and which of them; without `match` all."""
+
+    hook: HookKind
+    match: HookMatch | None = None
 
 
 def find_hook_problem(hook: str, match: HookMatch | None = None, *, required: bool = False) -> str | None:

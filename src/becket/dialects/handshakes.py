@@ -43,7 +43,7 @@ class Introduction(Struct, frozen=True, kw_only=True):
 class Greeted(Struct, frozen=True, kw_only=True):
     """What an extension has declared in a handshake that went well.
 
-    `hooks` are those that it wants to be asked at, where a dialect settles that here and not in the manifest. `notes`
+    `hooks` are the kinds that it has announced, where a dialect has a place for that in the handshake. `notes`
     say what was odd and was passed over. With `tolerates_schemas` a tool whose schema cannot be used is called without
     a look at its input: its author may be anybody."""
 

@@ -31,7 +31,7 @@ from becket.typed.schema import SchemaMode
 
 if TYPE_CHECKING:
     from becket.contract.commands import Invoke
-    from becket.contract.hooks import HookEvent, HookResult
+    from becket.contract.hooks import HookEvent, HookResult, HookSubscription
     from becket.contract.providers import Provider, ProviderRequest, ProviderResult
     from becket.contract.settings import EditorCommit, EditorKey, EditorOpen
     from becket.dialects.phrases import Scene
@@ -103,6 +103,20 @@ class Handlers:
         )
         providers = (describe_provider(provider) for provider, _ in self._providers.values())
         return Capabilities(tuple(tools), tuple(providers), declared)
+
+    def subscriptions(self) -> tuple[HookSubscription, ...]:
+        """Returns the hooks that are announced to the host, each once."""
+        if not self._hooks:
+            return ()
+        from becket.contract.hooks import HookMatch, HookSubscription
+
+        every = HookMatch()
+        found: list[HookSubscription] = []
+        for hook, _ in self._hooks:
+            subscription = HookSubscription(hook.kind, None if hook.match == every else hook.match)
+            if subscription not in found:  # `input_equals` may be of a kind that has no hash
+                found.append(subscription)
+        return tuple(found)
 
     def scene(self, declared: Capabilities) -> Scene:
         """Returns what a dialect with words of its own needs to know of the extension."""

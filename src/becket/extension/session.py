@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from becket.contract.handshake import (
     FEATURES,
@@ -172,7 +173,8 @@ class Session:
             return Initialized(PROTOCOL_VERSION, self._declared())
         # What an author tells of the extension may take long, or fail: the host asks for that in a call of its own.
         info = None if "info" in self._outline.overridden else self._extension.info()
-        return Initialized(PROTOCOL_VERSION, self._declared(), FEATURES, info)
+        declared = replace(self._declared(), hooks=self._handlers.subscriptions())
+        return Initialized(PROTOCOL_VERSION, declared, FEATURES, info)
 
     def _read(self, given: Any) -> Initialize:
         version = given.get("extension_protocol_version") if is_object(given) else None

@@ -343,7 +343,9 @@ class Start:
                 voice.peer, words, self._gate, timeout=timeout, known=self._known, slices=self._slices
             )
             # Of one that names no features, whatever it calls `info` is its own.
-            greeted = Greeted(declared=answer.capabilities, about=answer.info if answer.features else None)
+            about = answer.info if answer.features else None
+            kinds = tuple(dict.fromkeys(announced.hook for announced in answer.capabilities.hooks))
+            greeted = Greeted(declared=answer.capabilities, hooks=kinds, about=about)
         else:
             greeted = await greet(voice, self._introduction(), timeout=timeout, slices=self._slices)
         for note in greeted.notes:

@@ -24,6 +24,7 @@ from becket.contract.hooks import (
     HookKind,
     HookReading,
     HookResult,
+    HookSubscription,
     read_hook_result,
 )
 from becket.contract.info import INFO_GET, SIDECAR_SPAWN_ARGS, ExtensionInfo, SidecarArgs
@@ -102,8 +103,8 @@ class Extension:
     """A running extension: its tools, providers, commands and hooks, to be called.
 
     `peer` is the link itself, for methods of your own; `gate` holds what the extension may do, and can grant and revoke
-    it; `about` is what the extension told of itself at its start, and `hooks` what it wants to be asked at, where its
-    dialect says that at the start. What its dialect has no word for raises `NotSupported`, and nothing is sent."""
+    it; `about` is what the extension told of itself at its start, and `hooks` the kinds of hooks that
+    it has announced. What its dialect has no word for raises `NotSupported`, and nothing is sent."""
 
     def __init__(self, parts: Parts) -> None:
         self.id = parts.gate.extension
@@ -134,6 +135,12 @@ class Extension:
     def capabilities(self) -> tuple[DeclaredCapability, ...]:
         """What else it can do, in words of its own."""
         return self._parts.greeted.declared.capabilities
+
+    @property
+    def subscriptions(self) -> tuple[HookSubscription, ...]:
+        """The hooks that it has announced, with the events of each that it wants."""
+        announced = self._parts.greeted.declared.hooks
+        return announced or tuple(HookSubscription(kind) for kind in self.hooks)
 
     @property
     def features(self) -> frozenset[str]:

@@ -10,17 +10,26 @@ found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from becket.contract.hooks import HOOKS, EncodedInput, HookEvent, HookKind, HookMatch, find_hook_problem
+from becket.contract.hooks import (
+    HOOKS,
+    EncodedInput,
+    HookEvent,
+    HookKind,
+    HookMatch,
+    HookSubscription,
+    find_hook_problem,
+)
 from becket.errors import CircuitOpen
 from becket.host.breaker import Breaker, BreakerPolicy, BreakerState, CallOutcome, Ticket
 from becket.host.diagnostics import Diagnostic, Severity
 
-__all__ = ["HookSettings", "HookStatus", "HookWish", "Hooks", "describe_order", "order_hooks"]
+__all__ = ["HookSettings", "HookStatus", "HookWish", "Hooks", "describe_order", "narrow_hooks", "order_hooks"]
 
 MOST_ASKED: Final = 128  # extensions at one hook: they are consulted one after the other
 BREAKER: Final = BreakerPolicy(failures=3, open_for=60.0, longest_open=600.0, successes=1)
@@ -38,15 +47,40 @@ class HookSettings(Struct, frozen=True, kw_only=True):
 class HookWish(Struct, frozen=True):
     """An extension wants to be consulted about a kind of event, or only about some of them.
 
-    Where a `required` one cannot be consulted, the tool call is blocked, or its output withheld."""
+    Where a `required` one cannot be consulted, the tool call is blocked, or its output withheld. Of the conditions in
+    `announced`, where there are some, one must hold as well."""
 
     hook: str
     match: HookMatch | None = None
     required: bool = False
+    announced: tuple[HookMatch, ...] = ()
 
     def wants(self, event: HookEvent, encoded: EncodedInput) -> bool:
         """Returns whether it is about this event."""
-        return self.hook == event.kind and (self.match is None or self.match.matches(event, encoded))
+        if self.hook != event.kind or not (self.match is None or self.match.matches(event, encoded)):
+            return False
+        return not self.announced or any(match.matches(event, encoded) for match in self.announced)
+
+    @property
+    def texts(self) -> Iterator[str]:
+        """The texts that inputs are searched for."""
+        for match in (self.match, *self.announced):
+            if match is not None and match.input_contains:
+                yield match.input_contains
+
+
+def narrow_hooks(announced: Sequence[HookSubscription], wishes: Sequence[HookWish]) -> list[HookWish]:
+    """Returns what an extension is consulted about: the hooks that it has announced, those of a kind that its manifest
+    names only for the events that both want. Without announced hooks those of the manifest count."""
+    named = {wish.hook for wish in wishes}
+    narrowed = [replace(wish, announced=matches_of(announced, wish.hook)) for wish in wishes]
+    return [*narrowed, *(HookWish(one.hook, one.match) for one in announced if one.hook not in named)]
+
+
+def matches_of(announced: Sequence[HookSubscription], hook: str) -> tuple[HookMatch, ...]:
+    """Returns the conditions under which an extension wants a kind of event; none where it wants all."""
+    matches = [one.match for one in announced if one.hook == hook]
+    return tuple(match for match in matches if match is not None) if None not in matches else ()
 
 
 class HookStatus(Struct, frozen=True):
@@ -110,7 +144,7 @@ class Hooks:
                 problem = f"{MOST_ASKED} extensions are consulted at `{wish.hook}` already: this one is not"
                 diagnostics.append(warning(extension, problem))
             else:
-                taken.append(HookWish(wish.hook, wish.match, must))
+                taken.append(replace(wish, required=must))
         self._wishes[extension] = tuple(taken)
         self._allows[extension] = allows
         if priority is not None or extension not in self._priorities:
@@ -161,8 +195,8 @@ class Hooks:
 
     def texts(self, kind: HookKind) -> frozenset[str]:
         """Returns the texts that the inputs of such events are searched for."""
-        matches = [wish.match for wishes in self._wishes.values() for wish in wishes if wish.hook == kind]
-        return frozenset(match.input_contains for match in matches if match is not None and match.input_contains)
+        wishes = [wish for wishes in self._wishes.values() for wish in wishes if wish.hook == kind]
+        return frozenset(text for wish in wishes for text in wish.texts)
 
     def is_required(self, extension: str, event: HookEvent, encoded: EncodedInput | None = None) -> bool:
         """Returns whether an extension must not be skipped at this event."""

@@ -18,7 +18,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from becket.contract.handshake import Capabilities
-from becket.contract.hooks import HookEvent, HookMatch, HookReading
+from becket.contract.hooks import HookEvent, HookReading
 from becket.contract.names import trim
 from becket.contract.providers import (
     MOST_TOOL_OUTPUT,
@@ -52,7 +52,7 @@ from becket.host.events import (
 from becket.host.extension import Extension
 from becket.host.gate import Admission
 from becket.host.heartbeats import Heartbeats
-from becket.host.hook_plan import Hooks, HookSettings, HookWish, order_hooks
+from becket.host.hook_plan import Hooks, HookSettings, HookWish, narrow_hooks, order_hooks
 from becket.host.hooks import ConfirmHook, HookVerdict, ask_hooks
 from becket.host.host_config import ExtensionConfig, settle_candidates
 from becket.host.household import ExtensionStatus, Household, Watching
@@ -408,7 +408,7 @@ class Host:
 
     def _register(self, candidate: Candidate, extension: Supervised, copy: Extension) -> None:
         """A copy of an extension is ready: what it declares is offered in place of what the one before it declared."""
-        wishes = [*wishes_of(candidate), *(HookWish(hook, HookMatch()) for hook in copy.hooks)]
+        wishes = narrow_hooks(copy.subscriptions, wishes_of(candidate))
         self.problems += [
             *self.tools.add(extension.id, copy.tools, naming=naming_of(candidate)),
             *self.providers.add(extension.id, copy.providers),

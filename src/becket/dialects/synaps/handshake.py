@@ -38,6 +38,7 @@ def greet(introduction: Introduction) -> Greeting:
         grants=Grants(introduction.grants),
         config=introduction.config,
         known=PERMISSIONS | introduction.grants,
+        reads_hooks=False,  # the hooks of these programs stand in their manifests
     )
     return Greeted(declared=initialized.capabilities)
 
