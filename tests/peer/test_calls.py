@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
+import trio
 from msgspec import Struct
 from tests.peer.scripted import answer, refusal, request, scripted, settled
 from tests.peer.starting import ready_child
@@ -591,6 +593,65 @@ async def test_a_notification_is_sent_although_nobody_awaits_it() -> None:
         peer.notify("tell")  # type: ignore[unused-awaitable, unused-ignore]
 
         assert (await script.hear())["method"] == "tell"
+
+
+async def test_a_task_group_can_start_a_notification() -> None:
+    async with scripted() as (peer, script):
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(peer.notify, "tell", [1])
+                tasks.start_soon(peer.notify, "tell", [2])
+
+        assert [(await script.hear())["params"] for _ in range(2)] == [[1], [2]]
+
+
+async def test_a_nursery_of_trio_can_start_a_notification(anyio_backend_name: str) -> None:
+    if anyio_backend_name != "trio":
+        pytest.skip("a nursery of trio needs trio")
+    async with scripted() as (peer, script):
+        with anyio.fail_after(5):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(peer.notify, "tell", [1])
+
+        assert (await script.hear())["params"] == [1]
+
+
+async def test_a_task_of_asyncio_can_be_made_of_a_notification(anyio_backend_name: str) -> None:
+    if anyio_backend_name != "asyncio":
+        pytest.skip("a task of asyncio needs asyncio")
+    async with scripted() as (peer, script):
+        with anyio.fail_after(5):
+            await asyncio.create_task(peer.notify("tell", [1]))
+            await asyncio.gather(peer.notify("tell", [2]), peer.notify("tell", [3]))
+
+        assert [(await script.hear())["params"] for _ in range(3)] == [[1], [2], [3]]
+
+
+async def test_a_task_group_that_is_cancelled_ends_although_it_has_started_a_notification() -> None:
+    async with scripted() as (peer, script):
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(peer.notify, "tell")
+                tasks.cancel_scope.cancel()
+                await anyio.sleep_forever()
+
+        assert (await script.hear())["method"] == "tell"  # sent when it was called
+
+
+async def test_a_handler_can_start_its_notifications_in_a_task_group() -> None:
+    async with memory_pair(dialect="native") as (left, right):
+        told: list[int] = []
+
+        @right.handle("count")
+        async def count(params: None, ctx: Context) -> int:
+            async with anyio.create_task_group() as tasks:
+                for number in range(3):
+                    tasks.start_soon(ctx.notify, "tell", [number])
+            return 3
+
+        with anyio.fail_after(5):
+            assert await left.call("count", on={"tell": lambda params: told.append(params[0])}) == 3
+        assert sorted(told) == [0, 1, 2]
 
 
 async def test_telling_without_waiting_is_busy_when_the_queue_is_full() -> None:

@@ -221,7 +221,7 @@ def blocking(peer: BlockingPeer, ctx: BlockingContext) -> None:
     assert_type(peer.notify(OVER), None)
     assert_type(ctx.call(MOVE, Point(1)), Point3)
     assert_type(ctx.call(COUNT), int)
-    assert_type(ctx.call("echo", returns=Point), Any)
+    assert_type(ctx.call("echo", returns=Point), Point)
     assert_type(ctx.notify(TICK, Tick(1)), None)
     assert_type(ctx.answer(), None)
 

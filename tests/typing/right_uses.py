@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Literal, assert_type
 
+import anyio
 from msgspec import Struct
 
 from becket import (
@@ -22,6 +23,7 @@ from becket import (
     RemoteError,
     RpcError,
 )
+from becket.blocking import BlockingContext
 from becket.dialects import Dialect
 
 
@@ -94,6 +96,20 @@ async def knowing(ctx: Context) -> None:
     assert_type(ctx.is_cancelled, bool)
     assert_type(await ctx.progress(5), None)
     assert_type(await ctx.notify("tick", {}), None)
+    assert_type(await ctx.call("echo"), Any)
+    assert_type(await ctx.call("count", returns=int, timeout=2.5), int)
+    assert_type(await ctx.call("points", returns=list[Point]), list[Point])
+
+
+def knowing_without_a_loop(ctx: BlockingContext) -> None:
+    assert_type(ctx.call("echo"), Any)
+    assert_type(ctx.call("count", returns=int, timeout=2.5), int)
+
+
+async def starting_in_a_task_group(peer: Peer, ctx: Context) -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(peer.notify, "tick", {"n": 1})
+        tasks.start_soon(ctx.notify, "tick")
 
 
 def registering(methods: Registry) -> None:

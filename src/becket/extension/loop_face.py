@@ -46,7 +46,7 @@ class Events:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def notify(self, notification: Notification[Any], params: object) -> Awaitable[None]:
+    def notify(self, notification: Notification[Any], params: object) -> Coroutine[Any, Any, None]:
         """Sends what belongs to the call; waits while the host is behind with reading."""
         return self._context.notify(notification, params)
 

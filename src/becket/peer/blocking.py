@@ -500,6 +500,9 @@ class BlockingContext(AnyContext):
     def call(self, method: Method[P, R], params: P, **options: Unpack[CallOptions]) -> R: ...
 
     @overload
+    def call(self, method: str, params: object = None, *, returns: type[T], **options: Unpack[CallOptions]) -> T: ...
+
+    @overload
     def call(
         self, method: str, params: object = None, *, returns: Any = Any, **options: Unpack[CallOptions]
     ) -> Any: ...

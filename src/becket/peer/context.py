@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Coroutine
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
@@ -20,6 +20,7 @@ __all__ = ["AnyContext", "Context"]
 
 P = TypeVar("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class AnyContext:
@@ -96,15 +97,15 @@ class Context(AnyContext):
         await self._inbound.send_progress(self.method, self._request, value)
 
     @overload
-    def notify(self, method: Notification[None], params: None = None) -> Awaitable[None]: ...
+    def notify(self, method: Notification[None], params: None = None) -> Coroutine[Any, Any, None]: ...
 
     @overload
-    def notify(self, method: Notification[P], params: P) -> Awaitable[None]: ...
+    def notify(self, method: Notification[P], params: P) -> Coroutine[Any, Any, None]: ...
 
     @overload
-    def notify(self, method: str, params: object = None) -> Awaitable[None]: ...
+    def notify(self, method: str, params: object = None) -> Coroutine[Any, Any, None]: ...
 
-    def notify(self, method: str | Notification[Any], params: object = None) -> Awaitable[None]:
+    def notify(self, method: str | Notification[Any], params: object = None) -> Coroutine[Any, Any, None]:
         """Sends a notification that belongs to this call and, where that was agreed, uses up the caller's credit."""
         if not isinstance(method, str):
             if method.write is not None:
@@ -123,6 +124,11 @@ class Context(AnyContext):
 
     @overload
     def call(self, method: Method[P, R], params: P, **options: Unpack[CallOptions]) -> Coroutine[Any, Any, R]: ...
+
+    @overload
+    def call(
+        self, method: str, params: object = None, *, returns: type[T], **options: Unpack[CallOptions]
+    ) -> Coroutine[Any, Any, T]: ...
 
     @overload
     def call(

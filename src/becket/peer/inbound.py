@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from _thread import get_ident
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from math import inf
 from time import monotonic, thread_time
@@ -544,7 +544,7 @@ class Inbound:
 
     # -- events of a request
 
-    def tell(self, request: InboundRequest | None, method: str, params: bytes | None) -> Awaitable[None]:
+    def tell(self, request: InboundRequest | None, method: str, params: bytes | None) -> Coroutine[Any, Any, None]:
         """Sends what belongs to a request, at once where the caller's credit allows it. What it returns waits while
         there is no credit, or while the caller does not read."""
         link = self.link
@@ -585,7 +585,7 @@ class Inbound:
                 del self._credit_waiters[request.key]
             raise
 
-    def send_progress(self, method: str, request: InboundRequest | None, value: object) -> Awaitable[None]:
+    def send_progress(self, method: str, request: InboundRequest | None, value: object) -> Coroutine[Any, Any, None]:
         """Reports from within a request."""
         form = self.link.progress
         if form is None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
 from itertools import repeat
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from msgspec import Raw, Struct
 
@@ -358,7 +358,7 @@ class Outbound:
                     await outcome
             return await run.result()
 
-    def notify(self, method: str, params: object) -> Awaitable[None]:
+    def notify(self, method: str, params: object) -> Coroutine[Any, Any, None]:
         """Tells at once. What it returns waits while the other side is behind with reading."""
         link = self.link
         if link.transport.queued > link.limits.send_queue:
@@ -478,10 +478,25 @@ async def wait_until_read(link: Link) -> None:
 
 
 class Ready:
-    """Awaits nothing: what was asked for is done."""
+    """A coroutine that has nothing to wait for: what was asked for is done.
 
+    One object serves every call, however often it is awaited or passed to a task group, and may also be left alone."""
+
+    __slots__ = ()
     __await__ = staticmethod(repeat(iter(())).__next__)  # all of it in C: always the same iterator, which is at its end
 
+    # What a task group looks at before it cancels a task. A coroutine written in C has no frame either.
+    cr_frame = None
+    cr_running = cr_suspended = False
 
-READY = cast("Awaitable[None]", Ready())
+    def send(self, value: None, /) -> NoReturn:
+        raise StopIteration
+
+    def throw(self, error: BaseException, /) -> NoReturn:
+        raise error
+
+    def close(self) -> None: ...
+
+
+READY = cast("Coroutine[Any, Any, None]", Ready())
 NO_META = CallMeta()

@@ -332,15 +332,15 @@ class Peer:
         return self._outbound.batch(members, seconds_of(timeout, self._link.limits))
 
     @overload
-    def notify(self, method: Notification[None], params: None = None) -> Awaitable[None]: ...
+    def notify(self, method: Notification[None], params: None = None) -> Coroutine[Any, Any, None]: ...
 
     @overload
-    def notify(self, method: Notification[P], params: P) -> Awaitable[None]: ...
+    def notify(self, method: Notification[P], params: P) -> Coroutine[Any, Any, None]: ...
 
     @overload
-    def notify(self, method: str, params: object = None) -> Awaitable[None]: ...
+    def notify(self, method: str, params: object = None) -> Coroutine[Any, Any, None]: ...
 
-    def notify(self, method: str | Notification[Any], params: object = None) -> Awaitable[None]:
+    def notify(self, method: str | Notification[Any], params: object = None) -> Coroutine[Any, Any, None]:
         """Tells the other side something. It is sent when called; awaiting it waits while the other side is behind.
 
         Raises:

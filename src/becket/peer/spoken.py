@@ -6,7 +6,7 @@ other side asks, and what goes and comes is translated by the dialect's phrases.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 import anyio
@@ -22,6 +22,7 @@ from becket.errors import RequestCancelled, RpcError
 from becket.methods.descriptors import Method, Notification
 from becket.methods.dispatch import answer_to, is_end_of
 from becket.methods.registry import Handler, Registry
+from becket.peer.outbound import READY
 
 __all__ = ["SpokenContext", "translate_methods"]
 
@@ -253,20 +254,20 @@ class SpokenContext:
             self._words.check_call(method if isinstance(method, str) else method.name, self._words.scene)
         return self._context.call(method, params, **options)
 
-    def progress(self, value: object) -> Awaitable[None]:
+    def progress(self, value: object) -> Coroutine[Any, Any, None]:
         """Reports from within the call, if there is a word for it."""
         report = self._words.phrase.progress
         return self._send(None if report is None else report(value, self.saying, self._words.scene))
 
-    def notify(self, method: str | Notification[Any], params: Any = None) -> Awaitable[None]:
+    def notify(self, method: str | Notification[Any], params: Any = None) -> Coroutine[Any, Any, None]:
         """Sends what belongs to the request, if there is a word for it."""
         return self._send(self.translate(method, params))
 
-    def _send(self, tale: Tale | None) -> Awaitable[None]:
+    def _send(self, tale: Tale | None) -> Coroutine[Any, Any, None]:
         if tale is None:
-            return NOTHING
+            return READY
         tellers = self._context.peer if self._words.phrase.acknowledge is not None else self._context
-        told: Awaitable[None] = tellers.notify(tale.method, tale.params)
+        told: Coroutine[Any, Any, None] = tellers.notify(tale.method, tale.params)
         return told
 
     def translate(self, method: str | Notification[Any], params: Any) -> Tale | None:
@@ -288,20 +289,9 @@ class SpokenPeer:
 
     def notify(self, method: str | Notification[Any], params: Any = None) -> Any:
         tale = self._translate(method, params)
-        return NOTHING if tale is None else self._peer.notify(tale.method, tale.params)
+        return READY if tale is None else self._peer.notify(tale.method, tale.params)
 
     def notify_nowait(self, method: str | Notification[Any], params: Any = None) -> None:
         tale = self._translate(method, params)
         if tale is not None:
             self._peer.notify_nowait(tale.method, tale.params)
-
-
-class Nothing:
-    """Is awaited at once, or passed over."""
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        return
-        yield
-
-
-NOTHING = Nothing()

@@ -280,12 +280,12 @@ class LanguageClient(Answers):
         return self.peer.stream(method, add_tokens(params, self._tokens), **options)
 
     @overload
-    def notify(self, method: Notification[None], params: None = None) -> Awaitable[None]: ...
+    def notify(self, method: Notification[None], params: None = None) -> Coroutine[Any, Any, None]: ...
 
     @overload
-    def notify(self, method: Notification[P], params: P) -> Awaitable[None]: ...
+    def notify(self, method: Notification[P], params: P) -> Coroutine[Any, Any, None]: ...
 
-    def notify(self, method: Any, params: Any = None) -> Awaitable[None]:
+    def notify(self, method: Any, params: Any = None) -> Coroutine[Any, Any, None]:
         """Tells the server something. The same as `client.peer.notify`."""
         return self.peer.notify(method, params)
 
