@@ -110,14 +110,16 @@ def test_a_folder_that_cannot_be_copied_is_an_error_until_the_operator_lets_it_r
     assert problems(root, data, "--config", str(config)) == []
 
 
-def test_what_was_left_undecided_is_a_warning(root: Path) -> None:
+def test_what_was_left_undecided_is_an_error_with_both_ways_to_decide_it(root: Path) -> None:
     write_extension(root, "greedy", "", permissions=["memory.read", "memory.write"])
 
     told = examine(root, "--no-data", "--grant", "greedy=memory.read")
 
-    assert told["ok"]
+    assert not told["ok"]
     (problem,) = told["problems"]
-    assert (problem["severity"], problem["hint"]) == ("warning", "becket grant greedy memory.write")
+    assert problem["severity"] == "error"
+    assert "becket grant greedy" in problem["hint"]
+    assert "becket revoke greedy memory.write" in problem["hint"]
 
 
 # -- the files of the host

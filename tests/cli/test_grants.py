@@ -48,7 +48,7 @@ def test_named_permissions_are_given(data: Path) -> None:
 
 
 def test_they_are_for_the_files_that_there_are_where_these_are_found(root: Path, data: Path) -> None:
-    run(data, "grant", "notes", "memory.read", "--root", str(root))
+    run(data, "grant", "notes", *ASKED, "--root", str(root))
 
     survey = Host([root], data=data).survey()
     entry = entry_of(data)
@@ -60,7 +60,7 @@ def test_they_are_for_the_files_that_there_are_where_these_are_found(root: Path,
 def test_the_hosts_own_files_do_not_count_where_they_lie_in_the_extensions_folder(root: Path) -> None:
     data = root / "notes" / "state"
     for _ in range(2):  # the second time there are some
-        run(data, "grant", "notes", "memory.read", "--root", str(root))
+        run(data, "grant", "notes", *ASKED, "--root", str(root))
 
     assert isinstance(Host([root], data=data).survey().admissions["notes"], Admitted)
 

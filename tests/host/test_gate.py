@@ -267,7 +267,11 @@ def test_what_it_asks_for_and_the_host_knows_is_no_reason() -> None:
     )
 
     admission = decide_admission(
-        manifest, FOUND, given=Grants(), known=PERMISSIONS | {"acme.fly"}, dialects={"native", "synaps"}
+        manifest,
+        FOUND,
+        given=Grants(frozenset(manifest.permissions)),
+        known=PERMISSIONS | {"acme.fly"},
+        dialects={"native", "synaps"},
     )
 
     assert isinstance(admission, Admitted)
@@ -448,11 +452,11 @@ def test_other_files_need_consent_also_where_all_that_they_ask_for_is_denied() -
 
 
 def test_in_development_other_files_start_and_it_is_told() -> None:
-    entry = GrantEntry(("memory.read",), (), OTHERS)
+    entry = GrantEntry(("memory.read",), ("memory.write",), OTHERS)
 
     admission = admitted(decide_admission(ASKING, FOUND, entry=entry, in_development=True))
 
-    assert admission.grants == Grants.of(["memory.read"])
+    assert admission.grants == Grants.of(["memory.read"], ["memory.write"])
     assert admission.agreed_digest == OTHERS
     assert admission.entry == entry  # without development these files are asked about again
 
@@ -472,13 +476,35 @@ def test_development_does_not_stand_for_consent() -> None:
 
 
 def test_a_grant_written_without_a_digest_is_bound_to_the_files_that_are_there() -> None:
-    entry = GrantEntry(("memory.read",))
+    entry = GrantEntry(("memory.read",), ("memory.write",))
 
     admission = admitted(decide_admission(ASKING, FOUND, entry=entry))
 
-    assert admission.entry == GrantEntry(("memory.read",), (), THESE)
-    assert admission.undecided == ("memory.write",)
+    assert admission.entry == GrantEntry(("memory.read",), ("memory.write",), THESE)
     assert admitted(decide_admission(ASKING, Findings(), entry=entry)).entry == entry
+
+
+@pytest.mark.parametrize(
+    ("entry", "host"),
+    [
+        (GrantEntry(("memory.read",), (), THESE), None),
+        (None, Grants.of(["memory.read"])),
+        (GrantEntry(("memory.read",), (), THESE), Grants()),
+    ],
+)
+def test_one_that_holds_some_of_what_it_asks_for_is_refused_where_nobody_can_be_asked_for_the_rest(
+    entry: GrantEntry | None, host: Grants | None
+) -> None:
+    admission = consent(decide_admission(ASKING, FOUND, entry=entry, given=host))
+
+    assert (admission.permissions, admission.held) == (("memory.write",), ("memory.read",))
+    assert "memory.write" in admission.refusal.because
+    assert "becket revoke notes memory.write" in admission.refusal.because
+    assert admitted(decide_admission(ASKING, FOUND, entry=entry, given=host, can_ask=True)).undecided == (
+        "memory.write",
+    )
+    denied = replace(entry or GrantEntry(), deny=("memory.write",))
+    assert admitted(decide_admission(ASKING, FOUND, entry=denied, given=host)).undecided == ()
 
 
 def test_what_the_host_grants_is_for_whatever_files_there_are() -> None:
@@ -512,7 +538,9 @@ def test_what_the_host_grants_is_for_whatever_files_there_are() -> None:
 def test_it_is_bound_to_its_files_where_it_holds_something_only_by_an_agreement_about_them(
     entry: GrantEntry | None, host: Grants | None, in_development: bool, bound_to: str
 ) -> None:
-    admission = decide_admission(ASKING, FOUND, entry=entry, given=host, in_development=in_development)
+    # Where somebody can be asked, what is undecided keeps nothing that was agreed to from starting.
+    can_ask = host is not None or entry is None or bool(entry.allow or entry.digest)
+    admission = decide_admission(ASKING, FOUND, entry=entry, given=host, in_development=in_development, can_ask=can_ask)
 
     assert admitted(admission).bound_to == bound_to
 
@@ -563,10 +591,10 @@ def test_whatever_was_said_nothing_is_held_that_was_not_asked_for_given_and_unde
         case Admitted():
             assert {name for name in PERMISSIONS if admission.grants.allows(name)} == (allow - deny) & wanted
             assert set(admission.undecided) == wanted - allow - deny
+            assert can_ask or not admission.undecided
         case NeedsConsent():
-            assert host is None
-            assert not holds
-            assert set(admission.permissions) == wanted - deny
+            assert set(admission.permissions) == wanted - allow - deny
+            assert (host is None and not holds) or not can_ask
             assert admission.permissions or can_ask or (entry is not None and entry.digest == OTHERS)
         case _:
             pytest.fail("nothing was wrong with it")

@@ -181,9 +181,10 @@ def find_missing(
 class Admitted(Struct, frozen=True, kw_only=True):
     """It may start, with these grants: never more than it asks for.
 
-    `undecided` was asked for, and neither given nor denied. `entry` is what should stand in `grants.toml` for it from
-    now on, None where nothing needs to. `bound_to` is the digest of the files that were agreed to, where no others may
-    start; `agreed_digest` that of those, where others were found and start all the same, in development."""
+    `undecided` was asked for, and neither given nor denied: a person is asked when it is first needed. `entry` is what
+    should stand in `grants.toml` for it from now on, None where nothing needs to. `bound_to` is the digest of the files
+    that were agreed to, where no others may start; `agreed_digest` that of those, where others were found and start all
+    the same, in development."""
 
     extension: str
     command: tuple[str, ...]
@@ -267,6 +268,8 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
         changed = "its files have changed since they were agreed to" if self.agreed_digest else ""
         asked = f"it asks for what nobody has agreed to: {wanted}" if wanted else ""
         hint = f"look at it, then run `becket grant {self.extension}`, or add it to grants.toml"
+        if self.held and self.permissions:
+            hint += f"; `becket revoke {self.extension} {' '.join(self.permissions)}` starts it without"
         problem = ", and ".join(filter(None, [changed, asked])) or "nobody has agreed to start it"
         return Skipped(
             extension=self.extension, reasons=(Diagnostic(extension=self.extension, problem=problem, hint=hint),)
@@ -325,6 +328,7 @@ def decide_admission(
     what the host itself grants, which is for whatever files there are. What either denies is denied. `variables` are
     those outside the base list, or those of the manifest alone; no grant of permissions is one of these. Where the host
     `can_ask`, nothing starts that nobody has agreed to, even if it asks for nothing: it is a program all the same.
+    Where it cannot, nothing starts that asks for a permission which was neither given nor denied: nobody would decide.
     `known` are the permissions, and `dialects` the dialects that this host has."""
     if not is_enabled:
         return Skipped(
@@ -344,10 +348,10 @@ def decide_admission(
     has_agreed = bool(written.allow or written.variables or written.digest)  # a denial agrees to nothing
     counts = has_agreed and (in_development or not is_other)
     grants = settle_grants(manifest, written if counts else replace(written, allow=()), given)
-    undenied = frozenset(manifest.permissions) - grants.deny
+    undecided = frozenset(manifest.permissions) - grants.allow - grants.deny
     requested = frozenset(variables.requested).difference(written.variables if counts else ())
     is_new = given is None and not counts
-    if requested or (is_new and (undenied or is_other or can_ask)):
+    if requested or (undecided and not can_ask) or (is_new and (is_other or can_ask)):
         return NeedsConsent(
             extension=manifest.id,
             version=manifest.version,
@@ -355,7 +359,7 @@ def decide_admission(
             cwd=findings.cwd,
             runs_in=findings.runs_in,
             digest=findings.digest,
-            permissions=tuple(sorted(undenied)) if is_new else (),
+            permissions=tuple(sorted(undecided)) if is_new or not can_ask else (),
             held=() if is_new else tuple(sorted(grants.allow - grants.deny)),
             requested=tuple(sorted(requested)),
             variables=variables,
@@ -371,7 +375,7 @@ def decide_admission(
         cwd=findings.cwd,
         digest=findings.digest,
         grants=grants,
-        undecided=tuple(sorted(undenied - grants.allow)),
+        undecided=tuple(sorted(undecided)),
         entry=replace(written, digest=findings.digest) if counts and not written.digest and findings.digest else entry,
         bound_to=findings.digest if counts and rests_on_entry and not in_development else "",
         agreed_digest=written.digest if is_other and counts else "",
