@@ -32,6 +32,14 @@ CANARY = "c4n4ry-value"
         ["--header", f"Authorization: Bearer {CANARY}"],
         ["--header", f"Authorization:Bearer {CANARY}"],
         ["--header", f"X-Api-Key: {CANARY}"],
+        [f"--header=X-Api-Key: {CANARY}"],
+        [f"--password=two words {CANARY}"],
+        [f"Server=db;Password=two words {CANARY};Database=notes"],
+        [f"Server=db;Password='a;{CANARY}';Database=notes"],
+        [f'Server=db;Password="a;{CANARY}";Database=notes'],
+        [f'{{"name": "notes", "apiKey": "a \\" {CANARY}"}}'],
+        [f'--env={{"TOKEN":"{CANARY}"}}'],
+        ["--private-key", f"-----BEGIN {CANARY}"],
         [f"sk-{CANARY}"],
         [f"ghp_{CANARY}"],
     ],
@@ -52,6 +60,7 @@ def test_a_secret_in_a_command_is_not_shown(words: list[str]) -> None:
         ["node", "/srv/a b/server.js", "--url=https://example.com:8080/a?x=1&y=2"],
         ["./notes", "--root=C:\\notes", "key", "value", "a:b", "12:30"],
         ["becket-notes", "--token-limit", "5"],
+        ["notes", '{"name": "notes", "limits": {"key": 5}}', "host=db user=me dbname=notes"],
         ["uvx", "mcp-server-git", "--repository", "git@github.com:acme/notes.git"],
     ],
     ids=" ".join,
@@ -68,7 +77,9 @@ def test_an_option_without_a_value_hides_nothing_of_the_next_one() -> None:
     assert redact_command(["--use-token", "--verbose"]) == ("--use-token", "--verbose")
 
 
-@pytest.mark.parametrize("piece", ["a", "a=", "a-", "--", "a:", "://", "a ", "token=", "é", "@", "bearer "])
+@pytest.mark.parametrize(
+    "piece", ["a", "a=", "a-", "--", "a:", "://", "a ", "token=", "é", "@", "bearer ", "'", '"token":"', "token= "]
+)
 def test_a_hostile_word_is_looked_at_as_well(piece: str) -> None:
     word = piece * 65_536
 

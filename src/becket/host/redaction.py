@@ -18,7 +18,9 @@ HIDDEN: Final = "***"
 # The words come from manifests of strangers: names are bounded, so that they are looked at in linear time.
 OPTION: Final = re.compile(r"-{1,2}(?P<name>[A-Za-z0-9][\w.-]*)")
 MEMBER: Final = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]{0,63})\s{0,8}=\s{0,8}")
-VALUE: Final = re.compile(r"[^;&\s]*")
+# A value goes on over spaces, unless the next member begins there: `Password=two words;`, `password=x dbname=notes`.
+VALUE: Final = re.compile(r"""'[^']*'?|"[^"]*"?|(?:[^;&\s]|\s(?!\s{0,8}[\w.-]{1,64}\s{0,8}=|--?[A-Za-z]))*""")
+JSON_MEMBER: Final = re.compile(r"""(?P<begin>"(?P<name>[^"\\]{1,64})"\s{0,8}:\s{0,8}")(?:[^"\\]|\\.)*""", re.DOTALL)
 HEADER: Final = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*):\s*(?=[^/\s])")
 USER_INFO: Final = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]{0,31}://)[^/?#\s]*@")
 SCHEME: Final = re.compile(r"(?P<word>\b(?:bearer|basic|digest|token)\s+)\S+", re.IGNORECASE)
@@ -32,10 +34,18 @@ def redact_command(words: Iterable[str]) -> tuple[str, ...]:
     redacted: list[str] = []
     is_value = False  # the option before has the name of a secret, and its value follows
     for word in words:
-        redacted.append(HIDDEN if is_value and not word.startswith("-") else redact_text(word))
+        redacted.append(HIDDEN if is_value and not OPTION.match(word) else redact_option(word))
         option = OPTION.fullmatch(word)
         is_value = option is not None and is_secret(option["name"])
     return tuple(redacted)
+
+
+def redact_option(word: str) -> str:
+    name, sign, value = word.partition("=")
+    option = OPTION.fullmatch(name)
+    if option is None or not sign:
+        return redact_text(word)
+    return f"{name}={HIDDEN if is_secret(option['name']) else redact_text(value)}"
 
 
 def redact_text(text: str) -> str:
@@ -45,7 +55,12 @@ def redact_text(text: str) -> str:
         return f"{header[0]}{HIDDEN}"
     text = USER_INFO.sub(rf"\g<scheme>{HIDDEN}@", text)
     text = SCHEME.sub(rf"\g<word>{HIDDEN}", text)
+    text = JSON_MEMBER.sub(hide_json_member, text)
     return TOKEN.sub(HIDDEN, hide_members(text))
+
+
+def hide_json_member(member: re.Match[str]) -> str:
+    return f"{member['begin']}{HIDDEN}" if is_secret(member["name"]) else member[0]
 
 
 def hide_members(text: str) -> str:
