@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from becket.cli.main import main
+from becket.cli.entry import main
 
 if __name__ == "__main__":
     main()

@@ -44,6 +44,7 @@ class Exit(IntEnum):
     FILES = 6
     BUG = 70  # EX_SOFTWARE of sysexits.h
     INTERRUPTED = 130  # 128 and SIGINT, as a shell counts
+    READER_GONE = 141  # 128 and SIGPIPE
     TERMINATED = 143  # 128 and SIGTERM
 
 
@@ -57,6 +58,7 @@ MEANINGS: Final = {
     Exit.FILES: "A file cannot be read or written, or another program has it.",
     Exit.BUG: "A mistake in becket itself; `becket --debug` shows where.",
     Exit.INTERRUPTED: "Ctrl-C.",
+    Exit.READER_GONE: "The program that reads the output has ended, as in `becket list | head -1`.",
     Exit.TERMINATED: "SIGTERM or SIGHUP.",
 }
 

@@ -5,8 +5,10 @@ A command is a function that returns an exit code, or None where all is well. It
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
@@ -95,20 +97,64 @@ class Becket(click.Group):
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         is_debugging = "--debug" in (sys.argv[1:] if args is None else args)[:1]
         try:
-            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-        except click.Abort:
+            code = self._run(is_debugging, args, prog_name, complete_var, standalone_mode=False, **extra)
+        except (ReaderGone, BrokenPipeError):
+            discard_unread_output()
+            code = Exit.READER_GONE
+        except KeyboardInterrupt:
             code = Exit.INTERRUPTED
+        sys.exit(int(code or 0))
+
+    def _run(self, is_debugging: bool, *arguments: Any, **extra: Any) -> Any:
+        try:
+            return super().main(*arguments, **extra)
+        except click.Abort:
+            return Exit.INTERRUPTED
         except click.ClickException as error:
             tell([error.format_message()], hint_of(error))
-            code = error.exit_code
+            return error.exit_code
         except Terminated:
-            code = Exit.TERMINATED
+            return Exit.TERMINATED
         except Exception as error:
-            if is_debugging:
+            if is_debugging or isinstance(error, ReaderGone):
                 raise
             tell(lines_of(error))
-            code = exit_of(error)
-        sys.exit(int(code or 0))
+            return exit_of(error)
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Parses the command line; `--help` and `--version` are written here."""
+        with noticing_the_reader():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command."""
+        with noticing_the_reader():
+            return super().invoke(ctx)
+
+
+class ReaderGone(Exception):
+    """Nobody reads the output any more. Not an OSError: click exits with 1 for those, as for a failure."""
+
+
+@contextmanager
+def noticing_the_reader() -> Generator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+
+
+def discard_unread_output() -> None:
+    """Sends what is buffered to the null device: Python would try to write it at the exit, and complain."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)
 
 
 def hint_of(error: click.ClickException) -> str:
@@ -163,6 +209,6 @@ def cli(debug: bool) -> None:
 
 
 def main() -> NoReturn:
-    """Runs the command line of this process."""
+    """Runs the command line of this process, which `becket.cli.entry` has prepared."""
     cli.main(prog_name="becket")
     raise AssertionError("it exits")

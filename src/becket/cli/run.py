@@ -124,18 +124,24 @@ async def run_on(options: HostOptions, more: dict[str, Any], as_json: bool, logs
     screen: Screen | Lines = Screen() if is_terminal() and not as_json else Lines(as_json=as_json)
     host = options.open(pausing=screen.pausing, **more)
     config = options.log_config()
+    reader_gone = anyio.Event()
 
     def tell(event: HostEvent) -> None:
         if not isinstance(event, ExtensionLogged) or (logs and matters(event.level, config)):
-            screen.tell(event)
+            try:
+                screen.tell(event)
+            except BrokenPipeError:
+                unsubscribe()
+                reader_gone.set()
 
-    host.events.subscribe(HostEvent, tell)
+    unsubscribe = host.events.subscribe(HostEvent, tell)
     with show_logs(config, screen.log, of_extensions=not logs):
         async with host, screen.showing(host):
             await wait_for_all(host)
             statuses = host.status()
             if any(map(is_up, statuses)):
-                await anyio.sleep_forever()
+                await reader_gone.wait()
+                raise BrokenPipeError
     return Exit.NOT_RUNNING if statuses else none_found(host)
 
 
