@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import textwrap
@@ -42,6 +43,7 @@ from becket.host.events import (
     ExtensionChanged,
     ExtensionDiscovered,
     ExtensionFailed,
+    ExtensionLogged,
     ExtensionReloaded,
     ExtensionRestarted,
     ExtensionStarted,
@@ -155,7 +157,7 @@ class Told:
 
 
 async def test_an_extension_in_a_folder_is_found_started_and_called(root: Path) -> None:
-    with anyio.fail_after(15):
+    with anyio.fail_after(60):
         async with host_of(root) as host:
             notes = await host.ready("notes")
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
@@ -169,12 +171,25 @@ async def test_an_extension_in_a_folder_is_found_started_and_called(root: Path) 
     assert [tool.name for tool in host.tools] == []
 
 
+def test_what_an_extension_logs_is_told_in_a_program_on_plain_asyncio(root: Path) -> None:
+    write_extension(root, "loud", "import sys; print('no disk', file=sys.stderr); sys.exit(3)", [])
+
+    async def main() -> None:
+        host = host_of(root)
+        told = Told(host)
+        with anyio.fail_after(60):
+            async with host:
+                await told.until(lambda: ExtensionLogged("loud", "info", "no disk") in told.events)
+
+    asyncio.run(main())
+
+
 async def test_one_bad_extension_does_not_disturb_the_others(root: Path) -> None:
     write_extension(root, "broken", "raise SystemExit('not today')", [])
     write_extension(root, "missing", NOTES, [], program="no-such-program")
     (root / "unreadable").mkdir()
     (root / "unreadable" / FILE_NAME).write_text("id = ", encoding="utf-8")
-    with anyio.fail_after(15):
+    with anyio.fail_after(60):
         async with host_of(root) as host:
             notes = await host.ready("notes")
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
@@ -192,7 +207,7 @@ async def test_one_bad_extension_does_not_disturb_the_others(root: Path) -> None
 
 
 async def test_an_extension_that_nobody_has_agreed_to_is_refused_and_says_what_to_do(root: Path) -> None:
-    with anyio.fail_after(15):
+    with anyio.fail_after(60):
         async with host_of(root, grants={}) as host:
             with pytest.raises(ExtensionRefused) as refused:
                 await host.ready("notes")
@@ -208,7 +223,7 @@ async def test_a_person_agrees_once_and_it_is_written_down(root: Path, tmp_path:
         questions.append(question)
         return True
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         for _ in range(2):
             async with host_of(root, grants={}, data=tmp_path / "data", ask=ask) as host:
                 notes = await host.ready("notes")
@@ -235,7 +250,7 @@ async def test_one_that_asks_for_nothing_is_asked_about_once_where_somebody_can_
         asked.append(question)
         return True
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         for _ in range(2):
             async with host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=ask) as host:
                 await host.ready("quiet")
@@ -246,7 +261,7 @@ async def test_one_that_asks_for_nothing_is_asked_about_once_where_somebody_can_
 
 async def test_one_that_asks_for_nothing_does_not_start_after_a_no(tmp_path: Path) -> None:
     write_extension(tmp_path / "root", "quiet", QUIET, [])
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(tmp_path / "root", grants={}, ask=lambda question, decision: False) as host:
             with pytest.raises(ExtensionRefused):
                 await host.ready("quiet")
@@ -257,7 +272,7 @@ async def test_one_that_asks_for_nothing_starts_where_the_program_says_so_or_nob
     tmp_path: Path, options: dict[str, Any]
 ) -> None:
     write_extension(tmp_path / "root", "quiet", QUIET, [])
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(tmp_path / "root", **options) as host:
             assert (await host.ready("quiet")).state is State.READY
 
@@ -267,7 +282,7 @@ async def test_one_that_asks_for_nothing_starts_when_another_program_agrees_to_i
     grants = tmp_path / "data" / "grants.toml"
     host = host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=lambda question, decision: False)
     told = Told(host)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             await host.settled()
             edit_grants(grants, "quiet", lambda entry: entry.granting([], digest_folder(folder).digest))
@@ -278,7 +293,7 @@ async def test_changed_files_need_a_new_consent_unless_they_are_developed(root: 
     def ask(question: str, decision: Decision) -> bool:
         return True
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root, grants={}, data=tmp_path / "data", ask=ask) as host:
             await host.ready("notes")
         with (root / "notes" / "main.py").open("a", encoding="utf-8") as file:
@@ -320,7 +335,7 @@ def agree(question: str, decision: Decision) -> bool:
 
 async def test_what_starts_again_is_what_was_agreed_to_whatever_became_of_its_files(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=agree) as host:
             notes = await host.ready("notes")
             before = await notes.call_tool("which")
@@ -344,7 +359,7 @@ def find_compiled(folder: Path) -> list[str]:
 async def test_a_first_start_from_a_copy_compiles_only_what_is_its_own(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "quiet", "import part\n" + QUIET, [])
     (folder / "part.py").write_text("", encoding="utf-8")
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=agree) as host:
             await host.ready("quiet")
     assert find_compiled(tmp_path / "data") == ["part"]
@@ -361,7 +376,7 @@ async def test_without_a_copy_changed_files_are_asked_about_once_and_do_not_star
 
     host = host_of(tmp_path / "root", grants={}, ask=ask)
     told = Told(host)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             rewrite(folder, "one in", "another in")
@@ -384,7 +399,7 @@ async def test_a_reload_that_nobody_agrees_to_leaves_the_copy_that_runs(tmp_path
     async def ask(question: str, decision: Decision) -> bool:
         return next(answers)
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(tmp_path / "root", grants={}, data=tmp_path / "data", ask=ask) as host:
             notes = await host.ready("notes")
             pid = host.status()[0].pid
@@ -400,7 +415,7 @@ async def test_a_reload_that_nobody_agrees_to_leaves_the_copy_that_runs(tmp_path
 
 async def test_a_reload_reads_the_manifest_again(tmp_path: Path) -> None:
     folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(tmp_path / "root") as host:
             notes = await host.ready("notes")
             (folder / "other.py").write_text(KIT + VERSIONED.replace("one in", "another in"), encoding="utf-8")
@@ -433,7 +448,7 @@ async def test_a_changed_file_that_nobody_agrees_to_is_told_and_not_run(tmp_path
     def problems() -> list[str]:
         return [event.diagnostic.problem for event in told.events if isinstance(event, ProblemFound)]
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             number = 0
@@ -449,7 +464,7 @@ async def test_a_changed_file_that_nobody_agrees_to_is_told_and_not_run(tmp_path
 
 async def test_in_development_the_audit_says_that_changed_files_were_started(root: Path, tmp_path: Path) -> None:
     data = tmp_path / "data"
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root, grants={}, data=data, ask=agree) as host:
             await host.ready("notes")
         agreed = load_grants(data / "grants.toml")["notes"].digest
@@ -497,7 +512,7 @@ def write_asking(root: Path, *ids: str, more: str = "") -> None:
 async def test_those_that_need_no_question_run_while_the_others_are_asked_about_one_by_one(root: Path) -> None:
     write_asking(root, "ask-a", "ask-b")
     person = Person()
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root, grants={"notes": MEMORY}, ask=person.ask) as host:
             await person.wait_for("ask-a")
             notes = await host.ready("notes")
@@ -517,7 +532,7 @@ async def test_those_that_need_no_question_run_while_the_others_are_asked_about_
 async def test_ready_waits_for_the_answer(root: Path) -> None:
     write_asking(root, "ask-a")
     person = Person()
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root, ask=person.ask) as host, anyio.create_task_group() as tasks:
             ready: list[State] = []
 
@@ -535,7 +550,7 @@ async def test_one_that_needs_another_which_is_refused_does_not_start(root: Path
     write_asking(root, "ask-a")
     write_extension(root, "early", NOTES.replace('"notes"', '"early"'), ["tools.register"], 'after = ["ask-a"]')
     person = Person()
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root, grants={"notes": MEMORY, "early": REGISTERING}, ask=person.ask) as host:
             await person.wait_for("ask-a")
             person.answer("ask-a", allowed=False)
@@ -555,7 +570,7 @@ async def test_a_host_can_be_closed_while_somebody_is_asked(root: Path, *, is_as
         return end.wait()
 
     asked = anyio.Event()
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         try:
             async with host_of(root, ask=person.ask if is_async else ask) as host:
                 await (person.wait_for("ask-a") if is_async else asked.wait())
@@ -574,7 +589,7 @@ async def test_a_permission_that_another_program_takes_away_is_gone_in_a_running
     grants = tmp_path / "data" / "grants.toml"
     host = host_of(root, grants={}, data=tmp_path / "data", ask=agree)
     told = Told(host)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             edit_grants(grants, "notes", lambda entry: entry.denying(["memory.write"]))
@@ -589,7 +604,7 @@ async def test_a_permission_that_another_program_takes_away_is_gone_in_a_running
 async def test_one_that_was_refused_starts_when_another_program_grants_it(root: Path, tmp_path: Path) -> None:
     host = host_of(root, grants={}, data=tmp_path / "data")
     told = Told(host)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             with pytest.raises(ExtensionRefused):
                 await host.ready("notes")
@@ -601,7 +616,7 @@ async def test_one_that_was_refused_starts_when_another_program_grants_it(root: 
 
 async def test_one_that_was_refused_starts_when_the_host_grants_it_and_not_for_less(root: Path) -> None:
     write_asking(root, "ask-a")
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root) as host:
             with pytest.raises(ExtensionRefused):
                 await host.ready("ask-a")
@@ -665,7 +680,7 @@ async def test_those_that_were_left_out_start_when_another_program_grants_what_t
     write_asking(root, "late", more='after = ["notes"]')
     host = host_of(root, grants={"late": REGISTERING}, data=tmp_path / "data")
     told = Told(host)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             await host.settled()
             edit_grants(tmp_path / "data" / "grants.toml", "notes", lambda entry: entry.granting(MEMORY))
@@ -713,7 +728,7 @@ async def test_one_that_is_granted_before_what_it_needs_waits_for_that(root: Pat
 async def test_grants_that_somebody_breaks_are_told_and_change_nothing(root: Path, tmp_path: Path) -> None:
     host = host_of(root, grants={}, data=tmp_path / "data", ask=agree)
     told = Told(host)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             (tmp_path / "data" / "broken").write_text("[notes", encoding="utf-8")
@@ -729,7 +744,7 @@ async def test_a_grant_for_changed_files_reloads_them_where_changes_are_watched(
     edit_grants(data / "grants.toml", "notes", lambda entry: entry.granting(REGISTERING, digest))
     host = host_of(tmp_path / "root", grants={}, data=data, watch="reload")
     told = Told(host)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             rewrite(folder, "one in", "another in")
@@ -744,7 +759,7 @@ async def test_a_grant_for_changed_files_reloads_them_where_changes_are_watched(
 
 
 async def test_memory_survives_the_end_of_a_host_and_its_death(root: Path, tmp_path: Path) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         for expected in ("1", "2"):
             async with host_of(root, data=tmp_path / "data") as host:
                 notes = await host.ready("notes")
@@ -764,7 +779,7 @@ async def test_a_host_whose_start_was_left_is_closed(
         await run(self, started, closing)
 
     monkeypatch.setattr(Household, "run", leave_and_run)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         with anyio.CancelScope() as scope:
             await host_of(root, data=tmp_path / "data").start()
         assert scope.cancelled_caught
@@ -774,7 +789,7 @@ async def test_a_host_whose_start_was_left_is_closed(
 
 
 async def test_two_hosts_cannot_keep_their_things_in_one_folder(root: Path, tmp_path: Path) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root, data=tmp_path / "data"):
             with pytest.raises(StoreInUse):
                 async with host_of(root, data=tmp_path / "data"):
@@ -784,7 +799,7 @@ async def test_two_hosts_cannot_keep_their_things_in_one_folder(root: Path, tmp_
 async def test_a_crash_is_told_and_the_handle_goes_on_with_the_next_copy(root: Path) -> None:
     host = host_of(root)
     told = Told(host)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             with pytest.raises(PeerCrashed) as crash:
@@ -796,7 +811,7 @@ async def test_a_crash_is_told_and_the_handle_goes_on_with_the_next_copy(root: P
 
 
 async def test_the_audit_says_how_often_an_extension_was_started_again(root: Path, tmp_path: Path) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root, data=tmp_path / "data") as host:
             notes = await host.ready("notes")
             for _ in range(2):
@@ -809,7 +824,7 @@ async def test_the_audit_says_how_often_an_extension_was_started_again(root: Pat
 
 
 async def test_a_call_that_may_be_repeated_survives_a_kill(root: Path) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root) as host:
             notes = await host.ready("notes")
             pid = host.status()[0].pid
@@ -822,7 +837,7 @@ async def test_a_process_that_hangs_is_killed_without_grace_and_started_again(ro
     heartbeat = HeartbeatPolicy(every=0.05, slow_after=0.1, dead_after=1.5, stalled_after=60)
     care = Care(restart=RestartPolicy(delay=0.01), heartbeat=heartbeat)
     patient = Limits(stdin_grace=3600, term_grace=3600)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root, care=care, limits=patient) as host:
             told = Told(host)
             await host.ready("notes")
@@ -834,7 +849,7 @@ async def test_a_process_that_hangs_is_killed_without_grace_and_started_again(ro
 
 
 async def test_a_permission_that_is_revoked_is_gone_at_once_and_for_good(root: Path, tmp_path: Path) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root, data=tmp_path / "data") as host:
             taken: list[GrantTaken] = []
             host.on(GrantTaken)(taken.append)
@@ -859,7 +874,7 @@ async def test_a_revocation_that_cannot_be_written_holds_and_is_written_as_soon_
     data = tmp_path / "data"
     host = host_of(root, grants={}, data=data, ask=agree)
     told = Told(host)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             (data / "grants.toml.lock").unlink()
@@ -885,7 +900,7 @@ async def test_a_revocation_that_could_not_be_written_is_written_when_the_host_c
     root: Path, tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root, grants={}, data=data, ask=agree) as host:
             await host.ready("notes")
             (data / "grants.toml.lock").unlink()
@@ -901,7 +916,7 @@ async def test_a_revocation_that_was_never_written_to_the_grants_holds_in_the_ne
     root: Path, tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root, grants={}, data=data, ask=agree) as host:
             await host.ready("notes")
             (data / "grants.toml.lock").unlink()
@@ -944,7 +959,7 @@ def doors() -> Registry:
 async def test_a_permission_of_the_hosts_own_methods_is_granted_and_revoked_like_any_other(tmp_path: Path) -> None:
     write_extension(tmp_path / "root", "porter", PORTER, DOORS)
     data = tmp_path / "data"
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with Host([tmp_path / "root"], grants={"porter": DOORS}, methods=doors(), data=data) as host:
             await host.ready("porter")
             assert await host.call_tool("porter:open") == "true"
@@ -1024,7 +1039,7 @@ async def test_what_a_deputy_does_without_naming_a_parent_is_recorded_or_refused
     async def call_deputy(params: dict[str, str]) -> str:
         return await host.call_tool(f"deputy:{params['how']}")
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             await host.ready("deputy")
             clerk = await host.ready("clerk")
@@ -1040,7 +1055,7 @@ async def test_what_a_deputy_does_without_naming_a_parent_is_recorded_or_refused
 async def test_hooks_and_models_of_all_extensions_are_offered_by_the_host(root: Path) -> None:
     hooks = '[[hooks]]\nhook = "before_tool_call"\n'
     write_extension(root, "guard", GUARD, GUARDING, hooks)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root) as host:
             await host.ready("guard")
             verdict = await host.ask_hooks(HookEvent.before_tool_call("bash", {"command": "rm -rf /"}))
@@ -1062,7 +1077,7 @@ async def test_a_provider_that_is_not_trusted_is_not_asked(root: Path, tmp_path:
     data = tmp_path / "data"
     data.mkdir()
     (data / "trust.json").write_text('{"disabled":{"guard:local":{"disabled":true}}}', encoding="utf-8")
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root, data=data) as host:
             await host.ready("guard")
             with pytest.raises(ProviderDisabled):
@@ -1073,7 +1088,7 @@ async def test_one_that_needs_another_starts_after_it_and_stops_before_it(root: 
     write_extension(root, "early", NOTES.replace('"notes"', '"early"'), ["tools.register"], 'after = ["notes"]')
     host = host_of(root, grants={"notes": MEMORY, "early": ["tools.register"]})
     told = Told(host)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             await host.ready("early")
     started = [event.extension for event in told.events if isinstance(event, ExtensionStarted)]
@@ -1086,7 +1101,7 @@ async def test_one_that_needs_another_starts_anew_when_that_one_does(root: Path)
     write_extension(root, "free", NOTES.replace('"notes"', '"free"'), ["tools.register"])
     host = host_of(root, grants={"notes": MEMORY, "late": REGISTERING, "free": REGISTERING})
     told = Told(host)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             await host.settled()
             with pytest.raises(PeerCrashed):
@@ -1106,7 +1121,7 @@ async def test_a_host_that_was_not_started_has_nobody(root: Path) -> None:
 
 async def test_one_that_needs_what_is_not_there_does_not_start(root: Path) -> None:
     write_extension(root, "lonely", NOTES.replace('"notes"', '"lonely"'), ["tools.register"], 'after = ["nobody"]')
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root, grants={"notes": MEMORY, "lonely": ["tools.register"]}) as host:
             with pytest.raises(ExtensionRefused):
                 await host.ready("lonely")
@@ -1115,7 +1130,7 @@ async def test_one_that_needs_what_is_not_there_does_not_start(root: Path) -> No
 
 async def test_one_that_declares_what_it_may_not_fails_with_the_rule(root: Path) -> None:
     write_extension(root, "bold", NOTES.replace('"notes"', '"bold"'), [])
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host_of(root) as host:
             with pytest.raises(BadCapabilities) as failed:
                 await host.ready("bold")
@@ -1131,7 +1146,7 @@ async def test_another_program_is_put_in_front_of_each_command(root: Path) -> No
 
     host = host_of(root, wrap=wrap)
     told = Told(host)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             with pytest.raises(PeerCrashed):
@@ -1145,7 +1160,7 @@ async def test_only_some_and_not_others_are_started(root: Path) -> None:
     write_extension(root, "guard", GUARD, GUARDING)
     host = host_of(root, only=["guard", "notes"], disabled=["notes"])
     told = Told(host)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             await host.ready("guard")
             assert [*host] == ["guard"]
@@ -1168,7 +1183,7 @@ async def change_until(told: Told, kind: type[HostEvent], file: Path) -> None:
 async def test_a_changed_file_reloads_its_extension_and_the_handle_stays(root: Path) -> None:
     host = host_of(root, watch="reload")
     told = Told(host)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             await change_until(told, ExtensionReloaded, root / "notes" / "main.py")
@@ -1182,7 +1197,7 @@ async def test_a_changed_file_does_not_start_what_somebody_has_stopped(
     host = host_of(root, watch="reload")
     told = Told(host)
     reloads: list[str] = []
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             await notes.stop()
@@ -1194,7 +1209,7 @@ async def test_a_changed_file_does_not_start_what_somebody_has_stopped(
 
 async def test_a_host_can_be_closed_from_another_task_and_twice(root: Path) -> None:
     host = host_of(root)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         await host.start()
         await host.ready("notes")
         async with anyio.create_task_group() as tasks:
@@ -1212,7 +1227,7 @@ async def test_a_broken_save_leaves_the_running_copy_in_its_place(root: Path) ->
     told = Told(host)
     main = root / "notes" / "main.py"
     sound = main.read_text(encoding="utf-8")
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"

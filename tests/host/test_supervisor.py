@@ -9,6 +9,7 @@ from typing import Any, cast
 import anyio
 import msgspec
 import pytest
+from tests.peer.scripted import in_virtual_time
 
 from becket.errors import (
     CallTimeout,
@@ -40,6 +41,7 @@ from becket.host.heartbeat import HeartbeatPolicy
 from becket.host.lifecycle import Health, State
 from becket.host.restart import RestartPolicy, RestartStrategy, Stagger
 from becket.host.supervisor import Care, Supervisor
+from becket.peer.loops import loop_time
 
 pytestmark = pytest.mark.loops
 
@@ -71,7 +73,7 @@ class Link:
 
     def ping_nowait(self) -> None:
         if self.answers_pings:
-            self.heard_at = anyio.current_time()
+            self.heard_at = loop_time()
             self.pinged.set()
 
 
@@ -855,22 +857,30 @@ async def test_a_reload_while_a_copy_starts_puts_another_in_its_place() -> None:
 HEART = HeartbeatPolicy(every=0.02, slow_after=0.02, dead_after=0.06, stalled_after=10.0)
 
 
-async def test_one_that_does_not_read_is_slow_then_dead_and_then_replaced() -> None:
-    async with staged(Care(restart=QUICK.restart, heartbeat=HEART)) as stage:
-        await stage.supervisor.start()
-        stage.copies[0].peer.answers_pings = False
-        await stage.until(lambda: len(stage.kinds(ExtensionRestarted)) == 1)
-        assert stage.copies[0].peer.close_reason is not None
-    assert len(stage.kinds(ExtensionDegraded)) >= 1
+@in_virtual_time
+def test_one_that_does_not_read_is_slow_then_dead_and_then_replaced(run: Callable[..., None]) -> None:
+    async def main() -> None:
+        async with staged(Care(restart=QUICK.restart, heartbeat=HEART)) as stage:
+            await stage.supervisor.start()
+            stage.copies[0].peer.answers_pings = False
+            await stage.until(lambda: len(stage.kinds(ExtensionRestarted)) == 1)
+            assert stage.copies[0].peer.close_reason is not None
+        assert len(stage.kinds(ExtensionDegraded)) >= 1
+
+    run(main)
 
 
-async def test_one_that_answers_pings_is_left_alone() -> None:
-    async with staged(Care(heartbeat=HEART)) as stage:
-        await stage.supervisor.start()
-        for _ in range(3):
-            await stage.copies[0].peer.pinged.wait()
-            stage.copies[0].peer.pinged = anyio.Event()
-        assert (stage.supervisor.state, len(stage.copies)) == (State.READY, 1)
+@in_virtual_time
+def test_one_that_answers_pings_is_left_alone(run: Callable[..., None]) -> None:
+    async def main() -> None:
+        async with staged(Care(heartbeat=HEART)) as stage:
+            await stage.supervisor.start()
+            for _ in range(3):
+                await stage.copies[0].peer.pinged.wait()
+                stage.copies[0].peer.pinged = anyio.Event()
+            assert (stage.supervisor.state, len(stage.copies)) == (State.READY, 1)
+
+    run(main)
 
 
 async def test_one_that_is_slow_for_a_while_recovers() -> None:

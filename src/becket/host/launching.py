@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-import anyio
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -46,6 +45,7 @@ from becket.methods.permissions import Gate
 from becket.methods.policies import Policy
 from becket.methods.registry import Registry
 from becket.peer.admission import Ask
+from becket.peer.loops import loop_time
 from becket.rpc.budget import SharedBudget
 from becket.rpc.records import Ids
 from becket.stores.store import Store
@@ -186,7 +186,7 @@ async def launch_extension(
         restarts=restarts,
         budget=settings.budget,
         slices=settings.slices,
-        on_log=None if settings.events is None else LogEvents(id, settings.events, anyio.current_time),
+        on_log=None if settings.events is None else LogEvents(id, settings.events, loop_time),
     )
 
 

@@ -53,7 +53,7 @@ from becket.host.heartbeats import Heartbeats
 from becket.host.lifecycle import ON_START, ON_STOP, Drain, Health, Lifecycle, RequestMeans, State
 from becket.host.meter import Figures, Meter
 from becket.host.restart import GiveUp, RestartHistory, RestartPolicy, Stagger, decide_restart
-from becket.peer.loops import current_loop
+from becket.peer.loops import current_loop, loop_time
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -170,7 +170,7 @@ class Supervisor:
 
     def figures(self, asked: int = 0) -> Figures:
         """Returns how often it is called, and how long its answers take; it has called its host `asked` times."""
-        return self._meter.read(now(), asked)
+        return self._meter.read(loop_time(), asked)
 
     def health(self) -> Health:
         """Returns how it does, in one word."""
@@ -178,7 +178,7 @@ class Supervisor:
 
     def _recent_restarts(self) -> int:
         ready_at = self._history.ready_at
-        has_stayed_up = ready_at is not None and now() - ready_at >= self.care.restart.healthy_after
+        has_stayed_up = ready_at is not None and loop_time() - ready_at >= self.care.restart.healthy_after
         return 0 if has_stayed_up else self._history.in_a_row
 
     def current(self) -> Extension | None:
@@ -352,7 +352,7 @@ class Supervisor:
     async def borrowed(self) -> AsyncGenerator[Extension, None]:
         """Yields the running copy, and takes what happens in the block for a call: it is counted, and waited for."""
         extension = await self.ready()
-        began = now()
+        began = loop_time()
         ticket = self._breaker.admit(began)
         self._calls[extension] += 1
         error: BaseException | None = None
@@ -370,7 +370,7 @@ class Supervisor:
             self._calls[extension] -= 1
             if not self._calls[extension]:
                 del self._calls[extension]
-            ended = now()
+            ended = loop_time()
             self._breaker.settle(ticket, outcome_of(error), ended)
             self._meter.record(began, ended, failed=error is not None)
             self._tell()
@@ -402,7 +402,7 @@ class Supervisor:
         self._wish = Wish.NOTHING
         self._lives += 1
         self._move(State.SPAWNING)
-        began = now()
+        began = loop_time()
         try:
             started = await self._start_copy()
         except BecketError as error:
@@ -412,7 +412,7 @@ class Supervisor:
             await self._stop_copy()
             return
         self._move(State.READY)
-        self._events.publish(ExtensionStarted(self.id, self._pid(), now() - began, self.version))
+        self._events.publish(ExtensionStarted(self.id, self._pid(), loop_time() - began, self.version))
         while self.state is not State.STOPPED and self.state is not State.FAILED:
             ending = await self._watch()
             if ending.wish is Wish.STOP:
@@ -447,7 +447,7 @@ class Supervisor:
     def _adopt_copy(self, extension: Extension) -> None:
         self._extension = extension
         self._breaker.reset()
-        self._history = self._history.became_ready(now())
+        self._history = self._history.became_ready(loop_time())
         for arrangement in self._arrangements:
             arrangement(extension)
 
@@ -483,9 +483,9 @@ class Supervisor:
     async def _judge_calls(self) -> None:
         """Calls the extension degraded while its circuit is open."""
         while True:
-            await self._wait_while(lambda: self._breaker.state(now()) is BreakerState.CLOSED)
+            await self._wait_while(lambda: self._breaker.state(loop_time()) is BreakerState.CLOSED)
             self._degrade("too many of its calls fail")
-            await self._wait_while(lambda: self._breaker.state(now()) is not BreakerState.CLOSED)
+            await self._wait_while(lambda: self._breaker.state(loop_time()) is not BreakerState.CLOSED)
             self._recover_health()
 
     async def _listen(self, extension: Extension) -> str:
@@ -506,7 +506,7 @@ class Supervisor:
             self._events.publish(HostStalled(beat.stalled))
         if beat.pulse is Pulse.SLOW:
             self._degrade("it is slow to answer")
-        elif beat.pulse is Pulse.ALIVE and self._breaker.state(now()) is BreakerState.CLOSED:
+        elif beat.pulse is Pulse.ALIVE and self._breaker.state(loop_time()) is BreakerState.CLOSED:
             self._recover_health()
 
     def _degrade(self, because: str) -> None:
@@ -522,12 +522,12 @@ class Supervisor:
     async def _recover(self, ending: Ending) -> None:
         """The copy has ended by itself, or is dead: another is started, if it may."""
         lost = ending.lost
-        ended_at = now()
+        ended_at = loop_time()
         await self._end_copy(is_hung=ending.is_hung)
         self._events.publish(describe_exit(self.id, lost, expected=False))
         because: BecketError = lost or ConnectionLost(DisconnectReason.LOCAL_CLOSE, ending.because)
         while True:
-            decision = decide_restart(self.care.restart, self._history, now=now(), random=self._chance)
+            decision = decide_restart(self.care.restart, self._history, now=loop_time(), random=self._chance)
             self._history = decision.history
             if isinstance(decision, GiveUp):
                 self._fail(because, decision.because)
@@ -550,21 +550,21 @@ class Supervisor:
                 await self._stop_copy()
                 return
             self._move(State.READY)
-            self._events.publish(ExtensionRestarted(self.id, self._pid(), self._history.total, now() - ended_at))
+            self._events.publish(ExtensionRestarted(self.id, self._pid(), self._history.total, loop_time() - ended_at))
             return
 
     async def _pause(self, delay: float) -> bool:
         """Waits before a restart; returns False where somebody wants the extension to end meanwhile."""
         with anyio.move_on_after(delay):
             await self._wait_while(lambda: self._wish is not Wish.STOP)
-        if self._stagger is not None and (wait := self._stagger.take(now())):
+        if self._stagger is not None and (wait := self._stagger.take(loop_time())):
             with anyio.move_on_after(wait):
                 await self._wait_while(lambda: self._wish is not Wish.STOP)
         return self._wish is not Wish.STOP
 
     async def _reload_copy(self) -> None:
         """Starts a new copy, lets it take the calls from then on, and ends the one before it."""
-        began = now()
+        began = loop_time()
         old = self._extension
         try:
             new = await self._open_copy()
@@ -583,7 +583,7 @@ class Supervisor:
         self._wish = Wish.NOTHING
         self._tell()
         cut_off = 0 if old is None else await self._drain_copy(old)
-        self._events.publish(ExtensionReloaded(self.id, now() - began, cut_off))
+        self._events.publish(ExtensionReloaded(self.id, loop_time() - began, cut_off))
 
     async def _drain_copy(self, old: Extension) -> int:
         """Ends a copy whose place is taken, after the calls that it has; returns how many were cut off."""
@@ -602,10 +602,10 @@ class Supervisor:
         return cut_off
 
     async def _replace_copy(self) -> None:
-        began = now()
+        began = loop_time()
         self._move(State.RESTARTING)
         drain = Drain(began, self.care.drain)
-        with anyio.move_on_after(drain.remaining(now())):
+        with anyio.move_on_after(drain.remaining(loop_time())):
             await self._wait_while(lambda: self.in_flight > 0 and self._wish is not Wish.STOP)
         cut_off = self.in_flight
         self._replaced = self._extension
@@ -624,7 +624,7 @@ class Supervisor:
             return
         self._wish = Wish.NOTHING
         self._move(State.READY)
-        self._events.publish(ExtensionReloaded(self.id, now() - began, cut_off))
+        self._events.publish(ExtensionReloaded(self.id, loop_time() - began, cut_off))
 
     async def _stop_copy(self) -> None:
         self._move(State.STOPPING)
@@ -660,7 +660,7 @@ class Supervisor:
 
     def _move(self, to: State) -> None:
         before = self.state
-        self._life = self._life.move(to, now())
+        self._life = self._life.move(to, loop_time())
         self._events.publish(ExtensionMoved(self.id, before, to))
         self._tell()
 
@@ -677,7 +677,3 @@ def describe_exit(id: str, lost: ConnectionLost | None, *, expected: bool) -> Ex
     if isinstance(lost, PeerCrashed):
         return ExtensionExited(id, lost.exit_code, lost.signal, lost.stderr_tail, expected)
     return ExtensionExited(id, None, expected=expected)
-
-
-def now() -> float:
-    return anyio.current_time()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from becket.peer.roles import Loop, Running, Timer, Waiter
 
-__all__ = ["current_loop"]
+__all__ = ["current_loop", "loop_time"]
 
 EAGER = sys.version_info >= (3, 12)
 
@@ -38,6 +38,18 @@ async def current_loop() -> Loop:
         if trio.lowlevel.in_trio_run():
             return await TrioLoop().start()
     return AsyncioLoop()
+
+
+def loop_time() -> float:
+    """Returns the time of the running event loop. In a callback too, where anyio cannot tell which loop runs."""
+    if "trio" in sys.modules:
+        import trio
+
+        if trio.lowlevel.in_trio_run():
+            return trio.current_time()
+    import asyncio
+
+    return asyncio.get_running_loop().time()
 
 
 class AsyncioLoop:
