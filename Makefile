@@ -177,6 +177,7 @@ fuzz: $(TEST_READY) ## Feeds INPUTS random inputs to the pure parts
 
 prove: $(TEST_READY) ## Runs the long proofs and writes docs/proof.md
 	$(BIN)/python -m tests.proofs $(ARGS)
+	$(if $(ARGS),,BECKET_CRASH_CYCLES=2000 $(PYTEST) -q tests/peer/test_crash_cycles.py)
 
 cover: $(TEST_READY) ## Measures coverage; the pure parts must have all of it
 	$(BIN)/coverage erase

@@ -17,7 +17,7 @@ EXTENSIONS = Path(__file__).parents[2] / "examples" / "extensions"
 BECKET = (sys.executable, "-m", "becket")
 HOSTED = ("--root", str(EXTENSIONS), "--no-data", "--yes")
 """Options for a host of the examples that keeps nothing and agrees to everything."""
-PATIENCE = 15  # seconds
+PATIENCE = 60  # seconds: far more than any command takes
 
 Done = subprocess.CompletedProcess[str]
 

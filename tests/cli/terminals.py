@@ -17,7 +17,7 @@ from time import monotonic
 from types import TracebackType
 
 CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[()][A-Z0-9]|\x1b[=>78]|\r")
-PATIENCE = 15.0  # seconds
+PATIENCE = 60.0  # seconds: far more than any command takes
 CTRL_C = "\x03"
 CTRL_D = "\x04"
 # The terminal that a program runs in must be its controlling one for Ctrl-C to reach it; and whoever runs the tests in

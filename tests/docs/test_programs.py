@@ -21,10 +21,10 @@ from pathlib import Path
 import pytest
 from tests.docs.pages import PAGES, ROOT, Block, read_blocks
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]  # a page may have twenty commands
+pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]  # a page may have twenty commands
 
 FILE_NAME = re.compile(r"(?:#|//) ([\w/]+\.(?:py|js|toml))\n")
-PATIENCE = 15  # seconds for one command
+PATIENCE = 60  # seconds for one command
 NODE_MODULES = ROOT / ".node_cache" / "node_modules"
 
 

@@ -1,8 +1,9 @@
-"""Thousands of children that come and go leave nothing behind."""
+"""Hundreds of children that come and go leave nothing behind."""
 
 from __future__ import annotations
 
 import gc
+import os
 import tracemalloc
 from itertools import pairwise
 
@@ -13,7 +14,9 @@ from tests.peer.starting import QUICK
 from becket import Peer, PeerCrashed
 from becket.testing import check_leaks, check_task_leaks
 
-pytestmark = [pytest.mark.loops, pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.loops, pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(240)]
+
+CYCLES = int(os.environ.get("BECKET_CRASH_CYCLES", "200"))  # `make prove` runs thousands
 
 
 async def crash_by_itself() -> None:
@@ -36,15 +39,12 @@ async def close() -> None:
 
 
 @pytest.mark.parametrize("cycle", [crash_by_itself, crash_when_killed, close])
-async def test_cycles_of_start_and_end_leave_nothing_behind(
-    cycle: object, anyio_backend: tuple[str, dict[str, bool]]
-) -> None:
+async def test_cycles_of_start_and_end_leave_nothing_behind(cycle: object) -> None:
     assert callable(cycle)
-    is_asyncio = anyio_backend == ("asyncio", {"use_uvloop": False})
     with check_leaks():
         async with check_task_leaks():
-            for _ in range(2000 if is_asyncio else 300):
-                with anyio.fail_after(5):
+            for _ in range(CYCLES):
+                with anyio.fail_after(30):
                     await cycle()
 
 

@@ -295,7 +295,7 @@ async def test_answers_leave_while_the_rest_of_a_piece_is_taken_and_many_togethe
     script = Script()
     left: list[int] = []  # how many answers, between one request and the next
 
-    async with Peer.over(script) as peer:
+    async with Peer.over(script, limits=Limits(turn_seconds=60)) as peer:  # all of it in one turn
 
         @peer.handle("x")
         def handle(params: list[int]) -> None:

@@ -68,6 +68,11 @@ async def call(peer: Peer, method: str, timeout: float = 5) -> None:
         pass
 
 
+async def call_and_time_out(peer: Peer) -> None:
+    await call(peer, "never", timeout=0.0001)
+    await peer.call("echo")  # the other side has seen that it was given up
+
+
 async def call_and_leave(peer: Peer) -> None:
     with anyio.move_on_after(0):
         await peer.call("never")
@@ -95,7 +100,7 @@ async def stream_and_fail(peer: Peer) -> None:
         lambda peer: call(peer, "fails"),
         lambda peer: call(peer, "fails at once"),
         lambda peer: call(peer, "no such method"),
-        lambda peer: call(peer, "never", timeout=0.0001),
+        call_and_time_out,
         call_and_leave,
         stream,
         stream_and_fail,

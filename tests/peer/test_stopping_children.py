@@ -145,8 +145,8 @@ async def test_a_child_that_the_system_does_not_let_go_of_is_abandoned_and_reape
 
 
 async def test_nothing_of_the_session_is_left_whatever_group_it_moved_to() -> None:
-    with anyio.fail_after(5):
-        async with ready_child("starts_a_family") as (peer, said):
+    with anyio.fail_after(60):
+        async with ready_child("starts_a_family", limits=QUICK.but(stdin_grace=30)) as (peer, said):
             family = [ProcessWatch(pid) for pid in said["family"]]
             assert all(member.is_alive for member in family)
             assert len({os.getpgid(member.pid) for member in family}) == 2

@@ -393,12 +393,12 @@ def _check_work(factory: FramingFactory) -> None:
             f"one more byte of a frame costs {late / early:.0f} times as much after {len(frame)} bytes as after a few: "
             "look only at what is new"
         )
-    few = _measure_frames(factory, 100)
-    many = _measure_frames(factory, 10_000)
+    few = _measure_frames(factory, 100, runs=10)
+    many = _measure_frames(factory, 10_000, runs=2)
     for _ in range(AGAIN):
         if many <= GROWTH * few:
             break
-        many = min(many, _measure_frames(factory, 10_000))  # the caches of a busy machine are somebody else's
+        many = min(many, _measure_frames(factory, 10_000, runs=1))  # the caches of a busy machine are somebody else's
     if many > GROWTH * few:
         raise AssertionError(
             f"one frame costs {many / few:.0f} times as much among 10,000 in one chunk as among 100: "
@@ -418,11 +418,11 @@ def _measure_steps(framing: Framing, data: bytes) -> float:
     return quickest
 
 
-def _measure_frames(factory: FramingFactory, count: int) -> float:
+def _measure_frames(factory: FramingFactory, count: int, *, runs: int) -> float:
     """Returns the time of one frame among so many in a chunk, in the quickest of several runs."""
     chunk = _encode_all(factory, [_object_of(128)] * count)
     quickest = float("inf")
-    for _ in range(max(3, 1_000 // count)):
+    for _ in range(runs):
         framing = factory(LIMITS)
         began = thread_time_ns()
         framing.feed(chunk)
