@@ -118,6 +118,18 @@ def test_a_name_with_a_digest_is_not_taken_either() -> None:
     assert tools.get("my:notes_keep").name.startswith("my-d51cdc")
 
 
+def test_a_tool_whose_name_was_taken_before_its_extension_was_found_has_another() -> None:
+    tools = host_with("my")
+    tools.add("my", [tool("notes_keep")])
+
+    (note,) = tools.add("my_notes", [tool("keep")])
+
+    assert tools.get("my_notes_keep").runtime_name == "my:notes_keep"
+    name = tools.get("my_notes:keep").name
+    assert name.startswith("my_notes-")
+    assert name in note.problem
+
+
 def test_two_tools_of_one_extension_that_look_the_same_have_two_names() -> None:
     tools = Tools()
 

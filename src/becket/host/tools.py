@@ -199,7 +199,9 @@ class Tools:
         }
 
     def _is_free(self, extension: str, taken: AbstractSet[str], name: str) -> bool:
-        prefixes = [prefix for other, prefix in self._prefixes.items() if other != extension]
+        own = self._prefixes[extension]
+        # A shorter prefix that its own begins with does not count, or it would have no name at all.
+        prefixes = [prefix for prefix in self._prefixes.values() if not own.startswith(prefix)]
         return name not in taken and not any(name.startswith(prefix) for prefix in prefixes)
 
     def _register(self, extension: str, tool: Tool, runtime_name: str, name: str, naming: ToolNaming) -> None:
