@@ -45,6 +45,7 @@ __all__ = [
     "StoreUnavailable",
     "StreamOverrun",
     "TooManyTurns",
+    "ToolBlocked",
     "ToolFailed",
     "UnknownPermission",
     "VersionMismatch",
@@ -195,6 +196,16 @@ class CircuitOpen(BecketError):
         self.until = until
         self.seconds = seconds
         super().__init__(f"{id}: too many of its calls have failed, try again in {seconds:.3g} s")
+
+
+class ToolBlocked(BecketError):
+    """A hook has blocked a tool call; `by` is the extension that did. The tool has not run."""
+
+    def __init__(self, tool: str, reason: str, by: str | None = None) -> None:
+        self.tool = tool
+        self.reason = reason
+        self.by = by
+        super().__init__(f"{tool} was blocked by {by or 'extensions'}: {harmless(reason)}")
 
 
 class ToolFailed(RemoteError):

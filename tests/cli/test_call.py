@@ -124,6 +124,46 @@ Extension().run()
     assert sorted(path.parent.name for path in tmp_path.glob("*/was_here")) == ["base", "middle", "top"]
 
 
+def test_hooks_of_other_extensions_are_consulted_unless_they_are_left_out(tmp_path: Path) -> None:
+    shell = """
+from becket.extension import ExtensionServer, tool
+
+class Shell(ExtensionServer):
+    id, version = "shell", "1.0.0"
+
+    @tool
+    def run_it(self, command: str) -> str:
+        "Runs it."
+        return f"ran {command}"
+
+Shell().run()
+"""
+    guard = """
+from becket.contract.hooks import Block, Modify
+from becket.extension import ExtensionServer, hook
+
+class Guard(ExtensionServer):
+    id, version = "guard", "1.0.0"
+
+    @hook("before_tool_call")
+    def look(self, event):
+        command = event.tool_input["command"]
+        return Block("not today") if command == "rm" else Modify({"command": "ls -l"})
+
+Guard().run()
+"""
+    write_extension(tmp_path, "shell", shell, permissions=["tools.register"])
+    write_extension(tmp_path, "guard", guard, permissions=["tools.intercept"])
+    hosted = ("call", "--root", str(tmp_path), "--no-data", "--yes")
+
+    blocked = becket(*hosted, "shell", "run_it", '{"command": "rm"}')
+
+    assert blocked.returncode == 4
+    assert "blocked by guard: not today" in blocked.stderr
+    assert printed_json(*hosted, "shell", "run_it", '{"command": "ls"}') == "ran ls -l"
+    assert printed_json(*hosted, "--no-hooks", "shell", "run_it", '{"command": "rm"}') == "ran rm"
+
+
 def test_while_a_host_has_the_files_it_says_so_and_what_to_do(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "store.sqlite"):
         done = becket("call", "--data", str(tmp_path), *HOSTED[:2], "--yes", "notes", "count")

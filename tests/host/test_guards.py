@@ -10,7 +10,7 @@ from tests.host.folders import write_extension
 
 from becket.contract.hooks import Block, Continue, HookEvent, Modify
 from becket.contract.providers import ToolUse
-from becket.errors import BadCapabilities, NotDeclared
+from becket.errors import BadCapabilities, NotDeclared, RemoteError, ToolBlocked, ToolFailed
 from becket.host.diagnostics import Diagnostic
 from becket.host.hook_plan import HookSettings, HookStatus
 from becket.host.host import Host
@@ -36,7 +36,7 @@ class Guard(ExtensionServer):
 Guard().run()
 """
 TOOL = """
-from becket import ExtensionServer
+from becket import ExtensionServer, RpcError
 from becket.extension import tool
 
 class Shell(ExtensionServer):
@@ -44,6 +44,8 @@ class Shell(ExtensionServer):
 
     @tool("Runs it.")
     def run_it(self, command: str) -> str:
+        if command.startswith("fail"):
+            raise RpcError(17, command)
         return f"ran {command}"
 
 Shell().run()
@@ -101,7 +103,8 @@ async def test_a_hook_that_only_the_code_declares_is_consulted(tmp_path: Path) -
 
 
 async def test_a_hook_that_only_the_code_declares_needs_its_permission(tmp_path: Path) -> None:
-    write_guard(tmp_path, "guard", "return Block('no')")
+    program = GUARD.format(id="guard", look="return Block('no')")
+    write_extension(tmp_path / "guard", "guard", 'permissions = ["tools.register"]\n', files={"main.py": program})
     with anyio.fail_after(30):
         async with host_of(tmp_path, grants={"guard": ["tools.register"]}) as host:
             with pytest.raises(BadCapabilities, match=r"tools\.intercept"):
@@ -118,6 +121,66 @@ async def test_the_manifest_narrows_a_hook_of_the_code(tmp_path: Path) -> None:
             assert (await host.ask_hooks(BEFORE)).result == Continue()
             evil = HookEvent.before_tool_call("bash", {"command": "evil"})
             assert (await host.ask_hooks(evil)).result == Block("no")
+
+
+AFTER = """
+from becket import ExtensionServer
+from becket.contract.hooks import Replace
+from becket.extension import hook
+
+class Redactor(ExtensionServer):
+    id, version = "redactor", "1.0.0"
+
+    @hook("after_tool_call")
+    async def redact(self, event):
+        return Replace(event.tool_output.replace("secret", "[...]")) if "secret" in event.tool_output else None
+
+Redactor().run()
+"""
+
+
+async def test_a_tool_call_of_the_host_goes_through_the_hooks_before_and_after_it(tmp_path: Path) -> None:
+    transform = [*GRANTS, "tools.transform_output"]
+    write_guard(tmp_path, "guard", REFUSE_EVIL)
+    write_extension(tmp_path / "redactor", "redactor", f"permissions = {transform}\n", files={"main.py": AFTER})
+    write_extension(tmp_path / "shell", "shell", f"permissions = {GRANTS}\n", files={"main.py": TOOL})
+    grants = {"guard": GRANTS, "redactor": transform, "shell": GRANTS}
+    with anyio.fail_after(30):
+        async with host_of(tmp_path, grants=grants) as host:
+            await host.settled()
+
+            assert await host.call_tool("shell_run_it", {"command": "ls"}) == "ran ls"
+            assert await host.call_tool("shell_run_it", {"command": "secret"}) == "ran [...]"
+            assert await host.call_tool_json("shell:run_it", {"command": "secret"}) == "ran [...]"
+            with pytest.raises(ToolBlocked) as caught:
+                await host.call_tool("shell_run_it", {"command": "evil"})
+            assert (caught.value.tool, caught.value.reason, caught.value.by) == ("shell_run_it", "no", "guard")
+            assert await host.call_tool("shell_run_it", {"command": "evil secret"}, hooks=False) == "ran evil secret"
+            assert await host["shell"].call_tool("run_it", {"command": "evil"}) == "ran evil"
+
+            with pytest.raises(RemoteError) as failed:
+                await host.call_tool("shell_run_it", {"command": "fail"})
+            assert not isinstance(failed.value, ToolFailed)
+            with pytest.raises(ToolFailed) as replaced:
+                await host.call_tool("shell_run_it", {"command": "fail: secret"})
+            assert "secret" not in str(replaced.value)
+
+
+async def test_the_host_asks_a_person_where_a_hook_wants_a_tool_call_confirmed(tmp_path: Path) -> None:
+    write_guard(tmp_path, "guard", "from becket.contract.hooks import Confirm; return Confirm('Really?')")
+    write_extension(tmp_path / "shell", "shell", f"permissions = {GRANTS}\n", files={"main.py": TOOL})
+    answers = ["no", "yes"]
+
+    async def confirm(extension: str, message: str) -> str:
+        return answers.pop(0)
+
+    with anyio.fail_after(30):
+        async with host_of(tmp_path, confirm=confirm) as host:
+            await host.settled()
+
+            with pytest.raises(ToolBlocked):
+                await host.call_tool("shell_run_it", {"command": "ls"})
+            assert await host.call_tool("shell_run_it", {"command": "ls"}) == "ran ls"
 
 
 async def test_what_is_wrong_with_every_hook_stands_in_the_verdict(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ trace_option = click.option(
 @click.command(cls=TakesProgram, needs_program=False, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Wait no longer.")
 @click.option("--dialect", default="plain", show_default=True, metavar="NAME", help="What the program CMD speaks.")
+@click.option("--hooks/--no-hooks", default=True, help="Consult the hooks of extensions before and after a tool.")
 @trace_option
 @host_options()
 @click.argument("words", nargs=-1, metavar="EXTENSION NAME [JSON]")
@@ -35,11 +36,13 @@ def call(
     timeout: float | None,
     dialect: str,
     trace: Path | None,
+    hooks: bool,
 ) -> None:
     """Call a tool or a method of EXTENSION and write its result as JSON.
 
     NAME is a tool of the extension, or else a method such as info.get. JSON is the input of the tool, or the params of
-    the method; `-` reads it from stdin. The extension is started for this call, with what it needs, and ended after it.
+    the method; `-` reads it from stdin. The extension is started for this call, with what it needs, and ended after it;
+    so are extensions with hooks, which may block or change the call of a tool.
 
     \b
     becket call notes keep '{"text": "buy milk"}'
@@ -59,7 +62,7 @@ def call(
     if program:
         result = run_async(call_program, program, words[0], given, timeout, dialect, trace)
     else:
-        result = run_async(call_extension, options, words[0], words[1], given, timeout, trace)
+        result = run_async(call_extension, options, words[0], words[1], given, timeout, trace, hooks)
     print_json(result)
 
 
@@ -81,7 +84,7 @@ def read_json(text: str) -> Any:
 
 
 async def call_extension(
-    options: HostOptions, id: str, name: str, given: Any, timeout: float | None, trace: Path | None
+    options: HostOptions, id: str, name: str, given: Any, timeout: float | None, trace: Path | None, hooks: bool
 ) -> Any:
     """Starts an extension for one call and returns the result."""
     from becket.cli.one_extension import open_extension
@@ -90,12 +93,12 @@ async def call_extension(
     from becket.peer.outbound import DEFAULT
 
     seconds = DEFAULT if timeout is None else timeout
-    async with open_extension(options, id, trace=trace) as (_, extension):
+    async with open_extension(options, id, trace=trace, with_hooks=hooks) as (host, extension):
         tools = sorted(trim(tool.name) for tool in extension.tools)
         if name in tools:
             if isinstance(given, list):
                 raise click.BadParameter("the input of a tool is an object", param_hint="JSON")
-            return await extension.call_tool_json(name, given, timeout=seconds)
+            return await host.call_tool_json(f"{extension.id}:{name}", given, timeout=seconds, hooks=hooks)
         try:
             return await extension.call(name, given, timeout=seconds)
         except RemoteError as error:

@@ -26,6 +26,7 @@ from becket.errors import (
     StartFailed,
     StoreError,
     StoreUnavailable,
+    ToolBlocked,
     UnknownPermission,
 )
 
@@ -76,7 +77,7 @@ def exit_of(error: BaseException) -> Exit:
             return Exit.NOT_FOUND
         case RemoteError(meaning=Meaning.PERMISSION_DENIED) | RpcError(meaning=Meaning.PERMISSION_DENIED):
             return Exit.DENIED
-        case ExtensionRefused() | ProviderDisabled():
+        case ExtensionRefused() | ProviderDisabled() | ToolBlocked():
             return Exit.DENIED
         case _ if isinstance(error, DEAD):
             return Exit.NOT_RUNNING

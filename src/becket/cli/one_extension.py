@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from becket.cli.hosting import HostOptions
 from becket.cli.output import say
+from becket.contract.hooks import HOOKS, HookKind
 from becket.errors import BecketError, NotDeclared, StoreInUse, StoreUnavailable
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.discovery import DEFAULT_SETTINGS, Candidate, discover_extensions
@@ -24,9 +25,11 @@ __all__ = ["find_needed", "open_extension", "open_host", "wait_for_all"]
 
 @asynccontextmanager
 async def open_extension(
-    options: HostOptions, id: str, *, trace: Path | None = None
+    options: HostOptions, id: str, *, trace: Path | None = None, with_hooks: bool = False
 ) -> AsyncGenerator[tuple[Host, Supervised], None]:
     """Starts an extension, waits until it is ready, and ends it in good order. What is said is recorded to `trace`.
+
+    With `with_hooks` all extensions that may have hooks of tools run by then; why one does not is printed.
 
     Raises:
         NotDeclared: it was not found.
@@ -39,11 +42,17 @@ async def open_extension(
     needed = find_needed(id, candidates.values())
     if not needed:
         raise NotDeclared("becket", "extension", id, sorted(candidates))
+    guards = find_guards(candidates.values()) if with_hooks else ()
+    needed = needed.union(*(find_needed(guard, candidates.values()) for guard in guards))
     more: dict[str, Any] = {"only": needed}
     if trace is not None:
         more["wrap"] = partial(record_one, id, trace)
     async with open_host(options, **more) as host:
-        yield host, await host.ready(id)
+        extension = await host.ready(id)
+        if guards:
+            await host.settled()
+            say_problems(host, guards)
+        yield host, extension
 
 
 def record_one(id: str, path: Path, started: str, command: Sequence[str]) -> Sequence[str]:
@@ -79,8 +88,14 @@ async def wait_for_all(host: Host) -> None:
             await host.ready(id)
         except BecketError:
             continue  # it stands among the problems
+    say_problems(host)
+
+
+def say_problems(host: Host, ids: Collection[str] | None = None) -> None:
     for problem in host.problems:
-        if problem.severity is not Severity.NOTE:  # which is as somebody has asked for
+        if problem.severity is Severity.NOTE:  # which is as somebody has asked for
+            continue
+        if ids is None or problem.extension in ids:
             say(str(problem))
 
 
@@ -104,6 +119,12 @@ def find_candidates(arguments: Mapping[str, Any], settled: Mapping[str, Extensio
         for diagnostic in report.diagnostics:
             say(str(diagnostic))
     return {candidate.id: candidate for candidate in report.candidates}
+
+
+def find_guards(candidates: Iterable[Candidate]) -> tuple[str, ...]:
+    """Returns the extensions that may be consulted about tool calls: they ask for the permission."""
+    permission = HOOKS[HookKind.BEFORE_TOOL_CALL].permission
+    return tuple(candidate.id for candidate in candidates if permission in candidate.manifest.permissions)
 
 
 def find_needed(id: str, candidates: Iterable[Candidate]) -> frozenset[str]:

@@ -193,6 +193,11 @@ class Hooks:
         """Returns what an extension is consulted about."""
         return self._wishes.get(extension, ())
 
+    @property
+    def is_asked_about_tools(self) -> bool:
+        """Whether any extension is consulted about tool calls."""
+        return any(HOOKS[HookKind(wish.hook)].takes_tool_filter for wishes in self._wishes.values() for wish in wishes)
+
     def texts(self, kind: HookKind) -> frozenset[str]:
         """Returns the texts that the inputs of such events are searched for."""
         wishes = [wish for wishes in self._wishes.values() for wish in wishes if wish.hook == kind]

@@ -18,7 +18,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from becket.contract.handshake import Capabilities
-from becket.contract.hooks import HookEvent, HookReading
+from becket.contract.hooks import HOOKS, HookEvent, HookReading
 from becket.contract.names import trim
 from becket.contract.providers import (
     MOST_TOOL_OUTPUT,
@@ -28,6 +28,7 @@ from becket.contract.providers import (
     ProviderResult,
     ToolUse,
 )
+from becket.contract.tools import tool_text
 from becket.dialects import DIALECTS, find_dialect
 from becket.errors import (
     BecketError,
@@ -69,6 +70,7 @@ from becket.host.signals import STOP_SIGNALS, StopSignals
 from becket.host.supervised import Supervised
 from becket.host.supervisor import Care
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
+from becket.host.tool_calls import run_tool
 from becket.host.tools import PLAIN_NAMING, PREFIXED_NAMING, RegisteredTool, ToolNaming, Tools
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import PERMISSIONS, Grants, parse_permission
@@ -77,6 +79,7 @@ from becket.methods.registry import Registry
 from becket.peer.admission import Ask
 from becket.peer.guardian import GUARDIAN, find_guarding_problem
 from becket.peer.loops import current_loop
+from becket.peer.outbound import DEFAULT, Unset
 from becket.rpc.budget import SharedBudget
 from becket.stores.store import Store
 from becket.typed.schema import SchemaMode
@@ -89,6 +92,7 @@ __all__ = ["ExtensionStatus", "Host", "Survey"]
 
 E = TypeVar("E", bound=HostEvent)
 DEFAULT_DATA: Final = "default"
+HOOK_PERMISSIONS: Final = frozenset(rule.permission for rule in HOOKS.values())
 RETRY_EVERY: Final = 10.0  # seconds between two attempts to write a revocation
 FLUSH_EVERY: Final = 60.0  # seconds between two writes of what the audit has only counted
 MCP: Final = "mcp"
@@ -99,8 +103,8 @@ NOT_STARTED: Final = "the host was not started: `async with host`, or `await hos
 class Survey(Struct, frozen=True):
     """What a host finds on disk, and what it would do with each extension, by id.
 
-    `variables` are those outside the base list that each would see. `hook_order` has those whose manifests ask for
-    hooks, in the order in which they are consulted."""
+    `variables` are those outside the base list that each would see. `hook_order` has those that may
+    have hooks, in the order in which they are consulted."""
 
     report: DiscoveryReport
     admissions: dict[str, Admission]
@@ -645,23 +649,49 @@ class Host:
         name: str,
         input: Mapping[str, Any] | None = None,
         *,
+        timeout: float | Unset | None = DEFAULT,
         meta: Mapping[str, Any] | None = None,
         repeat: bool = False,
+        hooks: bool = True,
     ) -> str:
         """Runs a tool by the name that models know it by, or by `extension:tool`, and returns the text of its result.
 
-        `meta` is what you tell the tool about the call beside its input, where its dialect has a place for that.
+        Extensions are consulted before and after it, unless `hooks` is false; `timeout` is for the tool alone. `meta`
+        is what you tell the tool about the call beside its input, where its dialect has a place for that.
 
         Raises:
             NotDeclared: no extension that runs has it; and what `Supervised.call_tool` raises.
+            ToolBlocked: a hook has blocked the call. The tool has not run.
+            ToolFailed: it failed, and a hook has replaced what it failed with.
         """
+        result = await self.call_tool_json(name, input, timeout=timeout, meta=meta, repeat=repeat, hooks=hooks)
+        return tool_text(result)
+
+    async def call_tool_json(
+        self,
+        name: str,
+        input: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | Unset | None = DEFAULT,
+        meta: Mapping[str, Any] | None = None,
+        repeat: bool = False,
+        hooks: bool = True,
+    ) -> Any:
+        """Runs a tool and returns its result as JSON, or the text that a hook has put in its place; otherwise like
+        `call_tool`."""
+
+        async def call(tool: RegisteredTool, input: Any) -> Any:
+            extension = self._household.extensions[tool.extension]
+            return await extension.call_tool_json(tool.tool.name, input, timeout=timeout, meta=meta, repeat=repeat)
+
         tool = self.tools.get(name)
-        return await self._household.extensions[tool.extension].call_tool(
-            tool.tool.name, input, meta=meta, repeat=repeat
-        )
+        if not hooks or not self.hooks.is_asked_about_tools:
+            return await call(tool, input)
+        outcome = await run_tool(tool, dict(input or {}), call, self.ask_hooks, limits=self._limits)
+        return outcome.unwrap()
 
     async def use_tool(self, use: ToolUse, *, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Runs a tool that a model asks for, between the hooks that come before and after it.
+        """Runs a tool that a model asks for, as `call_tool` does. A confirmation is a block: a model cannot give it.
 
         Returns the block that tells the model what came of it, also where that is an error. An output of more than
         `MOST_TOOL_OUTPUT` bytes is truncated, and says so."""
@@ -785,8 +815,10 @@ def wishes_of(candidate: Candidate) -> list[HookWish]:
 
 
 def has_hooks(candidate: Candidate) -> bool:
-    """Returns whether a manifest asks for hooks, of ours or in the way of its system."""
-    return bool(candidate.manifest.hooks or getattr(candidate.particulars, "hooks", ()))
+    """Returns whether an extension may have hooks: its manifest names some, or asks for a permission of hooks."""
+    manifest = candidate.manifest
+    asks = not HOOK_PERMISSIONS.isdisjoint(manifest.permissions)
+    return bool(asks or manifest.hooks or getattr(candidate.particulars, "hooks", ()))
 
 
 def priorities_of(candidates: Iterable[Candidate]) -> dict[str, int]:

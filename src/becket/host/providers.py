@@ -17,7 +17,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from becket.contract.audit import ProviderCalled, ProviderOutcome
-from becket.contract.hooks import Block, HookEvent, Modify, Replace
 from becket.contract.names import model_runtime_id, parse_model_id, provider_runtime_id, trim
 from becket.contract.providers import (
     MOST_TOOL_OUTPUT,
@@ -33,14 +32,14 @@ from becket.contract.providers import (
     tool_result,
     tool_uses,
 )
-from becket.errors import BadReply, BecketError, CallTimeout, NotDeclared, ProviderDisabled, TooManyTurns
+from becket.errors import BadReply, BecketError, CallTimeout, NotDeclared, ProviderDisabled, ToolBlocked, TooManyTurns
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.hooks import AskHooks
+from becket.host.tool_calls import CallTool, run_tool
 from becket.host.tools import RegisteredTool, Tools
 from becket.limits import DEFAULT_LIMITS, Limits
 
 __all__ = [
-    "CallTool",
     "Complete",
     "Providers",
     "Route",
@@ -58,9 +57,6 @@ Complete: TypeAlias = Callable[[ProviderRequest], Awaitable[ProviderResult]]
 UseTool: TypeAlias = Callable[[ToolUse, int], Awaitable[dict[str, Any]]]
 """Runs a tool that a model calls, and returns its result as a content block with at most so many bytes of output.
 Never fails."""
-
-CallTool: TypeAlias = Callable[[RegisteredTool, Any], Awaitable[str]]
-"""Runs a tool with an input and returns the text of its result."""
 
 
 # -- who answers for a model
@@ -271,7 +267,7 @@ def without_excess(content: tuple[Any, ...], most_calls: int) -> tuple[Any, ...]
 
 
 class ToolUser:
-    """Runs the tools that models ask for, between the hooks that come before and after.
+    """Runs the tools that models ask for, between the hooks before and after, and returns blocks for the model.
 
     A model cannot be asked for a confirmation: give it hooks that have nobody to ask."""
 
@@ -295,32 +291,14 @@ class ToolUser:
         tool = self._tools.find(use.name)
         if tool is None:
             return tool_result(use.id, f"Unknown tool: {use.name}", is_error=True)
-        given = tool.input_of(use.input)
-        if self._ask is not None:
-            asked = await self._ask(HookEvent.before_tool_call(tool.name, given, runtime_name=tool.runtime_name))
-            if isinstance(asked.result, Block):
-                text = f"Tool call blocked by extension: {asked.result.reason}"
-                return tool_result(use.id, truncate(text, self._most_output), is_error=True)
-            if isinstance(asked.result, Modify):
-                given = asked.result.input
-        output, is_error = await self._run(tool, given)
-        if self._ask is not None:
-            output = await self._show(self._ask, tool, given, output)
-        return tool_result(use.id, truncate(output, self._most_output), is_error=is_error)
-
-    async def _run(self, tool: RegisteredTool, given: Any) -> tuple[str, bool]:
         try:
-            return await self._call(tool, given), False
-        except BecketError as error:
-            return f"Tool execution failed: {error}", True
-        except Exception as error:  # what it says is for the log, not for a model
-            log_failure(tool, error)
-            return "Tool execution failed: internal error", True
-
-    async def _show(self, ask: AskHooks, tool: RegisteredTool, given: Any, output: str) -> str:
-        event = HookEvent.after_tool_call(tool.name, given, output, runtime_name=tool.runtime_name, limits=self._limits)
-        seen = await ask(event)
-        return seen.result.output if isinstance(seen.result, Replace) else output
+            outcome = await run_tool(tool, tool.input_of(use.input), self._call, self._ask, limits=self._limits)
+        except ToolBlocked as error:
+            text = f"Tool call blocked by extension: {error.reason}"
+            return tool_result(use.id, truncate(text, self._most_output), is_error=True)
+        if outcome.error is not None and not isinstance(outcome.error, BecketError):
+            log_failure(tool, outcome.error)
+        return tool_result(use.id, truncate(outcome.text, self._most_output), is_error=outcome.error is not None)
 
 
 def truncate(text: str, size: int) -> str:
