@@ -41,6 +41,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     # -- calls
     inbound_requests: int = 256  # running at once for the other side; the next is answered BUSY
+    worker_threads: int = 256  # of one link; never fewer than `inbound_requests`, which may all wait for each other
     inbound_bytes: int = 16 * MIB  # of requests being served and of unfinished batches; never less than two frames
     host_inbound_bytes: int = 256 * MIB  # the same for all links of one host: 16 that are full
     outbound_calls: int = 1_024  # waiting for the other side; further calls wait for a slot
@@ -118,6 +119,11 @@ class Limits(Struct, frozen=True, kw_only=True):
     config_subscriptions: int = 1_000  # keys that one extension is notified about: as many as it can have
     config_log: int = 1_000  # changes that are remembered for those who come back; older ones need a snapshot
     store_queue: int = 16_384  # changes of all extensions that wait for the disk; the next is BUSY
+
+    @property
+    def workers(self) -> int:
+        """Returns how many worker threads one link has at most: enough for all requests that run at once."""
+        return max(self.worker_threads, self.inbound_requests)
 
     def but(self, **changes: float) -> Limits:
         """Returns a copy with these limits changed."""

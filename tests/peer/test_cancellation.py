@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
@@ -203,39 +204,34 @@ async def test_a_cancellation_in_the_same_piece_as_its_request_does_not_disturb_
 
 async def test_a_handler_that_waits_for_a_worker_never_runs_when_it_is_cancelled() -> None:
     release = threading.Event()
-    running = threading.Semaphore(0)
-    ran: list[int] = []
-    limiter = anyio.to_thread.current_default_thread_limiter()
-    before, limiter.total_tokens = limiter.total_tokens, 1
-    try:
-        async with scripted() as (peer, script):
+    ran: list[str] = []
+    async with scripted(limits=Limits(inbound_requests=1, worker_threads=1)) as (peer, script):
+        running = anyio.Event()
 
-            @peer.handle("work", thread=True)
-            def work(params: list[int]) -> int:
-                ran.append(params[0])
-                running.release()
-                assert release.wait(5)
-                return params[0]
+        @peer.on("hold", thread=True)
+        def hold() -> None:
+            anyio.from_thread.run_sync(running.set)
+            assert release.wait(5)
 
-            script.say(request(1, "work", [1]))
-            await settled()
+        @peer.handle("work", thread=True)
+        def work() -> None:
+            ran.append("work")
+
+        try:
+            script.say(notification("hold"))
             with anyio.fail_after(5):
-                while not running.acquire(blocking=False):
-                    await anyio.lowlevel.checkpoint()
-            script.say(request(2, "work", [2]))
+                await running.wait()
+            script.say(request(1, "work"))
             await settled()
-            script.say(cancel(2))
+            script.say(cancel(1))
             refused = await script.hear()
-            assert (refused["id"], refused["error"]["code"]) == (2, CANCELLED)
+            assert (refused["id"], refused["error"]["code"]) == (1, CANCELLED)
+        finally:
             release.set()
-            assert (await script.hear())["result"] == 1
-            await settled()
-            assert script.unheard() == []
-    finally:
-        release.set()
-        limiter.total_tokens = before
+        await settled()
+        assert script.unheard() == []
 
-    assert ran == [1]
+    assert ran == []
 
 
 async def test_a_handler_that_swallows_the_cancellation_answers_normally() -> None:

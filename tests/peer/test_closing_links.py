@@ -11,7 +11,7 @@ import anyio
 import anyio.from_thread
 import anyio.lowlevel
 import pytest
-from tests.peer.scripted import answer, notification, request, scripted, settled
+from tests.peer.scripted import Script, answer, notification, request, scripted, settled
 
 from becket import BatchCall, ConnectionLost, Context, DisconnectReason, Limits, Peer
 from becket.testing import memory_pair, memory_transports
@@ -376,3 +376,38 @@ def test_a_peer_whose_loop_has_ended_fails_at_once_and_never_hangs(backend: str,
         assert not scope.cancel_called
 
     anyio.run(use, backend=backend)
+
+
+class Stuck(Script):
+    """An end of a link that takes nothing."""
+
+    def write(self, data: bytes) -> None:
+        super().write(data)
+        self.queued += len(data)
+
+
+async def test_no_event_is_delivered_after_the_end_of_the_link() -> None:
+    script = Stuck()
+    told: list[int] = []
+    async with Peer.over(script, limits=Limits(send_queue=1_000)) as peer:
+
+        def take(params: list[int]) -> None:
+            told.append(params[0])
+            if params[0] == 2:
+                peer.notify_nowait("short")
+                peer.notify("long", ["x" * 10_000])  # type: ignore[unused-awaitable, unused-ignore]
+                assert peer.is_closed
+
+        async def call() -> None:
+            with pytest.raises(ConnectionLost):
+                await peer.call("x", on={"tick": take})
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call)
+                await script.hear()
+                script.queued = 0
+                script.say(notification("tick", [0]), notification("tick", [1]))
+                script.say(*(notification("tick", [number]) for number in range(2, 10)))
+
+    assert told == [0, 1, 2]

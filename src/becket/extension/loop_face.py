@@ -277,7 +277,7 @@ class AsyncioWorkers:
 
         self._asyncio = asyncio
         self._loop = asyncio.get_running_loop()
-        self._most = limits.inbound_requests
+        self._most = limits.workers
         self._pool: Any = None
         self._tasks: set[asyncio.Future[Any]] = set()
         self.call_soon = self._loop.call_soon_threadsafe
@@ -340,7 +340,7 @@ class TrioWorkers:
 
         self._trio = trio
         self._token = trio.lowlevel.current_trio_token()
-        self._limiter = trio.CapacityLimiter(limits.inbound_requests)
+        self._limiter = trio.CapacityLimiter(limits.workers)
 
     def call_soon(self, function: Callable[[], object]) -> None:
         self._token.run_sync_soon(function)

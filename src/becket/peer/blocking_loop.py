@@ -152,6 +152,7 @@ class BlockingLoop:
         self._gate.acquire()
         self._is_ended = False
         self._is_polling = False
+        self.workers = 0  # a thread for each request
         self._poll = select.poll()
         self._readers: dict[int, Callable[[], object]] = {}
         self._writers: dict[int, Callable[[], object]] = {}

@@ -109,6 +109,7 @@ class Link:
         self._closed_waiters: list[Waiter] = []
         self._done_waiters: list[Waiter] = []
         self._room_waiters: list[Waiter] = []
+        loop.workers = self.limits.workers
         self.window = Window(connection.calls, self.limits.outbound_calls, loop.create_waiter)
         self._places = self.window.places
         self.acknowledged: set[Outlasts] = set()

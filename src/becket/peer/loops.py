@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine, Generator
+from contextvars import Context, copy_context
 from functools import partial
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Any
 
+from becket.limits import DEFAULT_LIMITS
 from becket.methods.dispatch import log_unexpected
+from becket.peer.outbound import CURRENT
 from becket.peer.pacing import Account, Charge, Ledger, charge_nobody
 
 if TYPE_CHECKING:
     import asyncio
 
+    import anyio
     import trio
 
     from becket.peer.roles import Loop, Running, Timer, Waiter
@@ -58,6 +62,7 @@ class AsyncioLoop:
     nests = False
     is_deep = False
     is_in_handler = False
+    workers = DEFAULT_LIMITS.workers
 
     def __init__(self) -> None:
         import asyncio
@@ -83,6 +88,8 @@ class AsyncioLoop:
         # Where time is not the usual one, a pause might never end.
         self.ledger = ledger_of(loop) if has_usual_clock or is_uvloop(loop) else Ledger()
         self.charge: Charge = charge_nobody
+        self._limiter: anyio.CapacityLimiter | None = None
+        self._context = link_context()
         wakeups = self._wakeups = Wakeups(loop, self.ledger)
         self.create_waiter: Callable[[], Waiter] = partial(Awaited, loop, wakeups)
         self.call_after = wakeups.call_after
@@ -127,7 +134,7 @@ class AsyncioLoop:
         return self._loop.call_soon_threadsafe(self._wakeups.run, function)
 
     def add_reader(self, fd: int, callback: Callable[[], object]) -> object:
-        return self._loop.add_reader(fd, self._wakeups.run, callback)
+        return self._context.run(self._loop.add_reader, fd, self._wakeups.run, callback)
 
     def closing(self, fd: int) -> None:
         """Nothing to do: removing a reader or writer is final here."""
@@ -142,7 +149,9 @@ class AsyncioLoop:
     async def run_in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
         import anyio
 
-        return await anyio.to_thread.run_sync(function, *arguments)
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(self.workers)  # not anyio's own, which the whole program shares
+        return await anyio.to_thread.run_sync(function, *arguments, limiter=self._limiter)
 
     def in_turn(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return function  # nothing nests here
@@ -183,6 +192,7 @@ class TrioLoop:
     nests = False
     is_deep = False
     is_in_handler = False
+    workers = DEFAULT_LIMITS.workers
 
     def __init__(self) -> None:
         import trio
@@ -196,6 +206,8 @@ class TrioLoop:
         self.time = trio.current_time
         self.ledger = trio_ledger()
         self.charge: Charge = charge_nobody
+        self._limiter: anyio.CapacityLimiter | None = None
+        self._context = link_context()
 
     async def start(self) -> TrioLoop:
         started = self._trio.Event()
@@ -262,7 +274,7 @@ class TrioLoop:
     def _watch(self, fd: int, writes: bool, wait: Callable[[int], Any], function: Callable[[], object]) -> None:
         self._unwatch(fd, writes)
         scope = self._watches[fd, writes] = self._trio.CancelScope()
-        self._start(self._call_whenever, fd, wait, function, scope)
+        self._context.run(self._start, self._call_whenever, fd, wait, function, scope)
 
     def _unwatch(self, fd: int, writes: bool) -> None:
         scope = self._watches.pop((fd, writes), None)
@@ -311,7 +323,9 @@ class TrioLoop:
     async def run_in_thread(self, function: Callable[..., Any], *arguments: object) -> Any:
         import anyio
 
-        return await anyio.to_thread.run_sync(function, *arguments)
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(self.workers)  # not anyio's own, which the whole program shares
+        return await anyio.to_thread.run_sync(function, *arguments, limiter=self._limiter)
 
     def in_turn(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return function  # nothing nests here
@@ -363,6 +377,15 @@ class TrioWaiter:
             return self._trio.lowlevel.Abort.SUCCEEDED
 
         await self._trio.lowlevel.wait_task_rescheduled(abort)
+
+
+def link_context() -> Context:
+    """Returns the context that callbacks of a link run in: that of the task that connects, outside of any request.
+
+    Reading is resumed by many tasks, and their context variables are none of the business of a handler."""
+    context = copy_context()
+    context.run(CURRENT.set, None)
+    return context
 
 
 def is_uvloop(loop: object) -> bool:

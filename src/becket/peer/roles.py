@@ -61,6 +61,9 @@ class Loop(Protocol):
     nests: bool
     """Whether a plain function can wait for the link: it then runs the loop itself, within the link's own callback."""
 
+    workers: int
+    """How many worker threads the link has at most; the link sets it before it uses one."""
+
     ledger: Ledger
     """What the links of this loop have used of its time."""
     charge: Charge

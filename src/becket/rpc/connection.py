@@ -499,7 +499,8 @@ class Connection:
         self._forgotten.clear()
         self._batches.clear()
         self.budget.close()
-        self._frames = iter(())
+        for _ in self._frames:
+            pass  # whoever reads them at this moment finds no further one
         self._collected = EventList()
         for call in calls:
             call.error = lost.again()  # each is raised on its own, with a traceback of its own
