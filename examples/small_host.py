@@ -16,7 +16,7 @@ GRANTS = {
     "notes": ["memory.read", "memory.write", "tools.register"],
     "eliza": ["providers.register"],
     "census": [],
-    "guard": ["tools.intercept"],
+    "guard": ["session.lifecycle", "tools.intercept", "tools.transform_output"],
 }
 
 
