@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import trio
 from msgspec.structs import replace
 from tests.dialects.sketched import HELLO, SKETCHED, speak
+from tests.peer.scripted import in_virtual_time
 
 from becket.contract.handshake import Initialized
 from becket.dialects import NATIVE, Dialect
@@ -429,7 +431,7 @@ async def test_a_notification_of_the_dialect_alone_is_handled_by_the_extension()
 async def test_what_no_extension_would_answer_is_told(
     said: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rehearsals, "PATIENCE", 0.5)  # the second answer never comes
+    monkeypatch.setattr(rehearsals, "PATIENCE", 2.0)  # the second answer never comes
     asked = to_child(id=3, method="dig", params={"hole": 1})
 
     problem = await problems_of(DIGGING, sketched(*GREETING, asked, *said, ours=["child"]))
@@ -560,13 +562,16 @@ async def test_bytes_that_differ_are_told_with_their_place() -> None:
     assert """which differ from byte 28 on: 'hanks"}' instead of 'anks"}'""" in found
 
 
-async def test_a_message_that_does_not_come_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("becket.testing.rehearsals.PATIENCE", 0.05)
+@in_virtual_time
+def test_a_message_that_does_not_come_is_told(run: Callable[..., None]) -> None:
     missing = to_host(method="piece", params={"run": 9, "text": "", "ended": True, "failed": ""})
     answer = to_host(id=8, result=1)
 
-    assert "entry 6: it did not write" in await problems_of(SKETCHED, sketched(*GREETING, answer, ours=["child"]))
-    assert "not recorded" not in await problems_of(SKETCHED, sketched(*GREETING, answer, missing, ours=["child"]))
+    async def main() -> None:
+        assert "entry 6: it did not write" in await problems_of(SKETCHED, sketched(*GREETING, answer, ours=["child"]))
+        assert "not recorded" not in await problems_of(SKETCHED, sketched(*GREETING, answer, missing, ours=["child"]))
+
+    run(main)
 
 
 async def test_what_is_said_beyond_the_recording_is_told() -> None:
