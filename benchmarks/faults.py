@@ -21,6 +21,7 @@ ATTACKER = Entrant(
 ENOUGH = 100  # samples from which on the 99th percentile counts, and not the worst
 SIZES = {
     "kills": ENOUGH,
+    "hangs": 5,
     "stops": 20,
     "frames": 5,
     "messages": 5,
@@ -50,6 +51,14 @@ class Promise:
 
 PROMISES = (
     Promise("exit_noticed", "exit_noticed", "SIGKILL of a child to the failure of the call in flight", 5, "ms"),
+    Promise(
+        "exit_with_grandchild",
+        "exit_with_grandchild",
+        "exit of a child whose pipes a grandchild holds, to the failure of its call",
+        20,
+        "ms",
+    ),
+    Promise("hang", "hang", "SIGSTOP of an extension to the next result of its new copy", 3_500, "ms"),
     Promise("stop_cat", "stop_cat", "stop of `cat`", 50, "ms"),
     Promise("stop_blocking", "stop_blocking", "stop of a blocking becket child", 50, "ms"),
     Promise("stop_stubborn", "stop_stubborn", "stop of a child that ignores SIGTERM", 4_500, "ms"),

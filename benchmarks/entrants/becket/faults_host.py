@@ -20,6 +20,7 @@ from becket import ConnectionLost, Limits, Peer
 from becket.contract.hooks import Continue, HookEvent, HookMatch, HookReading
 from becket.dialects import PLAIN
 from becket.host import Care, Host
+from becket.host.events import ExtensionRestarted
 from becket.host.hook_plan import Hooks, HookWish
 from becket.host.hooks import ask_hooks
 from becket.testing import child
@@ -31,6 +32,26 @@ PATIENCE = 1.0  # seconds for a hostile frame to be ended
 CHUNK = 65_536
 MIB = 1 << 20
 CAT = ["/bin/cat"]
+HUNG_MANIFEST = """
+id = "hung"
+version = "1.0.0"
+command = ["python3", "main.py"]
+permissions = ["tools.register"]
+"""
+HUNG_PROGRAM = """
+from becket.extension import ExtensionServer, tool
+
+class Hung(ExtensionServer):
+    id = "hung"
+    version = "1.0.0"
+
+    @tool
+    def greet(self) -> str:
+        "Greets."
+        return "hello"
+
+Hung().run()
+"""
 
 settings = load_settings()
 
@@ -69,6 +90,45 @@ async def exit_noticed() -> Values:
             except ConnectionLost:
                 took.append(milliseconds_since(began))
     return {"exit_noticed": took}
+
+
+async def exit_with_grandchild() -> Values:
+    """From the call at which the child exits to its failure, while a grandchild holds the pipes."""
+    took: list[float] = []
+    for _ in range(settings["kills"]):
+        async with Peer.connect_process(child("leaves_a_grandchild_with_its_pipes")) as peer:
+            await until_ready(peer)
+            began = time.perf_counter()
+            try:
+                await peer.call("wait")
+            except ConnectionLost:
+                took.append(milliseconds_since(began))
+    return {"exit_with_grandchild": took}
+
+
+async def hang() -> Values:
+    """From SIGSTOP to the next result of the extension, each in a new host: further hangs in a row are delayed."""
+    took: list[float] = []
+    for _ in range(settings["hangs"]):
+        with TemporaryDirectory() as folder:
+            write_hung(Path(folder))
+            async with Host([folder], grants={"hung": ["tools.register"]}, data=None) as host:
+                extension = await host.ready("hung")
+                (status,) = host.status()
+                assert status.pid is not None
+                restarted = asyncio.Event()
+                host.on(ExtensionRestarted)(lambda event, restarted=restarted: restarted.set())
+                began = time.perf_counter()
+                os.kill(status.pid, signal.SIGSTOP)
+                await asyncio.wait_for(restarted.wait(), 30)
+                await extension.call_tool("greet")
+                took.append(milliseconds_since(began))
+    return {"hang": took}
+
+
+def write_hung(folder: Path) -> None:
+    (folder / "becket.toml").write_text(HUNG_MANIFEST, encoding="utf-8")
+    (folder / "main.py").write_text(HUNG_PROGRAM, encoding="utf-8")
 
 
 async def stop_cat() -> Values:
@@ -344,6 +404,8 @@ async def many_threads() -> Values:
 
 EXPERIMENTS: dict[str, Callable[[], Awaitable[Values]]] = {
     "exit_noticed": exit_noticed,
+    "exit_with_grandchild": exit_with_grandchild,
+    "hang": hang,
     "stop_cat": stop_cat,
     "stop_blocking": stop_blocking,
     "stop_stubborn": stop_stubborn,
