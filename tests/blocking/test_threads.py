@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.blocking.pairs import Started, blocking_pair
+from tests.blocking.pairs import PATIENCE, Started, blocking_pair
 
 from becket import CallTimeout
 from becket.blocking import BlockingContext, BlockingPeer
@@ -110,3 +110,21 @@ def test_what_another_thread_adds_right_before_a_poll_is_done_at_once() -> None:
     loop.release()
 
     assert is_done
+
+
+def test_nested_calls_of_handlers_in_threads_each_have_a_thread() -> None:
+    count = 50  # more than the 40 threads that anyio has for a whole program
+    all_run = threading.Barrier(count)
+    with blocking_pair() as (left, right):
+
+        @right.handle("outer", thread=True)
+        def outer(params: list[int], ctx: BlockingContext) -> int:
+            all_run.wait(PATIENCE)
+            return ctx.call("inner", params, returns=int)
+
+        @left.handle("inner", thread=True)
+        def inner(params: list[int]) -> int:
+            return params[0]
+
+        calls = [Started(left.call, "outer", [number]) for number in range(count)]
+        assert [call.result() for call in calls] == list(range(count))
