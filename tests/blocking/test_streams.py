@@ -248,3 +248,22 @@ def test_an_async_callback_is_refused() -> None:
             peer.call("x", on={"tick": take_tick_async})
         peer.notify("first")
         assert raw.hear() == notification("first")
+
+
+def test_no_event_is_delivered_after_the_end_of_the_link() -> None:
+    told: list[int] = []
+    with scripted(listen=False) as (peer, raw):
+
+        def take(params: list[int]) -> None:
+            told.append(params[0])
+            if params[0] == 2:
+                peer.close()
+
+        call = Started(peer.call, "x", on={"tick": take})
+        raw.hear()
+        raw.say(notification("tick", [0]), notification("tick", [1]))
+        raw.say(*(notification("tick", [number]) for number in range(2, 10)))
+        with pytest.raises(ConnectionLost):
+            call.result()
+
+    assert told == [0, 1, 2]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 from msgspec import Raw, Struct
 
 from becket.dialects import CallMeta
-from becket.errors import BadReply, BecketError, NotSent, NotSupported
+from becket.errors import BadReply, BecketError, DisconnectReason, NotSent, NotSupported
 from becket.limits import Limits
 from becket.methods.descriptors import Method, Notification
 from becket.peer.claims import Claim, Listener
@@ -356,6 +356,9 @@ class Outbound:
                 outcome = listener.function(*((value,) if listener.arity else ()))
                 if listener.is_async:
                     await outcome
+                lost = self.link.lost
+                if lost is not None and lost.reason is DisconnectReason.LOCAL_CLOSE:
+                    break  # events that came before the other side left are still delivered
             return await run.result()
 
     def notify(self, method: str, params: object) -> Coroutine[Any, Any, None]:
