@@ -150,25 +150,26 @@ def test_an_interruption_within_a_handler_ends_the_wait_of_the_thread_that_ran_i
         playing.result()
 
 
-@pytest.mark.parametrize("with_context", [True, False])
-def test_a_handler_that_is_interrupted_is_responded_to_and_frees_its_slot(
-    interrupt: Interrupter, with_context: bool
-) -> None:
+@pytest.mark.parametrize("arity", [0, 1, 2])
+def test_a_handler_that_is_interrupted_is_responded_to_and_frees_its_slot(interrupt: Interrupter, arity: int) -> None:
     began = threading.Event()
 
     def wait() -> None:
         began.set()
         threading.Event().wait(8)
 
+    def wait_with_params(params: object) -> None:
+        wait()
+
     def wait_with_context(params: object, ctx: BlockingContext) -> None:
         wait()
 
     with scripted(listen=False, limits=Limits(inbound_requests=1)) as (peer, raw):
-        peer.handle("slow")(wait_with_context if with_context else wait)
+        peer.handle("slow")((wait, wait_with_params, wait_with_context)[arity])
         peer.handle("next")(lambda: "served")
 
         def play() -> None:
-            raw.say(request(1, "slow"))
+            raw.say(request(1, "slow", {}))
             assert began.wait(8)
             interrupt()
             assert raw.hear()["error"]["code"] == -32603
