@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         QuotaExceeded,
         ReservedPermission,
         RevocationNotPersistent,
-        StartFailed,
         StoreError,
         StoreInUse,
         StoreUnavailable,
@@ -197,6 +196,17 @@ class NotSupported(BecketError):
         self.what = what
         self.because = because
         super().__init__(f"{what} is not supported: {because}")
+
+
+class StartFailed(BecketError):
+    """A process could not be started, or ended before it was ready. `because` says which and what to do."""
+
+    def __init__(self, id: str, because: str, *, exit_code: int | None = None, stderr_tail: str = "") -> None:
+        self.id = id
+        self.because = because
+        self.exit_code = exit_code
+        self.stderr_tail = stderr_tail
+        super().__init__(f"{id}: {because}")
 
 
 class BadValue(BecketError):

@@ -39,7 +39,6 @@ __all__ = [
     "QuotaExceeded",
     "ReservedPermission",
     "RevocationNotPersistent",
-    "StartFailed",
     "StoreError",
     "StoreInUse",
     "StoreUnavailable",
@@ -92,17 +91,6 @@ class RevocationNotPersistent(BadFile):
 
 
 # -- processes and their links
-
-
-class StartFailed(BecketError):
-    """A process could not be started, or ended before it was ready. `because` says which and what to do."""
-
-    def __init__(self, id: str, because: str, *, exit_code: int | None = None, stderr_tail: str = "") -> None:
-        self.id = id
-        self.because = because
-        self.exit_code = exit_code
-        self.stderr_tail = stderr_tail
-        super().__init__(f"{id}: {because}")
 
 
 class PeerCrashed(ConnectionLost):
