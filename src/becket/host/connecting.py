@@ -51,7 +51,7 @@ from becket.peer.roles import ByteStream, Loop, Transport
 from becket.rpc.budget import SharedBudget
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.store import Store
-from becket.typed.schema import SchemaMode, get_ready
+from becket.typed.schema import SchemaMode, get_ready, is_ready
 
 __all__ = ["ConnectingExtension", "ExtensionOptions", "connect_extension", "connect_extension_over"]
 
@@ -277,12 +277,13 @@ class Start:
                 }
             )
         record(self._audit, self._describe_start())
-        if self._schemas is not SchemaMode.OFF:
+        waits_for_schemas = self._schemas is not SchemaMode.OFF and not is_ready()
+        if waits_for_schemas:
             loop.spawn(self._slices.prepare(get_ready))  # while the extension starts
         voice = Voice(peer, self._speech, scene, kills_at_once=self._dialect.habits.kills_before_goodbye)
         try:
             greeted = await self._greet(voice)
-            if self._schemas is not SchemaMode.OFF:
+            if waits_for_schemas:
                 await self._slices.prepare(get_ready)
             async with self._slices:
                 inputs = await compile_inputs(

@@ -13,7 +13,7 @@ from typing import Any
 
 from becket.errors import InvalidParams, Problem
 
-__all__ = ["SchemaMode", "Validator", "compile_schema", "get_ready"]
+__all__ = ["SchemaMode", "Validator", "compile_schema", "get_ready", "is_ready"]
 
 
 class SchemaMode(Enum):
@@ -79,3 +79,8 @@ def compile_schema(schema: object, *, trusted: bool = False) -> Validator:
 def get_ready() -> None:
     """Imports and reads all that the first schema needs. It takes about as long as an extension needs to start."""
     compile_schema({})
+
+
+def is_ready() -> bool:
+    """Returns whether `get_ready` has nothing left to do."""
+    return get_ready.cache_info().currsize > 0
