@@ -23,7 +23,7 @@ from becket.methods.streams import Stream
 from becket.rpc.messages import Failure, Notification, Request, Success
 from becket.stores.in_memory import InMemoryStore
 from becket.testing.interpreters import Asked
-from becket.testing.rehearsals import Failed, Recorded, Rehearsal, Said, error_of, is_unknown
+from becket.testing.rehearsals import PATIENCE, Failed, Recorded, Rehearsal, Said, error_of, is_unknown
 from becket.testing.transcripts import Frame, Side
 
 __all__ = ["HostRehearsal"]
@@ -167,7 +167,10 @@ class HostRehearsal(Rehearsal):
 
     async def close(self) -> None:
         """Closes the link, as the host had done."""
-        await self.until(self._is_connected.is_set, "the handshake has not ended")
+        with anyio.move_on_after(PATIENCE):
+            await self._is_connected.wait()  # also of a host that has closed the link itself
+        if not self._is_connected.is_set():
+            raise Failed("the handshake has not ended")
         if self._extension is not None:
             await self._extension.aclose()
 
