@@ -122,7 +122,7 @@ async def test_what_the_host_says_about_a_call_is_added_after_its_input_was_chec
 
 
 async def test_a_native_link_has_no_place_for_it() -> None:
-    async with connected(Sketch(), grants=["tools.register"]) as (host, _):
+    async with connected(Sketch(), grants=["tools.register", "tools.intercept"]) as (host, _):
         with pytest.raises(NotSupported, match="native"):
             await host.call_tool("twice", {"text": "ho"}, meta={"who": "!"})
 

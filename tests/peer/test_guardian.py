@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import anyio
 import pytest
@@ -55,7 +55,11 @@ def guardian_pid() -> int:
 
 
 def descriptors_of(pid: int) -> list[str]:
-    return [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    found: list[str] = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(FileNotFoundError):  # it was closed since
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return found
 
 
 def watched_by(pid: int) -> int:
