@@ -11,6 +11,7 @@ import pytest
 from tests.cli.commands import BECKET, EXTENSIONS, here
 from tests.cli.terminals import Terminal
 
+from becket.cli.check import Asked
 from becket.cli.exits import Exit
 from becket.dialects import DIALECTS
 
@@ -67,7 +68,8 @@ def check(tmp_path: Path, change: str, *words: str) -> tuple[int, Findings]:
     path.write_text(PROGRAM + change + SERVE, encoding="utf-8")
     done = here("check", "--json", "--timeout", "2", *words, "--", sys.executable, str(path))
     told = json.loads(done.stdout)
-    return done.exit_code, told["reports"][words[1] if words else "native"]["findings"]
+    dialect = words[words.index("--dialect") + 1] if "--dialect" in words else "native"
+    return done.exit_code, told["reports"][dialect]["findings"]
 
 
 def wrong(tmp_path: Path, change: str, *words: str) -> list[tuple[str, str]]:
@@ -338,6 +340,41 @@ def test_an_id_that_cannot_be_is_refused() -> None:
 
     assert done.exit_code == Exit.USAGE
     assert "a:b" in done.stderr
+
+
+def test_no_data_is_accepted_before_the_dashes_as_by_other_commands(tmp_path: Path) -> None:
+    assert wrong(tmp_path, "", "--no-data") == []
+
+
+@pytest.mark.parametrize("words", [("--nodata", "--", "cat"), ("--nodata", "cat"), ("x", "--", "cat")])
+def test_what_is_no_option_is_named_and_starts_nothing(words: tuple[str, ...]) -> None:
+    done = here("check", *words)
+
+    assert done.exit_code == Exit.USAGE
+    assert f"No such option: {words[0]}" in done.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("--",), ("--json",)])
+def test_without_a_program_it_says_where_one_stands(words: tuple[str, ...]) -> None:
+    done = here("check", *words)
+
+    assert done.exit_code == Exit.USAGE
+    assert "-- python3 notes.py" in done.stderr
+
+
+def test_a_program_may_stand_without_dashes(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM + SERVE, encoding="utf-8")
+
+    assert here("check", sys.executable, "-X", "dev", str(path)).exit_code == Exit.DONE
+
+
+@pytest.mark.parametrize("dialect", ["native", "synaps", "nexo", "morphir", "lsp", "mcp", "plain"])
+def test_it_waits_as_long_as_a_host_of_the_dialect_unless_told_otherwise(dialect: str) -> None:
+    waits = Asked(("cat",), None, None, None).subject_in(dialect).timeout
+
+    assert waits == DIALECTS[dialect].host_limits.handshake
+    assert Asked(("cat",), None, None, 0.5).subject_in(dialect).timeout == 0.5
 
 
 def test_options_behind_the_dashes_are_the_programs_own(tmp_path: Path) -> None:

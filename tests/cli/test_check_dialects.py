@@ -174,6 +174,39 @@ def test_a_program_that_cannot_be_started_is_told() -> None:
     assert "`no-such-program` cannot be started" in done.stdout
 
 
+LSP = """
+import json, sys
+
+while True:
+    length = 0
+    while line := sys.stdin.buffer.readline().strip():
+        length = int(line.partition(b":")[2])
+    if not length:
+        sys.exit({code})
+    message = json.loads(sys.stdin.buffer.read(length))
+    if message["method"] == "exit":
+        sys.exit(0)
+    if "id" in message:
+        result = {{"capabilities": {{}}}} if message["method"] == "initialize" else None
+        body = json.dumps({{"jsonrpc": "2.0", "id": message["id"], "result": result}}).encode()
+        sys.stdout.buffer.write(b"Content-Length: %d\\r\\n\\r\\n%b" % (len(body), body))
+        sys.stdout.buffer.flush()
+"""
+
+
+@pytest.mark.parametrize(("code", "level"), [(0, "ok"), (1, "ok"), (3, "warning")])
+def test_a_language_server_may_exit_with_1_when_its_stdin_ends_without_shutdown(
+    tmp_path: Path, code: int, level: str
+) -> None:
+    program = tmp_path / "server.py"
+    program.write_text(LSP.format(code=code), encoding="utf-8")
+
+    done = here("check", "--json", "--dialect", "lsp", "--", sys.executable, str(program))
+
+    findings = json.loads(done.stdout)["reports"]["lsp"]["findings"]
+    assert [one["level"] for one in findings if one["check"] == "stdin"] == [level]
+
+
 NEXO = """
 def serve(message):
     if message["method"] == "initialize":

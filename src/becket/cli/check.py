@@ -13,6 +13,7 @@ from becket.cli.checks import announces_features, check_dialect_of, dialects_to_
 from becket.cli.exits import Exit
 from becket.cli.findings import NOTHING_DECLARED, Finding, Level, Subject, is_well, speaks
 from becket.cli.hosting import FOLDER
+from becket.cli.other_programs import TakesProgram
 from becket.cli.output import console, is_terminal, json_option, print_json, print_line, say
 from becket.dialects import DIALECTS, NATIVE
 from becket.dialects.habits import Habits
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
 __all__ = ["check"]
 
 AUTO = "auto"
+AUTO_TIMEOUT = 3.0  # seconds for each dialect: most of the silence there is that of the wrong one
 COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "red"}
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.command(cls=TakesProgram, needs_program=False, context_settings={"ignore_unknown_options": True})
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="")
 @click.option(
     "--dialect",
     type=click.Choice([AUTO, *dialects_to_try()]),
@@ -43,11 +45,22 @@ COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "red"}
 @click.option("--id", "id", metavar="ID", help="The id that it is told; read from its manifest or the command.")
 @click.option("--folder", type=FOLDER, metavar="PATH", help="Run it in this folder, its own; its manifest counts too.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0.1), default=3.0, show_default=True, help="Seconds for an answer."
+    "--timeout",
+    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    help=f"Wait so long for a response; as long as a host of the dialect unless given, {AUTO_TIMEOUT:g} s with auto.",
 )
+@click.option("--no-data", is_flag=True, help="Accepted as by other commands: nothing is ever kept.")
 @json_option
 def check(
-    command: tuple[str, ...], dialect: str, id: str | None, folder: Path | None, timeout: float, as_json: bool
+    words: tuple[str, ...],
+    program: tuple[str, ...],
+    dialect: str,
+    id: str | None,
+    folder: Path | None,
+    timeout: float | None,
+    no_data: bool,
+    as_json: bool,
 ) -> Exit:
     """Start COMMAND and look whether it is an extension: framing, handshake, answers, stray output, its end.
 
@@ -58,6 +71,9 @@ def check(
     becket check --dialect nexo --folder weather -- ./weather/main.py
     becket check --dialect auto --json -- node dice.js
     """
+    command = find_program(words, program)
+    if timeout is None and dialect == AUTO:
+        timeout = AUTO_TIMEOUT
     asked = Asked(command, id, folder, timeout)
     names = dialects_to_try() if dialect == AUTO else [dialect]
     reports = {name: [*check_dialect_of(name, asked.subject_in(name))] for name in names}
@@ -81,6 +97,21 @@ def check(
     return Exit.DONE if ok else Exit.FAILED
 
 
+def find_program(words: tuple[str, ...], program: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the command line to check: what follows `--`, or all words where there is no `--`.
+
+    Raises:
+        click.UsageError: there is none, or an option is not known.
+    """
+    ctx = click.get_current_context()
+    unknown = words[:1] if program or (words and words[0].startswith("-")) else ()
+    if unknown:
+        raise click.UsageError(f"No such option: {unknown[0]}; the program to check follows `--`", ctx)
+    if not program and not words:
+        raise click.UsageError("There must be a program, behind `--`: ... -- python3 notes.py", ctx)
+    return program or words
+
+
 def conclude(best: str, reports: dict[str, list[Finding]]) -> str:
     if is_well(reports[best]):
         return f"nothing is wrong: it speaks {best}"
@@ -92,7 +123,7 @@ def conclude(best: str, reports: dict[str, list[Finding]]) -> str:
 class Asked:
     """What somebody wants to know."""
 
-    def __init__(self, command: tuple[str, ...], id: str | None, folder: Path | None, timeout: float) -> None:
+    def __init__(self, command: tuple[str, ...], id: str | None, folder: Path | None, timeout: float | None) -> None:
         self._command = command
         self._id = id
         self._folder = None if folder is None else str(folder.absolute())
@@ -114,7 +145,7 @@ class Asked:
                 id, habits, HOST, variables, Environment() if manifest is None else manifest.environment
             ),
             cwd=self._folder,
-            timeout=self._timeout,
+            timeout=DIALECTS[dialect].host_limits.handshake if self._timeout is None else self._timeout,
             config={} if manifest is None else resolve(id, manifest, variables, habits),
             particulars=None if found is None else found.particulars,
         )

@@ -27,7 +27,7 @@ from becket.dialects.speech import Speech
 from becket.errors import BadCapabilities, BecketError, CallTimeout, HandshakeFailed, StartFailed, quote
 from becket.host.connecting import connect_extension
 from becket.host.extension import Extension
-from becket.limits import DEFAULT_LIMITS, Limits
+from becket.limits import Limits
 from becket.methods.permissions import PERMISSIONS
 from becket.wire.framing import Frame, Framing, Skipped
 
@@ -82,7 +82,7 @@ async def end_stdin(watch: Watch, extension: Extension) -> Finding:
     if code is None or code < 0:
         hint = "end the program when reading stdin gives nothing more: else it outlives a host that has died"
         return Finding("stdin", Level.WARNING, "it goes on after its stdin has ended", hint)
-    if code:
+    if code not in watch.dialect.habits.eof_exit_codes:
         text = f"it {how_it_ended(code)} when its stdin has ended"
         return Finding("stdin", Level.WARNING, text, "exit with 0: it is a good end")
     return Finding("stdin", Level.OK, "it ends when its stdin ends")
@@ -123,10 +123,8 @@ class Watch:
 
     def limits_for(self, timeout: float) -> Limits:
         """Returns the limits of the dialect, with so many seconds for the first exchange, and for the end."""
-        habits = self.dialect.habits
-        own = {**habits.limits, **habits.host_limits, "handshake": timeout}
-        grace = min(timeout, DEFAULT_LIMITS.stdin_grace)
-        return DEFAULT_LIMITS.but(**{**own, "stdin_grace": grace, "term_grace": 0.5})
+        usual = self.dialect.host_limits
+        return usual.but(handshake=timeout, stdin_grace=min(timeout, usual.stdin_grace), term_grace=0.5)
 
     def take_stderr(self, line: str) -> None:
         """Keeps the last line."""

@@ -127,6 +127,11 @@ class Dialect(Struct, frozen=True, kw_only=True):
         """The limits of a link in this dialect, unless others are given."""
         return DEFAULT_LIMITS.but(**self.habits.limits) if self.habits.limits else DEFAULT_LIMITS
 
+    @property
+    def host_limits(self) -> Limits:
+        """The limits of a host's link in this dialect, unless others are given."""
+        return self.limits.but(**self.habits.host_limits) if self.habits.host_limits else self.limits
+
     def of_extension(self) -> Dialect:
         """Returns this dialect as an extension writes it."""
         return self if self.extension_spelling is None else replace(self, spelling=self.extension_spelling)

@@ -222,7 +222,7 @@ class Start:
         self._schemas = SchemaMode(options.get("schemas", SchemaMode.ENFORCE))
         self._dialect = find_dialect(options.get("dialect", "native"))
         habits = self._dialect.habits
-        self._limits = options.get("limits") or self._dialect.limits.but(**habits.host_limits)
+        self._limits = options.get("limits") or self._dialect.host_limits
         self._timeouts = options.get("timeouts") or replace(DEFAULT_TIMEOUTS, **habits.timeouts)
         if not isinstance(self._timeouts, Timeouts):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"`timeouts` are such as `Timeouts(tool=5)`, and {self._timeouts!r} are none")

@@ -63,6 +63,7 @@ LSP: Final = Dialect(
             "inbound_requests": 4_096,  # editors ask at each key for all that they show, and cancel what is old
             "handshake": 60.0,  # some servers read a whole project before they answer
             "stdin_grace": 5.0,  # and write what they know of it before they end
-        }
+        },
+        eof_exit_codes=(0, 1),  # `exit`: "success code 0 if the shutdown request has been received before; otherwise 1"
     ),
 )
