@@ -36,6 +36,9 @@ LISTS = {
         b'[extensions.source]\ntype = "process"\ncommand = "x"\nargs = ["y"]\nenv = { K = "v" }\n',
         b'[[extensions]]\nname = "v"\nsource = { type = "http", url = "x" }\n[[extensions]]\nname = 1\n',
     ],
+    "roder-package": [
+        b'[package]\nid = "a"\nname = "A"\n[resources]\nextensions = ["a/*/roder-extension.toml", "b.toml"]\n',
+    ],
     "mcp": [b'{"mcpServers": {"clock": {"command": "python3", "args": ["c.py"], "env": {"K": "v"}}}}'],
 }
 TOKENS = [
@@ -64,9 +67,9 @@ def run_manifest(reader: ManifestReader) -> Callable[[bytes, Random], Hashable]:
     return run
 
 
-def run_list(reader: ManifestReader) -> Callable[[bytes, Random], Hashable]:
+def run_list(reader: ManifestReader, name: str) -> Callable[[bytes, Random], Hashable]:
     def run(data: bytes, random: Random) -> Hashable:
-        path = f"/somewhere/folder/{reader.list_names[0]}"
+        path = f"/somewhere/folder/{name}"
         try:
             listing = reader.read_list(data, path, Nearby(path.rpartition("/")[0], "/somewhere"))
         except BadFile as error:
@@ -98,8 +101,8 @@ TARGETS = [
         if reader.file_names
     ),
     *(
-        Target(f"{reader.dialect}-list", LISTS[reader.dialect], TOKENS, run_list(reader))
+        Target(f"{kind}-list", LISTS[kind], TOKENS, run_list(reader, name))
         for reader in FORMATS[1:]
-        if reader.list_names
+        for kind, name in zip((reader.dialect, f"{reader.dialect}-package"), reader.list_names, strict=False)
     ),
 ]

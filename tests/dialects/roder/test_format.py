@@ -316,3 +316,115 @@ def test_one_that_is_turned_off_is_not_found_by_its_launch(workspace: Path) -> N
 
     assert [candidate.id for candidate in report.candidates] == ["demo-ext"]
     assert report.disabled == 1
+
+
+# -- packages
+
+PACKAGE = '[package]\nid = "demo-pkg"\nname = "Demo Package"\nversion = "0.1.0"\n'
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """Returns a package with two extensions, deeper than a search looks by itself."""
+    folder = tmp_path / "packages" / "demo-pkg"
+    for name in ("hello", "other"):
+        (folder / "extensions" / name).mkdir(parents=True)
+        text = SINK.replace('"sink"', f'"{name}"', 1) + '[launch]\ncommand = "python3"\nargs = ["main.py"]\n'
+        (folder / "extensions" / name / "roder-extension.toml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def write_package(package: Path, text: str) -> None:
+    (package / "roder.toml").write_text(PACKAGE + text, encoding="utf-8")
+
+
+def test_the_extensions_that_a_package_names_are_found(package: Path) -> None:
+    write_package(
+        package, '[resources]\nextensions = ["./extensions/hello/roder-extension.toml"]\nskills = ["skills"]\n'
+    )
+
+    [candidate] = discover(package.parent, depth=1).candidates
+
+    assert (candidate.id, candidate.folder) == ("hello", str(package / "extensions" / "hello"))
+    assert not candidate.is_listed  # its folder is its own, and what was agreed to can run from a copy
+    assert candidate.manifest.command == ("python3", "main.py")
+
+
+@pytest.mark.parametrize("text", ["", '[resources]\nextensions = ["extensions/*/roder-extension.toml"]\n'])
+def test_a_package_may_name_its_extensions_by_a_pattern_or_keep_them_in_the_usual_places(
+    package: Path, text: str
+) -> None:
+    write_package(package, text)
+
+    report = discover(package.parent, depth=1)
+
+    assert [candidate.id for candidate in report.candidates] == ["hello", "other"]
+    assert report.diagnostics == ()
+
+
+def test_manifests_of_a_package_may_have_other_names(package: Path) -> None:
+    (package / "one.toml").write_text(SINK + '[launch]\ncommand = "python3"\n', encoding="utf-8")
+    (package / "two.toml").write_text(SINK.replace('"sink"', '"two"', 1), encoding="utf-8")
+    write_package(package, '[resources]\nextensions = ["one.toml", "two.toml"]\n')
+
+    report = discover(package.parent, depth=1)
+
+    [candidate] = report.candidates
+    assert (candidate.id, candidate.manifest_path) == ("sink", str(package / "one.toml"))
+    [note] = report.diagnostics
+    assert note.path == str(package / "roder.toml")
+    assert note.problem.startswith("/resources/extensions/1: two.toml: /launch: ")
+
+
+def test_a_package_has_nothing_outside_of_its_folder(package: Path) -> None:
+    (package.parent / "roder-extension.toml").write_text(SINK + '[launch]\ncommand = "python3"\n', encoding="utf-8")
+    write_package(package, '[resources]\nextensions = ["../roder-extension.toml", "/etc/*.toml", "none/*.toml"]\n')
+
+    listing = READER.read_list(
+        (package / "roder.toml").read_bytes(),
+        str(package / "roder.toml"),
+        Nearby(str(package), str(package.parent)),
+    )
+
+    assert (listing.extensions, listing.look_in) == ((), ())
+    assert [pointer for pointer, _ in listing.problems] == [f"/resources/extensions/{index}" for index in range(3)]
+    assert all("extensions/hello" in READER.hint_for(problem) for problem in listing.problems)
+
+
+def test_a_link_in_a_package_leads_nowhere_else(package: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "roder-extension.toml").write_text(SINK + '[launch]\ncommand = "x"\n', encoding="utf-8")
+    (package / "extensions" / "linked").symlink_to(tmp_path / "outside")
+    write_package(package, '[resources]\nextensions = ["extensions/linked/roder-extension.toml"]\n')
+
+    report = discover(package.parent, depth=1)
+
+    assert report.candidates == ()
+    assert [note.problem for note in report.diagnostics] == ["leads out of the root of its list"]
+
+
+def test_links_in_a_circle_do_not_keep_a_search_of_a_package(package: Path) -> None:
+    for name in "abc":
+        (package / name).symlink_to(package)
+    write_package(package, f'[resources]\nextensions = ["{"*/" * 60}none.toml"]\n')
+
+    report = discover(package.parent, depth=1)
+
+    assert [note.problem.partition(":")[0] for note in report.diagnostics] == ["/resources/extensions/0"]
+
+
+@pytest.mark.parametrize("text", ["[resources]\n", '[package]\nname = "n"\n', '[package]\nid = "Not one"\n', "id = 1"])
+def test_a_package_without_an_id_is_refused(package: Path, text: str) -> None:
+    (package / "roder.toml").write_text(text, encoding="utf-8")
+
+    report = discover(package.parent, depth=1)
+
+    assert report.candidates == ()
+    assert [note.problem.partition("/")[2][:7] for note in report.diagnostics] == ["package"]
+    assert "[package]" in report.diagnostics[0].hint
+
+
+def test_a_search_knows_packages_without_being_asked(package: Path) -> None:
+    write_package(package, "")
+
+    assert [candidate.id for candidate in discover_extensions([package.parent]).candidates] == ["hello", "other"]

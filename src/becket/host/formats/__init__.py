@@ -58,7 +58,7 @@ FORMATS: Final[tuple[ManifestReader, ...]] = (
     BecketToml(),
     LaterReader("synaps", file_names=(".synaps-plugin/plugin.json",)),
     LaterReader("nexo", file_names=("plugin.toml",), list_names=("config/extensions.yaml",)),
-    LaterReader("roder", file_names=("roder-extension.toml",), list_names=(".roder/config.toml",)),
+    LaterReader("roder", file_names=("roder-extension.toml",), list_names=(".roder/config.toml", "roder.toml")),
     LaterReader("morphir", list_names=("morphir.toml",)),
     LaterReader("cigen", prefixes=("cigen-provider-",)),
     LaterReader("mcp", list_names=(".mcp.json",)),

@@ -1,7 +1,8 @@
-"""The files of Roder: the `roder-extension.toml` of an extension, and the `.roder/config.toml` of a host, whose entries
-`[[process_extensions]]` lead to extensions and say how they are started.
+"""The files of Roder: the `roder-extension.toml` of an extension, the `.roder/config.toml` of a host, whose entries
+`[[process_extensions]]` lead to extensions and say how they are started, and the `roder.toml` of a package, which names
+the manifests of its extensions. What else a package has (skills, slash commands, themes) is for Roder itself.
 
-Both are tolerant of members that nobody knows; what the rules of Roder forbid is told in its own words, all of it at
+All are tolerant of members that nobody knows; what the rules of Roder forbid is told in its own words, all of it at
 once. A manifest with `[launch]` can be started without any entry. The id on the wire is that of the manifest; where an
 id cannot hold it, the nearest one names the extension here.
 """
@@ -9,9 +10,15 @@ id cannot hold it, the nearest one names the extension here.
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from itertools import islice
 from typing import Final
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from becket.contract.handshake import Capabilities
 from becket.contract.shapes import is_array
@@ -35,6 +42,7 @@ from becket.host.manifest import (
     Environment,
     Found,
     Listing,
+    LookIn,
     Manifest,
     ManifestReader,
     Nearby,
@@ -42,23 +50,28 @@ from becket.host.manifest import (
     nearest_id,
     parse_table,
 )
-from becket.typed.problems import find_problems
+from becket.typed.problems import cut, find_problems
 from becket.typed.small_files import show_path
 
-__all__ = ["LIST_NAME", "READER", "RoderReader"]
+__all__ = ["LIST_NAME", "PACKAGE_NAME", "READER", "RoderReader"]
 
 LIST_NAME: Final = ".roder/config.toml"
+PACKAGE_NAME: Final = "roder.toml"
+PACKAGE_ID: Final = re.compile(r"[a-z0-9._-]+")
+USUAL_PLACES: Final = (f"extensions/*/{FILE_NAME}", "extensions/*.toml")  # of a package without `[resources]`
+MOST_NAMES: Final = 10_000  # names in one folder that a pattern is compared with
+MOST_MATCHES: Final = 1_000  # manifests that one pattern leads to
 ENTRIES: Final = "process_extensions"
 LONGEST_NAME: Final = 64
 LONGEST_DESCRIPTION: Final = 512
 
 
 class RoderReader(ManifestReader):
-    """The reader of `roder-extension.toml` and of `.roder/config.toml`."""
+    """The reader of `roder-extension.toml`, `.roder/config.toml` and `roder.toml`."""
 
     dialect = "roder"
     file_names = (FILE_NAME,)
-    list_names = (LIST_NAME,)
+    list_names = (LIST_NAME, PACKAGE_NAME)
 
     def read(self, data: bytes, path: str) -> Found:
         """Returns the extension that a manifest tells of, and how it says that it is started.
@@ -72,12 +85,15 @@ class RoderReader(ManifestReader):
         return launched(manifest, manifest.launch, data, os.path.dirname(path))
 
     def read_list(self, data: bytes, path: str, nearby: Nearby) -> Listing:
-        """Returns the extensions that the configuration of a host names.
+        """Returns the extensions that the configuration of a host names, or those of a package.
 
         Raises:
-            ManifestError: it is no TOML.
+            ManifestError: it is no TOML; or it is a package without an id.
         """
-        entries = parse_table(data, path).get(ENTRIES, [])
+        table = parse_table(data, path)
+        if os.path.basename(path) == PACKAGE_NAME:
+            return read_package(parse_package(table, path), os.path.dirname(path), nearby)
+        entries = table.get(ENTRIES, [])
         if not is_array(entries):
             return Listing(problems=((f"/{ENTRIES}", "is no list of tables: write `[[process_extensions]]`"),))
         base = os.path.dirname(os.path.dirname(path))
@@ -108,6 +124,10 @@ class RoderReader(ManifestReader):
             return f'add `[launch]` with `command = "python3"`, or an entry to `{LIST_NAME}`'
         if pointer == "/api_version" and "requires" in message:
             return "get a version of the extension and of the host that fit together"
+        if pointer.startswith("/resources/extensions"):
+            return f"name the manifest of an extension of the package: `extensions/hello/{FILE_NAME}`"
+        if pointer.startswith("/package"):
+            return 'begin it with `[package]` and `id = "my-pack"`'
         return ""
 
 
@@ -141,6 +161,106 @@ def say_as_roder(entry: ProcessExtension, state: str, error: ManifestError) -> M
     told = f"process extension {entry.id} manifest {error.path} is {state}"
     texts = (f"{place}: {message}" if place else message for place, message in error.problems)
     return ManifestError(error.path, [("/manifest", f"{told}: {text}") for text in texts])
+
+
+# -- packages
+
+
+class Package(Struct, frozen=True):
+    """What a package says of itself: `[package]`."""
+
+    id: str
+
+
+class Resources(Struct, frozen=True):
+    """What a package has: `[resources]`. The other kinds are not read."""
+
+    extensions: tuple[str, ...] = ()
+
+
+class PackageManifest(Struct, frozen=True):
+    """A `roder.toml`. Without `[resources]` the files stand in their usual places."""
+
+    package: Package
+    resources: Resources = Resources(USUAL_PLACES)
+
+
+def parse_package(table: dict[str, object], path: str) -> PackageManifest:
+    """Returns what a `roder.toml` says; `path` is for the message.
+
+    Raises:
+        ManifestError: it is of another shape, or its id is none; all problems, each with its JSON pointer.
+    """
+    problems = find_problems(table, PackageManifest)
+    if problems:
+        raise ManifestError(show_path(path), problems)
+    manifest = msgspec.convert(table, PackageManifest)
+    if not PACKAGE_ID.fullmatch(manifest.package.id):
+        raise ManifestError(show_path(path), [("/package/id", "must be made of `a-z 0-9 - _ .`")])
+    return manifest
+
+
+def read_package(manifest: PackageManifest, folder: str, nearby: Nearby) -> Listing:
+    """Returns the extensions of the package in a folder.
+
+    A folder with a manifest of the usual name is left to the search: it is an extension's own. Another name may stand
+    beside others in one folder."""
+    found: list[Found] = []
+    folders: dict[str, None] = {}
+    problems: list[Problem] = []
+    is_usual = manifest.resources.extensions == USUAL_PLACES
+    for index, entry in enumerate(manifest.resources.extensions):
+        pointer = f"/resources/extensions/{index}"
+        names = [*find_manifests(entry, folder)]
+        if not names and not is_usual:
+            problems.append((pointer, f"`{show_path(cut(entry))}` matches no manifest in the package"))
+        for name in names:
+            if os.path.basename(name) == FILE_NAME:
+                folders[os.path.dirname(os.path.join(folder, name))] = None
+                continue
+            try:
+                path, data = nearby.find(name), nearby.read(name)
+                one = READER.read(data, path)
+            except ManifestError as error:
+                texts = (f"{place}: {message}" if place else message for place, message in error.problems)
+                problems += [(pointer, f"{show_path(name)}: {text}") for text in texts]
+            else:
+                found.append(replace(one, folder=os.path.dirname(path), path=path))
+    looked = tuple(LookIn(folder=one, depth=0) for one in folders)
+    return Listing(extensions=tuple(found), problems=tuple(problems), look_in=looked)
+
+
+def find_manifests(entry: str, folder: str) -> Iterator[str]:
+    """Yields the files of a package that an entry names, which may hold `*`; none outside of the package."""
+    words = entry.strip().removeprefix("./").strip("/").split("/")
+    if "\0" in entry or not {"", ".."}.isdisjoint(words):
+        return
+    for name in islice(match_names(folder, "", words), MOST_MATCHES):
+        if os.path.isfile(os.path.join(folder, name)):
+            yield name
+
+
+def match_names(folder: str, below: str, words: list[str]) -> Iterator[str]:
+    """Yields the paths below a folder that match a pattern, word by word. A `*` follows no links: they form circles."""
+    word, *rest = words
+    if "*" in word:
+        try:
+            with os.scandir(os.path.join(folder, below)) as entries:
+                names = sorted(
+                    one.name
+                    for one in islice(entries, MOST_NAMES)
+                    if fnmatchcase(one.name, word) and not one.is_symlink() and not one.name.startswith(".")
+                )
+        except OSError:  # it is no folder, or may not be looked into
+            return
+    else:
+        names = [word]
+    for name in names:
+        path = os.path.join(below, name)
+        if rest:
+            yield from match_names(folder, path, rest)
+        else:
+            yield path
 
 
 # -- what is started
