@@ -200,11 +200,16 @@ HOOK_HANDLE: Final[Method[HookEvent, HookResult]] = Method(
 
 
 class HookReading(Struct, frozen=True):
-    """What a response comes to, and what was wrong where something was. `timed_out` tells that there was none."""
+    """What a response comes to, and what was wrong where something was.
+
+    It has `timed_out` where there was none in time, and `is_lost` where the link ended before. `crash` is why the event
+    was sent once more, where it was: the result is that of the second time."""
 
     result: HookResult
     problem: str | None = None
     timed_out: bool = False
+    is_lost: bool = False
+    crash: str | None = None
 
 
 def read_hook_result(

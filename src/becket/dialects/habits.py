@@ -46,8 +46,9 @@ class Habits(Struct, frozen=True, kw_only=True):
 
     `config_variable` is the form of a variable from which a value of the configuration is taken, with `{id}` and
     `{key}` in it. Without `has_typed_config` what is taken from a variable or from the store is text, and no value is
-    held against its type. Where it `keeps_ids` no two copies of a program are called under one id. `eof_exit_codes` are
-    those with which a program may end when its stdin has ended without a goodbye."""
+    held against its type. Where it `keeps_ids` no two copies of a program are called under one id. Where it
+    `resends_hooks`, the next copy gets the hook that a program crashed at. `eof_exit_codes` are those with which a
+    program may end when its stdin has ended without a goodbye."""
 
     limits: Mapping[str, Any] = {}
     host_limits: Mapping[str, Any] = {}
@@ -65,6 +66,7 @@ class Habits(Struct, frozen=True, kw_only=True):
     works_in_root: bool = True
     starts_when_needed: bool = False
     keeps_ids: bool = False
+    resends_hooks: bool = False
     eof_exit_codes: tuple[int, ...] = (0,)
     # what hurts
     restarts_on_errors: bool = False

@@ -53,7 +53,7 @@ from becket.contract.settings import (
 )
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall, tool_text
 from becket.dialects.handshakes import Greeted
-from becket.errors import BecketError, CallTimeout, NotDeclared, NotSupported, PermissionDenied
+from becket.errors import BecketError, CallTimeout, ConnectionLost, NotDeclared, NotSupported, PermissionDenied
 from becket.host.asking import describe_call, find_model
 from becket.host.permitted import Permitted
 from becket.host.recording import Audit, record
@@ -349,7 +349,12 @@ class Extension:
             raise
         except BecketError as error:
             self._warn("hook %s: %s", event.kind, error)
-            return HookReading(Continue(), f"{type(error).__name__}: {error}", isinstance(error, CallTimeout))
+            return HookReading(
+                Continue(),
+                f"{type(error).__name__}: {error}",
+                timed_out=isinstance(error, CallTimeout),
+                is_lost=isinstance(error, ConnectionLost),
+            )
         raw = answer if isinstance(answer, Raw) else Raw(encode_json(answer))
         may_transform = self.gate.allows(TRANSFORM)
         reading = read_hook_result(raw, event.kind, may_transform=may_transform, limits=self._parts.limits)

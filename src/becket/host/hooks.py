@@ -58,6 +58,7 @@ MOST_ROUNDS: Final = 8  # extensions that only add what is theirs agree in the s
 SEARCHED_INLINE: Final = MIB  # bytes to be searched for texts of filters without a thread: about a millisecond
 YES: Final = ("yes", "y")
 FRAME: Final = "extension-context"
+SENT_ONCE_MORE: Final = "the verdict is that of its next copy"
 NOBODY_RESPONDED: Final = "it has not responded lately, and is not consulted for a while"
 
 CallHook: TypeAlias = Callable[[str, HookEvent], Awaitable[HookReading]]
@@ -162,6 +163,8 @@ class Chain:
             return None  # an extension before it has changed the event, which is no longer one that it wants
         reading = await self._consultation.consult(extension, self._event)
         self._seen.add(extension)
+        if reading.crash is not None and reading.problem is None:
+            self._problems.append(HookProblem(extension, f"{reading.crash}; {SENT_ONCE_MORE}"))
         if reading.problem is not None:
             self._problems.append(HookProblem(extension, reading.problem))
             if self._hooks.is_required(extension, self._event, self._encoded):
@@ -253,7 +256,7 @@ class Consultation:
             return HookReading(Continue(), f"no response within {self._timeout:g} s", timed_out=True)
         # Whether it may replace an output was decided where the response was read: by what it holds at that moment.
         problem = find_refusal(reading.result, event.kind, True, self._limits)
-        return reading if problem is None else HookReading(Continue(), problem)
+        return reading if problem is None else replace(reading, result=Continue(), problem=problem)
 
 
 # -- a person

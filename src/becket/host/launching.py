@@ -218,12 +218,15 @@ def build_care(candidate: Candidate, settings: LaunchSettings) -> Care:
     usual_restart = {**habits.restart}
     if "strategy" in usual_restart:
         usual_restart["strategy"] = RestartStrategy(usual_restart["strategy"])
+    restarts_on_errors = settings.care.restarts_on_errors or habits.restarts_on_errors
+    resends_hooks = settings.care.resends_hooks
     return Care(
         restart=manifest.restart.over(adopt_habits(settings.care.restart, RestartPolicy(), usual_restart)),
         breaker=adopt_habits(settings.care.breaker, BreakerPolicy(), habits.breaker),
         heartbeat=settings.care.heartbeat,
         drain=settings.care.drain,
-        restarts_on_errors=settings.care.restarts_on_errors or habits.restarts_on_errors,
+        restarts_on_errors=restarts_on_errors,
+        resends_hooks=restarts_on_errors or habits.resends_hooks if resends_hooks is None else resends_hooks,
         # Of one that has to be asked what it offers, nobody could know that it is needed.
         starts_when_needed=habits.starts_when_needed and candidate.declared is not None,
     )

@@ -7,7 +7,7 @@ still belongs to it, as the contract allows. Where events cannot be told apart, 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
@@ -20,7 +20,7 @@ from becket.errors import BecketError, LocalProtocolError, NotSent
 from becket.host.permitted import Permitted
 from becket.host.voice import SpokenStream
 from becket.peer.claims import Listener
-from becket.peer.streams import Gap
+from becket.peer.streams import CallStream, Gap
 from becket.typed.decoding import UNDECODABLE
 
 if TYPE_CHECKING:
@@ -84,18 +84,11 @@ class Run(Generic[E, R]):
         ended: Callable[[R | None, BecketError | None], None] | None = None,
     ) -> None:
         """`is_marked` says whether the link marks each event with the request that it belongs to."""
-        self._runs = runs
-        self._stream = spoken.stream
-        self._method = method = spoken.method
-        self._params = spoken.params
-        self._read = spoken.read
         self._permission = permission
         self._ended = ended
-        is_answered_last = method.gather is None  # else the last event ends it, and nothing can come after that
-        is_addressed = any(reader.belongs is not None for reader in method.events.values())
-        self._is_old = is_answered_last and not is_marked
-        self._takes_turns = self._is_old and not is_addressed
-        self._may_trail = is_answered_last and (is_addressed or self._is_old)
+        self._resend: Callable[[BecketError], Awaitable[Run[E, R] | None]] | None = None
+        self._resending = anyio.Lock()
+        self._adopt(runs, spoken, is_marked)
         self._is_entered = False
         self._is_open = False
         self._has_turn = False
@@ -109,6 +102,19 @@ class Run(Generic[E, R]):
         self._more = anyio.Event()
         self._lost = 0
         self._unread = 0
+
+    def _adopt(self, runs: Runs, spoken: SpokenStream[E, R], is_marked: bool) -> None:
+        self._call = runs, spoken, is_marked
+        self._runs = runs
+        self._stream = spoken.stream
+        self._method = method = spoken.method
+        self._params = spoken.params
+        self._read = spoken.read
+        is_answered_last = method.gather is None  # else the last event ends it, and nothing can come after that
+        is_addressed = any(reader.belongs is not None for reader in method.events.values())
+        self._is_old = is_answered_last and not is_marked
+        self._takes_turns = self._is_old and not is_addressed
+        self._may_trail = is_answered_last and (is_addressed or self._is_old)
 
     @property
     def dropped(self) -> int:
@@ -199,19 +205,49 @@ class Run(Generic[E, R]):
         else:
             ended(result, None)
 
+    # -- once more
+
+    def resend_with(self, resend: Callable[[BecketError], Awaitable[Run[E, R] | None]]) -> None:
+        """Goes on with the run that `resend` returns for the error of this one, if it returns one; at most once."""
+        self._resend = resend
+
+    async def _goes_on(self, failed: CallStream[E, Any], error: BecketError) -> bool:
+        """Returns whether another call has taken the place of one that has failed."""
+        async with self._resending:  # one task may take the events, and another wait for the response
+            resend, self._resend = self._resend, None
+            if self._stream is not failed:
+                return True
+            if resend is None or self._error is not None or not self._is_open:
+                return False
+            other = await resend(error)
+            if other is None:
+                return False
+            self._runs.open.discard(self)
+            await failed.__aexit__()
+            self._end_turn()
+            self._lost += failed.dropped
+            self._unread += failed.skipped
+            self._adopt(*other._call)
+            self._trail_until, self._has_said_done = None, False
+            await self._open()
+            return True
+
     # -- events
 
     def __aiter__(self) -> AsyncIterator[E | Gap]:
         return self
 
     async def __anext__(self) -> E | Gap:
+        stream = self._stream
         try:
-            event = await self._stream.__anext__()
+            event = await stream.__anext__()
         except StopAsyncIteration:
             pass
-        except BecketError:
+        except BecketError as error:
             if self._error is not None:
                 raise copy(self._error) from None
+            if await self._goes_on(stream, error):
+                return await self.__anext__()
             raise
         else:
             if isinstance(event, LAST_WORDS):
@@ -279,11 +315,14 @@ class Run(Generic[E, R]):
                 await self._hand_over(event)
         if self._error is not None:
             raise copy(self._error)
+        stream = self._stream
         try:
-            return self._read(await self._stream.result())
-        except BecketError:
+            return self._read(await stream.result())
+        except BecketError as error:
             if self._error is not None:
                 raise copy(self._error) from None
+            if await self._goes_on(stream, error):
+                return await self.result()
             raise
 
     async def _hand_over(self, event: E | Gap) -> None:

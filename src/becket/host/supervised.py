@@ -7,16 +7,20 @@ is counted by the breaker. Who starts, restarts and ends copies is the `supervis
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import replace
 
 from becket.contract.commands import CommandEvent
 from becket.contract.handshake import DeclaredCapability
-from becket.contract.hooks import HookEvent, HookReading, HookResult
+from becket.contract.hooks import Continue, HookEvent, HookReading, HookResult
 from becket.contract.info import ExtensionInfo, SidecarArgs
 from becket.contract.providers import Message, Provider, ProviderEvent, ProviderResult
 from becket.contract.settings import EditorRender, EditorTaken
 from becket.contract.tools import Tool
+from becket.errors import BecketError, NotSupported, PermissionDenied
 from becket.host.extension import Extension
 from becket.host.lifecycle import Health, State
 from becket.host.runs import Run
@@ -174,16 +178,46 @@ class Supervised:
     async def invoke_command(
         self, name: str, args: Iterable[str] = (), **options: Any
     ) -> AsyncGenerator[Run[CommandEvent, Any], None]:
-        """Opens a run of a command, whose output and tasks come as events."""
-        async with self.supervisor.borrowed() as extension, extension.invoke_command(name, args, **options) as run:
-            yield run
+        """Opens a run of a command, whose output and tasks come as events.
+
+        With `restarts_on_errors` a command that fails is run once more by the next copy, and the run goes on with the
+        events of that."""
+        words = args if isinstance(args, str) else [*args]  # of which a second run needs them, too
+
+        async def resend(failed: Extension, error: BecketError) -> Run[CommandEvent, Any] | None:
+            if not await self.supervisor.replace_failed(failed, error):
+                return None
+            extension = await copies.enter_async_context(self.supervisor.borrowed())
+            return extension.invoke_command(name, words, **options)
+
+        async with AsyncExitStack() as copies:
+            extension = await copies.enter_async_context(self.supervisor.borrowed())
+            run = extension.invoke_command(name, words, **options)
+            if self.supervisor.care.restarts_on_errors:
+                run.resend_with(partial(resend, extension))
+            yield await copies.enter_async_context(run)
 
     async def handle_hook(self, event: HookEvent) -> HookResult:
         """Asks the extension about something that the host is about to do or has done; it fails open."""
         return (await self.consult_hook(event)).result
 
     async def consult_hook(self, event: HookEvent) -> HookReading:
-        """Asks like `handle_hook`, and returns beside the result what was wrong."""
+        """Asks like `handle_hook`, and returns beside the result what was wrong.
+
+        Where the extension crashes before it responds, the next copy is asked once more, if its care says so."""
+        first = await self._send_hook(event)
+        if not first.is_lost or not self.supervisor.care.resends_hooks:
+            return first
+        try:
+            second = await self._send_hook(event)
+        except (NotSupported, PermissionDenied):
+            raise
+        except BecketError as error:  # there is no next copy
+            second = HookReading(Continue(), f"{type(error).__name__}: {error}")
+        problem = second.problem and f"{first.problem}; sent once more after a restart: {second.problem}"
+        return replace(second, problem=problem, crash=first.problem)
+
+    async def _send_hook(self, event: HookEvent) -> HookReading:
         return await self.supervisor.use(lambda extension: extension.consult_hook(event))
 
     async def info(self) -> ExtensionInfo:

@@ -71,15 +71,17 @@ AT_REST = (State.STOPPED, State.FAILED, State.DISABLED)
 class Care(Struct, frozen=True, kw_only=True):
     """How an extension is looked after. Without a heartbeat, only exits and timeouts tell that it is dead.
 
-    With `restarts_on_errors` a copy that answers with an error is ended, and the call made once more with the next one:
-    so do the hosts of one system, and a tool that refuses an input runs twice there. With `starts_when_needed` the
-    first call starts it, unless somebody has stopped it."""
+    With `restarts_on_errors` a copy that responds with an error is ended, and the call sent once more to the next one;
+    so is a call whose copy has died. So do the hosts of one system, and a tool that refuses an input runs twice there.
+    With `resends_hooks` a hook whose copy has died is sent once more; None means as the extension's own system does.
+    With `starts_when_needed` the first call starts it, unless somebody has stopped it."""
 
     restart: RestartPolicy = RestartPolicy()
     breaker: BreakerPolicy = BreakerPolicy()
     heartbeat: HeartbeatPolicy | None = HeartbeatPolicy()
     drain: float = 10.0
     restarts_on_errors: bool = False
+    resends_hooks: bool | None = None
     starts_when_needed: bool = False
 
 
@@ -324,26 +326,34 @@ class Supervisor:
     async def use(self, action: Callable[[Extension], Awaitable[T]], *, repeat: bool = False) -> T:
         """Does something with the running copy, waiting for it where it is about to run, and returns what came of it.
 
-        With `repeat` it is done again with the next copy when this one dies in the midst of it.
+        With `repeat` it is done again with the next copy when this one dies in the midst of it; with
+        `restarts_on_errors` once more, also where this one responds with an error.
 
         Raises:
             CircuitOpen: too many calls have failed lately; it was not tried.
         """
-        may_restart = self.care.restarts_on_errors
+        may_resend = self.care.restarts_on_errors
         while True:
             extension: Extension | None = None
             try:
                 async with self.borrowed() as extension:
                     return await action(extension)
-            except ConnectionLost:
-                if not repeat or not self._wants_running:
+            except (ConnectionLost, RemoteError) as error:
+                is_repeated = repeat and isinstance(error, ConnectionLost)
+                if not (is_repeated or may_resend) or not await self.replace_failed(extension, error):
                     raise
-            except RemoteError:
-                if extension is None or not may_restart or not self._wants_running:
-                    raise
-                may_restart = False
-                await extension.aclose()
-            await self._wait_while(partial(self._is_current, extension))
+                may_resend = may_resend and is_repeated
+
+    async def replace_failed(self, extension: Extension | None, error: BecketError) -> bool:
+        """Ends a copy that has responded with an error, and waits until it, or one that has died, runs no more.
+
+        Returns whether another may follow it; after any other failure, or where somebody has stopped it, none does."""
+        if not self._wants_running or not isinstance(error, ConnectionLost | RemoteError):
+            return False
+        if extension is not None and isinstance(error, RemoteError):
+            await extension.aclose()
+        await self._wait_while(partial(self._is_current, extension))
+        return True
 
     def _is_current(self, extension: Extension | None) -> bool:
         return self._extension is extension

@@ -87,6 +87,7 @@ HABITS: Final = Habits(
     config_variable="SYNAPS_EXTENSION_{id}_{key}",
     has_typed_config=False,
     keeps_ids=True,
+    resends_hooks=True,
 )
 
 
