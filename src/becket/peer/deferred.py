@@ -16,12 +16,24 @@ class Deferred:
 
     One that comes after the request was cancelled or the link has ended is dropped."""
 
-    __slots__ = ("respond",)
+    __slots__ = ("_translate", "respond")
 
     def __init__(self) -> None:
         self.respond: Callable[[Any], object] | None = None
+        self._translate: Callable[[Any], Any] | None = None
+
+    def translated(self, translate: Callable[[Any], Any]) -> Deferred:
+        """Returns this one, whose outcome is what `translate` returns or raises for the one that comes."""
+        self._translate = translate
+        return self
 
     def settle(self, outcome: Any) -> None:
         """Sends the response."""
-        if self.respond is not None:
-            self.respond(outcome)
+        if self.respond is None:
+            return
+        if self._translate is not None:
+            try:
+                outcome = self._translate(outcome)
+            except Exception as error:
+                outcome = error
+        self.respond(outcome)

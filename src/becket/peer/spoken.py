@@ -22,6 +22,7 @@ from becket.errors import RequestCancelled, RpcError
 from becket.methods.descriptors import Method, Notification
 from becket.methods.dispatch import answer_to, is_end_of
 from becket.methods.registry import Handler, Registry
+from becket.peer.deferred import Deferred
 from becket.peer.outbound import READY
 
 __all__ = ["SpokenContext", "translate_methods"]
@@ -77,6 +78,10 @@ class Translation(Struct, frozen=True, eq=False):
     def answer(self, result: Any, saying: Saying) -> Any:
         return self.phrase.answer(result, saying, self.scene)
 
+    def respond(self, outcome: Any, saying: Saying) -> Any:
+        """Returns the answer to an outcome that came later: a result, or the exception of a failure."""
+        return self.fail(outcome, saying) if isinstance(outcome, Exception) else self.answer(outcome, saying)
+
     def context(self, context: Any, saying: Saying, run: OpenRun | None = None) -> SpokenContext:
         return SpokenContext(context, self, saying, run)
 
@@ -122,6 +127,8 @@ def serve(spoken: Registry, handler: Handler, words: Translation, runs: Acknowle
             if is_end_of(ctx.peer.close_reason, failure):
                 raise
             return words.fail(failure, saying)
+        if isinstance(result, Deferred):
+            return result.translated(lambda outcome: words.respond(outcome, saying))
         return words.answer(result, saying)
 
     async def answer_on_loop(params: Any, ctx: Any) -> Any:

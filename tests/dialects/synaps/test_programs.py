@@ -72,6 +72,17 @@ async def test_it_sees_the_variables_and_the_folder_of_that_system(monkeypatch: 
     assert "XDG_RUNTIME_DIR" in told["variables"]
 
 
+async def test_what_it_remembers_is_kept_in_the_store_of_a_data_folder(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"grants": {"journal": ALL}, "extensions": TOKEN, "only": ["journal"]}
+    with anyio.fail_after(2 * PATIENCE):
+        async with Host([PROGRAMS], data=tmp_path, **options) as host:
+            await host.ready("journal")
+            assert await host.call_tool("journal:write", {"text": "it rains"}) == "written"
+        async with Host([PROGRAMS], data=tmp_path, **options) as host:
+            await host.ready("journal")
+            assert await host.call_tool("journal:read", {"text": "rains"}) == "Dear diary, it rains"
+
+
 TOKEN = {"journal": ExtensionConfig(allow_variables=("JOURNAL_TOKEN",))}
 ALL = [
     "config.write",
