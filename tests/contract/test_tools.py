@@ -18,6 +18,14 @@ def test_a_tool_travels_as_it_was_declared() -> None:
     assert msgspec.json.encode(tool) == b'{"name":"echo","description":"d","input_schema":{"type":"object"}}'
 
 
+def test_a_tool_that_changes_nothing_says_so() -> None:
+    tool = Tool("echo", "d", {}, read_only=True)
+
+    encoded = msgspec.json.encode(tool)
+    assert encoded == b'{"name":"echo","description":"d","input_schema":{},"read_only":true}'
+    assert msgspec.json.decode(encoded, type=Tool) == tool
+
+
 def test_tools_may_take_two_minutes() -> None:
     assert (TOOL_CALL.name, TOOL_CALL.timeout, TOOL_CALL.direction) == ("tool.call", 120.0, "to-extension")
 

@@ -13,15 +13,17 @@ from becket.methods.descriptors import Method
 __all__ = ["TOOL_CALL", "Tool", "ToolCall", "tool_text"]
 
 
-class Tool(Struct, frozen=True):
+class Tool(Struct, frozen=True, omit_defaults=True):
     """A tool that an extension offers. `input_schema` is the JSON Schema of its input, an object.
 
-    What is no object is decoded all the same: the handshake refuses it in words of its own.
+    What is no object is decoded all the same: the handshake refuses it in words of its own. A tool that is `read_only`
+    changes nothing outside of its process, by its author's word: a hint, no permission.
     """
 
     name: str
     description: str
     input_schema: Any
+    read_only: bool = False
 
 
 class ToolCall(Struct, frozen=True):

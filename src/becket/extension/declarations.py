@@ -77,6 +77,7 @@ class DeclaredTool(Struct, frozen=True, kw_only=True, eq=False):
     name: str
     description: str
     input_schema: Any = None
+    read_only: bool = False
 
 
 class DeclaredCommand(Struct, frozen=True, kw_only=True, eq=False):
@@ -134,6 +135,7 @@ def tool(
     *,
     name: str | None = None,
     input_schema: Json | None = None,
+    read_only: bool = False,
     inline: bool = False,
 ) -> Callable[[F], F]: ...
 def tool(
@@ -142,13 +144,15 @@ def tool(
     *,
     name: str | None = None,
     input_schema: Json | None = None,
+    read_only: bool = False,
     inline: bool = False,
 ) -> Any:
     """Declares a tool: `@tool("Counts the notes.")`, or `@tool` where the docstring says it.
 
     The names, types and defaults of the parameters are its input; `Args:` in the docstring describes them. A single
-    parameter that is a class of yours is the whole input. A plain `def` runs in a worker, unless it is `inline` and
-    thereby promises to return within 50 ms.
+    parameter that is a class of yours is the whole input. With `read_only` you say that it changes nothing outside of
+    its process: hosts may show that, and `becket check` calls it. A plain `def` runs in a worker, unless it is `inline`
+    and thereby promises to return within 50 ms.
 
     Raises:
         TypeError: it has no description, or parameters that have no name, or what is given is of another type.
@@ -165,7 +169,7 @@ def tool(
             raise TypeError(f'{describe(function)} needs a description: `@tool("What it does.")`, or a docstring')
         return record(
             function,
-            DeclaredTool(name=name or function.__name__, description=said, input_schema=given),
+            DeclaredTool(name=name or function.__name__, description=said, input_schema=given, read_only=read_only),
             inline=inline,
         )
 

@@ -99,7 +99,8 @@ class Handlers:
     def capabilities(self, declared: tuple[DeclaredCapability, ...]) -> Capabilities:
         """Returns what the host is told in the handshake."""
         tools = (
-            Tool(tool.declared.name, tool.declared.description, tool.input.schema) for tool in self._tools.values()
+            Tool(tool.declared.name, tool.declared.description, tool.input.schema, tool.declared.read_only)
+            for tool in self._tools.values()
         )
         providers = (describe_provider(provider) for provider, _ in self._providers.values())
         return Capabilities(tuple(tools), tuple(providers), declared)

@@ -99,11 +99,12 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
 
 
 class CommandEntry(Table, frozen=True, kw_only=True):
-    """Something that the user can run by its name."""
+    """Something that the user can run by its name. One that is `read_only` changes nothing outside of its process."""
 
     name: str
     description: Description = ""
     subcommands: tuple[str, ...] = ()
+    read_only: bool = False
 
 
 class InputMatch(Table, frozen=True, kw_only=True):

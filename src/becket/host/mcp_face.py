@@ -25,7 +25,16 @@ from becket.dialects.mcp.lifecycle import (
     choose_version,
 )
 from becket.dialects.mcp.speech import read_given
-from becket.dialects.mcp.tools import TOOLS_CALL, TOOLS_CHANGED, TOOLS_LIST, CallTool, Tool, ToolResult, ToolsPage
+from becket.dialects.mcp.tools import (
+    TOOLS_CALL,
+    TOOLS_CHANGED,
+    TOOLS_LIST,
+    CallTool,
+    Tool,
+    ToolResult,
+    ToolsPage,
+    annotate,
+)
 from becket.dialects.mcp.words import Empty, Page
 from becket.errors import BecketError, InvalidParams, Meaning, RpcError
 from becket.host.events import ExtensionEvent
@@ -76,7 +85,10 @@ class McpFace:
 
     def _tools(self) -> tuple[Tool, ...]:
         tools = sorted(self._host.tools, key=lambda tool: tool.name)
-        return tuple(Tool(tool.name, tool.input_schema, description=tool.description) for tool in tools)
+        return tuple(
+            Tool(tool.name, tool.input_schema, description=tool.description, annotations=annotate(tool.tool))
+            for tool in tools
+        )
 
     # -- what is asked
 

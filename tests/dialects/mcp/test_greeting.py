@@ -254,3 +254,12 @@ def test_what_is_declared_passes_the_rules_of_the_contract() -> None:
     initialized = Initialized(1, greeted.declared)
 
     assert find_handshake_problems("files", initialized, grants=Grants.of(["tools.register"]), config={}) == []
+
+
+@pytest.mark.parametrize(("annotations", "is_read_only"), [({"readOnlyHint": True}, True), ({}, False), (None, False)])
+def test_tools_annotated_as_read_only_are_declared_so(annotations: dict[str, Any] | None, is_read_only: bool) -> None:
+    listed = {"tools": [tool("look", annotations=annotations)]}
+
+    greeted = Script(initialize=offering("tools"), tools_list=listed).greeted()
+
+    assert [each.read_only for each in greeted.declared.tools] == [is_read_only]

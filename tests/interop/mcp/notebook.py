@@ -47,7 +47,7 @@ class Notebook(ExtensionServer):
         self.host.log("nobody needs to know", level="debug")
         return {"notes": len(self.notes)}
 
-    @tool("Finds notes.")
+    @tool("Finds notes.", read_only=True)
     def find(self, text: str = "") -> str:
         print("a print never reaches the wire")
         return "\n".join(note for note in self.notes if text in note)

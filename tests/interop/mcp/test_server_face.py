@@ -25,6 +25,7 @@ from becket.interop.mcp import (
     Progress,
     SampledMessage,
     TextContent,
+    ToolAnnotations,
 )
 from becket.interop.mcp.connecting import ClientOptions
 from becket.peer.peer import Peer
@@ -48,6 +49,14 @@ async def test_the_server_says_who_it_is_and_what_it_has() -> None:
         assert client.offers.prompts is not None
         assert client.offers.resources is not None
         assert client.offers.completions is None
+
+
+async def test_a_tool_that_is_read_only_is_annotated_as_such() -> None:
+    async with opened(Notebook()) as client:
+        tools = {each.name: each for each in await client.list_tools()}
+
+        assert tools["find"].annotations == ToolAnnotations(read_only_hint=True)
+        assert tools["add"].annotations is None
 
 
 async def test_tools_are_listed_with_their_schemas_and_called() -> None:

@@ -184,7 +184,8 @@ def declare_tools(page: ToolsPage) -> tuple[tuple[DeclaredTool, ...], dict[str, 
             continue
         listed.add(tool.name)
         name = fit_name(tool.name, declared)
-        declared[name] = DeclaredTool(name, describe_tool(tool, name), fit_schema(tool.input_schema))
+        is_read_only = tool.annotations is not None and tool.annotations.read_only_hint is True
+        declared[name] = DeclaredTool(name, describe_tool(tool, name), fit_schema(tool.input_schema), is_read_only)
         if name != tool.name:
             names[name] = tool.name
     return tuple(declared.values()), names

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from becket.contract.tools import Tool as DeclaredTool
 from becket.dialects.mcp.contents import Content, text_of
 from becket.dialects.mcp.words import Icon, Page, Words, none
 from becket.methods.descriptors import Method, Notification
@@ -20,6 +21,7 @@ __all__ = [
     "ToolResult",
     "ToolsChanged",
     "ToolsPage",
+    "annotate",
 ]
 
 
@@ -43,6 +45,11 @@ class Tool(Words, frozen=True):
     output_schema: Any = None
     annotations: ToolAnnotations | None = None
     icons: tuple[Icon, ...] | None = None
+
+
+def annotate(tool: DeclaredTool) -> ToolAnnotations | None:
+    """Returns what is said of the effects of a tool of an extension, None where nothing is."""
+    return ToolAnnotations(read_only_hint=True) if tool.read_only else None
 
 
 class ToolsPage(Words, frozen=True):
