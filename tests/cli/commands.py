@@ -50,9 +50,11 @@ def printed_json(*words: str, input: str = "") -> Any:
     return json.loads(printed(*words, input=input))
 
 
-def json_lines(*words: str) -> list[Any]:
+def json_lines(*words: str, stderr: str = "") -> list[Any]:
     """Returns the JSON documents that a command writes, one a line."""
-    return [json.loads(line) for line in printed(*words).splitlines()]
+    done = becket(*words)
+    assert (done.returncode, done.stderr) == (0, stderr)
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def here(*words: str, input: str | None = None) -> Result:

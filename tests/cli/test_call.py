@@ -56,9 +56,39 @@ def test_a_tool_is_called_with_json_and_its_result_is_json() -> None:
 
 
 def test_the_input_may_come_from_stdin_and_the_extension_may_be_no_python() -> None:
-    result = printed_json("call", *HOSTED, "dice", "roll", "-", input='{"dice": 3}')
+    done = becket("call", *HOSTED, "dice", "roll", "-", input='{"dice": 3}')
 
-    assert len(result["thrown"]) == 3
+    assert done.returncode == 0
+    assert len(json.loads(done.stdout)["thrown"]) == 3
+    assert done.stderr == "info: dice: dice: the dice are on the table\n"
+
+
+def test_what_the_extension_prints_is_shown_on_stderr(tmp_path: Path) -> None:
+    program = """
+from becket.extension import ExtensionServer, tool
+
+class Talker(ExtensionServer):
+    id, version = "talker", "1.0.0"
+
+    @tool
+    def greet(self) -> str:
+        "Greets."
+        print("who is there?")
+        return "hello"
+
+Talker().run()
+"""
+    root = str(write_extension(tmp_path, "talker", program, permissions=["tools.register"]))
+
+    done = becket("call", "talker", "greet", "--root", root, "--no-data", "--yes")
+
+    assert (done.returncode, done.stdout) == (0, '"hello"\n')
+    assert done.stderr == "info: talker: who is there?\n"
+
+
+@pytest.mark.parametrize(("name", "expected"), [("info.get", dict), ("count", int)])
+def test_null_is_no_params_and_no_input(name: str, expected: type) -> None:
+    assert isinstance(printed_json("call", *HOSTED, "notes", name, "null"), expected)
 
 
 def test_what_is_no_tool_is_a_method() -> None:
@@ -185,8 +215,9 @@ def test_what_a_program_that_runs_elsewhere_than_in_its_folder_says_is_recorded_
     path = tmp_path / "make.jsonl"
     plugins = Path(__file__).parents[2] / "examples" / "dialects" / "cigen"
     hosted = ["--root", str(plugins), "--no-data", "--yes", "--trace", str(path)]
-    printed_json("call", *hosted, "cigen-provider-make", "plan", "{}")
+    done = becket("call", *hosted, "cigen-provider-make", "plan", "{}")
 
+    assert (done.returncode, done.stderr) == (0, "info: cigen-provider-make: provider/make: plan\n")
     assert load_transcript(path).framing == "length-prefixed"
 
 

@@ -25,6 +25,13 @@ class Talker(ExtensionServer):
         await out.text("**bold** words")
         return args
 
+    @command("mutter")
+    async def mutter(self, args: list[str], out: CommandOutput) -> None:
+        async with out.task("Muttering", total=2) as task:
+            await task.advance(1)
+            print("under my breath", flush=True)
+            await out.text("aloud")
+
     @command("wait")
     async def wait(self, args: list[str], out: CommandOutput) -> None:
         async with out.task("Waiting", total=10) as task:
@@ -37,6 +44,29 @@ class Talker(ExtensionServer):
         raise ValueError("secret")
 
 Talker().run()
+"""
+
+# It knows nothing of becket, and sends output without its content.
+GARBLER = """
+import json, sys
+
+def send(**message):
+    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    sys.stdout.buffer.write(b"Content-Length: %d\\r\\n\\r\\n%s" % (len(body), body))
+    sys.stdout.buffer.flush()
+
+while header := sys.stdin.buffer.readline():
+    sys.stdin.buffer.readline()
+    request = json.loads(sys.stdin.buffer.read(int(header.split()[1])))
+    result = None
+    if request["method"] == "initialize":
+        result = {"protocol_version": 1, "capabilities": {}}
+    elif request["method"] == "command.invoke":
+        run = request["params"]["request_id"]
+        for event in ({"kind": "text"}, {"kind": "song"}, {"kind": "text", "content": "after all"}, {"kind": "done"}):
+            send(method="command.output", params={"request_id": run, "event": event})
+    if "id" in request:
+        send(id=request["id"], result=result)
 """
 
 
@@ -95,12 +125,41 @@ def test_without_colours_a_terminal_has_the_same_words(folder: Path) -> None:
     assert "\x1b[3" not in terminal.raw  # no colour of the foreground
 
 
-def test_all_that_follows_the_command_is_its_own(talker: tuple[str, ...]) -> None:
+def test_options_are_parsed_wherever_they_stand_and_words_after_the_mark_are_the_commands(
+    talker: tuple[str, ...],
+) -> None:
     words = ["--json", "-x", "--", "--help", "a b"]
 
-    events = json_lines("invoke", "--json", *talker, "talker", "repeat", *words)
+    events = json_lines("invoke", "talker", "repeat", "first", *talker, "--json", "--", *words)
 
-    assert events[-1]["result"] == words
+    assert events[-1]["result"] == ["first", *words]
+
+
+def test_events_that_cannot_be_decoded_are_counted(tmp_path: Path) -> None:
+    words = ("invoke", "--root", str(write_extension(tmp_path, "garbler", GARBLER)), "--no-data", "--yes", "garbler")
+
+    done = becket(*words, "garble")
+    events = json_lines(*words, "garble", "--json", stderr=done.stderr)
+
+    assert (done.returncode, done.stdout) == (0, "after all\n")
+    assert done.stderr == "warning: garbler: skipped 2 events that could not be decoded\n"
+    assert events[-2:] == [{"event": "skipped", "skipped": 2}, {"event": "result", "result": None}]
+
+
+def test_what_the_extension_prints_is_shown_on_stderr(talker: tuple[str, ...]) -> None:
+    done = becket("invoke", *talker, "talker", "mutter")
+
+    assert done.returncode == 0
+    assert "aloud\n" in done.stdout
+    assert "talker: under my breath\n" in done.stderr
+
+
+def test_what_the_extension_prints_stands_above_its_bars(talker: tuple[str, ...]) -> None:
+    with Terminal([*BECKET, "invoke", *talker, "talker", "mutter"]) as terminal:
+        assert terminal.end() == 0
+
+    assert "talker: under my breath" in terminal.text
+    assert "aloud" in terminal.text
 
 
 def test_markdown_is_drawn_on_a_terminal_and_left_alone_elsewhere(talker: tuple[str, ...]) -> None:

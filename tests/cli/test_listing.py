@@ -34,6 +34,16 @@ def test_all_are_listed_with_whether_they_would_start(root: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize(
+    "words", [["list", "nosuch"], ["doctor", "nosuch"], ["run", "nosuch"], ["grant", "a", "-r", "nosuch"]]
+)
+def test_a_root_that_does_not_exist_is_a_mistake_in_the_command_line(words: list[str], tmp_path: Path) -> None:
+    done = becket(*words, folder=tmp_path)
+
+    assert (done.returncode, done.stdout) == (Exit.USAGE, "")
+    assert "nosuch" in done.stderr
+
+
 def test_the_list_is_json_for_programs(root: Path) -> None:
     done = here("list", str(root), "--no-data", "--json", "--grant", "greedy=memory.read")
 

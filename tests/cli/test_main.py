@@ -53,6 +53,14 @@ def test_the_help_lists_every_command() -> None:
         assert summary in " ".join(shown.split())
 
 
+@pytest.mark.parametrize("words", [[], ["trace"], ["memory"]])
+def test_a_group_without_a_command_prints_its_help(words: list[str]) -> None:
+    done = here(*words)
+
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout == here(*words, "--help").stdout
+
+
 @EVERY
 def test_every_command_has_a_help_text_with_an_example(name: str) -> None:
     shown = here(name, "--help")

@@ -41,8 +41,9 @@ def call(
     """Call a tool or a method of EXTENSION and write its result as JSON.
 
     NAME is a tool of the extension, or else a method such as info.get. JSON is the input of the tool, or the params of
-    the method; `-` reads it from stdin. The extension is started for this call, with what it needs, and ended after it;
-    so are extensions with hooks, which may block or change the call of a tool.
+    the method; null sends none, and `-` reads JSON from stdin. The extension is started for this call, with what it
+    needs, and ended after it; so are extensions with hooks, which may block or change the call of a tool. What they
+    write to stderr is shown on stderr.
 
     \b
     becket call notes keep '{"text": "buy milk"}'
@@ -67,7 +68,7 @@ def call(
 
 
 def read_json(text: str) -> Any:
-    """Returns the value of an argument, or of stdin for `-`: an object or an array, as all params are.
+    """Returns the value of an argument, or of stdin for `-`: an object, an array, or null for no params.
 
     Raises:
         click.BadParameter: it is none.
@@ -78,8 +79,8 @@ def read_json(text: str) -> Any:
         value = msgspec.json.decode(sys.stdin.buffer.read() if text == "-" else text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise click.BadParameter(f"this is no JSON ({error})", param_hint="JSON") from error
-    if not isinstance(value, dict | list):
-        raise click.BadParameter("it must be an object or an array", param_hint="JSON")
+    if not isinstance(value, dict | list | None):
+        raise click.BadParameter("it must be an object, an array or null", param_hint="JSON")
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -87,24 +88,26 @@ async def call_extension(
     options: HostOptions, id: str, name: str, given: Any, timeout: float | None, trace: Path | None, hooks: bool
 ) -> Any:
     """Starts an extension for one call and returns the result."""
+    from becket.cli.logs import show_logs
     from becket.cli.one_extension import open_extension
     from becket.contract.names import trim
     from becket.errors import Meaning, NotDeclared, RemoteError
     from becket.peer.outbound import DEFAULT
 
     seconds = DEFAULT if timeout is None else timeout
-    async with open_extension(options, id, trace=trace, with_hooks=hooks) as (host, extension):
-        tools = sorted(trim(tool.name) for tool in extension.tools)
-        if name in tools:
-            if isinstance(given, list):
-                raise click.BadParameter("the input of a tool is an object", param_hint="JSON")
-            return await host.call_tool_json(f"{extension.id}:{name}", given, timeout=seconds, hooks=hooks)
-        try:
-            return await extension.call(name, given, timeout=seconds)
-        except RemoteError as error:
-            if error.meaning is not Meaning.UNKNOWN_METHOD:
-                raise
-            raise NotDeclared(id, "tool or method", name, tools) from error
+    with show_logs(options.log_config()):
+        async with open_extension(options, id, trace=trace, with_hooks=hooks) as (host, extension):
+            tools = sorted(trim(tool.name) for tool in extension.tools)
+            if name in tools:
+                if isinstance(given, list):
+                    raise click.BadParameter("the input of a tool is an object", param_hint="JSON")
+                return await host.call_tool_json(f"{extension.id}:{name}", given, timeout=seconds, hooks=hooks)
+            try:
+                return await extension.call(name, given, timeout=seconds)
+            except RemoteError as error:
+                if error.meaning is not Meaning.UNKNOWN_METHOD:
+                    raise
+                raise NotDeclared(id, "tool or method", name, tools) from error
 
 
 async def call_program(

@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from becket.cli.exits import Exit
-from becket.cli.hosting import FOLDER, PlaceOptions, permission_names, place_options
+from becket.cli.hosting import ROOT, PlaceOptions, permission_names, place_options
 from becket.cli.output import json_option, print_json, print_line, say
 from becket.contract.audit import GrantChanged
 from becket.dialects import DIALECTS
@@ -41,7 +41,7 @@ PERMISSIONS = click.argument("permissions", nargs=-1, shell_complete=complete_pe
 @click.command()
 @click.argument("extension")
 @PERMISSIONS
-@click.option("--root", "-r", "roots", multiple=True, type=FOLDER, metavar="PATH", help="Look for the extension here.")
+@click.option("--root", "-r", "roots", multiple=True, type=ROOT, metavar="PATH", help="Look for the extension here.")
 @click.option("--variable", "variables", multiple=True, metavar="NAME", help="Let it see this variable; repeatable.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before all is granted that the extension asks for.")
 @place_options

@@ -187,6 +187,7 @@ def permission_names() -> list[str]:
 
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
+ROOT = click.Path(path_type=Path, file_okay=False, exists=True)
 FILE = click.Path(path_type=Path, dir_okay=False)
 PLACE_OPTIONS = (
     click.option("--name", metavar="NAME", help="The name of the host; its files are kept under it."),
@@ -211,13 +212,13 @@ HOST_OPTIONS = (
     ),
 )
 ROOTS = {
-    "argument": click.argument("roots", nargs=-1, type=FOLDER),
+    "argument": click.argument("roots", nargs=-1, type=ROOT),
     "option": click.option(
         "--root",
         "-r",
         "roots",
         multiple=True,
-        type=FOLDER,
+        type=ROOT,
         metavar="PATH",
         help="Look for extensions here; repeatable.",
     ),

@@ -8,17 +8,12 @@ import click
 
 from becket.cli.call import trace_option
 from becket.cli.hosting import HostOptions, host_options, run_async
-from becket.cli.output import json_option
+from becket.cli.output import count, json_option, print_json_line, say
 
 __all__ = ["invoke"]
 
 
-@click.command(
-    context_settings={
-        "allow_interspersed_args": False,  # what stands behind COMMAND is its own
-        "help_option_names": ["-h", "--help"],
-    }
-)
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @json_option
 @trace_option
 @host_options()
@@ -30,12 +25,14 @@ def invoke(
 ) -> None:
     """Run a COMMAND of EXTENSION, and draw what it puts out while it runs.
 
-    Options of becket stand before EXTENSION; all that follows COMMAND is for the command. Where stdout is no terminal
-    the output is plain text. With --json it is one JSON object a line, with its kind under `event`; the last one has
-    the result.
+    Options of becket may stand anywhere before `--`; all that follows `--` is for the command. Where stdout is no
+    terminal the output is plain text. With --json it is one JSON object a line, with its kind under `event`; the last
+    one has the result. Events that cannot be decoded are skipped and counted. What the extension writes to stderr is
+    shown on stderr.
 
     \b
     becket invoke --root extensions census census "$PWD/src"
+    becket invoke notes find --root extensions -- --all milk
     becket invoke --json census census "$PWD/src" | jq -c 'select(.event == "result").result'
     """
     run_async(invoke_command, options, extension, command, args, as_json, trace)
@@ -45,13 +42,25 @@ async def invoke_command(
     options: HostOptions, id: str, command: str, args: tuple[str, ...], as_json: bool, trace: Path | None
 ) -> None:
     """Starts an extension for one run of a command and shows it."""
+    from becket.cli.logs import show_logs
     from becket.cli.one_extension import open_extension
     from becket.cli.running_output import print_result, show_run
 
-    async with (
-        open_extension(options, id, trace=trace) as (_, extension),
-        extension.invoke_command(command, args) as run,
-    ):
-        result = await show_run(run, as_json=as_json)
-        if as_json:
-            print_result(result)
+    with show_logs(options.log_config()):
+        async with (
+            open_extension(options, id, trace=trace) as (_, extension),
+            extension.invoke_command(command, args) as run,
+        ):
+            try:
+                result = await show_run(run, as_json=as_json)
+            finally:
+                if run.skipped:
+                    report_skipped(id, run.skipped, as_json)
+            if as_json:
+                print_result(result)
+
+
+def report_skipped(id: str, skipped: int, as_json: bool) -> None:
+    say(f"warning: {id}: skipped {count(skipped, 'event')} that could not be decoded")
+    if as_json:
+        print_json_line({"event": "skipped", "skipped": skipped})

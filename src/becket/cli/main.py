@@ -41,6 +41,8 @@ COMMANDS: Final = {
     "schema": ("becket.cli.schema:schema", "List and print the JSON Schemas of the contract."),
 }
 """Each command: where it is, which is loaded when the command is used, and what it does in a line."""
+# What a group without a command raises; click before 8.2 has no such error, and prints the help by itself.
+NO_ARGUMENTS: Final[Any] = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
 class Becket(click.Group):
@@ -110,6 +112,9 @@ class Becket(click.Group):
             return super().main(*arguments, **extra)
         except click.Abort:
             return Exit.INTERRUPTED
+        except NO_ARGUMENTS as error:
+            click.echo(error.ctx.get_help())
+            return Exit.DONE
         except click.ClickException as error:
             tell([error.format_message()], hint_of(error))
             return error.exit_code
