@@ -50,6 +50,14 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the folders `a` and `b` in the current one."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+
 def arguments(*words: str, roots: Any = "argument") -> dict[str, Any]:
     """Returns what a host would be started with."""
     found: list[HostOptions] = []
@@ -79,7 +87,8 @@ def test_without_a_word_the_current_folder_is_looked_through_and_nobody_is_asked
     }
 
 
-def test_every_option_becomes_an_argument_of_the_host(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("folders")
+def test_every_option_becomes_an_argument_of_the_host() -> None:
     words = "a b --name demo --data d --only x --only y --disable z --development --yes"
     words += " --inherit-environment nexo --inherit-environment morphir"
     given = arguments(*words.split(), "--grant", "x=memory.read", "--grant", "x=memory.write")
@@ -102,6 +111,7 @@ def test_dialects_that_inherit_are_those_whose_own_hosts_pass_variables_on() -> 
     assert invoke("run", "--inherit-environment", "native").exit_code == Exit.USAGE
 
 
+@pytest.mark.usefixtures("folders")
 def test_roots_can_be_an_option_where_a_command_has_other_arguments() -> None:
     assert arguments("-r", "a", "--root", "b", roots="option")["roots"] == (Path("a"), Path("b"))
 
@@ -138,6 +148,7 @@ def test_what_the_file_says_holds(config: Path) -> None:
     assert given["grants"] == {"notes": Grants(frozenset({"memory.read"}), frozenset({"memory.write"}))}
 
 
+@pytest.mark.usefixtures("folders")
 def test_what_is_said_on_the_command_line_stands_above_the_file(config: Path) -> None:
     words = f"a --config {config} --name other --no-data --disable x --grant notes=tools.register --grant y=memory.read"
     given = arguments(*words.split())
