@@ -226,9 +226,9 @@ def test_variables_are_listed_by_who_gives_them() -> None:
     listed = list_variables(declared, ("NOTES_DIR", ""), Environment(passed=("A",)), Environment(set={"B": "1"}))
 
     assert listed.passed == ("EDITOR", "LC_TOKEN", "NOTES_DIR")
-    assert listed.set == {"LD_X": "1", "RUST_LOG": "info"}
+    assert listed.set == {"LANG": "C", "LD_X": "1", "RUST_LOG": "info"}
     assert listed.given == ("A", "B")
-    assert listed.names == ("A", "B", "EDITOR", "LC_TOKEN", "LD_X", "NOTES_DIR", "RUST_LOG")
+    assert listed.names == ("A", "B", "EDITOR", "LANG", "LC_TOKEN", "LD_X", "NOTES_DIR", "RUST_LOG")
     assert listed.dangerous == {"LD_X": "1"}
 
 
@@ -241,6 +241,14 @@ def test_what_the_operator_gives_needs_no_consent_and_what_loads_code_does() -> 
 
     assert listed.requested == ("B", "LD_X")
     assert list_variables(declared, (), given, allowed=("B", "C", "D")).requested == ("LD_X",)
+
+
+def test_a_search_path_that_a_manifest_sets_needs_consent_unless_the_operator_sets_it() -> None:
+    declared = Environment(set={"PATH": "/opt/evil"})
+
+    assert list_variables(declared).requested == ("PATH",)
+    assert list_variables(declared, (), Environment(set={"PATH": "/usr/bin"})).requested == ()
+    assert list_variables(Environment(passed=("PATH",))).requested == ()
 
 
 @pytest.mark.process

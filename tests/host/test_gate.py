@@ -388,6 +388,22 @@ def test_a_variable_that_loads_code_is_agreed_to_with_its_value_and_never_taken_
     assert isinstance(decide_admission(passing, FOUND, given=Grants(), variables=given), Admitted)
 
 
+def test_variables_that_the_program_env_sets_are_shown_and_agreed_to_like_those_of_the_manifest() -> None:
+    manifest = manifest_with(
+        command=["nice", "env", "PYTHONPATH=lib dir", "MODE=\x1b[2J", "python3", "main.py"],
+        environment={"set": {"MODE": "calm"}},
+    )
+
+    admission = consent(decide_admission(manifest, FOUND, given=Grants()))
+
+    assert admission.requested == ("PYTHONPATH",)
+    assert [line for line in admission.question.splitlines() if "variable" in line] == [
+        "it sets the variable MODE to \\x1b[2J",
+        "it sets the variable PYTHONPATH to 'lib dir': programs load code by it",
+    ]
+    assert isinstance(decide_admission(manifest, FOUND, given=Grants(), entry=admission.agreed_to()), Admitted)
+
+
 def test_the_question_names_every_variable_outside_the_base_list_and_no_value_of_the_host() -> None:
     available = {"HOME": "/root", "EDITOR": "canary", "SHELL_TOKEN": "canary", "LS_COLORS": "canary"}
     variables = list_variables(
@@ -406,7 +422,7 @@ def test_the_question_names_every_variable_outside_the_base_list_and_no_value_of
         "it asks for the variable AWS_SECRET_ACCESS_KEY, which looks like a secret",
         "it asks for the variable EDITOR",
         "it asks for the variable GITHUB_TOKEN, which looks like a secret",
-        "it sets the variable RUST_LOG",
+        "it sets the variable RUST_LOG to info",
         "the host's configuration gives it the variables GIVEN",
         "inherit_environment gives it the variables EDITOR, LS_COLORS, SHELL_TOKEN",
         "agree?",

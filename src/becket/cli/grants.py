@@ -19,7 +19,7 @@ from becket.dialects.habits import DEFAULT_HABITS
 from becket.host.audit_log import AuditFile
 from becket.host.discovery import Candidate, discover_extensions
 from becket.host.environment import ExtensionVariables, list_variables, with_own_programs
-from becket.host.gate import NeedsConsent, configured_variables, digest_candidate, look_at
+from becket.host.gate import NeedsConsent, configured_variables, declared_environment, digest_candidate, look_at
 from becket.host.grants_file import GrantEntry, edit_grants, load_grants
 from becket.host.places import Places
 from becket.host.programs import list_program_folders
@@ -153,7 +153,7 @@ def variables_of(candidate: Candidate) -> ExtensionVariables:
     manifest = candidate.manifest
     dialect = DIALECTS.get(manifest.dialect)
     habits = DEFAULT_HABITS if dialect is None else dialect.habits
-    return list_variables(manifest.environment, configured_variables(manifest), habits=habits)
+    return list_variables(declared_environment(manifest), configured_variables(manifest), habits=habits)
 
 
 def change(

@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 NOTHING: Final = Environment()
+PATH: Final = "PATH"  # every program gets that of the host; one that a manifest sets leads to other programs
 FALLBACK_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 # As a whole name, or as its end behind an underscore.
@@ -164,11 +165,12 @@ def policy_of(habits: Habits, *, inherits: bool = False) -> VariablePolicy:
 
 
 class ExtensionVariables(Struct, frozen=True, kw_only=True):
-    """The variables outside the base list that an extension would get.
+    """The variables that an extension would get besides those of the base list, which it gets as the host has them.
 
     `passed` are variables of the host that its manifest asks for, as such or as values of its configuration; `set` are
-    those to which it gives values of its own; `given` are from the host's configuration, and `inherited` from its
-    `inherit_environment`. Of those that the manifest names, the operator has `allowed` some beforehand."""
+    those to which it gives values of its own, whatever their names; `given` are from the host's configuration, and
+    `inherited` from its `inherit_environment`. Of those that the manifest names, the operator has `allowed` some
+    beforehand."""
 
     passed: tuple[str, ...] = ()
     set: dict[str, str] = {}
@@ -191,7 +193,7 @@ class ExtensionVariables(Struct, frozen=True, kw_only=True):
     @property
     def dangerous(self) -> dict[str, str]:
         """Those among `set` that make programs load something else."""
-        return {name: value for name, value in self.set.items() if is_dangerous_name(name)}
+        return {name: value for name, value in self.set.items() if name == PATH or is_dangerous_name(name)}
 
 
 def list_variables(
@@ -203,7 +205,7 @@ def list_variables(
     habits: Habits = DEFAULT_HABITS,
     inherits: bool = False,
 ) -> ExtensionVariables:
-    """Returns the variables outside the base list of an extension, by who gives them.
+    """Returns the variables of an extension besides those of the base list, by who gives them.
 
     `declared` is what its manifest says, `configured` are the variables that values of its configuration come from, and
     `operators` what the host's configuration says, which has `allowed` some names besides. `available` are the
@@ -216,8 +218,8 @@ def list_variables(
 
     return ExtensionVariables(
         passed=outside(name for name in (*declared.passed, *configured) if name),
-        set={name: declared.set[name] for name in outside(declared.set)},
-        given=outside(name for table in operators for name in (*table.passed, *table.set)),
+        set={name: declared.set[name] for name in sorted(declared.set)},
+        given=tuple(sorted({name for table in operators for name in (*outside(table.passed), *table.set)})),
         inherited=() if more == base else outside(filter(more.passes, available or ())),
         allowed=allowed,
     )
@@ -243,7 +245,7 @@ def build_environment(
         variables |= {name: available[name] for name in table.passed if name in available} | table.set
     # A value that begins like this is a function that an old shell would run.
     variables = {name: value for name, value in variables.items() if not value.startswith("()")}
-    variables["PATH"] = clean_path(variables.get("PATH", ""))
+    variables[PATH] = clean_path(variables.get(PATH, ""))
     return variables | dict(own or {})
 
 

@@ -24,10 +24,11 @@ from becket.host.configuration import ResolvedConfig
 from becket.host.diagnostics import Diagnostic
 from becket.host.digests import FolderDigest, digest_files, digest_folder
 from becket.host.discovery import Candidate
+from becket.host.env_program import find_env_variables
 from becket.host.environment import ExtensionVariables, is_dangerous_name, is_secret_name, list_variables
 from becket.host.grants_file import GrantEntry
 from becket.host.interpreters import find_code_from_cwd
-from becket.host.manifest import Manifest, Requirements, is_below
+from becket.host.manifest import Environment, Manifest, Requirements, is_below
 from becket.host.programs import find_program, resolve_command
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import PERMISSIONS, Grants, parse_permission
@@ -42,6 +43,7 @@ __all__ = [
     "choose_cwd",
     "configured_variables",
     "decide_admission",
+    "declared_environment",
     "digest_candidate",
     "find_missing",
     "look_at",
@@ -282,12 +284,12 @@ Admission: TypeAlias = Admitted | Skipped | NeedsConsent
 def describe_variables(variables: ExtensionVariables) -> Iterator[str]:
     """Yields a line for each variable that a manifest asks for or sets, and one for each kind that the operator gives.
 
-    Values are shown where they make programs load something else; those of the host never are."""
+    Values that a manifest sets are shown; those of the host never are."""
     for name in variables.passed:
         yield f"it asks for the variable {name}{', which looks like a secret' if is_secret_name(name) else ''}"
     for name, value in variables.set.items():
-        is_dangerous = name in variables.dangerous
-        yield f"it sets the variable {name}{f' to {quote(value)}: programs load code by it' if is_dangerous else ''}"
+        loads = ": programs load code by it" if name in variables.dangerous else ""
+        yield f"it sets the variable {show_path(name)} to {quote(value)}{loads}"
     if variables.given:
         yield f"the host's configuration gives it the variables {', '.join(variables.given)}"
     if variables.inherited:
@@ -335,7 +337,7 @@ def decide_admission(
             extension=manifest.id, reasons=(Diagnostic(extension=manifest.id, problem="is disabled", hint="enable it"),)
         )
     if variables is None:
-        variables = list_variables(manifest.environment, configured_variables(manifest))
+        variables = list_variables(declared_environment(manifest), configured_variables(manifest))
     impossible = [
         replace(problem, extension=manifest.id)
         for problem in find_impossible_wishes(manifest, variables, known, dialects)
@@ -392,6 +394,13 @@ def settle_grants(manifest: Manifest, entry: GrantEntry | None, given: Grants | 
 def configured_variables(manifest: Manifest) -> tuple[str, ...]:
     """Returns the variables of the host that an extension gets as values of its configuration."""
     return tuple(entry.env for entry in manifest.config.values() if entry.env)
+
+
+def declared_environment(manifest: Manifest) -> Environment:
+    """Returns the variables that a manifest asks for and sets, also by the program `env` in its command."""
+    by_command = find_env_variables(manifest.command)
+    declared = manifest.environment
+    return replace(declared, set=declared.set | by_command) if by_command else declared
 
 
 def find_impossible_wishes(

@@ -12,15 +12,15 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from becket.contract.audit import Digest
 from becket.errors import BadFile, Problem
-from becket.host.manifest import Id, Variable, say_plainly
+from becket.host.manifest import Id, say_plainly
 from becket.host.pending_revocations import load_pending, remove_pending
 from becket.limits import DEFAULT_LIMITS
 from becket.methods.permissions import PERMISSIONS, Grants, find_bad_names
@@ -37,6 +37,10 @@ LONGEST_LINE: Final = 100
 BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
+# Other systems, and the program `env`, set variables of any name.
+VariableName = Annotated[str, Meta(pattern=r"\A[^=\x00]+\Z", max_length=256)]
+
+
 class GrantEntry(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What holds for one extension. `digest` is that of the files which this was agreed to for; empty means any.
 
@@ -45,7 +49,7 @@ class GrantEntry(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     digest: Digest = ""
-    variables: tuple[Variable, ...] = ()
+    variables: tuple[VariableName, ...] = ()
 
     @property
     def grants(self) -> Grants:

@@ -37,6 +37,7 @@ from becket.host.manifest import (
     Permission,
     Table,
     Variable,
+    Word,
     find_permission_problems,
     find_twins,
     members_of,
@@ -101,6 +102,7 @@ class ExtensionConfig(Table, frozen=True, kw_only=True):
     folder: FolderPath | UnsetType = UNSET
     in_place: bool = False
     environment: Environment = Environment()
+    env: dict[Variable, Word] = field(default_factory=dict[str, str])
     restart: AskedRestart = AskedRestart()
     limits: AskedLimits = AskedLimits()
 
@@ -124,7 +126,9 @@ class ExtensionConfig(Table, frozen=True, kw_only=True):
         folder = candidate.folder if self.folder is UNSET else self.folder
         is_operators = candidate.is_operators or self.command is not UNSET
         operator = OperatorSettings(
-            environment=self.environment, allow_variables=self.allow_variables, in_place=self.in_place
+            environment=replace(self.environment, set=self.environment.set | self.env),
+            allow_variables=self.allow_variables,
+            in_place=self.in_place,
         )
         return replace(candidate, manifest=changed, folder=folder, is_operators=is_operators, operator=operator)
 

@@ -3,7 +3,8 @@
 Knows the interpreters and launchers that are used for extensions, and of their options those that decide it. A command
 is judged by its words alone, with the arguments that name files already absolute: what an interpreter cannot be seen to
 load from an absolute path counts as loaded from the working directory. Any other program loads what it was built to, or
-runs an interpreter that stands among its arguments.
+runs an interpreter that stands among its arguments. Behind `env` that only sets variables its command is judged; the
+variables are shown in the consent prompt.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from becket.host.env_program import split_env_command
+
 __all__ = ["find_code_from_cwd"]
 
 NO_SCRIPT: Final = "no script"
@@ -21,6 +24,10 @@ NO_SCRIPT: Final = "no script"
 def find_code_from_cwd(command: Sequence[str]) -> str | None:
     """Returns the word by which a command loads code from its working directory; None where none does."""
     program, *arguments = command
+    behind = split_env_command(command)
+    if behind is not None and behind.command and not behind.has_options and "PATH" not in behind.variables:
+        other = behind.command[0]
+        return find_code_from_cwd(behind.command) if os.path.isabs(other) or os.sep not in other else other
     for path in (program, os.path.realpath(program)):
         name = plain_name(path)
         if name in LAUNCHERS:

@@ -30,7 +30,7 @@ from becket.host.environment import (
 )
 from becket.host.events import Events
 from becket.host.extension import Extension
-from becket.host.gate import configured_variables
+from becket.host.gate import configured_variables, declared_environment
 from becket.host.log_events import LogEvents
 from becket.host.manifest import AskedLimits, Environment
 from becket.host.places import Places
@@ -150,6 +150,7 @@ async def launch_extension(
         own=build_own_variables(id, data, is_copy=way.is_copy) | build_habitual_variables(habits, id, data, settings),
         policy=policy_of(habits, inherits=manifest.dialect in settings.inherit_environment),
     )
+    visible = list_launch_variables(candidate, settings)
     config = read_config(candidate, settings, configured)
     if config.problems:
         raise ExtensionRefused(id, "; ".join(f"{pointer} {text}" for pointer, text in config.problems))
@@ -162,9 +163,7 @@ async def launch_extension(
         inherit_env=None,
         guard=settings.guard,
         variables=[
-            name
-            for name in list_launch_variables(candidate, settings).names
-            if name in environment or name in settings.variables
+            name for name in visible.names if name in environment or name in settings.variables or name in visible.set
         ],
         root=way.folder,
         config=config.values,
@@ -196,11 +195,11 @@ def secret_keys_of(candidate: Candidate) -> tuple[str, ...]:
 
 
 def list_launch_variables(candidate: Candidate, settings: LaunchSettings) -> ExtensionVariables:
-    """Returns the variables outside the base list that an extension gets with these settings."""
+    """Returns the variables that an extension gets with these settings, besides those of the base list."""
     manifest = candidate.manifest
     dialect = DIALECTS.get(manifest.dialect)
     return list_variables(
-        manifest.environment,
+        manifest.environment if candidate.is_operators else declared_environment(manifest),
         configured_variables(manifest),
         settings.environment,
         candidate.operator.environment,
