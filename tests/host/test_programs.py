@@ -32,14 +32,14 @@ def write_program(path: Path, says: str) -> None:
     path.chmod(0o755)
 
 
-def resolve(folder: Path, *command: str, is_trusted: bool = False) -> tuple[str, ...]:
+def resolve(folder: Path, *command: str, is_trusted: bool = False, is_listed: bool = False) -> tuple[str, ...]:
     folders = [str(folder.parent / "system"), "/usr/bin", "/bin"]
-    return resolve_command("notes", command, str(folder), folders, is_trusted=is_trusted)
+    return resolve_command("notes", command, str(folder), folders, is_trusted=is_trusted, is_listed=is_listed)
 
 
-def refusal(folder: Path, *command: str) -> str:
+def refusal(folder: Path, *command: str, is_listed: bool = False) -> str:
     with pytest.raises(ExtensionRefused) as caught:
-        resolve(folder, *command)
+        resolve(folder, *command, is_listed=is_listed)
     assert caught.value.id == "notes"
     return caught.value.because
 
@@ -80,6 +80,16 @@ def test_an_operator_may_name_any_program(folder: Path) -> None:
     program = str(folder.parent / "outside" / "tool")
 
     assert resolve(folder, program, "../outside", is_trusted=True) == (program, "../outside")
+
+
+def test_a_program_of_a_list_may_lie_anywhere_but_not_out_of_its_folder_by_a_relative_path(folder: Path) -> None:
+    program = str(folder.parent / "outside" / "tool")
+    (folder / "out").symlink_to("../outside/tool")
+
+    assert resolve(folder, program, is_listed=True) == (program,)
+    assert resolve(folder, "./out", is_listed=True) == (f"{folder}/./out",)
+    assert "leads out" in refusal(folder, "../outside/tool", is_listed=True)
+    assert "no such file" in refusal(folder, "/no/such/tool", is_listed=True)
 
 
 @pytest.mark.parametrize("program", ["../outside/tool", "bin/../../outside/tool", "./../notes/../outside/tool"])
@@ -183,7 +193,8 @@ def test_a_module_with_the_name_of_a_folder_stays_a_module(folder: Path) -> None
     (folder / "notes").mkdir()
 
     assert resolve(folder, "python3", "-m", "notes", "bin")[1:] == ("-m", "notes", "bin")
-    assert resolve(folder, "env", "python3", "bin/run")[1:] == ("python3", "bin/run")
+    assert resolve(folder, "env", "-i", "python3", "bin/run")[1:] == ("-i", "python3", "bin/run")
+    assert resolve(folder, "env", "A=1", "python3", "bin/run")[1:] == ("A=1", "python3", f"{folder}/bin/run")
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,8 @@ def digest_folder(
 
 
 def digest_files(folder: str, files: Collection[str], *, limits: Limits = DEFAULT_LIMITS) -> FolderDigest:
-    """Returns the digest of these files of a folder, for one that is not alone in it. Their paths are absolute.
+    """Returns the digest of these files of a folder, for one that is not alone in it. Their paths are absolute, and of
+    a link it is where that leads which counts.
 
     Raises:
         BadFile: one of them cannot be read, or there is too much; `path` says which.
@@ -186,7 +187,10 @@ class Digesting:
         for path in sorted(files):
             name = os.path.relpath(path, self._folder)
             try:
-                self._take_file(None, path, name, None)
+                if os.path.islink(path):
+                    self._add(b"link", name, os.fsencode(os.readlink(path)))
+                else:
+                    self._take_file(None, path, name, None)
             except OSError as error:
                 raise self._refuse(name, f"cannot be read: {error.strerror}") from error
             self._files += 1

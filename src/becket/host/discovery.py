@@ -488,11 +488,14 @@ def build_marks(readers: Sequence[ManifestReader]) -> dict[str, list[tuple[tuple
 
 
 def list_named_files(folder: str, command: Sequence[str]) -> Iterator[str]:
-    """Yields the files in a folder that the words of a command name."""
+    """Yields the files in a folder that the words of a command name, and those that links among them lead to."""
     for word in command:
         path = os.path.normpath(os.path.join(folder, word))
         if is_below(path, folder) and os.path.isfile(path):
             yield path
+            real = os.path.realpath(path)
+            if real != path and is_below(real, folder):
+                yield real
 
 
 def explain(error: BadFile, reader: ManifestReader) -> Iterator[Diagnostic]:

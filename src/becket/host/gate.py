@@ -94,7 +94,12 @@ def look_at(
     digest = FolderDigest("", 0, 0)
     try:
         resolved = resolve_command(
-            manifest.id, manifest.command, candidate.folder, program_folders, is_trusted=candidate.is_operators
+            manifest.id,
+            manifest.command,
+            candidate.folder,
+            program_folders,
+            is_trusted=candidate.is_operators,
+            is_listed=candidate.is_listed,
         )
         cwd = choose_cwd(candidate, resolved)
         command = resolved

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from becket.errors import ExtensionRefused
 from becket.host.environment import clean_path
 from becket.host.interpreters import find_code_from_cwd
+from becket.host.manifest import is_below
 from becket.typed.small_files import show_path
 
 __all__ = ["find_program", "list_program_folders", "move_command", "move_path", "resolve_command"]
@@ -42,14 +43,22 @@ def find_program_problem(path: str) -> str | None:
 
 
 def resolve_command(
-    extension: str, command: Sequence[str], folder: str | None, folders: Sequence[str], *, is_trusted: bool = False
+    extension: str,
+    command: Sequence[str],
+    folder: str | None,
+    folders: Sequence[str],
+    *,
+    is_trusted: bool = False,
+    is_listed: bool = False,
 ) -> tuple[str, ...]:
     """Returns a command whose program is an absolute path, as are the arguments that name something in `folder`.
 
     A program without a slash is looked up in `folders`. One with a slash is a path in `folder`, the extension's own; an
     absolute one must lie in one of the `folders`, unless the command `is_trusted`: it is the operator's, not that of a
-    manifest. Arguments that name something in the extension's folder must not lead out of it. A command that loads code
-    from its working directory keeps its arguments: it runs in that folder, and a module may have the name of a file.
+    manifest. One that `is_listed`, in a file such as `.mcp.json`, is written for this machine: its program may lie
+    anywhere, such as in a virtual environment, and the consent prompt shows where. Arguments that name something in the
+    extension's folder must not lead out of it. A command that loads code from its working directory keeps its
+    arguments: it runs in that folder, and a module may have the name of a file.
 
     Raises:
         ExtensionRefused: there is no such program, or it is none that this extension may run.
@@ -70,9 +79,11 @@ def resolve_command(
         if folder is None:
             raise refuse(program, "is a path in the extension's folder, and it has none")
         found = os.path.join(folder, program)
-        if not stays_in(folder, found):
+        if not stays_in(folder, found) and not (is_listed and is_below(os.path.normpath(found), folder)):
             raise refuse(program, "leads out of the extension's folder")
-    elif not is_trusted and (os.path.normpath(program) != program or os.path.dirname(program) not in folders):
+    elif not (is_trusted or is_listed) and (
+        os.path.normpath(program) != program or os.path.dirname(program) not in folders
+    ):
         raise refuse(program, f"lies in none of the folders of programs: {show_path(os.pathsep.join(folders))}")
     problem = find_program_problem(found)
     if problem is not None:

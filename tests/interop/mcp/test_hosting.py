@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from becket.host.events import ExtensionRedeclared, ExtensionRestarted
 from becket.host.host import Host
 from becket.host.mcp_servers import McpSettings
 from becket.interop.mcp import Elicit, SampledMessage
+from becket.methods.permissions import Decision
 
 pytestmark = pytest.mark.process
 
@@ -153,6 +155,81 @@ async def test_a_server_that_nobody_has_agreed_to_is_not_started(tmp_path: Path)
         with pytest.raises(ExtensionRefused) as caught:
             await host.ready("notebook")
         assert "tools.register" in caught.value.because
+
+
+def install(folder: Path, name: str = "server") -> Path:
+    """Writes a program that runs the notebook, with this Python."""
+    folder.mkdir(parents=True)
+    program = folder / name
+    program.write_text(f"#!{sys.executable}\n{NOTEBOOK.read_text(encoding='utf-8')}", encoding="utf-8")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.loops
+async def test_a_program_by_an_absolute_path_starts_after_consent_that_shows_the_path(tmp_path: Path) -> None:
+    program = install(tmp_path / "venv" / "bin")
+    (tmp_path / "project").mkdir()
+    list_servers(tmp_path / "project", notes={"command": str(program)})
+    questions: list[str] = []
+
+    def ask(question: str, decision: Decision) -> bool:
+        questions.append(question)
+        return True
+
+    with anyio.fail_after(20):
+        async with hosting(tmp_path / "project") as host:
+            with pytest.raises(ExtensionRefused):
+                await host.ready("notes")
+        async with hosting(tmp_path / "project", data=tmp_path / "data", ask=ask) as host:
+            await host.ready("notes")
+            assert await host.call_tool("notes_find", {"text": "milk"}) == "buy milk"
+
+    assert questions[0].splitlines()[0] == f"notes 0.0.0 wants to run: {program}"
+
+
+@pytest.mark.parametrize("is_absolute", [True, False])
+async def test_a_program_in_node_modules_starts_and_a_change_behind_its_link_asks_again(
+    tmp_path: Path, is_absolute: bool
+) -> None:
+    project = tmp_path / "project"
+    program = install(project / "node_modules" / "notes", "cli")
+    link = project / "node_modules" / ".bin" / "notes"
+    link.parent.mkdir()
+    link.symlink_to("../notes/cli")
+    list_servers(project, notes={"command": str(link) if is_absolute else "./node_modules/.bin/notes"})
+    questions: list[str] = []
+
+    async def start() -> str:
+        def ask(question: str, decision: Decision) -> bool:
+            questions.append(question)
+            return True
+
+        async with hosting(project, data=tmp_path / "data", ask=ask) as host:
+            await host.ready("notes")
+            return await host.call_tool("notes_find", {"text": "milk"})
+
+    with anyio.fail_after(20):
+        assert await start() == "buy milk"
+        await start()
+        assert len(questions) == 1
+        program.write_text(program.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+        await start()
+
+    assert len(questions) == 2
+    assert "node_modules/.bin/notes" in questions[0].splitlines()[0]
+
+
+async def test_a_virtual_environment_in_the_project_is_used_by_a_relative_path(tmp_path: Path) -> None:
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    (tmp_path / "changing.py").write_text(CHANGING, encoding="utf-8")
+    list_servers(tmp_path, changing={"command": ".venv/bin/python", "args": ["changing.py"]})
+
+    async with hosting(tmp_path, grants={"changing": ["tools.register"]}) as host:
+        await host.ready("changing")
+        assert await host.call_tool("changing_grow") == "grown"
 
 
 @pytest.mark.loops
