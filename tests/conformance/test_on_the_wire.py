@@ -301,3 +301,26 @@ def test_the_end_of_its_input_ends_a_program_in_good_order(arguments: tuple[str,
     program = Conversation(*arguments)
     assert program.ask(request(1)) == success(1)
     assert program.close() == 0
+
+
+# -- one member twice
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "pointer"),
+    [
+        ("move", '{"x":1,"x":2}', "/x"),
+        ("move", '{"x":1,"more":[{"a":1,"a":2}]}', "/more/0/a"),
+        ("ask", '{"method":"asked","method":"other"}', "/method"),
+    ],
+)
+def test_a_member_that_occurs_twice_in_typed_params_is_refused(
+    program: Conversation, method: str, params: str, pointer: str
+) -> None:
+    reply = program.ask(f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}')
+    assert reply["error"]["code"] == -32602
+    assert [problem["pointer"] for problem in reply["error"]["data"]["problems"]] == [pointer]
+
+
+def test_in_untyped_params_the_last_value_counts(program: Conversation) -> None:
+    assert program.ask('{"jsonrpc":"2.0","id":1,"method":"echo","params":{"x":1,"x":2}}') == success(1, {"x": 2})

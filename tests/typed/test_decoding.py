@@ -161,6 +161,106 @@ def test_raw_parts_keep_their_bytes_however_often_they_are_decoded(text: bytes) 
     assert [[bytes(part) for part in parts(Raw(b"[1, {}, null]"))] for _ in range(2)] == [[b"1", b"{}", b"null"]] * 2
 
 
+# -- one member twice
+
+
+class Labelled(Struct):
+    label: str
+    x: int
+
+
+class Forwarded(Struct):
+    name: str
+    input: Raw = Raw(b"{}")
+
+
+@pytest.mark.parametrize(
+    ("text", "annotation", "pointer"),
+    [
+        ('{"x":1,"x":1}', Point, "/x"),
+        ('{"x":1,"x":2,"y":3}', Point, "/x"),
+        ('{"x":1,"y":2,"y":3}', Point, "/y"),
+        ('{"label":"a","x":1,"x":2}', Labelled, "/x"),
+        ('{ "x" : 1 , "x"\n:\t2 }', Point, "/x"),
+        ('{"x":1,"\\u0078":2}', Point, "/x"),
+        ('{"x":1,"unknown":1,"unknown":2}', Point, "/unknown"),
+        ('{"x":1,"a/b~c":1,"a/b~c":2}', Point, "/a~1b~0c"),
+        ('{"points":[{"x":1},{"x":1,"x":2}]}', Line, "/points/1/x"),
+        ('{"points":[],"label":"a","label":"b"}', Line, "/label"),
+        ('{"x":1,"unknown":{"deep":[{"a":1,"a":2}]}}', Point, "/unknown/deep/0/a"),
+        ('{"label":"\\u003a","x":1,"x":2}', Labelled, "/x"),  # an escaped colon, where one pair is lost
+        ('{"label":"\\u003A","x":1,"x":2}', Labelled, "/x"),
+        ('{"a":1,"a":1}', dict[str, int], "/a"),
+        ('[{"x":1,"x":2},{"x":3}]', list[Point], "/0/x"),
+        ('[{"x":1,"x":2},3]', tuple[Point, int], "/0/x"),
+        ('[1,{"x":1,"x":2}]', tuple[int, dict[str, int]], "/1/x"),
+        ('{"path":"a","path":"b"}', Settings, "/path"),
+        ('{"name":"a","name":"b"}', Person, "/name"),
+        ('{"name":"a","name":"b"}', Named, "/name"),
+        ('{"type":"square","type":"square","side":1}', Circle | Square, "/type"),
+        ('{"name":"a","name":"b"}', Forwarded, "/name"),
+        ('{"name":"a","input":{"b":1,"b":2}}', Forwarded, "/input/b"),
+        ('{"x":1,"x":2}', Point | None, "/x"),
+    ],
+)
+def test_a_member_that_occurs_twice_is_refused_wherever_it_stands(text: str, annotation: Any, pointer: str) -> None:
+    assert problems(text, annotation) == [(pointer, "occurs twice")]
+    bare = bare_decoder(annotation)
+    if bare is not None:
+        with pytest.raises(InvalidParams):
+            bare(Raw(text.encode()))
+
+
+@pytest.mark.parametrize(
+    ("text", "annotation", "value"),
+    [
+        ('{"points":[{"x":1},{"x":1}],"label":"x"}', Line, Line([Point(1), Point(1)], "x")),
+        ('{"label":"\\"x\\":1, \\"x\\":2","x":1}', Labelled, Labelled('"x":1, "x":2', 1)),
+        ('{"label":"a:b:c","x":1}', Labelled, Labelled("a:b:c", 1)),
+        ('{"label":"\\u003a","x":1}', Labelled, Labelled(":", 1)),
+        ('{"label":"\\\\u003a","x":1}', Labelled, Labelled("\\u003a", 1)),
+        ('{"label":"a","x":1,"unknown":{"label":"a","x":1}}', Labelled, Labelled("a", 1)),
+        ('{"label":"a","x":1,"unknown":123456789012345678901234567890}', Labelled, Labelled("a", 1)),
+        ('{"X":1,"x":2}', Point, Point(2)),
+    ],
+)
+def test_equal_names_in_other_objects_and_in_strings_are_no_member_twice(
+    text: str, annotation: Any, value: object
+) -> None:
+    assert decode(text, annotation) == value
+
+
+@pytest.mark.parametrize("annotation", [Any, object, dict, dict[str, Any]])
+def test_the_last_value_of_a_member_counts_in_untyped_params(annotation: Any) -> None:
+    assert decode('{"x":1,"x":2}', annotation) == {"x": 2}
+
+
+def test_raw_params_keep_both_values_of_a_member() -> None:
+    assert bytes(decode('{"x":1,"x":2}', Raw)) == b'{"x":1,"x":2}'
+
+
+@pytest.mark.parametrize(("pad", "is_refused"), [('"x":2', True), ('"y":2', False)])
+def test_a_large_text_is_looked_at_as_well(pad: str, is_refused: bool) -> None:
+    text = f'{{"label":"{"a" * 100_000}","x":1,{pad}}}'
+    if is_refused:
+        assert problems(text, Labelled) == [("/x", "occurs twice")]
+    else:
+        assert decode(text, Labelled).x == 1
+
+
+def test_a_large_text_with_one_member_is_decoded() -> None:
+    assert decode(f'{{"name":"{"a" * 100_000}"}}', Tree).name == "a" * 100_000
+    assert decode(f"[{'1,' * 50_000}1]", list[int]) == [1] * 50_001
+
+
+@given(
+    st.recursive(st.none() | st.integers() | st.text(), lambda part: st.lists(part) | st.dictionaries(st.text(), part))
+)
+def test_what_has_no_member_twice_is_decoded_as_without_the_check(value: object) -> None:
+    text = msgspec.json.encode({"label": "a", "x": 1, "rest": value})
+    assert decode(text, Labelled) == Labelled("a", 1)
+
+
 # -- absent params
 
 

@@ -2,7 +2,8 @@
 
 The decode is msgspec's, strict by nature, and the check at run time. Only classes that msgspec would not build as they
 ask for it (attrs classes with converters, validators or aliases, unions of classes) go through `convert`, which takes
-four times as long. What is wrong with a value that does not fit is found by `problems`, which is imported only then.
+four times as long. Params in which an object has one member twice are refused, which is `duplicates`'. What is wrong
+with a value that does not fit is found by `problems`, which is imported only then.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from msgspec import Raw, Struct
 
 from becket.errors import BadValue, InvalidParams, Meaning, RpcError
 from becket.typed.converted import Converted
+from becket.typed.duplicates import check_duplicates, refusing_duplicates
 from becket.typed.type_parts import is_shaped, name_of, walk, walk_types
 
 __all__ = ["bare_decoder", "decode_json", "decoder_for", "result_decoder"]
@@ -26,6 +28,7 @@ decode_json = msgspec.json.Decoder().decode
 UNDECODABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
 NO_PARAMS = b"{}"
 SHAPE = "params are an object or an array"
+UNTYPED = (Raw, dict, list, dict[str, Any], list[Any])  # besides Any and object
 
 
 MOST_KEPT = 1_024  # types, of params and of results: a program that makes new ones all the time shall not grow
@@ -77,7 +80,7 @@ def params_decoder(annotation: Any) -> Callable[[Raw | None], Any]:
 
     def look_once(raw: Raw | bytes) -> Any:  # at the first call: an extension does not pay for it at start
         nonlocal typed
-        typed = whole(strict) if holds_raw(annotation) else strict
+        typed = unique_decoder(annotation, strict)
         return typed(raw)
 
     typed = look_once
@@ -102,7 +105,22 @@ def bare_decoder(annotation: Any) -> Decode | None:
         strict = strict_decoder(annotation)
     except (TypeError, NotImplementedError):
         return None
-    return whole(strict) if holds_raw(annotation) else strict
+    return unique_decoder(annotation, strict)
+
+
+def unique_decoder(annotation: Any, strict: Decode) -> Decode:
+    """Returns a decoder that refuses objects with one member twice, of which msgspec would take the last."""
+    is_raw = holds_raw(annotation)
+    if annotation in UNTYPED:
+        return whole(strict) if is_raw else strict
+    if not is_raw:
+        return refusing_duplicates(annotation, strict)
+
+    def decode(raw: Raw | bytes) -> Any:  # what stays raw may be sent on, and must be JSON then
+        check_duplicates(bytes(raw), decode_json(raw))
+        return strict(raw)
+
+    return decode
 
 
 def strict_decoder(annotation: Any) -> Decode:
@@ -131,7 +149,10 @@ def reading_decoder(read: Callable[[Any], Any]) -> Callable[[Raw | None], Any]:
     object, and then as null."""
 
     def decode(raw: Raw | None) -> Any:
-        value: Any = {} if raw is None else decode_plain(raw)
+        value: Any = {}
+        if raw is not None:
+            value = decode_plain(raw)
+            check_duplicates(bytes(raw), value)
         try:
             return read(value)
         except BadValue as error:
