@@ -149,9 +149,10 @@ def render_habits() -> str:
                 describe_restart(dialect),
                 describe_environment(dialect),
                 "its own folder" if habits.works_in_root else "the host's folder",
+                "for each start, writable" if habits.writes_in_root else "read-only",
             )
 
-    headers = ["dialect", "first exchange", "a tool's call", "restarts", "environment", "runs in"]
+    headers = ["dialect", "first exchange", "a tool's call", "restarts", "environment", "runs in", "copy of its files"]
     return table(headers, rows())
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tests.host.folders import write_extension
 
 from becket.contract.audit import AuditEvent, ExtensionChanged, GrantChanged
-from becket.errors import BadFile, ExtensionRefused
+from becket.errors import BadFile, ExtensionRefused, StartFailed
 from becket.host import admitting
 from becket.host.admitting import Doorkeeper, Guest
 from becket.host.diagnostics import Diagnostic
@@ -24,7 +24,7 @@ from becket.host.discovery import Candidate, OperatorSettings, discover_extensio
 from becket.host.events import Events, ExtensionEvent, GrantGiven, GrantTaken
 from becket.host.grants_file import GrantEntry, edit_grants, load_grants
 from becket.host.kept import open_kept
-from becket.host.launching import LaunchSettings
+from becket.host.launching import LaunchSettings, Way
 from becket.host.places import Places
 from becket.methods.permissions import MOST_QUESTIONS, Decision, Grants
 
@@ -217,6 +217,101 @@ async def test_the_files_of_the_host_do_not_count_where_they_lie_in_the_extensio
     async with house_of(root, root / "notes" / "state") as house:
         await house.let_in()
         assert house.questions == []
+
+
+# -- working copies
+
+SYSTEMS = pytest.mark.parametrize("dialect", ["synaps", "nexo", "roder", "morphir", "cigen"])
+
+
+def release(*ways: Way) -> None:
+    for way in ways:
+        assert way.working is not None
+        way.working.release()
+
+
+@SYSTEMS
+async def test_a_program_of_another_system_gets_a_fresh_copy_that_it_may_write_for_each_start(
+    root: Path, data: Path, dialect: str
+) -> None:
+    write_extension(root / "notes", "notes", f'dialect = "{dialect}"\n')
+    async with house_of(root, data) as house:
+        guest = await house.let_in()
+        first = await house.door.enter(guest)
+        (Path(first.folder) / "main.py").write_text("changed", encoding="utf-8")
+        second = await house.door.enter(guest)  # as a reload does, while the first still runs
+        release(first)
+        third = await house.door.enter(guest)
+
+        assert [way.folder for way in (first, second, third)] == [
+            str(data / "working" / "notes" / slot / "notes") for slot in "121"
+        ]
+        assert second.command[1:] == (f"{second.folder}/main.py",)
+        assert second.digest == third.digest == digest_folder(root / "notes").digest
+        assert digest_folder(third.folder).digest == third.digest
+        assert len(house.questions) == 1
+        release(second, third)
+
+
+async def test_a_native_extension_keeps_the_read_only_copy(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        way = await house.door.enter(await house.let_in())
+
+        assert way.working is None
+        assert (Path(way.folder) / "main.py").stat().st_mode & 0o222 == 0
+        assert not (data / "working").exists()
+
+
+@SYSTEMS
+async def test_the_operator_may_let_a_program_keep_what_it_writes_in_its_own_folder(
+    root: Path, data: Path, dialect: str
+) -> None:
+    write_extension(root / "notes", "notes", f'dialect = "{dialect}"\n')
+    async with house_of(root, data) as house:
+        candidate = replace(house.find(), operator=OperatorSettings(in_place=True))
+
+        assert (await house.door.enter(await house.let_in(candidate))).folder == str(root / "notes")
+        assert not (data / "working").exists()
+
+
+async def test_a_copy_of_the_host_that_was_changed_is_made_anew_before_the_next_start(root: Path, data: Path) -> None:
+    write_extension(root / "notes", "notes", 'dialect = "nexo"\n')
+    async with house_of(root, data) as house:
+        guest = await house.let_in()
+        [copy] = (data / "copies").iterdir()
+        (copy / "main.py").chmod(0o600)
+        (copy / "main.py").write_text("print('evil')\n", encoding="utf-8")
+
+        way = await house.door.enter(guest)
+
+        assert (Path(way.folder) / "main.py").read_text(encoding="utf-8") == "print()\n"
+        assert len(house.questions) == 1
+        release(way)
+
+
+async def test_a_start_whose_working_copy_cannot_be_made_fails_and_says_where(root: Path, data: Path) -> None:
+    write_extension(root / "notes", "notes", 'dialect = "nexo"\n')
+    async with house_of(root, data) as house:
+        guest = await house.let_in()
+        (data / "working").touch()
+
+        with pytest.raises(StartFailed) as failed:
+            await house.door.enter(guest)
+        assert str(data / "working") in str(failed.value)
+
+
+async def test_working_copies_of_extensions_that_nobody_has_agreed_to_any_more_are_removed(
+    root: Path, data: Path
+) -> None:
+    write_extension(root / "notes", "notes", 'dialect = "nexo"\n')
+    async with house_of(root, data) as house:
+        release(await house.door.enter(await house.let_in()))
+        house.door.remove_unused_copies()
+        assert os.listdir(data / "working") == ["notes"]
+    edit_grants(data / "grants.toml", "notes", lambda _: None)
+    async with house_of(root, data) as house:
+        house.door.remove_unused_copies()
+        assert os.listdir(data / "working") == []
 
 
 # -- without a copy

@@ -6,6 +6,7 @@ extensions is the whole program's, as a share of a core.
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +15,8 @@ import anyio
 
 from becket.contract.providers import user
 from becket.host import Host
+from becket.host.digests import copy_folder
+from becket.host.working_copies import open_working_copy, remove_discarded
 from benchmarks.entrants.becket.share_host import iterations, run
 from benchmarks.hosting.experiments import Values, forget_peak, peak_kib, print_experiment
 from benchmarks.hosting.measuring import load_settings
@@ -21,6 +24,8 @@ from benchmarks.hosting.measuring import load_settings
 TOOLS = 8_000
 CHANGING_TOOLS = 4_000
 EXTENSIONS = 200
+FILES, FILE_BYTES, STARTS = 100, 4_096, 21
+MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 PERMISSIONS = ["providers.register", "tools.register"]
 
 settings = load_settings()
@@ -96,7 +101,29 @@ async def turn(backend: str) -> Values:
             return {"turn": [(peak_kib() - before) / 1024]}
 
 
-EXPERIMENTS = {"handshake": handshake, "storm": storm, "many": many, "turn": turn}
+async def working_copy(backend: str) -> Values:
+    """A folder of so many files that each start copies; what the start before has written is discarded.
+
+    In memory: a disk that others use beside this takes ten times as long for a new file, and that is not ours."""
+    took: list[float] = []
+    with TemporaryDirectory(dir=MEMORY) as folder:
+        files = Path(folder, "files")
+        for number in range(FILES):
+            file = files / f"part{number % 10}" / f"module{number}.py"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(b"#" * FILE_BYTES)
+        approved = copy_folder(files, Path(folder, "copies"))
+        for _ in range(STARTS):
+            began = time.thread_time()
+            copy = open_working_copy(Path(folder, "working"), "one", approved)
+            took.append(1_000 * (time.thread_time() - began))
+            assert copy is not None
+            copy.release()
+            remove_discarded(Path(folder, "working"), "one")  # a host does so while the program starts
+    return {"working_copy": took[1:]}  # the first has nothing to discard
+
+
+EXPERIMENTS = {"handshake": handshake, "storm": storm, "many": many, "working_copy": working_copy, "turn": turn}
 
 
 def main() -> None:

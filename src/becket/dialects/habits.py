@@ -37,7 +37,8 @@ class Habits(Struct, frozen=True, kw_only=True):
     these names, and take the place of their defaults; `limits` on both sides of a link, `host_limits` on the host's,
     and `restart_limits` there once a program was started before.
 
-    `works_in_root` says whether a program runs in its own folder; otherwise it runs where its host does. A program that
+    `works_in_root` says whether a program runs in its own folder; otherwise it runs where its host does. One that
+    `writes_in_root` may write there: it gets a writable copy of its files for each start. A program that
     `starts_when_needed` is not started before the first call. Where a system has a list of its own of the host's
     variables that a program gets, these are its `variables`, and no others; `inherited` says what its own hosts pass
     on, which is restored by the operator's `inherit_environment` alone. `own_variables` are set for it; those among
@@ -64,6 +65,7 @@ class Habits(Struct, frozen=True, kw_only=True):
     config_variable: str = ""
     has_typed_config: bool = True
     works_in_root: bool = True
+    writes_in_root: bool = False
     starts_when_needed: bool = False
     keeps_ids: bool = False
     resends_hooks: bool = False

@@ -7,6 +7,7 @@ Starting what may start is the supervisor's.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
@@ -17,11 +18,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from becket.contract.audit import ExtensionChanged
-from becket.dialects import DIALECTS
-from becket.errors import BadFile, ExtensionRefused, RevocationNotPersistent
+from becket.dialects import DIALECTS, find_dialect
+from becket.errors import BadFile, ExtensionRefused, RevocationNotPersistent, StartFailed
 from becket.host.connecting import required_by
 from becket.host.diagnostics import Diagnostic
-from becket.host.digests import copy_folder, find_copy, remove_copies
+from becket.host.digests import FolderCopy, copy_folder, find_copy, remove_copies
 from becket.host.discovery import Candidate
 from becket.host.environment import ExtensionVariables
 from becket.host.events import Events, GrantGiven, GrantTaken
@@ -42,11 +43,12 @@ from becket.host.launching import LaunchSettings, Way, list_launch_variables, re
 from becket.host.manifest import is_below
 from becket.host.programs import list_program_folders, move_command, move_path
 from becket.host.recording import RecordingGate, record
+from becket.host.working_copies import open_working_copy, remove_discarded, remove_working_copies
 from becket.methods.permissions import MOST_QUESTIONS, PERMISSIONS, Decision, Grants
 from becket.methods.policies import is_async
 from becket.rpc.records import Ids
 
-__all__ = ["Doorkeeper", "Guest"]
+__all__ = ["Doorkeeper", "Guest", "writes_in_root"]
 
 T = TypeVar("T")
 
@@ -238,10 +240,11 @@ class Doorkeeper:
 
     async def enter(self, guest: Guest) -> Way:
         """Returns by which way a guest is started now. Where its files are others than those that were agreed to, and
-        no copy of these is there, it is asked about again.
+        no copy of these is there, it is asked about again. A working copy is to be released by the caller.
 
         Raises:
             ExtensionRefused: it may not start any more, and why.
+            StartFailed: its working copy cannot be made.
         """
         if guest.next is not None:
             agreed, guest.next = guest.next, None
@@ -252,7 +255,9 @@ class Doorkeeper:
         agreed = guest.agreed
         entry = self._kept.grants_of(guest.id)
         wanted = agreed.digest if agreed.is_bound else entry.digest if entry and self._in_development else ""
-        if agreed.way.is_copy or not wanted:
+        if agreed.way.is_copy:
+            return await self._enter_copy(guest)
+        if not wanted:
             return agreed.way
         try:
             found = await in_thread(self._digest, agreed.candidate)
@@ -265,6 +270,23 @@ class Doorkeeper:
             return guest.agreed.way
         record(self._settings.audit, ExtensionChanged(guest.id, wanted, found))
         return agreed.way
+
+    async def _enter_copy(self, guest: Guest) -> Way:
+        """Returns the way in the host's copy of the files, or in a working copy of that where the program may write."""
+        for _ in range(MOST_LOOKS):
+            assert guest.agreed is not None
+            agreed = guest.agreed
+            if not (agreed.way.is_copy and writes_in_root(agreed.candidate)):
+                return agreed.way
+            try:
+                way = await in_thread(self._open_working_copy, agreed)
+            except BadFile as error:
+                raise StartFailed(guest.id, f"its working copy cannot be made: {error}") from error
+            if way is not None:
+                return way
+            # Another program has changed the host's copy: it is made anew of the files that were agreed to.
+            self._adopt(guest, await self._agree(await in_thread(self._find_again, guest.id)))
+        raise ExtensionRefused(guest.id, "its files change all the time")
 
     def _digest(self, candidate: Candidate) -> str:
         return digest_candidate(candidate, without=self._data, limits=self._settings.limits)
@@ -366,6 +388,19 @@ class Doorkeeper:
             copy = copy_folder(candidate.folder, places.copies, without=self._data, limits=limits)
         return copy.folder if copy.digest == digest else None
 
+    def _open_working_copy(self, agreed: Agreed) -> Way | None:
+        """Returns the way in a fresh working copy; None where the copy of what was agreed to is not what it was."""
+        places, way = self._settings.places, agreed.way
+        assert places is not None
+        working = open_working_copy(
+            places.working,
+            agreed.candidate.id,
+            FolderCopy(way.folder, agreed.digest),
+            name=os.path.basename(agreed.candidate.folder),
+            limits=self._settings.limits,
+        )
+        return None if working is None else replace(move_way(way, working.folder), working=working)
+
     def remove_unused_copies(self) -> None:
         """Removes the copies that nobody runs and that nobody has agreed to any more. Not for a loop.
 
@@ -376,6 +411,16 @@ class Doorkeeper:
             return
         used = {agreed.digest for guest in self.guests.values() for agreed in (guest.agreed, guest.next) if agreed}
         remove_copies(self._settings.places.copies, used | self._kept.agreed_digests())
+        remove_working_copies(self._settings.places.working, self.guests.keys() | self._kept.agreed_extensions())
+
+    def remove_discarded(self, id: str) -> None:
+        """Removes what earlier starts of an extension have written. Not for a loop.
+
+        Raises:
+            BadFile: its folder cannot be read.
+        """
+        if self._settings.places is not None:
+            remove_discarded(self._settings.places.working, id)
 
     # -- grants
 
@@ -477,6 +522,11 @@ class Doorkeeper:
 def is_alone(candidate: Candidate) -> bool:
     """Returns whether a folder is an extension's own, with its manifest in it: then it can be run from a copy."""
     return candidate.files is None and not candidate.is_listed and is_below(candidate.manifest_path, candidate.folder)
+
+
+def writes_in_root(candidate: Candidate) -> bool:
+    """Returns whether programs of this dialect may write in their own folder."""
+    return find_dialect(candidate.manifest.dialect).habits.writes_in_root
 
 
 def move_way(way: Way, copy: str) -> Way:

@@ -76,7 +76,7 @@ class ExtensionOptions(TypedDict, total=False):
     and `variables` are for the audit: the version of the extension, the digest of its files where these are known, how
     often it was started again, and the names of the variables outside the base list that it gets. `budget` is the one
     that all extensions of a host share. `slices` divides the work of many starts on one loop; give the same to all of
-    them."""
+    them. `on_end` is called when the handle was closed and the process has ended."""
 
     config: Mapping[str, Any]
     root: str | os.PathLike[str] | None
@@ -102,6 +102,7 @@ class ExtensionOptions(TypedDict, total=False):
     budget: SharedBudget | None
     variables: Sequence[str]
     slices: Slices
+    on_end: Callable[[], object] | None
 
 
 def connect_extension(
@@ -321,6 +322,7 @@ class Start:
                 limits=self._limits,
                 audit=self._audit,
                 ends=tuple(ends),
+                on_end=self._options.get("on_end"),
             )
         )
 

@@ -27,15 +27,19 @@ from becket.typed.small_files import show_path
 __all__ = [
     "FolderCopy",
     "FolderDigest",
+    "clone_folder",
     "copy_folder",
     "digest_files",
     "digest_folder",
     "find_copy",
     "remove_copies",
+    "remove_tree",
+    "writing",
 ]
 
 MOST_LEVELS: Final = 64  # of folders within each other; each holds a descriptor open
 CHUNK: Final = 1024 * 1024
+LARGEST_CLONE: Final = 1024**3  # bytes of one call
 COMPILED: Final = "__pycache__"
 
 
@@ -45,7 +49,7 @@ def flags_of(*names: str) -> int:
 
 READ: Final = os.O_RDONLY | flags_of("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK")  # not through a link, not from a pipe
 LIST: Final = READ | flags_of("O_DIRECTORY")
-WRITE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | flags_of("O_CLOEXEC", "O_NOFOLLOW")
+WRITE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | flags_of("O_CLOEXEC", "O_NOFOLLOW")
 BEGINNING: Final = b"becket folder 1\n"  # the form of what is hashed; another form has another beginning
 
 
@@ -123,6 +127,19 @@ def copy_folder(
     return FolderCopy(target, digest)
 
 
+def clone_folder(folder: str, target: str, *, limits: Limits = DEFAULT_LIMITS) -> str:
+    """Copies a folder to `target`, where its owner may write, and returns the digest of the bytes in the copy.
+
+    The file system shares blocks between the two where it can (reflink), so that only what is written takes space.
+
+    Raises:
+        BadFile: something in it cannot be read, or the copy cannot be written.
+    """
+    with writing(target):
+        os.mkdir(target, 0o700)
+    return Digesting(os.path.realpath(folder), (), limits, is_writable=True).run(target).digest
+
+
 def find_copy(copies: str | os.PathLike[str], digest: str, *, limits: Limits = DEFAULT_LIMITS) -> FolderCopy | None:
     """Returns the copy with this digest; None where there is none, or it is not what it was."""
     target = os.path.join(copies, digest)
@@ -149,23 +166,37 @@ def remove_copies(copies: str | os.PathLike[str], keep: Collection[str]) -> None
             return
         for name in names:
             if name not in keep:
-                remove(os.path.join(copies, name))
+                remove_tree(os.path.join(copies, name))
 
 
-def remove(path: str) -> None:
+def remove_tree(path: str) -> None:
+    """Removes a file, or a folder with all that is in it, whatever modes they have.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
     if os.path.islink(path) or not os.path.isdir(path):
         os.unlink(path)
         return
-    for folder, _, _ in os.walk(path):
-        os.chmod(folder, 0o700)
-    shutil.rmtree(path)
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        os.chmod(path, 0o700)
+        for folder, names, _ in os.walk(path):
+            for below in (os.path.join(folder, name) for name in names):
+                if not os.path.islink(below):
+                    os.chmod(below, 0o700)  # before it is listed
+        shutil.rmtree(path)
 
 
 class Digesting:
-    """One way through a folder: by descriptors, so that no link that appears meanwhile leads elsewhere."""
+    """One way through a folder: by descriptors, so that no link that appears meanwhile leads elsewhere.
 
-    def __init__(self, folder: str, without: Collection[str], limits: Limits) -> None:
+    A copy that it makes is read-only unless it `is_writable`."""
+
+    def __init__(self, folder: str, without: Collection[str], limits: Limits, *, is_writable: bool = False) -> None:
         self._folder = folder
+        self._is_writable = is_writable
         self._without = frozenset(os.path.realpath(path) for path in without)
         self._limits = limits
         self._hash = sha256(BEGINNING)
@@ -200,7 +231,8 @@ class Digesting:
         if level > MOST_LEVELS:
             raise self._refuse(above, f"lies deeper than {MOST_LEVELS} folders")
         names = self._names(folder, above)
-        if copy is not None and COMPILED not in names and any(name.endswith(".py") for name in names):
+        needs_room = not self._is_writable and COMPILED not in names and any(name.endswith(".py") for name in names)
+        if copy is not None and needs_room:
             with writing(copy):
                 os.mkdir(os.path.join(copy, COMPILED), 0o700)
         for name in names:
@@ -220,7 +252,7 @@ class Digesting:
                     with writing(copy):
                         os.mkdir(copy, 0o700)
                 self._visit(below, path, copy, level + 1)
-                if copy is not None:
+                if copy is not None and not self._is_writable:
                     os.chmod(copy, 0o500)
         elif stat.S_ISREG(mode):
             self._take_file(folder, name, path, copy)
@@ -252,6 +284,12 @@ class Digesting:
             if copy is None:
                 for chunk in self._chunks(file, path):
                     content.update(chunk)
+            elif self._is_writable:
+                with writing(copy), opened(copy, WRITE, mode=0o700 if may_run else 0o600) as target:
+                    clone(file, target)
+                    os.lseek(target, 0, os.SEEK_SET)
+                    for chunk in self._chunks(target, path):  # of the copy: nobody can change it in between
+                        content.update(chunk)
             else:
                 with writing(copy), opened(copy, WRITE, mode=0o500 if may_run else 0o400) as target:
                     for chunk in self._chunks(file, path):
@@ -314,6 +352,16 @@ def opened(path: str, flags: int, folder: int | None = None, *, mode: int = 0) -
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def clone(source: int, target: int) -> None:
+    """Copies a whole file: by shared blocks, or in the kernel, or through this program."""
+    try:
+        while os.copy_file_range(source, target, LARGEST_CLONE):
+            pass
+    except (AttributeError, OSError):  # there is no such call for this system or file system; go on where it ended
+        while chunk := os.read(source, CHUNK):
+            write_all(target, chunk)
 
 
 def write_all(file: int, data: bytes) -> None:

@@ -97,6 +97,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     limits: Limits
     audit: Audit | None
     ends: tuple[Callable[[], object], ...] = ()
+    on_end: Callable[[], object] | None = None
 
 
 class Extension:
@@ -432,6 +433,8 @@ class Extension:
             await self.peer.aclose()
         finally:
             self._parts.loop.end()
+            if self._parts.on_end is not None:
+                self._parts.on_end()
 
     async def __aenter__(self) -> Extension:
         return self

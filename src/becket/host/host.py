@@ -316,15 +316,20 @@ class Host:
     async def _launch(self, guest: Guest) -> Extension:
         """Starts a copy of an extension, by the files that were agreed to."""
         way = await self._door.enter(guest)
-        await self._move_secrets(guest.candidate)
-        candidate, settings = guest.candidate, self._settings
-        if candidate.manifest.dialect == MCP:
-            candidate, settings = self._servers().equip(candidate, guest.gate.grants, settings)
-        configured = self._config.get(guest.id)
-        restarts = self._household.extensions[guest.id].restarts
-        return await launch_extension(
-            candidate, way, guest.gate, settings, configured=configured, restarts=restarts, ids=guest.ids
-        )
+        try:
+            await self._move_secrets(guest.candidate)
+            candidate, settings = guest.candidate, self._settings
+            if candidate.manifest.dialect == MCP:
+                candidate, settings = self._servers().equip(candidate, guest.gate.grants, settings)
+            configured = self._config.get(guest.id)
+            restarts = self._household.extensions[guest.id].restarts
+            return await launch_extension(
+                candidate, way, guest.gate, settings, configured=configured, restarts=restarts, ids=guest.ids
+            )
+        except BaseException:
+            if way.working is not None:
+                way.working.release()
+            raise
 
     async def _move_secrets(self, candidate: Candidate) -> None:
         """Moves secrets that an older version, or somebody who knew no better, has put into the store."""

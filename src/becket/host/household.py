@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from becket.contract.handshake import Capabilities
 from becket.errors import BadFile, BecketError, ExtensionRefused, NotDeclared, NotRunning
-from becket.host.admitting import Doorkeeper, Guest
+from becket.host.admitting import Doorkeeper, Guest, writes_in_root
 from becket.host.diagnostics import Diagnostic, Severity
 from becket.host.discovery import Candidate
 from becket.host.events import Events, ExtensionChanged, ExtensionDiscovered, ExtensionRestarted, ProblemFound
@@ -125,7 +125,7 @@ class Household:
         id, manifest = guest.id, guest.candidate.manifest
         supervisor = Supervisor(
             id,
-            lambda: self._launch(guest),
+            lambda: self._start_copy(guest),
             events=self._events,
             care=build_care(guest.candidate, self._settings),
             command=redact_command(guest.outcome.command),  # it is told in events
@@ -139,6 +139,12 @@ class Household:
         self._tried[id] = anyio.Event()
         if not guest.needs_consent:
             self._expect(guest.candidate, extension)
+
+    async def _start_copy(self, guest: Guest) -> Extension:
+        extension = await self._launch(guest)
+        if writes_in_root(guest.candidate):
+            self._tasks.start_soon(self._clean_up, self._door.remove_discarded, guest.id)
+        return extension
 
     async def _renew(self, guest: Guest) -> None:
         """Lets an extension be started next with the files that it has now."""
@@ -205,11 +211,11 @@ class Household:
         finally:
             unsubscribe()
             with anyio.CancelScope(shield=True):
-                await self._remove_unused_copies()
+                await self._clean_up(self._door.remove_unused_copies)
 
-    async def _remove_unused_copies(self) -> None:
+    async def _clean_up(self, remove: Callable[..., object], *arguments: object) -> None:
         try:
-            await anyio.to_thread.run_sync(self._door.remove_unused_copies)
+            await anyio.to_thread.run_sync(remove, *arguments)
         except BadFile as error:
             self._complain(Diagnostic(problem=str(error), severity=Severity.WARNING))
 
@@ -231,7 +237,7 @@ class Household:
                 for id in self.candidates:  # in the order in which they were found
                     if id in admitted and self._door.guests[id].needs_consent:
                         await self._admit(id, admitted[id])
-            await self._remove_unused_copies()
+            await self._clean_up(self._door.remove_unused_copies)
 
     def _after(self) -> dict[str, tuple[str, ...]]:
         """Returns for each extension those that must be ready before it."""

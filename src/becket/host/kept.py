@@ -68,6 +68,10 @@ class Kept:
         """Returns the digests of all files that were agreed to."""
         return frozenset(entry.digest for entry in self._entries.values() if entry.digest)
 
+    def agreed_extensions(self) -> frozenset[str]:
+        """Returns the extensions of which files were agreed to."""
+        return frozenset(id for id, entry in self._entries.items() if entry.digest)
+
     def change_grants(self, extension: str, change: Callable[[GrantEntry], GrantEntry]) -> GrantEntry:
         """Changes what an extension may do, in the file too; on return it is safe on disk.
 

@@ -40,6 +40,7 @@ from becket.host.secrets import Secrets
 from becket.host.slices import Slices
 from becket.host.supervisor import Care
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
+from becket.host.working_copies import WorkingCopy
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import Gate
 from becket.methods.policies import Policy
@@ -50,6 +51,7 @@ from becket.rpc.budget import SharedBudget
 from becket.rpc.records import Ids
 from becket.stores.store import Store
 from becket.typed.schema import SchemaMode
+from becket.typed.small_files import show_path
 
 S = TypeVar("S", bound=Struct)
 
@@ -106,13 +108,15 @@ class Way(Struct, frozen=True):
     """What of an extension is started: a command whose program is an absolute path, and the folder that it is in.
 
     `cwd` is where it runs, if not where its dialect runs it; `digest` that of its files, where they are known to be
-    these. It `is_copy` where the folder is a copy of the extension's, and the host's."""
+    these. It `is_copy` where the folder is a copy of the extension's, and the host's; `working` is that copy where the
+    program may write to it, for one start."""
 
     command: tuple[str, ...]
     folder: str
     cwd: str | None = None
     digest: str | None = None
     is_copy: bool = False
+    working: WorkingCopy | None = None
 
 
 async def launch_extension(
@@ -142,6 +146,8 @@ async def launch_extension(
     if habits.keeps_ids:
         dialect = replace(dialect, ids=ids)
     data = make_data_folder(settings.places, id)
+    if way.working is not None and data is not None:
+        log_working_copy(id, way.working.folder, data)
     environment = build_environment(
         settings.variables,
         manifest.environment,
@@ -186,7 +192,15 @@ async def launch_extension(
         budget=settings.budget,
         slices=settings.slices,
         on_log=None if settings.events is None else LogEvents(id, settings.events, loop_time),
+        on_end=None if way.working is None else way.working.release,
     )
+
+
+def log_working_copy(id: str, folder: str, data: str) -> None:
+    import logging
+
+    text = "%s: runs in %s, where the next start discards what it writes; what must stay belongs in its data folder, %s"
+    logging.getLogger("becket.host").info(text, id, show_path(folder), show_path(data))
 
 
 def secret_keys_of(candidate: Candidate) -> tuple[str, ...]:

@@ -54,6 +54,11 @@ class Places:
         """What was agreed to of extensions, named by its digest: these files are run, and no others."""
         return self.folder / "copies"
 
+    @property
+    def working(self) -> Path:
+        """Copies that extensions of other systems run in and may write to; each start discards what is there."""
+        return self.folder / "working"
+
     def data_of(self, extension: str) -> Path:
         """Returns the folder that an extension may write to.
 

@@ -58,5 +58,6 @@ CIGEN = Dialect(
         restart={"strategy": "never"},
         inherited="all",
         works_in_root=False,
+        writes_in_root=True,
     ),
 )

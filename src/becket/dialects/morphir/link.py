@@ -97,5 +97,6 @@ MORPHIR = Dialect(
         restart={"strategy": "never", "first_is_immediate": False},
         inherited="all",
         works_in_root=False,
+        writes_in_root=True,
     ),
 )

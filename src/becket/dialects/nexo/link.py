@@ -88,6 +88,7 @@ HABITS: Final = Habits(
     own_variables=own_variables,
     folder_variables=(STATE_ROOT,),
     prefixes_tools=True,
+    writes_in_root=True,
     kills_before_goodbye=False,  # that system does, and its goodbye never arrives
 )
 

@@ -36,6 +36,7 @@ HABITS: Final = Habits(
     restart={"strategy": "never"},
     variables=("PATH",),
     works_in_root=False,
+    writes_in_root=True,
     starts_when_needed=True,
 )
 

@@ -88,6 +88,7 @@ HABITS: Final = Habits(
     has_typed_config=False,
     keeps_ids=True,
     resends_hooks=True,
+    writes_in_root=True,
 )
 
 
