@@ -86,6 +86,8 @@ PROMISES = (
             "string": "a string of 4 MiB",
         }.items()
     ),
+    Promise("oversize", "oversize_stall", "responses of 16 MiB: processor time of the longest chunk", 50, "ms"),
+    Promise("oversize", "oversize_growth", "the same: growth of the host", 16, "MiB"),
     Promise(
         "loop_stalls",
         "loop_stall",

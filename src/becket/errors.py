@@ -262,7 +262,7 @@ class BadFrame(RemoteProtocolError):
 
 
 class FrameTooLarge(BadFrame):
-    """A frame, line or header beyond its limit; refused before memory was taken for it."""
+    """A frame, line or header beyond its limit, which was not held in memory."""
 
     def __init__(self, *, size: int | None, limit: int, what: str = "frame") -> None:
         self.size = size
@@ -389,7 +389,7 @@ class RemoteError(BecketError):
 
 
 class BadReply(BecketError):
-    """One answer could not be understood: that call fails, the link lives."""
+    """One response could not be understood or is above the frame limit: that call fails, the link goes on."""
 
     def __init__(self, *, method: str, problem: str) -> None:
         self.method = method

@@ -13,6 +13,7 @@ __all__ = ["DEFAULT_LIMITS", "Limits"]
 
 KIB = 1024
 MIB = 1024 * KIB
+SKIPPED_FRAMES = 4  # as long as this many may one response be that is skipped
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -27,8 +28,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     stray: int = 64 * KIB  # text outside frames that a lenient reader drops before it gives up
     partial_frame: float = 10.0  # seconds from a frame's first byte, not renewed by progress
     partial_frame_rate: int = 64 * KIB  # bytes a second that a large body must keep beyond that
-    skipped_frames: int = 1  # oversize lines that are skipped; one more ends the link
-    skipped_bytes: int = 16 * MIB  # of one such line: a longer one has no end
+    skipped_frames: int = 1  # oversize lines other than responses that are skipped; one more ends the link
+    skipped_bytes: int = 16 * MIB  # of one frame above the limit: a longer one has no end; never less than four frames
 
     # -- frames to messages
     nodes: int = 50_000  # values and containers in one message: 7 ms of parsing, where bytes would not bound it
@@ -124,6 +125,11 @@ class Limits(Struct, frozen=True, kw_only=True):
     def workers(self) -> int:
         """Returns how many worker threads one link has at most: enough for all requests that run at once."""
         return max(self.worker_threads, self.inbound_requests)
+
+    @property
+    def longest_skipped(self) -> int:
+        """Returns how many bytes of one frame above the limit are skipped at most."""
+        return max(self.skipped_bytes, SKIPPED_FRAMES * self.frame)
 
     def but(self, **changes: float) -> Limits:
         """Returns a copy with these limits changed."""

@@ -227,6 +227,15 @@ def test_a_frame_that_is_too_large_is_told_of() -> None:
     assert [type(entry) for entry in found] == [Frame, Stray, Frame]
 
 
+@pytest.mark.parametrize("framing", ["content-length", "json-lines", "length-prefixed"])
+def test_frames_behind_those_above_the_limit_are_recorded(framing: str) -> None:
+    large = b'{"jsonrpc":"2.0","method":"m","params":["' + b"x" * 2_000 + b'"]}'
+    wire = framed(CALL, framing) + 2 * framed(large, framing) + framed(CALL, framing)
+    found = recorded((Side.HOST, wire), limits=Limits(frame=1_024))
+
+    assert [type(entry) for entry in found] == [Frame, Stray, Stray, Frame]
+
+
 def test_an_end_within_a_frame_leaves_a_word_about_it() -> None:
     recorder = Recorder()
     recorder.take(0.0, Side.HOST, framed(CALL)[:-1])

@@ -237,6 +237,11 @@ class Skips(Good):
         return None if self.oversize else Skipped(FrameTooLarge(size=length, limit=self.limit))
 
 
+class ScansNothing(Good):
+    def scan_oversize(self, scanner: object) -> None:
+        """Takes the scanner, and goes on as before."""
+
+
 class SkipsForEver(Skips):
     def __init__(self, limits: Limits) -> None:
         super().__init__(limits)

@@ -40,6 +40,7 @@ def test_a_framing_that_keeps_the_contract_passes(factory: FramingFactory) -> No
         (broken.ReadsAnythingAndThenComplains, "above limits.frame was delivered"),
         (broken.LosesWhatCameBefore, "the frame before an oversize one"),
         (broken.SkipsForEver, "more than limits.skipped_frames (1)"),
+        (broken.ScansNothing, "after scan_oversize"),
         (broken.SkipsInSilence, "neither refused nor replaced"),
         (broken.SkipsTheNextOneToo, "the frame behind a skipped one"),
         (broken.AllocatesWhatWasAnnounced, "before it was refused"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import os
 import signal
 import statistics
@@ -16,15 +17,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from becket import ConnectionLost, Limits, Peer
+from becket import BadReply, ConnectionLost, Limits, Peer
 from becket.contract.hooks import Continue, HookEvent, HookMatch, HookReading
 from becket.dialects import PLAIN
 from becket.host import Care, Host
 from becket.host.events import ExtensionRestarted
 from becket.host.hook_plan import Hooks, HookWish
 from becket.host.hooks import ask_hooks
+from becket.rpc.records import GONE, Call
 from becket.testing import child
-from becket.wire.json_lines import JsonLines
+from becket.wire import ContentLength, FramingFactory, JsonLines, LengthPrefixed
 from benchmarks.hosting.experiments import Values, forget_peak, peak_kib, print_experiment
 from benchmarks.hosting.measuring import load_settings, resident_kib, thread_count
 
@@ -248,6 +250,47 @@ def longest_chunk(chunks: list[bytes]) -> float:
     return longest
 
 
+RESULTS = {
+    "text": b"a" * CHUNK,
+    "escapes": rb"\\" * (CHUNK // 2),
+    "objects": b'{"id":1,"name":"a"},' * (CHUNK // 20),
+    "brackets": b"[]," * (CHUNK // 3),
+}
+
+
+async def oversize() -> Values:
+    """Responses of four times the frame limit, in each framing: the longest chunk, and what the host grows by."""
+    stalls: list[float] = []
+    framings = (ContentLength, JsonLines, LengthPrefixed)
+    skip_oversize(JsonLines, RESULTS["text"])  # all that is loaded at first use
+    gc.collect()
+    before = forget_peak()
+    for framing, part in itertools.product(framings, RESULTS.values()):
+        stalls.append(skip_oversize(framing, part))
+    return {"oversize_stall": stalls, "oversize_growth": [(peak_kib() - before) / 1024]}
+
+
+def skip_oversize(framing: FramingFactory, part: bytes) -> float:
+    """Returns the processor time of the longest chunk of one response, of which no more than a chunk is ever held."""
+    quote = b'"' if part in (RESULTS["text"], RESULTS["escapes"]) else b""
+    start = b'{"jsonrpc":"2.0","result":[' + quote
+    end = (quote or b"0") + b'],"id":1}'
+    count = (4 * Limits().frame - len(start) - len(end)) // len(part)
+    size = len(start) + count * len(part) + len(end)
+    head = {ContentLength: b"Content-Length: %d\r\n\r\n" % size, LengthPrefixed: size.to_bytes(4)}.get(framing, b"")
+    connection = PLAIN.connection(Limits(), framing)
+    call = Call("m", GONE)
+    connection.open_call(call, None)
+    longest = 0.0
+    for chunk in itertools.chain((head + start,), itertools.repeat(part, count), (end + b"\n" * (not head),)):
+        began = time.thread_time()
+        connection.receive(chunk)
+        longest = max(longest, (time.thread_time() - began) * 1e3)
+    if not isinstance(call.error, BadReply):
+        raise RuntimeError(f"the call was settled with {call.error!r}")
+    return longest
+
+
 async def loop_stalls() -> Values:
     """Processor time of the longest turn of the loop while such a message comes and is handled, of the worst kind."""
     kinds: list[list[float]] = []
@@ -414,6 +457,7 @@ EXPERIMENTS: dict[str, Callable[[], Awaitable[Values]]] = {
     "header_line": hostile("header_line"),
     "line": hostile("line"),
     "message_stalls": message_stalls,
+    "oversize": oversize,
     "loop_stalls": loop_stalls,
     "sibling_ping": sibling_ping,
     "crowd": crowd,

@@ -83,8 +83,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     specification, `spelling` has them: those of a host, and of an extension too unless `extension_spelling` has its
     own. What is no message is answered with an error, or only counted where `answers_garbage` is False. `contract`
     tells how the extension contract is spoken on the link: None where it is spoken in its own words. `recognises` tells
-    by the first frame of a host, and the framing that it came in, whether that host speaks this dialect. Links with the
-    same `ids` never give two calls one id; each has its own unless given."""
+    by the first frame of a host, and the framing that it came in, whether that host speaks this dialect. A response
+    above the frame limit fails its own call alone, unless `skips_oversize` is False. Links with the same `ids` never
+    give two calls one id; each has its own unless given."""
 
     name: str
     framing: FramingFactory = ContentLength
@@ -99,6 +100,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     credit: str | None = None
     features: frozenset[str] = frozenset()
     bad_json_is_fatal: bool = False
+    skips_oversize: bool = True
     contract: Callable[[], Speech] | None = None
     recognises: Callable[[bytes, type], bool] | None = None
     habits: Habits = DEFAULT_HABITS
@@ -120,6 +122,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
             spelling=self.spelling,
             ids=self.ids,
             budget=budget,
+            skips_oversize=self.skips_oversize,
         )
 
     @property

@@ -56,6 +56,7 @@ class Link:
         "_is_taking",
         "_joins",
         "_ledger",
+        "_longest_timed",
         "_meter",
         "_most_joined",
         "_pace",
@@ -146,6 +147,8 @@ class Link:
         self._timer: Timer | None = None
         self.wakes_at = inf
         self._partial: tuple[int, float] | None = None
+        # Bytes of one frame that earn it time: of a response above the limit that is skipped as many as it may have.
+        self._longest_timed = self.limits.longest_skipped if dialect.skips_oversize else self.limits.frame
 
     def agree(self, features: Iterable[str]) -> None:
         """Uses from now on only what both sides have announced, where the dialect leaves it to them.
@@ -515,7 +518,7 @@ class Link:
             return
         if self._partial is None or self._partial[0] != framing.frames:
             self._partial = (framing.frames, now)
-        fair = min(pending, self.limits.frame) / self.limits.partial_frame_rate
+        fair = min(pending, self._longest_timed) / self.limits.partial_frame_rate
         deadline = self._partial[1] + self.limits.partial_frame + fair
         if now >= deadline:
             self._end_by(BadFrame(f"a frame was not finished within {now - self._partial[1]:.1f} s"))

@@ -53,11 +53,12 @@ from becket.rpc.messages import NULL_ID, Batch, Failure, Invalid, Malformed, Mes
 from becket.rpc.records import BatchReply, Call, Cancelling, Event, EventList, Ids, InboundRequest
 from becket.rpc.runs import Listening
 from becket.rpc.starts import CallStarts, Start, Starts
-from becket.wire.framing import Frame, Framing, Skipped
+from becket.wire.framing import Frame, Framing, Outline, Skipped
 
 if TYPE_CHECKING:
     from becket.rpc.roles import Codec, Taker
     from becket.rpc.spelling import Spelling
+    from becket.wire.framing import Scanner
 
 __all__ = ["Connection", "reason_of"]
 
@@ -132,8 +133,11 @@ class Connection:
         spelling: Spelling | None = None,
         ids: Ids | None = None,
         budget: SharedBudget | None = None,
+        skips_oversize: bool = False,
     ) -> None:
         self.framing = framing
+        if skips_oversize and (scan := getattr(framing, "scan_oversize", None)) is not None:
+            scan(self._open_scanner)
         self.codec = codec
         # Where what stands before a body depends on its size alone, and the body is written as we write it, a whole
         # frame is put together at once.
@@ -187,6 +191,11 @@ class Connection:
         self._forgotten: dict[int, tuple[Any, ...]] = {}  # abandoned calls that may still be answered, with their chain
         self._batches: list[list[Call]] = []
         self._stray_window = (-inf, 0)
+
+    def _open_scanner(self) -> Scanner:
+        from becket.rpc.oversize import MessageScanner  # most links never need it
+
+        return MessageScanner(self.limits)
 
     def _spell(self, spelling: Spelling) -> None:
         self._fixed_ids = spelling.fixed_ids
@@ -664,9 +673,23 @@ class Connection:
             )
 
     def _skip(self, skipped: Skipped) -> None:
+        outline = skipped.outline
+        if outline is not None:
+            self._skip_oversize(outline, skipped)
+            return
         # Whoever sent a frame that is too large waits; stray text has nobody to answer.
         if isinstance(skipped.error, FrameTooLarge) and self._answers_garbage:
             self._reject(NULL_ID, Meaning.TOO_LARGE, str(skipped.error), None)
+        self.taker.take_oddity(skipped)
+
+    def _skip_oversize(self, outline: Outline, skipped: Skipped) -> None:
+        """Settles the call that a frame above the limit belongs to: one of ours, or one of theirs."""
+        if outline.is_response:
+            assert outline.id is not None
+            self._take(Malformed(outline.id, str(skipped.error)), None)
+            return
+        if outline.id is not None:
+            self._reject(outline.id, Meaning.TOO_LARGE, str(skipped.error), None)
         self.taker.take_oddity(skipped)
 
     def _take_garbage(self, id: bytes, meaning: Meaning, problem: str, batch: BatchReply | None) -> None:

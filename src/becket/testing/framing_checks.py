@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from random import Random
 from time import thread_time_ns
 
 from becket.errors import BadFrame, LocalProtocolError
 from becket.limits import KIB, MIB, Limits
-from becket.wire.framing import Frame, Framing, FramingFactory, Skipped
+from becket.rpc.oversize import MessageScanner
+from becket.wire.framing import Frame, Framing, FramingFactory, Outline, Skipped
 
 __all__ = ["check_framing"]
 
@@ -49,6 +51,7 @@ def check_framing(factory: FramingFactory, *, bodies: Iterable[bytes] | None = N
     _check_truncation(factory, small)
     _check_oversize_output(factory)
     _check_oversize_input(factory)
+    _check_oversize_responses(factory)
     _check_errors_stay(factory)
     _check_spoilt_input(factory, small)
     _check_memory(factory)
@@ -283,6 +286,24 @@ def _check_oversize_input(factory: FramingFactory) -> None:
     elif len(found) > 1:
         raise AssertionError("a frame above limits.frame was delivered")
     _check_oversize_memory(factory)
+
+
+def _check_oversize_responses(factory: FramingFactory) -> None:
+    """Where a framing can skip responses above the limit, it skips any number of them."""
+    good = b'{"good":1}'
+    scanning = factory(LIMITS)
+    scan = getattr(scanning, "scan_oversize", None)
+    if scan is None:
+        return
+    scan(partial(MessageScanner, LIMITS))
+    large = b'{"result":"%b","id":1}' % (b"x" * LIMITS.frame)
+    data = _encode_all(factory, [large] * (LIMITS.skipped_frames + 1) + [good], LIMITS.but(frame=len(large)))
+    frames = _feed(scanning, [data[at : at + 16 * KIB] for at in range(0, len(data), 16 * KIB)])
+    found = [frame.outline if isinstance(frame, Skipped) else bytes(frame) for frame in frames]
+    if found != [Outline(b"1", is_response=True)] * (LIMITS.skipped_frames + 1) + [good]:
+        raise AssertionError(
+            "after scan_oversize a response above limits.frame was not replaced by a Skipped with its outline"
+        )
 
 
 def _check_oversize_memory(factory: FramingFactory) -> None:

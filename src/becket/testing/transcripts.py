@@ -18,7 +18,7 @@ Pure: bytes and times come in as arguments. Who records a process is the command
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -29,10 +29,10 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from becket.errors import BadFile
+from becket.errors import BadFile, FrameTooLarge
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.wire.content_length import ContentLength
-from becket.wire.framing import Framing, FramingFactory, Skipped
+from becket.wire.framing import Framing, FramingFactory, Outline, Skipped
 from becket.wire.json_lines import JsonLines
 from becket.wire.length_prefixed import LengthPrefixed
 from becket.wire.sniffing import sniff
@@ -69,7 +69,7 @@ FRAMINGS: Mapping[str, FramingFactory] = MappingProxyType(
 """Framings by the names that they have in transcripts."""
 
 LOOSE = partial(ContentLength, strict=False)  # a host of synaps reads it so, and its extensions write it so
-TOLERANT: Mapping[str, FramingFactory] = MappingProxyType(
+TOLERANT: Mapping[str, Callable[[Limits], ContentLength | JsonLines | LengthPrefixed]] = MappingProxyType(
     {
         "content-length": partial(LOOSE, skip_stray=True),
         "json-lines": partial(JsonLines, skip_stray=True),
@@ -422,11 +422,16 @@ class Recorder:
 
     def _begin(self) -> bytes:
         assert self.framing is not None
-        self._ways = {side: TOLERANT[self.framing](self._limits) for side in Side}
+        self._ways = {side: self._open_way(self.framing) for side in Side}
         head = encode_head(self.framing, self._command, started_ms=self._started_ms)
         held = sorted((at, to, data) for to, (at, data) in self._held.items())
         self._held.clear()
         return head + b"".join(self._feed(at, to, data) for at, to, data in held)
+
+    def _open_way(self, name: str) -> Framing:
+        framing = TOLERANT[name](self._limits)
+        framing.scan_oversize(PassedOver)
+        return framing
 
     def _feed(self, at: float, to: Side, chunk: bytes) -> bytes:
         framing = self._ways[to]
@@ -441,8 +446,22 @@ class Recorder:
     def _read(self, at: float, to: Side, found: bytes | bytearray | Skipped) -> Entry:
         if not isinstance(found, Skipped):
             return Frame(at, to, bytes(found))
-        first = getattr(self._ways[to], "stray", b"")  # the line itself, where it was a line
+        is_oversize = isinstance(found.error, FrameTooLarge)
+        first = b"" if is_oversize else getattr(self._ways[to], "stray", b"")  # the line itself, where it was a line
         return Stray(at, to, first or f"({found.error})".encode())
+
+
+class PassedOver:
+    """Reads a frame above the limit as if it were a response: the recording goes on behind it."""
+
+    is_readable = True
+    is_response = True
+
+    def feed(self, piece: bytes | bytearray) -> None:
+        """Nothing of it is recorded."""
+
+    def end(self) -> Outline:
+        return Outline(None, is_response=True)
 
 
 def recognise(start: bytes) -> str | None:

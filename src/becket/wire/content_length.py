@@ -14,7 +14,9 @@ from becket.wire.framing import Frame, Skipped
 from becket.wire.stray_text import TextBeforeHeader
 
 if TYPE_CHECKING:
+    from becket.wire.framing import OpenScanner
     from becket.wire.loose_header import LooseHeader
+    from becket.wire.oversize import OversizeBody
     from becket.wire.strict_header import StrictHeader
 
 __all__ = ["ContentLength"]
@@ -71,6 +73,8 @@ class ContentLength:
         self._other = 0  # or that of the one before
         self._body: bytearray | None = None
         self._missing = 0
+        self._scanner: OpenScanner | None = None
+        self._oversize: OversizeBody | None = None
         self._lengths: dict[bytes, int] = {}
         self._between = self._lengths  # the same between two frames; within one, and after an error, there are none
         self.headers = Headers(limits.frame)
@@ -79,6 +83,10 @@ class ContentLength:
     def stray(self) -> bytes:
         """The first line of text that was dropped."""
         return self._text.account.first if self._text is not None else b""
+
+    def scan_oversize(self, scanner: OpenScanner) -> None:
+        """Skips responses above the limit from now on."""
+        self._scanner = scanner
 
     def feed(self, chunk: bytes) -> list[Frame | Skipped]:
         # One call after another: the chunk is one whole frame, and its header was seen before.
@@ -92,6 +100,8 @@ class ContentLength:
         size = len(chunk)
         found: list[Frame | Skipped] = []
         position = 0 if self._body is None else self._fill(self._body, chunk, found)
+        if self._oversize is not None:
+            position = self._skip(self._oversize, chunk, position, found)
         # The whole header is looked up at once. A hit is byte-exact, so it is right whatever the header says; an empty
         # slice hits nothing, which sends an unfinished header to its reader.
         length_of, append = self._lengths.get, found.append
@@ -114,6 +124,11 @@ class ContentLength:
                         break
                     length = self._length
                     width = self._width
+                    if length > self._limits.frame:
+                        position = self._begin_skipping(length, chunk, start, found)
+                        if self._oversize is not None:
+                            break
+                        continue
             stop = start + length
             if stop <= size:
                 append(chunk[start:stop])
@@ -157,6 +172,8 @@ class ContentLength:
     def _count_pending(self) -> int:
         if self._body is not None:
             return self._width + len(self._body)
+        if self._oversize is not None:
+            return self._width + self._oversize.taken
         kept = self._text.pending if self._text is not None else 0
         return kept if self._reader is None else kept + self._reader.taken
 
@@ -166,6 +183,8 @@ class ContentLength:
         if self._body is not None:
             size = len(self._body) + self._missing
             return BadFrame(f"truncated body: {self._missing} of {size} bytes are missing")
+        if self._oversize is not None:
+            return self._oversize.end()
         if self.pending:
             return BadFrame(f"truncated header: the input ended after {self.pending} bytes of it")
         return None
@@ -182,6 +201,23 @@ class ContentLength:
             found.append(body)
             self._body = None
         return taken
+
+    # -- bodies above the limit
+
+    def _begin_skipping(self, length: int, chunk: bytes, start: int, found: list[Frame | Skipped]) -> int:
+        from becket.wire.oversize import OversizeBody  # most links never meet one
+
+        assert self._scanner is not None  # else the header was refused
+        self._oversize = OversizeBody(self._scanner, length, self._limits.frame)
+        return self._skip(self._oversize, chunk, start, found)
+
+    def _skip(self, oversize: OversizeBody, chunk: bytes, position: int, found: list[Frame | Skipped]) -> int:
+        """Reads on in such a body; returns where the chunk goes on behind it."""
+        position = oversize.read(chunk, position, found)
+        self.error = oversize.error
+        if not oversize.missing:
+            self._oversize = None
+        return position
 
     # -- headers that are not known yet
 
@@ -208,7 +244,7 @@ class ContentLength:
             return None
         length = int(digits)
         if length > self._limits.frame:
-            return None
+            return length if length <= self._most else None
         self._remember(header, length)
         return length
 
@@ -228,7 +264,8 @@ class ContentLength:
         self._is_in_header = False
         self._length = reader.length
         self._width = reader.size
-        if start - reader.size >= position and reader.size <= self._longest:  # all of it in this chunk
+        is_whole = start - reader.size >= position  # all of it is in this chunk
+        if is_whole and reader.size <= self._longest and reader.length <= self._limits.frame:
             self._remember(chunk[start - reader.size : start], reader.length)
         return start
 
@@ -245,15 +282,20 @@ class ContentLength:
         self.error = text.account.error
         return kept, position
 
+    @property
+    def _most(self) -> int:
+        """The largest body whose header is accepted, though it may be skipped."""
+        return self._limits.frame if self._scanner is None else self._limits.longest_skipped
+
     def _open_reader(self) -> StrictHeader | LooseHeader:
         # Imported here because the usual header never needs it and its patterns take most of a millisecond to compile.
         if self._strict:
             from becket.wire.strict_header import StrictHeader
 
-            return StrictHeader(self._limits)
+            return StrictHeader(self._limits, most=self._most)
         from becket.wire.loose_header import LooseHeader
 
-        return LooseHeader(self._limits)
+        return LooseHeader(self._limits, most=self._most)
 
     def _remember(self, header: bytes, length: int) -> None:
         if len(self._lengths) >= REMEMBERED:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from becket.errors import BadFrame
 from becket.limits import Limits
 
-__all__ = ["Frame", "Framing", "FramingFactory", "Skipped"]
+__all__ = ["Frame", "Framing", "FramingFactory", "OpenScanner", "Outline", "Scanner", "ScansOversize", "Skipped"]
 
 Frame = bytes | bytearray
 """The body of one frame. A bytearray is handed over for good: the framing never touches it again."""
@@ -25,6 +25,35 @@ class Skipped(Struct, frozen=True):
     """Stands where a frame was dropped although the link lives on, and says why."""
 
     error: BadFrame
+    outline: Outline | None = None
+
+
+class Outline(Struct, frozen=True):
+    """What a scanner has found in a frame above the limit: its id as JSON text, None where it has none."""
+
+    id: bytes | None
+    is_response: bool
+
+
+class Scanner(Protocol):
+    """Reads a frame above the limit piece by piece, and keeps next to nothing of it."""
+
+    is_readable: bool
+    """False once the frame is no single message, whatever follows."""
+
+    is_response: bool
+    """False once the frame is a request or a notification."""
+
+    def feed(self, piece: Frame) -> None:
+        """Reads the next bytes of the body."""
+        ...
+
+    def end(self) -> Outline | None:
+        """Returns what the frame is, now that all of it was read; None where it is no message."""
+        ...
+
+
+OpenScanner = Callable[[], Scanner]
 
 
 class Framing(Protocol):
@@ -55,6 +84,15 @@ class Framing(Protocol):
         Raises:
             LocalProtocolError: this framing cannot carry such a body.
         """
+        ...
+
+
+class ScansOversize(Protocol):
+    """A framing that can pass over a frame above the limit. What a link gives it reads such a frame meanwhile."""
+
+    def scan_oversize(self, scanner: OpenScanner) -> None:
+        """From now on skips responses of up to `limits.longest_skipped` bytes, each of which stands as `Skipped` in its
+        place, with its outline. A frame in which the scanner finds no response ends the link."""
         ...
 
 

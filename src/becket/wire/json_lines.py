@@ -5,14 +5,20 @@ Only LF ends a line, never what `str.splitlines` takes for a line end: U+2028 ma
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from becket.errors import BadFrame, FrameTooLarge, LocalProtocolError
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.wire.framing import Frame, Skipped
 from becket.wire.stray_text import StrayText
 
+if TYPE_CHECKING:
+    from becket.wire.framing import OpenScanner, Scanner
+
 __all__ = ["JsonLines"]
 
 JSON_STARTS = (b"{", b"[")
+INDENT = 64  # bytes: what begins a line does not stand behind more white space
 LF, CR = b"\n\r"  # as numbers: `b"\n" in body` tries a number first and takes seven times as long
 
 
@@ -20,8 +26,9 @@ class JsonLines:
     """Reads and writes one body a line; blank lines are passed over.
 
     A line beyond `limits.frame` is dropped as it comes, without being kept, and stands as `Skipped` in its place;
-    `limits.skipped_frames` may be dropped so. With `skip_stray=True` lines that begin neither an object nor an array
-    are dropped up to `limits.stray` bytes in total; the first is kept in `stray` and reported as `Skipped`, once.
+    `limits.skipped_frames` may be dropped so, and any number of responses after `scan_oversize`. With `skip_stray=True`
+    lines that begin neither an object nor an array are dropped up to `limits.stray` bytes in total; the first is kept
+    in `stray` and reported as `Skipped`, once.
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS, *, skip_stray: bool = False) -> None:
@@ -33,7 +40,9 @@ class JsonLines:
         self._oversize = 0  # bytes dropped of an unfinished line
         self._skipped = 0
         self._most_skipped = limits.skipped_frames
-        self._most_skipped_bytes = max(limits.skipped_bytes, limits.frame)
+        self._longest_skipped = limits.longest_skipped
+        self._open_scanner: OpenScanner | None = None
+        self._scanner: Scanner | None = None  # of an unfinished line
 
     @property
     def stray(self) -> bytes:
@@ -43,6 +52,10 @@ class JsonLines:
     @property
     def pending(self) -> int:
         return self._oversize or len(self._line)
+
+    def scan_oversize(self, scanner: OpenScanner) -> None:
+        """Skips responses above the limit from now on."""
+        self._open_scanner = scanner
 
     def feed(self, chunk: bytes) -> list[Frame | Skipped]:
         found: list[Frame | Skipped] = []
@@ -99,18 +112,23 @@ class JsonLines:
         if size <= self._limit + 1:  # one more: a CR at the end is not the body's
             self._line += piece
             return
+        if not self._oversize:
+            self._scanner = self._scan(self._line or piece)
+        if self._scanner is not None and (self._oversize or self._line):
+            self._scanner.feed(piece)
         self._line.clear()
         self._oversize = size
-        if self._skipped >= self._most_skipped or size > self._most_skipped_bytes:
+        if not self._may_skip(size, self._scanner):
             self._refuse()
 
     def _end_line(self, found: list[Frame | Skipped]) -> None:
         line = self._line
-        size = self._oversize
+        size, scanner = self._oversize, self._scanner
         self._line = bytearray()
         self._oversize = 0
+        self._scanner = None
         if size:
-            self._skip(size, found)
+            self._skip(size, scanner, found)
         else:
             self._take(line, found)
 
@@ -124,7 +142,7 @@ class JsonLines:
             else:
                 line = line[:-1]
         if len(line) > self._limit:
-            self._skip(size, found)
+            self._skip(size, self._scan(line), found)
         elif not line or line.isspace():
             return
         elif self._text is None or line.lstrip().startswith(JSON_STARTS):
@@ -132,12 +150,33 @@ class JsonLines:
         else:
             self._drop(self._text, line, found)
 
-    def _skip(self, size: int, found: list[Frame | Skipped]) -> None:
-        if self.error is not None or self._skipped >= self._most_skipped:
+    # -- lines above the limit
+
+    def _scan(self, beginning: Frame) -> Scanner | None:
+        """Returns what reads such a line, having read its beginning; None where nothing does, or it is stray text."""
+        if self._open_scanner is None:
+            return None
+        if self._text is not None and not beginning[:INDENT].lstrip().startswith(JSON_STARTS):
+            return None
+        scanner = self._open_scanner()
+        scanner.feed(beginning)
+        return scanner
+
+    def _may_skip(self, size: int, scanner: Scanner | None) -> bool:
+        if size > self._longest_skipped:
+            return False
+        if scanner is None or (scanner.is_readable and not scanner.is_response):
+            return self._skipped < self._most_skipped
+        return scanner.is_readable
+
+    def _skip(self, size: int, scanner: Scanner | None, found: list[Frame | Skipped]) -> None:
+        outline = None if scanner is None else scanner.end()
+        if self.error is not None or not self._may_skip(size, scanner) or (scanner is not None and outline is None):
             self._refuse()
             return
-        self._skipped += 1
-        found.append(Skipped(FrameTooLarge(size=size, limit=self._limit, what="line")))
+        if outline is None or not outline.is_response:
+            self._skipped += 1
+        found.append(Skipped(FrameTooLarge(size=size, limit=self._limit, what="line"), outline))
 
     def _refuse(self) -> None:
         # Without a size: nobody waits for the end of the line that ends the link.

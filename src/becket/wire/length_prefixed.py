@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from struct import Struct
+from typing import TYPE_CHECKING
 
 from becket.errors import BadFrame, FrameTooLarge, LocalProtocolError
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.wire.framing import Frame, Skipped
+
+if TYPE_CHECKING:
+    from becket.wire.framing import OpenScanner
+    from becket.wire.oversize import OversizeBody
 
 __all__ = ["LengthPrefixed"]
 
@@ -25,10 +30,19 @@ class LengthPrefixed:
         self._prefix = b""  # an unfinished one
         self._body: bytearray | None = None
         self._missing = 0
+        self._longest_skipped = min(limits.longest_skipped, HIGHEST)
+        self._scanner: OpenScanner | None = None
+        self._oversize: OversizeBody | None = None
 
     @property
     def pending(self) -> int:
+        if self._oversize is not None:
+            return SIZE + self._oversize.taken
         return len(self._prefix) if self._body is None else SIZE + len(self._body)
+
+    def scan_oversize(self, scanner: OpenScanner) -> None:
+        """Skips responses above the limit from now on."""
+        self._scanner = scanner
 
     def feed(self, chunk: bytes) -> list[Frame | Skipped]:
         if self.error is not None:
@@ -45,10 +59,12 @@ class LengthPrefixed:
             self._prefix = b""
             (length,) = PREFIX.unpack(prefix)
             if length > self._limit:
-                self.error = self._refuse(length, prefix)
-                return found
-            self._body = bytearray()
-            self._missing = length
+                position = self._begin_skipping(length, prefix, chunk, position, found)
+            else:
+                self._body = bytearray()
+                self._missing = length
+        elif self._oversize is not None:
+            position = self._skip(self._oversize, chunk, position, found)
         if self._body is not None:
             position = self._fill(self._body, chunk, position, found)
         limit = self._limit
@@ -56,10 +72,10 @@ class LengthPrefixed:
         last = size - SIZE  # no whole prefix begins after it
         while position <= last:
             (length,) = unpack_from(chunk, position)
-            if length > limit:
-                self.error = self._refuse(length, chunk[position : position + SIZE])
-                break
             start = position + SIZE
+            if length > limit:
+                position = self._begin_skipping(length, chunk[position:start], chunk, start, found)
+                continue
             position = start + length
             if position > size:
                 self._body = bytearray(memoryview(chunk)[start:])
@@ -77,6 +93,8 @@ class LengthPrefixed:
         if self._body is not None:
             size = len(self._body) + self._missing
             return BadFrame(f"truncated body: {self._missing} of {size} bytes are missing")
+        if self._oversize is not None:
+            return self._oversize.end()
         if self._prefix:
             return BadFrame(f"truncated length: {SIZE - len(self._prefix)} of {SIZE} bytes are missing")
         return None
@@ -96,6 +114,26 @@ class LengthPrefixed:
             found.append(body)
             self._body = None
         return position + len(piece)
+
+    def _begin_skipping(
+        self, length: int, prefix: bytes, chunk: bytes, start: int, found: list[Frame | Skipped]
+    ) -> int:
+        """Skips the body that this prefix announces, or refuses it; returns where the chunk goes on behind it."""
+        if self._scanner is None or length > self._longest_skipped:
+            self.error = self._refuse(length, prefix)
+            return len(chunk)
+        from becket.wire.oversize import OversizeBody  # most links never meet one
+
+        self._oversize = OversizeBody(self._scanner, length, self._limit)
+        return self._skip(self._oversize, chunk, start, found)
+
+    def _skip(self, oversize: OversizeBody, chunk: bytes, position: int, found: list[Frame | Skipped]) -> int:
+        """Reads on in such a body; returns where the chunk goes on behind it."""
+        position = oversize.read(chunk, position, found)
+        self.error = oversize.error
+        if not oversize.missing:
+            self._oversize = None
+        return position
 
     def _refuse(self, length: int, prefix: bytes) -> BadFrame:
         # Four letters announce half a gigabyte or more; what they say is more use than the number.

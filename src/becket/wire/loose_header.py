@@ -23,12 +23,13 @@ HIGHEST = 2**64 - 1
 class LooseHeader:
     """Reads one header block after another; `length` is what the last one announced, `error` why reading stopped."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, *, most: int) -> None:
         self.error: BadFrame | None = None
         self.length = 0
         self.size = 0  # of the last complete block, in bytes
         self.taken = 0  # bytes of an unfinished block
         self._limit = limits.frame
+        self._most = most  # the longest body that may be announced
         self._line: bytearray = bytearray()
         self._announced: int | None = None
 
@@ -79,7 +80,7 @@ class LooseHeader:
     def _end_block(self) -> bool:
         if self._announced is None:
             self.error = BadFrame("missing Content-Length")
-        elif self._announced > self._limit:
+        elif self._announced > self._most:
             self.error = FrameTooLarge(size=self._announced, limit=self._limit)
         else:
             self.length = self._announced

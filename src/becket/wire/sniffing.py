@@ -10,6 +10,7 @@ from becket.wire.content_length import ContentLength
 from becket.wire.framing import Frame, Skipped
 
 if TYPE_CHECKING:
+    from becket.wire.framing import OpenScanner
     from becket.wire.json_lines import JsonLines
     from becket.wire.length_prefixed import LengthPrefixed
 
@@ -46,10 +47,15 @@ class Sniffing:
         self.chosen: ContentLength | JsonLines | LengthPrefixed | None = None
         self._limits = limits
         self._prefix: bytes = b""
+        self._scanner: OpenScanner | None = None
 
     @property
     def pending(self) -> int:
         return 0 if self.chosen is None else self.chosen.pending
+
+    def scan_oversize(self, scanner: OpenScanner) -> None:
+        """Skips responses above the limit from now on, in whichever framing they come."""
+        self._scanner = scanner
 
     def feed(self, chunk: bytes) -> list[Frame | Skipped]:
         chosen = self.chosen
@@ -62,6 +68,8 @@ class Sniffing:
                 return []
             self._prefix = b""
             chosen = self.chosen = framing(self._limits)
+            if self._scanner is not None:
+                chosen.scan_oversize(self._scanner)
         found = chosen.feed(chunk)
         self.error = chosen.error
         self.frames = chosen.frames

@@ -35,12 +35,13 @@ TWO_WRITERS = "the last length did not fit its body, or two writers share one pi
 class StrictHeader:
     """Reads one header block after another; `length` is what the last one announced, `error` why reading stopped."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, *, most: int) -> None:
         self.error: BadFrame | None = None
         self.length = 0
         self.size = 0  # of the last complete block, in bytes
         self.taken = 0  # bytes of an unfinished block
         self._limits = limits
+        self._most = most  # the longest body that may be announced
         self._line = bytearray()
         self._until = NAME_END
         self._lines = 0
@@ -111,13 +112,13 @@ class StrictHeader:
 
     def _take_length(self, value: bytes) -> BadFrame | None:
         if LENGTH.fullmatch(value) is None:
-            if value.isdigit() and int(value) > self._limits.frame:
+            if value.isdigit() and int(value) > self._most:
                 return FrameTooLarge(size=int(value), limit=self._limits.frame)
             return BadFrame("Content-Length is no number", found=value, hint="1 to 10 digits")
         if self._announced is not None:  # two readers of such a header could disagree where the frame ends
             return BadFrame("Content-Length given twice", found=value)
         self._announced = int(value)
-        if self._announced > self._limits.frame:
+        if self._announced > self._most:
             return FrameTooLarge(size=self._announced, limit=self._limits.frame)
         return None
 

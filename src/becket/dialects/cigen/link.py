@@ -44,6 +44,7 @@ CIGEN = Dialect(
     framing=LengthPrefixed,
     codec=open_codec,
     answers_garbage=False,
+    skips_oversize=False,
     bad_json_is_fatal=True,
     contract=load_speech,
     recognises=recognises,

@@ -80,6 +80,7 @@ MORPHIR = Dialect(
     spelling=HOST_SPELLING,
     extension_spelling=EXTENSION_SPELLING,
     answers_garbage=False,
+    skips_oversize=False,
     contract=load_speech,
     recognises=recognises,
     habits=Habits(

@@ -129,6 +129,7 @@ NEXO: Final = Dialect(
     spelling=HOST_SPELLING,
     extension_spelling=EXTENSION_SPELLING,
     answers_garbage=False,
+    skips_oversize=False,
     numbers={**NUMBERS, Meaning.PERMISSION_DENIED: NOT_GRANTED},
     contract=load_speech,
     recognises=recognises,

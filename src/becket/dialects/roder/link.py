@@ -68,6 +68,7 @@ RODER: Final = Dialect(
     spelling=HOST_SPELLING,
     extension_spelling=EXTENSION_SPELLING,
     answers_garbage=False,
+    skips_oversize=False,
     contract=load_speech,
     recognises=recognises,
     habits=HABITS,

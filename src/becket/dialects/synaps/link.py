@@ -105,6 +105,7 @@ SYNAPS: Final = Dialect(
     spelling=HOST_SPELLING,
     extension_spelling=EXTENSION_SPELLING,
     answers_garbage=False,
+    skips_oversize=False,
     numbers=ERROR_NUMBERS,
     bad_json_is_fatal=True,
     contract=load_speech,
