@@ -28,6 +28,7 @@ __all__ = [
     "BadGrants",
     "BadSchema",
     "CircuitOpen",
+    "CommandFailed",
     "ExtensionRefused",
     "HandshakeFailed",
     "ManifestError",
@@ -205,6 +206,17 @@ class ToolFailed(RemoteError):
 
     def __str__(self) -> str:
         return f"{self.tool}: {harmless(self.message)}"
+
+
+class CommandFailed(BecketError):
+    """The program that the host ran for a command has failed: its exit code is not 0, or a signal ended it."""
+
+    def __init__(self, command: str, *, exit_code: int | None, signal: str | None = None) -> None:
+        self.command = command
+        self.exit_code = exit_code
+        self.signal = signal
+        how = f"was ended by {signal}" if signal else f"ended with the exit code {exit_code}"
+        super().__init__(f"{command}: its program {how}")
 
 
 class ProviderDisabled(BecketError):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from tests.cli.commands import BECKET, HOSTED, becket, here, json_lines, printed, write_extension
 from tests.cli.terminals import CTRL_C, Terminal
 
+from becket.cli.exits import Exit
 from becket.testing.transcripts import load_transcript
 
 pytestmark = pytest.mark.process
@@ -84,6 +86,40 @@ def folder(tmp_path: Path) -> Path:
 def talker(tmp_path: Path) -> tuple[str, ...]:
     """Returns the options for a host of the talker."""
     return ("--root", str(write_extension(tmp_path / "extensions", "talker", TALKER)), "--no-data", "--yes")
+
+
+GUARD = """
+from becket.contract.hooks import Block, Continue, HookEvent
+from becket.extension import ExtensionServer, hook
+
+class Guard(ExtensionServer):
+    id = "guard"
+    version = "1.0.0"
+
+    @hook("before_tool_call")
+    def check(self, event: HookEvent) -> Block | Continue:
+        return Block("not that") if "forbidden" in str(event.tool_input) else Continue()
+
+Guard().run()
+"""
+
+
+def test_a_command_that_the_host_runs_itself_is_shown_as_it_is_and_asked_about_at_hooks(tmp_path: Path) -> None:
+    root = write_extension(tmp_path / "extensions", "guard", GUARD, permissions=["tools.intercept"])
+    plugin = root / "plugin" / ".synaps-plugin"
+    plugin.mkdir(parents=True)
+    talker = TALKER.replace("talker", "plugin")
+    (root / "plugin" / "talker.py").write_text(talker, encoding="utf-8")
+    extension = {"runtime": "process", "command": "python3", "args": ["talker.py"], "permissions": ["tools.register"]}
+    commands = [{"name": "say", "command": "printf", "args": ["# %s\\n"]}, {"name": "fail", "command": "false"}]
+    (plugin / "plugin.json").write_text(json.dumps({"extension": extension, "commands": commands}), encoding="utf-8")
+    words = ("invoke", "--root", str(root), "--no-data", "--yes", "plugin")
+
+    assert printed(*words, "say", "*hi*", "you") == "# *hi*\n# you\n"
+    assert (failed := becket(*words, "fail")).returncode == Exit.FAILED
+    assert "exit code 1" in failed.stderr
+    assert (blocked := becket(*words, "say", "forbidden")).returncode == Exit.DENIED
+    assert "not that" in blocked.stderr
 
 
 def test_without_a_terminal_the_output_is_plain_text(folder: Path) -> None:

@@ -31,7 +31,31 @@ def test_all_are_listed_with_whether_they_would_start(root: Path) -> None:
         ["lost", "1.0.0", "native", "no", "-", "-", str(root / "lost")],
         ["quiet", "1.0.0", "native", "yes", "-", "-", str(root / "quiet")],
     ]
-    assert done.stderr == ""
+    assert done.stderr.startswith("does not start: lost: its command: `no-such-program`: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_was_skipped_is_named_with_the_reason(root: Path) -> None:
+    (root / "bad").mkdir()
+    (root / "bad" / "becket.toml").write_text("id =", encoding="utf-8")
+    (root / "skills" / ".synaps-plugin").mkdir(parents=True)
+    (root / "skills" / ".synaps-plugin" / "plugin.json").write_text('{"name": "skills"}', encoding="utf-8")
+    (root / "cigen-provider-x").touch()
+
+    words = ("list", str(root), "--no-data", "--disable", "quiet", "--only", "lost", "--only", "quiet")
+    plain, as_json = here(*words), here(*words, "--json")
+
+    skipped = [line for line in plain.stderr.splitlines() if line.startswith("skipped: ")]
+    assert skipped == [line for line in as_json.stderr.splitlines() if line.startswith("skipped: ")]
+    assert [one["id"] for one in json.loads(as_json.stdout)] == ["lost"]
+    for path, why in {
+        "bad/becket.toml": "is not TOML",
+        "skills/.synaps-plugin/plugin.json": "holds no extension",
+        "cigen-provider-x": "is not executable",
+        "greedy/becket.toml": "left out by --only",
+        "quiet/becket.toml": "is disabled",
+    }.items():
+        assert any(f"{root / path}: {why}" in line for line in skipped), path
 
 
 @pytest.mark.parametrize(
@@ -48,7 +72,7 @@ def test_the_list_is_json_for_programs(root: Path) -> None:
     done = here("list", str(root), "--no-data", "--json", "--grant", "greedy=memory.read")
 
     found = {one["id"]: one for one in json.loads(done.stdout)}
-    assert {id: one["starts"] for id, one in found.items()} == {"greedy": True, "lost": False, "quiet": True}
+    assert {id: one["starts"] for id, one in found.items()} == {"greedy": "yes", "lost": "no", "quiet": "yes"}
     assert found["greedy"]["granted"] == ["memory.read"]
     assert found["greedy"]["because"] == ""
     assert "no-such-program" in found["lost"]["because"]
@@ -74,6 +98,7 @@ def test_variables_outside_the_base_list_are_named(root: Path, monkeypatch: pyte
 def test_why_one_would_be_asked_about_is_told(root: Path) -> None:
     found = {one["id"]: one for one in json.loads(here("list", str(root), "--no-data", "--json").stdout)}
 
+    assert found["greedy"]["starts"] == "ask"
     assert "becket grant greedy" in found["greedy"]["because"]
 
 

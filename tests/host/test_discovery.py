@@ -559,7 +559,9 @@ def test_several_formats_are_read_side_by_side_and_the_first_reader_comes_first(
         ("c", "y"),
     ]
     assert report.invalid == 1
-    assert only_note(report).hint == "ask its author"
+    left_out, refused = report.diagnostics
+    assert (left_out.problem, left_out.severity) == ("holds no extension", Severity.NOTE)
+    assert refused.hint == "ask its author"
 
 
 @pytest.mark.parametrize("id", ["", "A", "../x", "a/b", "x" * 65])
@@ -773,7 +775,9 @@ def test_only_what_can_be_run_is_a_program(tmp_path: Path) -> None:
     report = discover_extensions([tmp_path], readers=TOOLBOX)
 
     assert ids_of(report) == ["tool-good"]
-    assert report.diagnostics == ()
+    note = only_note(report)
+    assert (note.path, note.severity) == (str(tmp_path / "tool-notes.md"), Severity.NOTE)
+    assert "chmod +x" in note.hint
 
 
 def test_a_program_that_its_reader_refuses_is_told(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.host.stand_ins import hosted
 
 from becket import Context, RemoteError, RpcError
-from becket.contract.commands import CommandDone, ErrorText, SystemText, Table, Text
+from becket.contract.commands import CommandDone, ErrorText, PlainText, SystemText, Table, Text
 from becket.contract.providers import (
     ProviderDone,
     ProviderFailed,
@@ -163,6 +163,10 @@ def test_text_for_a_person_is_markdown_on_a_terminal() -> None:
     assert "Title" in text
     assert "# Title" not in text
     assert "• one" in text
+
+
+def test_what_a_program_wrote_is_no_markdown() -> None:
+    assert shown(on_screen(), PlainText("# Title\n* one\n* two")).split() == ["#", "Title", "*", "one", "*", "two"]
 
 
 def test_a_link_in_markdown_is_no_escape_sequence() -> None:

@@ -48,7 +48,7 @@ async def invoke_command(
 
     with show_logs(options.log_config()):
         async with (
-            open_extension(options, id, trace=trace) as (_, extension),
+            open_extension(options, id, trace=trace, command=command) as (_, extension),
             extension.invoke_command(command, args) as run,
         ):
             try:

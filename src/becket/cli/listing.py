@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -16,6 +16,7 @@ from becket.host.redaction import redact_command
 
 __all__ = ["list_extensions", "why_not"]
 
+STARTS: Final[dict[type[Admission], str]] = {Admitted: "yes", NeedsConsent: "ask", Skipped: "no"}
 HEADERS = ("extension", "version", "dialect", "starts", "permissions", "variables", "folder")
 
 
@@ -25,8 +26,8 @@ HEADERS = ("extension", "version", "dialect", "starts", "permissions", "variable
 def list_extensions(options: HostOptions, as_json: bool) -> None:
     """List the extensions in ROOTS, or in the current folder, and whether each would start.
 
-    The variables are those that each would see besides the few that all see. Nothing is started and nobody is asked;
-    `becket doctor` says what is wrong.
+    The variables are those that each would see besides the few that all see. What was found and is not listed, or does
+    not start, is named on stderr with the reason. Nothing is started and nobody is asked.
 
     \b
     becket list extensions
@@ -39,11 +40,16 @@ def list_extensions(options: HostOptions, as_json: bool) -> None:
     ]
     if as_json:
         print_json([describe(*one, survey.hook_order) for one in found])
-        return
-    if found:
-        print_table(HEADERS, [row_of(*one) for one in found])
-    if len(survey.hook_order) > 1:
-        say(describe_order(survey.hook_order))
+    else:
+        if found:
+            print_table(HEADERS, [row_of(*one) for one in found])
+        if len(survey.hook_order) > 1:
+            say(describe_order(survey.hook_order))
+    for diagnostic in survey.report.diagnostics:
+        say(f"skipped: {diagnostic}")
+    for candidate, admission, _ in found:
+        if isinstance(admission, Skipped):
+            say(f"does not start: {candidate.id}: {admission.because}")
     broken = survey.report.invalid
     if broken or not found:
         say(f"{len(found)} extensions, {broken} manifests that cannot be used (try: becket doctor)")
@@ -51,9 +57,8 @@ def list_extensions(options: HostOptions, as_json: bool) -> None:
 
 def row_of(candidate: Candidate, admission: Admission, variables: Sequence[str]) -> tuple[str, ...]:
     manifest = candidate.manifest
-    starts = {Admitted: "yes", NeedsConsent: "ask", Skipped: "no"}[type(admission)]
     asked = (", ".join(manifest.permissions), ", ".join(variables))
-    return candidate.id, manifest.version, manifest.dialect, starts, *asked, candidate.folder
+    return candidate.id, manifest.version, manifest.dialect, STARTS[type(admission)], *asked, candidate.folder
 
 
 def describe(
@@ -72,7 +77,7 @@ def describe(
         "permissions": manifest.permissions,
         "variables": variables,
         "granted": sorted(admission.grants.allow) if isinstance(admission, Admitted) else [],
-        "starts": isinstance(admission, Admitted),
+        "starts": STARTS[type(admission)],
         "because": why_not(admission),
         "hooks": [hook.hook for hook in manifest.hooks],
         "required_hooks": [hook.hook for hook in manifest.hooks if hook.required],

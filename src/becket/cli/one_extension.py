@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +24,17 @@ __all__ = ["find_needed", "open_extension", "open_host", "wait_for_all"]
 
 @asynccontextmanager
 async def open_extension(
-    options: HostOptions, id: str, *, trace: Path | None = None, with_hooks: bool = False
+    options: HostOptions,
+    id: str,
+    *,
+    trace: Path | None = None,
+    with_hooks: bool = False,
+    command: str | None = None,
 ) -> AsyncGenerator[tuple[Host, Supervised], None]:
     """Starts an extension, waits until it is ready, and ends it in good order. What is said is recorded to `trace`.
 
-    With `with_hooks` all extensions that may have hooks of tools run by then; why one does not is printed.
+    With `with_hooks` all extensions that may have hooks of tools run by then, and also for a `command` that the host
+    itself runs; why one does not is printed.
 
     Raises:
         NotDeclared: it was not found.
@@ -42,11 +47,12 @@ async def open_extension(
     needed = find_needed(id, candidates.values())
     if not needed:
         raise NotDeclared("becket", "extension", id, sorted(candidates))
+    with_hooks = with_hooks or (command is not None and is_run_by_host(candidates[id], command))
     guards = find_guards(candidates.values()) if with_hooks else ()
     needed = needed.union(*(find_needed(guard, candidates.values()) for guard in guards))
     more: dict[str, Any] = {"only": needed}
     if trace is not None:
-        more["wrap"] = partial(record_one, id, trace)
+        more["wrap"] = FirstStart(id, trace).wrap
     async with open_host(options, **more) as host:
         extension = await host.ready(id)
         if guards:
@@ -55,11 +61,23 @@ async def open_extension(
         yield host, extension
 
 
-def record_one(id: str, path: Path, started: str, command: Sequence[str]) -> Sequence[str]:
-    """Returns the command of an extension with a recorder in front of it, and those of all others as they are."""
-    from becket.cli.trace import record_command
+class FirstStart:
+    """Records the first process that is started for an extension: a program of one of its commands comes later, and
+    would take the place of the recording."""
 
-    return record_command(path, command) if started == id else command
+    def __init__(self, id: str, path: Path) -> None:
+        self._id = id
+        self._path = path
+        self._is_recorded = False
+
+    def wrap(self, started: str, command: Sequence[str]) -> Sequence[str]:
+        """Returns the command with a recorder in front of it where it is to be recorded, and any other as it is."""
+        if started != self._id or self._is_recorded:
+            return command
+        from becket.cli.trace import record_command
+
+        self._is_recorded = True
+        return record_command(self._path, command)
 
 
 @asynccontextmanager
@@ -119,6 +137,11 @@ def find_candidates(arguments: Mapping[str, Any], settled: Mapping[str, Extensio
         for diagnostic in report.diagnostics:
             say(str(diagnostic))
     return {candidate.id: candidate for candidate in report.candidates}
+
+
+def is_run_by_host(candidate: Candidate, command: str) -> bool:
+    """Returns whether the host runs this command itself, with the hooks of tools, and not the extension."""
+    return any(one.name == command for one in getattr(candidate.particulars, "host_commands", ()))
 
 
 def find_guards(candidates: Iterable[Candidate]) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ __all__ = [
     "Invoke",
     "Output",
     "OutputFrame",
+    "PlainText",
     "SystemText",
     "Table",
     "Text",
@@ -50,6 +51,10 @@ class Text(Struct, frozen=True, gc=False, tag_field="kind", tag="text"):
     """Text for the person who gave the command, in Markdown."""
 
     content: str
+
+
+class PlainText(Text, frozen=True, gc=False, tag_field="kind", tag="text"):
+    """Text that is no Markdown: what a program wrote that the host has run for a command. It is never sent."""
 
 
 class SystemText(Struct, frozen=True, gc=False, tag_field="kind", tag="system"):

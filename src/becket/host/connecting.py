@@ -321,6 +321,8 @@ class Start:
                 timeouts=self._timeouts,
                 limits=self._limits,
                 audit=self._audit,
+                root=self._root,
+                environment=self._environment,
                 ends=tuple(ends),
                 on_end=self._options.get("on_end"),
             )

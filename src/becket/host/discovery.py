@@ -146,8 +146,8 @@ def discover_extensions(
     enabled = [candidate for candidate in candidates if candidate not in off]
     allowed = [candidate for candidate in enabled if only is None or candidate.id in only]
     strangers = [candidate for candidate in enabled if only is not None and candidate.id not in only]
-    notes += [note_of(candidate, "is disabled") for candidate in off]
-    notes += [note_of(candidate, "is not among those that are allowed") for candidate in strangers]
+    notes += [note_of(candidate, "is disabled", "enable it to start it") for candidate in off]
+    notes += [note_of(candidate, "left out by --only", "add its id to `only`") for candidate in strangers]
     return DiscoveryReport(
         candidates=tuple(sorted(allowed, key=lambda candidate: (candidate.root, candidate.id))),
         diagnostics=tuple(sorted(notes, key=lambda note: (note.path or "", note.problem))),
@@ -326,8 +326,11 @@ class Walk:
                 self._note_problems(error, one.reader)
                 continue
             if found is None:
+                self._note(one.reader, one.path, "", "holds no extension")
                 continue
             found = found if isinstance(found, Found) else Found(manifest=found)
+            for pointer, message in found.unused:
+                self._note(one.reader, one.path, pointer, message, found.manifest.id)
             if one.has_sidecar and not found.manifest.mcp_servers:
                 found = replace(found, manifest=self._with_sidecar(found.manifest, os.path.join(one.folder, MCP_FILE)))
             self._add(found, one.folder, one.path, one.number, is_listed=False)
@@ -367,7 +370,10 @@ class Walk:
 
     def _visit_program(self, reader: ManifestReader, folder: str, entry: os.DirEntry[str]) -> None:
         """Takes a program for an extension, by its name."""
-        if not is_text(entry.name) or not may_run(entry):
+        if not is_text(entry.name) or not leads_to_file(entry):
+            return
+        if not os.access(entry.path, os.X_OK):
+            self._warn(entry.path, "is not executable: left out", "make it executable: chmod +x", Severity.NOTE)
             return
         try:
             self._check_link(entry.path, self._root)
@@ -447,6 +453,20 @@ class Walk:
             )
             return manifest
 
+    def _note(
+        self, reader: ManifestReader, path: str, pointer: str, message: str, extension: str | None = None
+    ) -> None:
+        """Notes what is left out as it should be."""
+        self.diagnostics.append(
+            Diagnostic(
+                extension=extension,
+                path=show_path(path),
+                problem=f"{pointer}: {message}" if pointer else message,
+                hint=reader.hint_for((pointer, message)),
+                severity=Severity.NOTE,
+            )
+        )
+
     def _warn(
         self, path: str | os.PathLike[str], problem: str, hint: str = "", severity: Severity = Severity.WARNING
     ) -> None:
@@ -469,9 +489,9 @@ def is_text(name: str) -> bool:
     return True
 
 
-def may_run(entry: os.DirEntry[str]) -> bool:
+def leads_to_file(entry: os.DirEntry[str]) -> bool:
     try:
-        return entry.is_file() and os.access(entry.path, os.X_OK)
+        return entry.is_file()
     except OSError:  # links in a circle
         return False
 

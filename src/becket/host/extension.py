@@ -96,6 +96,8 @@ class Parts(Struct, frozen=True, kw_only=True):
     timeouts: Timeouts
     limits: Limits
     audit: Audit | None
+    root: str | None = None
+    environment: Mapping[str, str] = {}
     ends: tuple[Callable[[], object], ...] = ()
     on_end: Callable[[], object] | None = None
 
@@ -152,6 +154,16 @@ class Extension:
     def particulars(self) -> Any:
         """What its dialect's own handshake and manifest have told, in a class of that dialect's."""
         return self._voice.scene.particulars
+
+    @property
+    def root(self) -> str | None:
+        """The folder that it was started from, None where it has none."""
+        return self._parts.root
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables that its process was given."""
+        return self._parts.environment
 
     @property
     def inputs(self) -> ToolInputs:

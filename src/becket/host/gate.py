@@ -29,7 +29,7 @@ from becket.host.environment import ExtensionVariables, is_dangerous_name, is_se
 from becket.host.grants_file import GrantEntry
 from becket.host.interpreters import find_code_from_cwd
 from becket.host.manifest import Environment, Manifest, Requirements, is_below
-from becket.host.programs import find_program, resolve_command
+from becket.host.programs import NoSuchProgram, find_program, resolve_command
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import PERMISSIONS, Grants, parse_permission
 from becket.typed.small_files import show_path
@@ -46,6 +46,7 @@ __all__ = [
     "declared_environment",
     "digest_candidate",
     "find_missing",
+    "find_setup",
     "look_at",
     "refuse_uncopyable",
     "settle_grants",
@@ -60,13 +61,15 @@ NOBODY: GrantEntry = GrantEntry()
 class Findings(Struct, frozen=True, kw_only=True):
     """What there is of what an extension needs: its command with an absolute program, the digest of its folder (empty
     where it has none), and all that keeps it from starting. `cwd` is its working directory where that is not the one
-    of its dialect, and `runs_in` whichever it is; `uncopyable` says why its folder cannot be copied."""
+    of its dialect, and `runs_in` whichever it is; `uncopyable` says why its folder cannot be copied. `programs` are
+    those that the host runs for its commands, by the names of these."""
 
     command: tuple[str, ...] = ()
     cwd: str | None = None
     runs_in: str = ""
     digest: str = ""
     uncopyable: str = ""
+    programs: tuple[tuple[str, tuple[str, ...]], ...] = ()
     problems: tuple[Diagnostic, ...] = ()
 
 
@@ -105,6 +108,8 @@ def look_at(
         command = resolved
     except ExtensionRefused as error:
         hint = f"look at `command` in {show_path(candidate.manifest_path)}"
+        if isinstance(error, NoSuchProgram) and (script := find_setup(candidate)):
+            hint = f"run its setup script, {show_path(script)}, or {hint}"
         problems.append(Diagnostic(problem=f"its command: {error.because}", hint=hint))
     try:
         digest = measure_candidate(candidate, without=data, limits=limits)
@@ -118,8 +123,22 @@ def look_at(
         runs_in=cwd or (candidate.folder if works_in_root(candidate) else os.getcwd()),
         digest=digest.digest,
         uncopyable=digest.uncopyable,
+        programs=tuple(list_programs(candidate)),
         problems=tuple(replace(problem, extension=manifest.id, path=path) for problem in problems),
     )
+
+
+def list_programs(candidate: Candidate) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yields the commands of an extension for which the host runs a program: the name and the words of each."""
+    for one in getattr(candidate.particulars, "host_commands", ()):
+        if one.command is not None:
+            yield one.name, (one.command, *one.args)
+
+
+def find_setup(candidate: Candidate) -> str | None:
+    """Returns the script that gets or builds the program of an extension, where its manifest names one."""
+    script: str | None = getattr(candidate.particulars, "setup", None)
+    return None if not script else os.path.normpath(os.path.join(candidate.folder, script))
 
 
 def choose_cwd(candidate: Candidate, command: Sequence[str]) -> str | None:
@@ -226,7 +245,8 @@ class Skipped(Struct, frozen=True, kw_only=True):
 class NeedsConsent(Struct, frozen=True, kw_only=True):
     """It may start if somebody agrees to it and to what it asks for: `permissions`, and `requested` variables.
 
-    `held` are permissions that it has already, and `variables` all that it would see outside the base list.
+    `held` are permissions that it has already, and `variables` all that it would see outside the base list. `programs`
+    are those that the host runs for its commands.
     `agreed_digest` is that of the files that were agreed to before; empty where it is new. `keeps_entry` says that what
     was agreed to before holds on, and this comes besides."""
 
@@ -240,6 +260,7 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
     held: tuple[str, ...] = ()
     requested: tuple[str, ...] = ()
     variables: ExtensionVariables = ExtensionVariables()
+    programs: tuple[tuple[str, tuple[str, ...]], ...] = ()
     agreed_digest: str = ""
     entry: GrantEntry = NOBODY
     keeps_entry: bool = False
@@ -252,6 +273,10 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
             loaded = find_code_from_cwd(self.command)
             loads = "" if loaded is None else f", and loads code from there: {quote(loaded)}"
             lines.append(f"it runs in the folder {quote(self.runs_in)}{loads}")
+        lines += [
+            f"its command {quote(name)} runs the program: {' '.join(map(quote, words))}"
+            for name, words in self.programs
+        ]
         if self.agreed_digest:
             lines.append("its files have changed since they were agreed to")
         lines += [f"it has the permission {name}" for name in self.held]
@@ -370,6 +395,7 @@ def decide_admission(
             held=() if is_new else tuple(sorted(grants.allow - grants.deny)),
             requested=tuple(sorted(requested)),
             variables=variables,
+            programs=findings.programs,
             agreed_digest=written.digest if is_other else "",
             entry=written,
             keeps_entry=counts,

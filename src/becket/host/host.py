@@ -17,6 +17,8 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct
 
+from becket.contract.commands import CommandEvent
+from becket.contract.given import texts_of
 from becket.contract.handshake import Capabilities
 from becket.contract.hooks import HOOKS, HookEvent, HookReading
 from becket.contract.names import trim
@@ -85,6 +87,7 @@ from becket.stores.store import Store
 from becket.typed.schema import SchemaMode
 
 if TYPE_CHECKING:
+    from becket.host.host_commands import HostCommands
     from becket.host.mcp_servers import HostedServers, McpSettings
     from becket.peer.roles import Loop
 
@@ -199,6 +202,7 @@ class Host:
         self._mcp = mcp
         self._wrap = wrap
         self._hosted_servers: HostedServers | None = None
+        self._host_commands: HostCommands | None = None
         self._variables = with_own_programs(os.environ if variables is None else variables)
         self.problems: list[Diagnostic] = []
         self._unwritten: dict[str, Diagnostic] = {}  # revocations that are not persistent
@@ -309,6 +313,7 @@ class Host:
             offer=self._offer,
             expect=self._expect,
             hooks=self.hooks,
+            open_command=self._open_command,
             heartbeats=None if self._loop is None else Heartbeats(self._loop),
         )
         await self._started.receive(self.report.candidates)
@@ -434,6 +439,27 @@ class Host:
 
     def _offer(self, id: str, declared: Capabilities) -> None:
         self.problems += self.tools.add(id, declared.tools)
+
+    def _open_command(
+        self, extension: Supervised, name: str, args: Iterable[str], options: Mapping[str, Any]
+    ) -> Run[CommandEvent, Any] | None:
+        """Returns a run of a command that the manifest of an extension leaves to its host; None for any other."""
+        candidate = self._household.candidates[extension.id]
+        if not getattr(candidate.particulars, "host_commands", ()):
+            return None
+        from becket.host.host_commands import HostCommands, find_host_command
+
+        command = find_host_command(candidate, name)
+        if command is None:
+            return None
+        if self._host_commands is None:
+            assert self._loop is not None
+            self._host_commands = HostCommands(
+                self._loop, self._settings, self.hooks, call_tool=self.call_tool, ask=self.ask_hooks
+            )
+        return self._host_commands.open(
+            command, candidate, extension, texts_of(args, "the words of a command"), options
+        )
 
     def _servers(self) -> HostedServers:
         """Returns what this host does for MCP servers, made for the first of them."""

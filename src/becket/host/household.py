@@ -30,7 +30,7 @@ from becket.host.meter import Figures
 from becket.host.order import StartOrder, find_dependents, order_starts
 from becket.host.redaction import redact_command
 from becket.host.restart import Stagger
-from becket.host.supervised import Supervised
+from becket.host.supervised import OpenCommand, Supervised
 from becket.host.supervisor import Supervisor
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ class ExtensionStatus(Struct, frozen=True):
 class Household:
     """Keeps the extensions of one host. `launch` starts a copy of one; `register` is told of each copy that is ready,
     `offer` of what one has that is not started before it is needed, and `expect` of each that may start. `hooks` tells
-    how those of an extension do. What is wrong is added to `problems`."""
+    how those of an extension do, and `open_command` runs what the host runs itself. What is wrong is added to
+    `problems`."""
 
     def __init__(
         self,
@@ -81,6 +82,7 @@ class Household:
         offer: Callable[[str, Capabilities], None],
         expect: Callable[[Candidate, Supervised], None],
         hooks: Hooks,
+        open_command: OpenCommand,
         heartbeats: Heartbeats | None = None,
     ) -> None:
         self.extensions: dict[str, Supervised] = {}  # also those that were refused and may be agreed to later
@@ -96,6 +98,7 @@ class Household:
         self._offer = offer
         self._expect = expect
         self._hooks = hooks
+        self._open_command = open_command
         self._heartbeats = heartbeats
         self._refused: dict[str, ExtensionRefused] = {}
         self._left_out: set[str] = set()  # for want of others, which may be agreed to later
@@ -134,7 +137,7 @@ class Household:
             renew=lambda: self._renew(guest),
             heartbeats=self._heartbeats,
         )
-        extension = self.extensions[id] = Supervised(supervisor, guest.gate)
+        extension = self.extensions[id] = Supervised(supervisor, guest.gate, self._open_command)
         supervisor.arrange(lambda copy: self._register(self.candidates[id], extension, copy))
         self._tried[id] = anyio.Event()
         if not guest.needs_consent:

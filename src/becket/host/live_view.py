@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TaskID,
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
-from becket.contract.commands import CommandDone, CommandEvent, ErrorText, SystemText, Table, Text
+from becket.contract.commands import CommandDone, CommandEvent, ErrorText, PlainText, SystemText, Table, Text
 from becket.contract.providers import (
     ProviderDone,
     ProviderEvent,
@@ -87,6 +87,8 @@ class LiveView:
         match event:
             case TextDelta(text) | ThinkingDelta(text):
                 self._add(text, type(event))
+            case PlainText(content):
+                self._print(plain(content))
             case Text(content):
                 self._print(Markdown(clean(content), hyperlinks=False) if self._is_terminal else plain(content))
             case SystemText(content):

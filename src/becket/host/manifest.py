@@ -289,7 +289,7 @@ class Found(Struct, frozen=True, kw_only=True):
     that is not the folder of the file that was read. `path` is the file of its own that a list leads to: it is not read
     again where it lies. `files` are those that are its own in a folder that it shares with others; where nothing is
     said, those that its command names. `cwd` is where it wants to run. `declared` is all that it offers, where
-    that is known before it runs. Paths are absolute."""
+    that is known before it runs. `unused` is what its file has that no host of ours does. Paths are absolute."""
 
     manifest: Manifest
     particulars: Any = None
@@ -298,6 +298,7 @@ class Found(Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] | None = None
     cwd: str | None = None
     declared: Capabilities | None = None
+    unused: tuple[Problem, ...] = ()
 
 
 class LookIn(Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Final
 
 from becket.errors import ExtensionRefused
 from becket.host.environment import clean_path
@@ -15,7 +16,14 @@ from becket.host.interpreters import find_code_from_cwd
 from becket.host.manifest import is_below
 from becket.typed.small_files import show_path
 
-__all__ = ["find_program", "list_program_folders", "move_command", "move_path", "resolve_command"]
+__all__ = ["NoSuchProgram", "find_program", "list_program_folders", "move_command", "move_path", "resolve_command"]
+
+
+MISSING: Final = "there is no such file"
+
+
+class NoSuchProgram(ExtensionRefused):
+    """There is no program where a command says."""
 
 
 def list_program_folders(path: str, more: Sequence[str] = ()) -> tuple[str, ...]:
@@ -34,7 +42,7 @@ def find_program(name: str, folders: Sequence[str]) -> str | None:
 
 def find_program_problem(path: str) -> str | None:
     if not os.path.lexists(path):
-        return "there is no such file"
+        return MISSING
     if not os.path.isfile(path):
         return "it is no regular file"
     if not os.access(path, os.X_OK):
@@ -61,11 +69,12 @@ def resolve_command(
     arguments: it runs in that folder, and a module may have the name of a file.
 
     Raises:
-        ExtensionRefused: there is no such program, or it is none that this extension may run.
+        NoSuchProgram: there is no such program.
+        ExtensionRefused: it is none that this extension may run.
     """
 
-    def refuse(what: str, because: str) -> ExtensionRefused:
-        return ExtensionRefused(extension, f"`{show_path(what)}`: {because}")
+    def refuse(what: str, because: str, kind: type[ExtensionRefused] = ExtensionRefused) -> ExtensionRefused:
+        return kind(extension, f"`{show_path(what)}`: {because}")
 
     program, *arguments = command
     if not program or program.startswith("-"):
@@ -74,7 +83,8 @@ def resolve_command(
     if os.sep not in program:
         found = find_program(program, folders) or ""
         if not found:
-            raise refuse(program, f"there is no such program in {show_path(os.pathsep.join(folders))}")
+            because = f"there is no such program in {show_path(os.pathsep.join(folders))}"
+            raise refuse(program, because, NoSuchProgram)
     elif not os.path.isabs(program):
         if folder is None:
             raise refuse(program, "is a path in the extension's folder, and it has none")
@@ -87,7 +97,7 @@ def resolve_command(
         raise refuse(program, f"lies in none of the folders of programs: {show_path(os.pathsep.join(folders))}")
     problem = find_program_problem(found)
     if problem is not None:
-        raise refuse(program, problem)
+        raise refuse(program, problem, NoSuchProgram if problem is MISSING else ExtensionRefused)
     if folder is None:
         return (found, *arguments)
     if not is_trusted:

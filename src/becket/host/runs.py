@@ -18,9 +18,9 @@ from becket.contract.commands import CommandDone
 from becket.contract.providers import ProviderDone
 from becket.errors import BecketError, LocalProtocolError, NotSent
 from becket.host.permitted import Permitted
-from becket.host.voice import SpokenStream
+from becket.host.voice import EventStream, SpokenStream
 from becket.peer.claims import Listener
-from becket.peer.streams import CallStream, Gap
+from becket.peer.streams import Gap
 from becket.typed.decoding import UNDECODABLE
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class Run(Generic[E, R]):
         """Goes on with the run that `resend` returns for the error of this one, if it returns one; at most once."""
         self._resend = resend
 
-    async def _goes_on(self, failed: CallStream[E, Any], error: BecketError) -> bool:
+    async def _goes_on(self, failed: EventStream[E], error: BecketError) -> bool:
         """Returns whether another call has taken the place of one that has failed."""
         async with self._resending:  # one task may take the events, and another wait for the response
             resend, self._resend = self._resend, None

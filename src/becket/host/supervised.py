@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
@@ -32,18 +32,21 @@ from becket.peer.outbound import DEFAULT, Unset
 if TYPE_CHECKING:
     from becket.peer.peer import Peer
 
-__all__ = ["Supervised"]
+__all__ = ["OpenCommand", "Supervised"]
 
 K = TypeVar("K")
+OpenCommand: TypeAlias = Callable[["Supervised", str, Iterable[str], Mapping[str, Any]], Run[CommandEvent, Any] | None]
+"""Returns a run of a command of an extension that the host runs itself; None where the extension does."""
 
 
 class Supervised:
     """An extension of a host. With `repeat=True` a call is made again with the next copy when the one at work dies."""
 
-    def __init__(self, supervisor: Supervisor, gate: Gate) -> None:
+    def __init__(self, supervisor: Supervisor, gate: Gate, open_command: OpenCommand | None = None) -> None:
         self.id = supervisor.id
         self.gate = gate
         self.supervisor = supervisor
+        self._open_command = open_command
 
     # -- how it does
 
@@ -181,8 +184,19 @@ class Supervised:
         """Opens a run of a command, whose output and tasks come as events.
 
         With `restarts_on_errors` a command that fails is run once more by the next copy, and the run goes on with the
-        events of that."""
+        events of that. A command that its manifest leaves to the host is run by the host: a program, or a tool with its
+        hooks.
+
+        Raises:
+            NotSupported: the manifest has it as a skill.
+            StartFailed, CommandFailed: its program cannot be started, or has failed.
+        """
         words = args if isinstance(args, str) else [*args]  # of which a second run needs them, too
+        own = None if self._open_command is None else self._open_command(self, name, words, options)
+        if own is not None:
+            async with own as run:
+                yield run
+            return
 
         async def resend(failed: Extension, error: BecketError) -> Run[CommandEvent, Any] | None:
             if not await self.supervisor.replace_failed(failed, error):

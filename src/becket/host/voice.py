@@ -6,7 +6,7 @@ What a dialect has no word for is refused before anything is sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, Unpack
 
 from msgspec import Struct
 
@@ -18,22 +18,37 @@ from becket.methods.descriptors import Method
 from becket.methods.streams import Stream
 from becket.peer.outbound import DEFAULT, Unset
 from becket.peer.peer import Peer
-from becket.peer.streams import CallStream
+from becket.peer.streams import Gap
 
 if TYPE_CHECKING:
     from becket.peer.options import StreamOptions
 
-__all__ = ["SpokenStream", "Voice"]
+__all__ = ["EventStream", "SpokenStream", "Voice"]
 
 E = TypeVar("E")
 P = TypeVar("P")
 R = TypeVar("R")
 
 
+class EventStream(Protocol[E]):
+    """Events that end with a result: those of a call (`CallStream`), or of a task of this program (`LocalStream`)."""
+
+    @property
+    def dropped(self) -> int: ...
+    @property
+    def skipped(self) -> int: ...
+    async def __aenter__(self) -> Any: ...
+    async def __aexit__(self, *_: object) -> None: ...
+    async def __anext__(self) -> E | Gap: ...
+    def take_ready(self) -> list[E | Gap]: ...
+    def done(self) -> bool: ...
+    async def result(self) -> Any: ...
+
+
 class SpokenStream(Struct, Generic[E, R], frozen=True, eq=False):
     """A stream that is to be opened, its method and params as they travel, and how its result is read."""
 
-    stream: CallStream[E, Any]
+    stream: EventStream[E]
     method: Stream[Any, Any, E]
     params: Any
     read: Callable[[Any], R]

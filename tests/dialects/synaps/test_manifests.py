@@ -116,7 +116,8 @@ def test_all_that_a_plugin_says_is_understood() -> None:
         "token": ConfigEntry(type=ConfigType.STRING, secret=True, env="MY_KEY"),
         "odd": ConfigEntry(type=ConfigType.STRING, secret=True),
     }
-    assert [(command.name, command.subcommands) for command in manifest.commands] == [("demo", ("help",))]
+    commands = [(command.name, command.subcommands) for command in manifest.commands]
+    assert commands == [("demo", ("help",)), ("sh", ()), ("t", ())]
     assert manifest.settings[0].fields[0].editor == "cycler"
     assert manifest.sidecar == Sidecar(command=("bin/x",), protocol=2, label="Dictation")
 

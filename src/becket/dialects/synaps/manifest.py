@@ -160,3 +160,13 @@ class Plugin(Struct, frozen=True, kw_only=True):
     provides: Provides | None = None
     keybinds: Any = None
     help_entries: Any = None
+
+    @property
+    def setup(self) -> str | None:
+        """The script of the plugin that gets or builds its program."""
+        return self.extension.setup
+
+    @property
+    def host_commands(self) -> tuple[PluginCommand, ...]:
+        """The commands that a host runs itself: programs, tools and skills."""
+        return tuple(command for command in self.commands if not command.is_of_extension)

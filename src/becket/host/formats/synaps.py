@@ -3,7 +3,7 @@
 The rules are held in the order of that system, and the first problem has the words that it would say; the others are
 told besides. The id is the name of the folder, as far as that can be an id. What has no place in a `Manifest` is found
 in the `Plugin` beside it: setup scripts and prebuilt programs, which are never run or fetched, commands that the host
-runs itself, colours and keys.
+runs itself (`host_commands`), colours and keys.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import UNSET
 
 from becket.contract.config import find_key_problem
 from becket.contract.hooks import HOOKS, HookKind
-from becket.contract.names import trim
+from becket.contract.names import find_id_problem, trim
 from becket.contract.shapes import is_array, is_object
 from becket.dialects.synaps.manifest import (
     Plugin,
@@ -44,6 +44,7 @@ from becket.host.manifest import (
     SettingsCategory,
     SettingsField,
     Sidecar,
+    is_below,
     nearest_id,
     parse_manifest,
 )
@@ -101,7 +102,7 @@ class SynapsPlugin(ManifestReader):
             raise ManifestError(show_path(path), problems)
         manifest = build_manifest(plugin, id)
         check_manifest(manifest, path)
-        return Found(manifest=manifest, particulars=plugin)
+        return Found(manifest=manifest, particulars=plugin, unused=tuple(find_skills(plugin, folder)))
 
     def hint_for(self, problem: Problem) -> str:
         """Returns what to do about a problem of the file."""
@@ -198,6 +199,25 @@ def find_config_problems(entry: PluginConfig, name: str, pointer: str) -> Iterat
         yield f"{pointer}/key", f"Extension '{name}' {problem}"
 
 
+# -- what is not supported
+
+
+def find_skills(plugin: Plugin, folder: str) -> Iterator[Problem]:
+    """Yields the commands that are skills, each with its file."""
+    for number, command in enumerate(plugin.commands):
+        if command.command is None and command.tool is None and command.skill is not None:
+            file = find_skill(folder, command.skill)
+            where = f": {show_path(file)}" if file else f" (`{show_path(cut(command.skill))}`, which has no file)"
+            name = show_path(cut(command.name))
+            yield f"/commands/{number}", f"the command `{name}` is not supported: it is a skill{where}"
+
+
+def find_skill(folder: str, skill: str) -> str | None:
+    """Returns the file of a skill in the folder of a plugin, None where there is none."""
+    path = os.path.normpath(os.path.join(folder, "skills", skill.rpartition(":")[2], "SKILL.md"))
+    return path if is_below(path, folder) and "\0" not in path and os.path.isfile(path) else None
+
+
 # -- what it becomes
 
 
@@ -212,7 +232,7 @@ def build_manifest(plugin: Plugin, id: str) -> Manifest:
         command=(trim(extension.command), *extension.args),
         dialect="synaps",
         permissions=tuple(dict.fromkeys(extension.permissions)),
-        commands=tuple(build_command(command) for command in plugin.commands if command.is_of_extension),
+        commands=tuple(build_command(command) for command in plugin.commands if is_runnable(command)),
         hooks=tuple(build_hook(hook) for hook in extension.hooks),
         config={trim(entry.key): build_config(entry) for entry in extension.config},
         settings=tuple(build_category(category) for category in plugin.settings.categories),
@@ -232,6 +252,14 @@ def check_manifest(manifest: Manifest, path: str) -> None:
 
 def describe(text: str | None) -> str:
     return (text or "")[:LONGEST_DESCRIPTION]
+
+
+def is_runnable(command: PluginCommand) -> bool:
+    """Returns whether a command can be run by its name: by the extension, or by the host as a program or a tool."""
+    if command.is_of_extension:
+        return True
+    is_of_host = command.command is not None or command.tool is not None
+    return is_of_host and find_id_problem(trim(command.name)) is None
 
 
 def build_command(command: PluginCommand) -> CommandEntry:
@@ -294,6 +322,8 @@ def build_sidecar(sidecar: PluginSidecar) -> Sidecar | msgspec.UnsetType:
 # -- what to do about it
 
 HINTS_BY_TEXT: Final = {
+    "holds no extension": "skills and commands of a plugin without `extension` are for SynapsCLI itself",
+    "it is a skill": "run it with SynapsCLI: a skill is a prompt for its agent",
     "is no JSON": "look for a comma or a quotation mark too many",
     "unsupported protocol_version": "get a version of the plugin and of the host that fit together",
     "can be no id": "give the folder a name of `a-z 0-9 . _ -`",

@@ -1,0 +1,294 @@
+"""Commands that a manifest leaves to the host: a program in the extension's folder, or a tool with a given input.
+
+Only those of an extension that may start are run. A program runs in the extension's folder, with its variables and
+behind the host's `wrap`; `before_tool_call` and `after_tool_call` hooks are consulted as for a tool called
+`extension:command`. What it writes comes as events of the run. A skill is a prompt for an agent: it is not supported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from becket.contract.audit import ExtensionStarted
+from becket.contract.commands import COMMAND_INVOKE, CommandEvent, Invoke, PlainText, SystemText
+from becket.contract.names import model_facing_name, tool_runtime_name
+from becket.contract.shapes import is_array, is_object
+from becket.contract.tools import Tool
+from becket.dialects.phrases import as_it_is
+from becket.errors import BadValue, CommandFailed, ExtensionRefused, NotSupported, StartFailed
+from becket.host.connecting import NOT_CONTAINED
+from becket.host.discovery import Candidate
+from becket.host.formats.synaps import find_skill
+from becket.host.gate import find_setup
+from becket.host.hook_plan import Hooks
+from becket.host.hooks import AskHooks
+from becket.host.launching import LaunchSettings
+from becket.host.local_stream import Emit, LocalStream
+from becket.host.permitted import Permitted
+from becket.host.program_output import ProgramOutput, run_program
+from becket.host.programs import NoSuchProgram, list_program_folders, resolve_command
+from becket.host.recording import record
+from becket.host.redaction import redact_command
+from becket.host.runs import Run, Runs
+from becket.host.tool_calls import run_tool
+from becket.host.tools import RegisteredTool
+from becket.host.voice import SpokenStream
+from becket.typed.small_files import show_path
+
+if TYPE_CHECKING:
+    from becket.host.supervised import Supervised
+    from becket.peer.roles import Loop
+
+__all__ = ["HostCommand", "HostCommands", "find_host_command"]
+
+ARGS: Final = "${args}"  # what stands for the words that the user adds, in the input of a tool
+CallTool = Callable[[str, Mapping[str, Any]], Awaitable[str]]
+T = TypeVar("T")
+
+
+class HostCommand(Protocol):
+    """A command as the manifest of its system has it: one of `command`, `tool` and `skill` is not None."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def command(self) -> str | None: ...
+    @property
+    def args(self) -> tuple[str, ...]: ...
+    @property
+    def tool(self) -> str | None: ...
+    @property
+    def input(self) -> Any: ...
+    @property
+    def skill(self) -> str | None: ...
+
+
+def host_commands_of(candidate: Candidate) -> tuple[HostCommand, ...]:
+    return getattr(candidate.particulars, "host_commands", ())
+
+
+def find_host_command(candidate: Candidate, name: str) -> HostCommand | None:
+    """Returns the command of this name that the host runs itself; None where there is none."""
+    return next((one for one in host_commands_of(candidate) if one.name == name), None)
+
+
+class HostCommands:
+    """Runs the commands of one host. `call_tool` runs a tool between its hooks; `ask` consults the hooks of a program.
+
+    `hooks` says whether there are any: without them what a program writes is shown while it runs."""
+
+    def __init__(
+        self, loop: Loop, settings: LaunchSettings, hooks: Hooks, *, call_tool: CallTool, ask: AskHooks
+    ) -> None:
+        self._loop = loop
+        self._settings = settings
+        self._hooks = hooks
+        self._call_tool = call_tool
+        self._ask = ask
+        self._runs: dict[str, Runs] = {}
+
+    def open(
+        self,
+        command: HostCommand,
+        candidate: Candidate,
+        extension: Supervised,
+        args: tuple[str, ...],
+        options: Mapping[str, Any],
+    ) -> Run[CommandEvent, Any]:
+        """Returns a run of a command, to be opened. The result of a tool is its text, that of a program its `status`.
+
+        Of the options of a stream it has `timeout` and `idle_timeout`; by default neither is limited.
+
+        Raises:
+            NotSupported: it is a skill, or the input of its tool is no object.
+        """
+        if command.command is not None:
+            run = ProgramRun(self._settings, self._hooks, self._ask, command, candidate, extension)
+
+            async def produce(emit: Emit[CommandEvent]) -> Any:
+                return await run.produce(args, emit)
+
+        elif command.tool is not None:
+            name, input = tool_runtime_name(candidate.id, command.tool), fill_in(command.input or {}, " ".join(args))
+            if not is_object(input):
+                raise NotSupported(f"the command `{command.name}` of {candidate.id}", "its `input` is no object")
+
+            async def produce(emit: Emit[CommandEvent]) -> Any:
+                text = await self._call_tool(name, input)
+                await emit(PlainText(text))
+                return text
+
+        else:
+            raise refuse_skill(command, candidate)
+        stream = LocalStream[CommandEvent, Any](
+            self._loop,
+            tool_runtime_name(candidate.id, command.name),
+            produce,
+            timeout=options.get("timeout"),
+            idle_timeout=options.get("idle_timeout"),
+        )
+        spoken = SpokenStream[CommandEvent, Any](stream, COMMAND_INVOKE, Invoke(command.name, args, "-"), as_it_is)
+        return Run(self._runs_of(extension), spoken, is_marked=True)
+
+    def _runs_of(self, extension: Supervised) -> Runs:
+        if extension.id not in self._runs:
+            self._runs[extension.id] = Runs(Permitted(extension.gate, self._loop), self._loop, patience=None)
+        return self._runs[extension.id]
+
+
+def refuse_skill(command: HostCommand, candidate: Candidate) -> NotSupported:
+    path = find_skill(candidate.folder, command.skill or "") or candidate.manifest_path
+    because = f"it is a skill, which is for the agent of its own system: {show_path(path)}"
+    return NotSupported(f"the command `{command.name}` of {candidate.id}", because)
+
+
+def fill_in(value: Any, words: str) -> Any:
+    """Returns the input of a tool with the words of the user in it."""
+    if isinstance(value, str):
+        return value.replace(ARGS, words)
+    if is_array(value):
+        return [fill_in(part, words) for part in value]
+    if is_object(value):
+        return {name: fill_in(part, words) for name, part in value.items()}
+    return value
+
+
+# -- programs
+
+
+class ProgramRun:
+    """One run of a program, between the hooks of tools."""
+
+    def __init__(
+        self,
+        settings: LaunchSettings,
+        hooks: Hooks,
+        ask: AskHooks,
+        command: HostCommand,
+        candidate: Candidate,
+        extension: Supervised,
+    ) -> None:
+        self._settings = settings
+        self._hooks = hooks
+        self._ask = ask
+        self._command = command
+        self._candidate = candidate
+        self._extension = extension
+        self._runtime_name = tool_runtime_name(candidate.id, command.name)
+
+    async def produce(self, args: tuple[str, ...], emit: Emit[CommandEvent]) -> dict[str, Any]:
+        """Runs the program and emits what it writes; returns its exit status.
+
+        Raises:
+            ToolBlocked: a hook has blocked it. It has not run.
+            StartFailed: there is no such program, or none that may be run.
+            CommandFailed: it has ended with another status than 0.
+        """
+        given = {"command": self._command.command, "args": [*self._command.args, *args]}
+        if not self._hooks.is_asked_about_tools:
+            output = await self._run(given, emit)
+        else:
+            output = await self._run_between_hooks(given, emit)
+        if output.exit_code != 0:
+            raise CommandFailed(self._runtime_name, exit_code=output.exit_code, signal=output.signal)
+        return {"status": 0}
+
+    async def _run_between_hooks(self, given: dict[str, Any], emit: Emit[CommandEvent]) -> ProgramOutput:
+        """Runs it, and emits its stdout in the end: a hook may put something else in the place of it."""
+        collected = Collected(emit, self._settings.limits.hook_replacement)
+        ended: list[ProgramOutput] = []
+
+        async def call(tool: RegisteredTool, input: Any) -> str:
+            ended.append(await self._run(input, collected.emit))
+            return collected.text
+
+        outcome = await run_tool(self._describe(), given, call, self._ask, limits=self._settings.limits)
+        text = outcome.unwrap()
+        if text:
+            await emit(PlainText(text))
+        if collected.left_out:
+            await emit(SystemText(f"({collected.left_out} more characters were left out)"))
+        return ended[0]
+
+    def _describe(self) -> RegisteredTool:
+        """Returns the command as a tool, for hooks."""
+        tool, name = Tool(self._command.name, "", {"type": "object"}), self._runtime_name
+        return RegisteredTool(self._candidate.id, tool, name, model_facing_name(name), "", tool.input_schema)
+
+    async def _run(self, given: Any, emit: Emit[CommandEvent]) -> ProgramOutput:
+        args: Any = given.get("args") if is_object(given) else None
+        if not is_array(args) or not all(isinstance(word, str) for word in args):
+            raise BadValue("a hook", [("/args", "must be a list of strings")])
+        if given.get("command") != self._command.command:
+            raise BadValue("a hook", [("/command", "must not be changed: only `args` may")])
+        settings, candidate = self._settings, self._candidate
+        async with self._extension.supervisor.borrowed() as copy:
+            command = self._resolve([str(word) for word in args], copy.root or candidate.folder)
+            if settings.wrap is not None:
+                command = [*settings.wrap(candidate.id, command)]
+            manifest = candidate.manifest
+            record(
+                settings.audit,
+                ExtensionStarted(
+                    candidate.id,
+                    redact_command(command),
+                    manifest.dialect,
+                    (),
+                    NOT_CONTAINED,
+                    version=manifest.version,
+                ),
+            )
+            async with run_program(
+                command,
+                cwd=copy.root or candidate.folder,
+                env=copy.environment,
+                limits=settings.limits,
+                guard=settings.guard,
+            ) as output:
+                async for piece in output:
+                    await emit(piece)
+            if output.dropped:
+                await emit(SystemText(f"({output.dropped} lines of stderr were dropped)"))
+            return output
+
+    def _resolve(self, args: list[str], folder: str) -> list[str]:
+        """Returns the command with the absolute path of its program; its arguments start from the folder it runs in.
+
+        Those of the manifest must not lead out of the folder; those of the user may be anything."""
+        words = (self._command.command or "", *self._command.args)
+        folders = list_program_folders(self._settings.variables.get("PATH", ""))
+        try:
+            program, *_ = resolve_command(self._candidate.id, words, folder, folders)
+        except ExtensionRefused as error:
+            because = error.because
+            if isinstance(error, NoSuchProgram) and (script := find_setup(self._candidate)):
+                because = f"{because} (run its setup script: {show_path(script)})"
+            raise StartFailed(self._runtime_name, because) from error
+        return [program, *args]
+
+
+class Collected:
+    """Holds what a program writes to its stdout, up to a limit; the rest is passed on at once."""
+
+    def __init__(self, emit: Emit[CommandEvent], limit: int) -> None:
+        self.left_out = 0
+        self._emit = emit
+        self._limit = limit
+        self._parts: list[str] = []
+        self._size = 0
+
+    async def emit(self, event: CommandEvent) -> None:
+        """Takes an event of the program."""
+        if not isinstance(event, PlainText):
+            await self._emit(event)
+            return
+        kept = event.content[: max(0, self._limit - self._size)]
+        self._parts.append(kept)
+        self._size += len(kept)
+        self.left_out += len(event.content) - len(kept)
+
+    @property
+    def text(self) -> str:
+        """What was held."""
+        return "\n".join(self._parts)
