@@ -47,6 +47,18 @@ def test_a_stream_gives_typed_events_in_order_and_then_the_result(thread: bool, 
             assert run.result() == "ticked"
 
 
+@pytest.mark.parametrize("dialect", ["plain", "native"])
+def test_a_handler_also_receives_the_events_of_a_running_call(dialect: str) -> None:
+    handled: list[int] = []
+    with blocking_pair(dialect=dialect) as (left, right):
+        serve_counting(right)
+        left.on("tick")(lambda params: handled.append(params["n"]))
+        with left.stream("tick", {"to": 100}, events={"tick": Tick}) as run:
+            assert [event.n for event in run] == list(range(100))
+            assert run.result() == "ticked"
+    assert handled == list(range(100))
+
+
 def test_events_of_many_threads_arrive_in_the_order_in_which_they_were_sent() -> None:
     sent: list[int] = []
     turn = threading.Lock()

@@ -406,7 +406,7 @@ async def test_the_keys_of_an_editor_go_to_the_extension_and_what_it_draws_comes
     assert drawn == [EditorRender((EditorRow("one"),)), EditorCommitted(1), EditorClosed("done")]
 
 
-async def test_what_is_told_outside_of_calls_goes_to_the_functions_of_its_class() -> None:
+async def test_notifications_go_to_the_functions_of_their_class() -> None:
     async with played() as (notes, script):
         tasks: list[object] = []
         widgets: list[object] = []
@@ -434,9 +434,9 @@ async def test_what_is_told_outside_of_calls_goes_to_the_functions_of_its_class(
         assert calls == [1]
 
 
-async def test_what_can_never_be_told_is_refused_at_once() -> None:
+async def test_a_function_for_notifications_that_never_come_is_refused_at_once() -> None:
     async with played() as (notes, _):
-        with pytest.raises(TypeError, match="never tells a `BuildInfo`"):
+        with pytest.raises(TypeError, match="no `BuildInfo`"):
             notes.on(BuildInfo)
         with pytest.raises(TypeError, match="async def"):
 

@@ -531,3 +531,70 @@ async def test_a_run_ends_with_its_link() -> None:
             await anext(run)
         with pytest.raises(ConnectionError):
             await run.result()
+
+
+# -- who else receives the events
+
+
+async def test_task_events_of_a_running_command_reach_every_subscriber() -> None:
+    async with played() as (notes, script):
+        first: list[object] = []
+        second: list[object] = []
+        notes.on(TaskStarted, TaskEnded)(first.append)
+        notes.on(TaskStarted)(second.append)
+        async with notes.invoke_command("x") as run:
+            asked = await script.hear()
+            script.say(
+                notification("task.start", {"id": "1", "label": "Indexing"}),
+                output(asked, kind="done"),
+                answer(asked),
+                notification("task.done", {"id": "1"}),
+            )
+            assert [event async for event in run] == [TaskStarted("1", "Indexing"), CommandDone(), TaskEnded("1")]
+
+        assert first == [TaskStarted("1", "Indexing"), TaskEnded("1")]
+        assert second == [TaskStarted("1", "Indexing")]
+
+
+async def test_marked_task_events_of_a_running_command_reach_its_run_and_every_subscriber() -> None:
+    started: list[TaskStarted] = []
+    async with hosted() as (notes, child):
+
+        @child.handle("command.invoke")
+        async def invoke(params: Any, ctx: Context) -> None:
+            await ctx.notify("task.start", {"id": params["command"], "label": "Indexing"})
+
+        notes.on(TaskStarted)(started.append)
+        async with notes.invoke_command("a") as a, notes.invoke_command("b") as b:
+            assert [event async for event in a] == [TaskStarted("a", "Indexing")]
+            assert [event async for event in b] == [TaskStarted("b", "Indexing")]
+
+    assert sorted(event.id for event in started) == ["a", "b"]
+
+
+async def test_a_subscriber_that_fails_takes_nothing_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    started: list[object] = []
+    async with played() as (notes, script):
+
+        @notes.on(TaskStarted)
+        def fail(_: TaskStarted) -> None:
+            raise RuntimeError("a bug")
+
+        notes.on(TaskStarted)(started.append)
+        script.say(notification("task.start", {"id": "1", "label": "Indexing"}))
+        await settled()
+    assert started == [TaskStarted("1", "Indexing")]
+    assert "a bug" in caplog.text
+
+
+async def test_all_functions_of_a_run_receive_the_events_of_their_class() -> None:
+    async with played() as (notes, script), notes.invoke_command("x") as run:
+        asked = await script.hear()
+        texts: list[object] = []
+        all_of_them: list[object] = []
+        run.on(Text)(texts.append)
+        run.on(object)(all_of_them.append)
+        script.say(output(asked, kind="text", content="a"), output(asked, kind="done"), answer(asked))
+        await run.result()
+    assert texts == [Text("a")]
+    assert all_of_them == [Text("a"), CommandDone()]

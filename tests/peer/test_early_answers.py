@@ -233,7 +233,7 @@ async def test_events_after_the_answer_are_not_held_back_by_credit(dialect: str)
                 await ctx.notify("tick", {"n": number})
 
         late: list[object] = []
-        left.on("tick")(lambda params: late.append(params))
+        left.methods.on("tick", unless_streamed=True)(lambda params: late.append(params))
         with anyio.fail_after(5):
             async with left.stream("work", events={"tick": dict[str, int]}) as run:
                 while not run.done():  # without taking anything

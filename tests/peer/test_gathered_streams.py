@@ -171,7 +171,7 @@ async def test_events_after_the_last_one_belong_to_nobody() -> None:
     async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
         asked = await script.hear()
         stray: list[object] = []
-        peer.on("turn/event")(lambda params: stray.append(params))
+        peer.methods.on("turn/event", unless_streamed=True)(lambda params: stray.append(params))
         script.say(said("day"), done(1), said("late"), answer(asked, ACKNOWLEDGED), said("later"))
         assert [event async for event in run] == [Said("day"), Done(1)]
         assert await run.result() == "day"

@@ -265,7 +265,7 @@ async def test_events_for_a_consumer_that_has_left_go_to_nobody() -> None:
     late: list[Any] = []
     async with memory_pair() as (left, right):
         right.handle("never")(never)
-        left.on("tick")(lambda params: late.append(params))
+        left.methods.on("tick", unless_streamed=True)(lambda params: late.append(params))
         left.handle("seen")(lambda _: None)
         with anyio.fail_after(5):
             async with left.stream("never", events=TICK) as run:

@@ -485,20 +485,6 @@ async def test_progress_without_a_value_is_null() -> None:
         assert [event async for event in run] == [None]
 
 
-async def test_what_a_call_claims_goes_to_no_handler_until_the_call_is_over() -> None:
-    told: list[int] = []
-    async with scripted() as (peer, script):
-        peer.on("tick")(lambda params: told.append(params["n"]))
-        script.say(tick(0))
-        async with peer.stream("x", events={"tick": Tick}) as run:
-            asked = await script.hear()
-            script.say(tick(1), answer(asked), tick(2))
-            assert [event.n async for event in run] == [1]
-        script.say(tick(3))
-
-    assert told == [0, 2, 3]
-
-
 async def test_a_dialect_without_a_word_for_progress_refuses_before_anything_leaves() -> None:
     speechless = replace(DIALECTS["plain"], name="speechless", progress=None)
     async with scripted(dialect=speechless) as (peer, script):

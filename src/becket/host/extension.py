@@ -414,7 +414,8 @@ class Extension:
         return read_render(await self._voice.call(method, params, timeout=self._timeouts.editor))
 
     def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
-        """Registers the decorated plain function for what the extension tells outside of the calls that run.
+        """Registers the decorated plain function for notifications of the extension, also for those that belong to a
+        running command. All functions that are registered for a class receive each of them.
 
         The classes are those of tasks (`TaskUpdated`), of widgets (`WidgetUpsert`) and of the editor of a setting
         (`EditorRender`, `EditorCommitted`, `EditorClosed`)."""

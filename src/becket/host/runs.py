@@ -63,10 +63,10 @@ class Runs:
         """The next may begin."""
         self._turn.release()
 
-    def take_trailing(self, name: str, raw: Raw) -> bool:
-        """Hands a notification to the runs that it belongs to although they were answered; returns whether one did."""
-        takers = [run for run in self.open if run.take_trailing(name, raw)]
-        return bool(takers)
+    def take_trailing(self, name: str, raw: Raw) -> None:
+        """Hands a notification to the runs that it belongs to although they have their response."""
+        for run in tuple(self.open):
+            run.take_trailing(name, raw)
 
 
 class Run(Generic[E, R]):
@@ -286,7 +286,7 @@ class Run(Generic[E, R]):
     def on(self, *kinds: type[Any]) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
         """Registers the decorated function, plain or `async def`, for events of these classes.
 
-        `result` hands it the events, in order. The first function that was registered for an event gets it.
+        `result` hands it the events, in order. All functions that were registered for an event get it.
 
         Raises:
             TypeError: there are no such events in this run.
@@ -331,29 +331,27 @@ class Run(Generic[E, R]):
                 outcome = listener.function(*((event,) if listener.arity else ()))
                 if listener.is_async:
                     await outcome
-                return
 
     # -- what trails the answer
 
-    def take_trailing(self, name: str, raw: Raw) -> bool:
-        """Takes a notification that came after the answer, if it is for this run; returns whether it was."""
+    def take_trailing(self, name: str, raw: Raw) -> None:
+        """Takes a notification that came after the response, if it is for this run."""
         reader = self._method.events.get(name)
         if reader is None or not self._may_trail or not self._is_open or not self._stream.done():
-            return False
+            return
         if reader.belongs is not None and not reader.belongs(raw, self._params):
-            return False
+            return
         if len(self._trail) >= MOST_TRAILING:
             self._lost += 1
-            return True
+            return
         try:
             event = reader.decode(raw)
         except UNDECODABLE:
             self._unread += 1
-            return True
+            return
         self._has_said_done = self._has_said_done or isinstance(event, LAST_WORDS)
         self._trail.append(event)
         self._more.set()
-        return True
 
     async def _wait_for_trail(self) -> None:
         if self._trail or not self._is_old or not self._may_trail or self._has_said_done:

@@ -255,7 +255,7 @@ class Supervised:
         return await self.supervisor.use(lambda extension: extension.commit_editor(category, field, value))
 
     def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
-        """Registers the decorated plain function for what the extension tells outside of the calls that run.
+        """Registers the decorated plain function for notifications of the extension, as `Extension.on` does.
 
         It stays registered over restarts."""
 

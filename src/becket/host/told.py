@@ -1,10 +1,9 @@
-"""What an extension tells of its own accord: tasks, widgets, its settings editor, and the last words of a run.
-
-A notification that a running call has claimed never gets here. What nobody wants is dropped.
-"""
+"""Notifications of an extension for the functions of `Extension.on`: tasks, widgets and its settings editor. Those that
+come after the response of a run go to the run as well. What has no subscriber is dropped."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -20,6 +19,7 @@ from becket.host.runs import Runs
 from becket.methods.registry import Registry
 from becket.methods.streams import EventReader
 from becket.peer.claims import Listener
+from becket.peer.context import AnyContext
 from becket.typed.decoding import UNDECODABLE, result_decoder
 
 __all__ = ["Told"]
@@ -45,7 +45,7 @@ KINDS: Final = frozenset(kind for reader in READERS.values() for kind in reader.
 
 
 class Told:
-    """The notifications of one extension that belong to no running call."""
+    """The notifications of one extension: all of those that functions may subscribe to, and the late ones of runs."""
 
     def __init__(self, runs: Runs) -> None:
         self.skipped = 0
@@ -53,13 +53,16 @@ class Told:
         self._takers: list[tuple[tuple[type, ...], Listener]] = []
 
     def register(self, methods: Registry) -> None:
-        """Adds a handler for each of them."""
+        """Adds a handler for each of them. Those without functions are handled only where no running call receives
+        them: a stream of such events stays on the fast path."""
         for name in {*READERS, *COMMAND_INVOKE.events, *PROVIDER_STREAM.events}:
-            methods.on(name)(self._handler(name))
+            methods.on(name, unless_streamed=name not in READERS)(self._handler(name))
 
-    def _handler(self, name: str) -> Callable[[Raw], None]:
-        def take(params: Raw) -> None:
-            if not self._runs.take_trailing(name, params) and self._takers and name in READERS:
+    def _handler(self, name: str) -> Callable[[Raw, AnyContext], None]:
+        def take(params: Raw, ctx: AnyContext) -> None:
+            if not ctx.is_streamed:
+                self._runs.take_trailing(name, params)
+            if self._takers and name in READERS:
                 self._hand_out(READERS[name], params)
 
         return take
@@ -70,20 +73,23 @@ class Told:
         except UNDECODABLE:
             self.skipped += 1
             return
-        for kinds, listener in self._takers:
+        for kinds, listener in tuple(self._takers):
             if isinstance(event, kinds):
-                listener.function(*((event,) if listener.arity else ()))
+                try:
+                    listener.function(*((event,) if listener.arity else ()))
+                except Exception:  # the others receive it all the same
+                    logging.getLogger("becket.host").exception("a function for `%s` failed", type(event).__name__)
 
     def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
-        """Registers the decorated plain function for what is told of these classes.
+        """Registers the decorated plain function for notifications of these classes.
 
         Raises:
-            TypeError: nothing of such a class is ever told, or the function is `async def`.
+            TypeError: there are no notifications of such a class, or the function is `async def`.
         """
         for kind in kinds:
             if kind not in KINDS:
                 known = ", ".join(sorted(known.__name__ for known in KINDS))
-                raise TypeError(f"an extension never tells a `{kind.__name__}` outside of a call; it tells: {known}")
+                raise TypeError(f"an extension sends no `{kind.__name__}` to functions of `on`, only: {known}")
 
         def register(function: Callable[[K], Any]) -> Callable[[K], Any]:
             listener = Listener(function)

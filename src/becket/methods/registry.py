@@ -53,6 +53,7 @@ class Handler:
         "is_open",
         "name",
         "requires",
+        "unless_streamed",
     )
 
     def __init__(
@@ -63,6 +64,7 @@ class Handler:
         thread: bool,
         notifications: bool,
         descriptor: Descriptor | None = None,
+        unless_streamed: bool = False,
     ) -> None:
         arity, annotation, is_async = read_signature(function, descriptor)
         if thread and is_async:
@@ -76,6 +78,7 @@ class Handler:
         self.is_async = is_async
         self.in_thread = thread
         self.is_for_notifications = notifications
+        self.unless_streamed = unless_streamed
         self.is_inline = not (is_async or thread)
         self.is_open = not notifications and self.requires is None  # to whoever asks, without a decision
         has_params = annotation is not None and (arity > 0 or descriptor is not None)
@@ -159,6 +162,7 @@ class Registry:
         self.get = self._handlers.get
         self.quick: dict[str, Quick] = {}  # of those that were asked for
         self.fallback: Handler | None = None  # for requests of methods without a handler
+        self.on_change: Callable[[str], None] | None = None  # gets the name of a handler that was added or removed
 
     @overload
     def handle(self, method: str, *, thread: bool = False) -> Callable[[F], F]: ...
@@ -192,19 +196,28 @@ class Registry:
         return register
 
     @overload
-    def on(self, notification: str, *, thread: bool = False) -> Callable[[F], F]: ...
+    def on(self, notification: str, *, thread: bool = False, unless_streamed: bool = False) -> Callable[[F], F]: ...
 
     @overload
-    def on(self, notification: Notification[P], *, thread: bool = False) -> Listens[P]: ...
+    def on(
+        self, notification: Notification[P], *, thread: bool = False, unless_streamed: bool = False
+    ) -> Listens[P]: ...
 
-    def on(self, notification: str | Notification[Any], *, thread: bool = False) -> Callable[..., Any]:
-        """Registers the decorated function for this notification; a request under the name is refused."""
-        return self._register(notification, thread=thread, notifications=True)
+    def on(
+        self, notification: str | Notification[Any], *, thread: bool = False, unless_streamed: bool = False
+    ) -> Callable[..., Any]:
+        """Registers the decorated function for this notification; a request under the name is refused.
+
+        Calls whose events these are receive them as well; with `unless_streamed` the function gets only what no call
+        has received."""
+        return self._register(notification, thread=thread, notifications=True, unless_streamed=unless_streamed)
 
     def remove(self, name: str) -> None:
         """Takes a handler away; requests that it is serving run on."""
         self._handlers.pop(name, None)
         self.quick.pop(name, None)
+        if self.on_change is not None:
+            self.on_change(name)
 
     def including(self, other: Registry) -> Registry:
         """Returns a new registry with the handlers of both; where both have a name, the other's holds."""
@@ -234,7 +247,9 @@ class Registry:
     def __len__(self) -> int:
         return len(self._handlers)
 
-    def _register(self, method: str | Descriptor, *, thread: bool, notifications: bool) -> Callable[[F], F]:
+    def _register(
+        self, method: str | Descriptor, *, thread: bool, notifications: bool, unless_streamed: bool = False
+    ) -> Callable[[F], F]:
         if isinstance(method, str):
             name, descriptor = method, None
             check_method_name(name)
@@ -251,8 +266,16 @@ class Registry:
         def register(function: F) -> F:
             if name in self._handlers:
                 raise ValueError(f"{name!r} has a handler already: remove it first")
-            handler = Handler(name, function, thread=thread, notifications=notifications, descriptor=descriptor)
-            self._handlers[name] = handler
+            self._handlers[name] = Handler(
+                name,
+                function,
+                thread=thread,
+                notifications=notifications,
+                descriptor=descriptor,
+                unless_streamed=unless_streamed,
+            )
+            if self.on_change is not None:
+                self.on_change(name)
             return function
 
         return register

@@ -1,6 +1,7 @@
 """Which notifications belong to which call of a link, and what takes them.
 
-A call claims its notifications before its request leaves, so none can be missed.
+A call claims its notifications before its request leaves, so none can be missed. All calls that have claimed one
+receive it, and so does its handler. Where there is one receiver alone, it is called without looking for others.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ class Claims:
         "_by_method",
         "_by_token",
         "_cancel",
+        "_has_handler",
         "_last_token",
         "_progress",
         "_tokens",
@@ -82,8 +84,9 @@ class Claims:
         self._by_token: dict[bytes, Claim] = {}
         self._tokens: dict[bytes, bytes] = {}  # of the calls whose token is not their id
         self._last_token = FIRST_TOKEN
+        self._has_handler: Callable[[str], bool] | None = None
         self.is_marked = is_marked  # notifications may say which call they belong to
-        self.puts: dict[str, Callable[[Raw | None], None]] = {}  # of the methods that one call claims whole
+        self.puts: dict[str, Callable[[Raw | None], None]] = {}  # of the methods that one call receives alone
         self.listening: dict[str, Listening] = {}  # those of them that a function takes at once
 
     def add(self, method: str, claim: Claim) -> None:
@@ -110,17 +113,32 @@ class Claims:
     def remove_progress(self, id: bytes) -> None:
         self._by_token.pop(self._tokens.pop(id, id), None)
 
+    def share_with(self, has_handler: Callable[[str], bool]) -> None:
+        """Takes what tells whether a notification has a handler, which receives it beside the calls."""
+        self._has_handler = has_handler
+
+    def reconsider(self, method: str) -> None:
+        """Takes into account that a notification has a handler now, or none any more."""
+        if method in self._by_method:
+            self._sort(method)
+
     def _sort(self, method: str) -> None:
         claims = self._by_method[method]
         self.puts.pop(method, None)
         self.listening.pop(method, None)
         if not claims:
             del self._by_method[method]
-        elif len(claims) == 1 and claims[0].accept is None and not self.is_marked and method != self._cancel:
+        elif len(claims) == 1 and self._is_alone(claims[0], method):
             claim = claims[0]
             self.puts[method] = claim.put
             if claim.listening is not None:
                 self.listening[method] = claim.listening
+
+    def _is_alone(self, claim: Claim, method: str) -> bool:
+        """Returns whether all notifications of a method are for this claim, and for nothing else."""
+        if claim.accept is not None or self.is_marked or method == self._cancel:
+            return False
+        return self._has_handler is None or not self._has_handler(method)
 
     def take(self, method: str, params: Raw | None, owner: bytes | None) -> bool:
         """Hands a notification to the calls that claimed it and returns whether there was one."""

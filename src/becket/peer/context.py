@@ -24,14 +24,18 @@ T = TypeVar("T")
 
 
 class AnyContext:
-    """What a handler of either face knows. Of a notification there is no id, no deadline and nothing to report to."""
+    """What a handler of either face knows. Of a notification there is no id, no deadline and nothing to report to; it
+    `is_streamed` where a running call has received it as well."""
 
-    __slots__ = ("_inbound", "_request", "method")
+    __slots__ = ("_inbound", "_request", "is_streamed", "method")
 
-    def __init__(self, inbound: Inbound, method: str, request: InboundRequest | None) -> None:
+    def __init__(
+        self, inbound: Inbound, method: str, request: InboundRequest | None, *, is_streamed: bool = False
+    ) -> None:
         self._inbound = inbound
         self._request = request
         self.method = method
+        self.is_streamed = is_streamed
 
     @property
     def caller(self) -> str | None:

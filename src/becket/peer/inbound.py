@@ -141,6 +141,8 @@ class Inbound:
         self._context = context
         self._nests = link.loop.nests
         self._registry = registry
+        registry.on_change = link.claims.reconsider
+        link.claims.share_with(self._receives)
         self._get = registry.get
         self._quick = registry.quick
         self._requests = link.connection.requests
@@ -615,17 +617,18 @@ class Inbound:
         method, params, owner = notification.method, notification.params, None
         if link.claims.is_marked and params is not None:
             owner, params = link.dialect.read_mark(params)
-        if link.claims.take(method, params, owner):
-            return
-        if owner is not None:
+        is_streamed = link.claims.take(method, params, owner)
+        if owner is not None and not is_streamed:
             self._return_credit(owner)
         handler = self._get(method)
         if handler is None:
             if method == link.dialect.credit:
                 self._take_credit(notification)
             return
+        if is_streamed and handler.unless_streamed:
+            return
         try:
-            context = self._context(self, method, None) if handler.arity == 2 else None
+            context = self._context(self, method, None, is_streamed=is_streamed) if handler.arity == 2 else None
             is_decided = not self._waits_for_policy(handler)
             if is_decided and handler.requires is not None and self.admission.decide(handler, ()) is not None:
                 raise PermissionDenied(handler.requires)  # nobody is asked for what nobody waits for
@@ -638,6 +641,11 @@ class Inbound:
             if not is_failure(error):
                 raise
             self._note_failure(error, method)
+
+    def _receives(self, method: str) -> bool:
+        """Returns whether a notification goes to a handler although a call receives it."""
+        handler = self._get(method)
+        return handler is not None and not handler.unless_streamed
 
     def _return_credit(self, owner: bytes) -> None:
         """An event that its own call did not claim has used up that call's credit, and nobody else gives it back."""

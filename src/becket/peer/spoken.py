@@ -59,7 +59,9 @@ def listen(spoken: Registry, handler: Handler, tale: TalePhrase, scene: Scene) -
         await take(params, ctx)
 
     told: Notification[Any] = Notification(tale.heard_as, Any, requires=handler.requires)
-    spoken.on(told, thread=handler.in_thread)(take_on_loop if handler.is_async else take)
+    spoken.on(told, thread=handler.in_thread, unless_streamed=handler.unless_streamed)(
+        take_on_loop if handler.is_async else take
+    )
 
 
 class Translation(Struct, frozen=True, eq=False):

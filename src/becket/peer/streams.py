@@ -505,7 +505,7 @@ class CallStream(Generic[E, R]):
     def on(self, *kinds: type[Any]) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
         """Registers the decorated function, plain or `async def`, for events of these classes.
 
-        `result` hands it the events, in order. The first function that was registered for an event gets it."""
+        `result` hands it the events, in order. All functions that were registered for an event get it."""
 
         def register(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
             self._takers.append((kinds, Listener(function)))
@@ -539,7 +539,6 @@ class CallStream(Generic[E, R]):
                 outcome = listener.function(*((event,) if listener.arity else ()))
                 if listener.is_async:
                     await outcome
-                return
 
     def _drop_untaken(self) -> None:
         for _, _, is_own in self._buffer:

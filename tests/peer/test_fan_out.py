@@ -1,0 +1,153 @@
+"""Every receiver of a notification gets it: the calls whose event it is, and the handler of its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import Struct
+from tests.peer.scripted import Message, answer, notification, scripted, settled
+
+from becket import Context
+from becket.testing import memory_pair
+
+pytestmark = pytest.mark.loops
+
+
+class Tick(Struct):
+    n: int
+
+
+def tick(number: int) -> Message:
+    return notification("tick", {"n": number})
+
+
+async def test_a_handler_also_receives_the_events_of_a_running_call() -> None:
+    handled: list[int] = []
+    async with scripted() as (peer, script):
+        peer.on("tick")(lambda params: handled.append(params["n"]))
+        script.say(tick(0))
+        async with peer.stream("x", events={"tick": Tick}) as run:
+            asked = await script.hear()
+            script.say(tick(1), answer(asked), tick(2))
+            assert [event.n async for event in run] == [1]
+        script.say(tick(3))
+
+    assert handled == [0, 1, 2, 3]
+
+
+async def test_all_calls_and_the_handler_receive_an_event() -> None:
+    handled: list[int] = []
+    async with scripted() as (peer, script):
+        peer.on("tick")(lambda params: handled.append(params["n"]))
+        async with (
+            peer.stream("a", events={"tick": Tick}) as a,
+            peer.stream("b", events={"tick": Tick}) as b,
+        ):
+            first, second = await script.hear(), await script.hear()
+            script.say(tick(1), answer(first), answer(second))
+
+            assert [event.n async for event in a] == [event.n async for event in b] == handled == [1]
+
+
+async def test_a_handler_that_is_registered_during_a_call_receives_what_follows() -> None:
+    handled: list[int] = []
+    async with scripted() as (peer, script), peer.stream("x", events={"tick": Tick}) as run:
+        asked = await script.hear()
+        script.say(tick(1))
+        await settled()
+        peer.on("tick")(lambda params: handled.append(params["n"]))
+        script.say(tick(2))
+        await settled()
+        peer.methods.remove("tick")
+        script.say(tick(3), answer(asked))
+
+        assert [event.n async for event in run] == [1, 2, 3]
+        assert handled == [2]
+
+
+async def test_a_function_of_a_call_and_a_handler_both_receive_its_events() -> None:
+    handled: list[int] = []
+    taken: list[int] = []
+    async with memory_pair() as (left, right):
+
+        @right.handle("count")
+        async def count(_: Any, ctx: Context) -> None:
+            for number in range(100):
+                await ctx.notify("tick", {"n": number})
+
+        def take(event: Tick) -> None:
+            taken.append(event.n)
+
+        left.on("tick")(lambda params: handled.append(params["n"]))
+        await left.call("count", {}, on={"tick": take})
+
+    assert taken == handled == list(range(100))
+
+
+async def test_a_marked_event_reaches_its_call_and_the_handler_and_gives_its_credit_back_once() -> None:
+    handled: list[int] = []
+    async with memory_pair(dialect="native") as (left, right):
+
+        @right.handle("count")
+        async def count(_: Any, ctx: Context) -> str:
+            for number in range(5_000):  # many times the window of credit
+                await ctx.notify("tick", {"n": number})
+            return "counted"
+
+        left.on("tick")(lambda params: handled.append(params["n"]))
+        async with left.stream("count", {}, events={"tick": Tick}) as run:
+            assert [event.n async for event in run] == list(range(5_000))
+            assert await run.result() == "counted"
+
+    assert handled == list(range(5_000))
+
+
+async def test_a_handler_that_fails_disturbs_no_call(caplog: pytest.LogCaptureFixture) -> None:
+    async with scripted() as (peer, script), peer.stream("x", events={"tick": Tick}) as run:
+
+        @peer.on("tick")
+        def fail(_: Any) -> None:
+            raise RuntimeError("a bug")
+
+        script.say(tick(1), tick(2), answer(await script.hear(), "done"))
+        assert [event.n async for event in run] == [1, 2]
+        assert await run.result() == "done"
+    assert "a bug" in caplog.text
+
+
+async def test_a_handler_knows_whether_a_call_has_received_the_notification_too() -> None:
+    streamed: list[bool] = []
+    async with scripted() as (peer, script):
+
+        @peer.on("tick")
+        def note(_: Any, ctx: Context) -> None:
+            streamed.append(ctx.is_streamed)
+
+        async with peer.stream("x", events={"tick": Tick}) as run:
+            script.say(tick(1), answer(await script.hear()), tick(2))
+            await run.result()
+        await settled()
+    assert streamed == [True, False]
+
+
+async def test_a_handler_that_is_registered_unless_streamed_receives_only_the_rest() -> None:
+    handled: list[int] = []
+    async with scripted() as (peer, script):
+        peer.methods.on("tick", unless_streamed=True)(lambda params: handled.append(params["n"]))
+        script.say(tick(0))
+        async with peer.stream("x", events={"tick": Tick}) as run:
+            script.say(tick(1), answer(await script.hear()), tick(2))
+            assert [event.n async for event in run] == [1]
+    assert handled == [0, 2]
+
+
+async def test_all_functions_of_a_stream_receive_the_events_of_their_class() -> None:
+    async with scripted() as (peer, script), peer.stream("x", events={"tick": Tick}) as run:
+        first: list[Tick] = []
+        second: list[Tick] = []
+        run.on(Tick)(first.append)
+        run.on(Tick)(second.append)
+        script.say(tick(1), answer(await script.hear()))
+        await run.result()
+    assert first == second == [Tick(1)]
