@@ -191,6 +191,16 @@ def test_what_the_operator_says_stands_above_the_manifest_and_the_hosts_own_abov
     assert found == known | {"PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 
+BOTH = Environment(passed=("A", "B"), set={"A": "set"})
+
+
+@pytest.mark.parametrize("tables", [(BOTH,), (Environment(), BOTH)], ids=["manifest", "operator"])
+def test_a_value_that_a_table_sets_stands_above_the_one_that_it_passes(tables: tuple[Environment, ...]) -> None:
+    found = build_environment({"A": "of the host", "B": "of the host"}, *tables)
+
+    assert (found["A"], found["B"]) == ("set", "of the host")
+
+
 # -- what stands outside the base list
 
 

@@ -29,6 +29,7 @@ def sqlite_error(code: int) -> sqlite3.OperationalError:
 
 FULL = sqlite_error(sqlite3.SQLITE_FULL)
 BROKEN = sqlite_error(sqlite3.SQLITE_IOERR_FSYNC)
+BUSY = sqlite_error(sqlite3.SQLITE_BUSY)
 
 
 @pytest.fixture
@@ -178,14 +179,17 @@ def test_a_store_that_somebody_else_writes_to_all_the_time_cannot_be_opened(
     light(folder / "store", DEFAULT_LIMITS, now_ms).close()
 
 
-def test_a_transaction_that_was_taken_back_counts_for_no_quota(folder: Path, fail: Callable[..., None]) -> None:
+@pytest.mark.parametrize("error", [BROKEN, BUSY], ids=["opened again", "rolled back"])
+def test_a_transaction_that_was_taken_back_counts_for_no_quota(
+    folder: Path, fail: Callable[..., None], error: sqlite3.Error
+) -> None:
     with light(folder / "store", DEFAULT_LIMITS.but(memory_records=2, config_keys=1), now_ms) as store:
         store.append(Append("notes", "milk"))
         for add in (
             lambda: store.append(Append("notes", "tea")),
             lambda: store.set_config("notes", ConfigSet("mode", "dark")),
         ):
-            fail("commit", BROKEN)
+            fail("commit", error)
             with pytest.raises(StoreError):
                 add()
         assert store.append(Append("notes", "tea")).id == 2

@@ -223,8 +223,20 @@ def test_two_names_that_differ_only_in_what_is_replaced_stay_apart() -> None:
     assert len(set(names)) == 2
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_tool_keeps_its_name_although_another_ones_is_derived_to_the_same(is_first: bool) -> None:
+    (derived,) = declared_of(tool("a b"))[1]
+    (other,) = declared_of(tool("a b"), tool(derived))[0].particulars.names
+    listed = [derived, "a b"] if is_first else ["a b", derived]
+
+    greeted, names = declared_of(*map(tool, listed))
+
+    assert names == ([derived, other] if is_first else [other, derived])
+    assert greeted.particulars.names == {other: "a b"}
+
+
 def test_a_tool_that_is_listed_twice_is_declared_once() -> None:
-    assert declared_of(tool("a"), tool("a"))[1] == ["a"]
+    assert declared_of(tool("a"), tool("b"), tool("a"))[1] == ["a", "b"]
 
 
 @pytest.mark.parametrize(

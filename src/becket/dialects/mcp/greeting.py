@@ -6,7 +6,9 @@ here can mend a server, and one odd name is no reason to do without it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import count
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -175,31 +177,39 @@ def list_pages(extension: str, saying: Saying, kind: type[W]) -> Generator[Sayin
 
 
 def declare_tools(page: ToolsPage) -> tuple[tuple[DeclaredTool, ...], dict[str, str]]:
-    """Returns the tools as the contract has them, and the server's own names for those that are named otherwise."""
+    """Returns the tools as the contract has them, and the server's own names for those that are named otherwise.
+
+    A tool whose name the contract allows keeps it, wherever it is listed; the others get names that none has."""
+    listed: dict[str, Tool] = {}
+    for tool in page.tools:
+        listed.setdefault(tool.name, tool)
+    allowed = {name for name in listed if find_id_problem(name) is None}
+    taken = set(allowed)
     declared: dict[str, DeclaredTool] = {}
     names: dict[str, str] = {}
-    listed: set[str] = set()
-    for tool in page.tools:
-        if tool.name in listed:
-            continue
-        listed.add(tool.name)
-        name = fit_name(tool.name, declared)
+    for own, tool in listed.items():
+        name = own
+        if own not in allowed:
+            name = derive_name(own, taken)
+            names[name] = own
+            taken.add(name)
         is_read_only = tool.annotations is not None and tool.annotations.read_only_hint is True
         declared[name] = DeclaredTool(name, describe_tool(tool, name), fit_schema(tool.input_schema), is_read_only)
-        if name != tool.name:
-            names[name] = tool.name
     return tuple(declared.values()), names
 
 
-def fit_name(name: str, taken: Iterable[str]) -> str:
-    """Returns a name that the contract allows and that is not taken; the server's own, where that is such a one."""
-    if find_id_problem(name) is None and name not in taken:
-        return name
+def derive_name(name: str, taken: AbstractSet[str]) -> str:
+    """Returns a name that the contract allows, that is not taken, and that tells the tool it is derived from."""
     from hashlib import sha256
 
-    mark = "_" + sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
     safe = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "_-.") else "_" for letter in name)
-    return safe[: LONGEST_ID - len(mark)] + mark
+
+    def attempt(number: int) -> str:
+        text = name + " " * number
+        mark = "_" + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
+        return safe[: LONGEST_ID - len(mark)] + mark
+
+    return next(derived for derived in map(attempt, count()) if derived not in taken)
 
 
 def describe_tool(tool: Tool, name: str) -> str:
