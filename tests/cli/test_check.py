@@ -6,11 +6,13 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from tests.cli.commands import BECKET, EXTENSIONS, here
 from tests.cli.terminals import Terminal
 
+from becket.cli.cases import NATIVE_CASES
 from becket.cli.check import Asked
 from becket.cli.exits import Exit
 from becket.dialects import DIALECTS
@@ -75,7 +77,7 @@ def check(tmp_path: Path, change: str, *words: str) -> tuple[int, Findings]:
 def wrong(tmp_path: Path, change: str, *words: str) -> list[tuple[str, str]]:
     """Returns the checks that are not well, with how bad it is."""
     code, findings = check(tmp_path, change, *words)
-    bad = [(one["check"], one["level"]) for one in findings if one["level"] != "ok"]
+    bad = [(one["check"], one["level"]) for one in findings if one["level"] in ("warning", "error")]
     assert code == (Exit.FAILED if any(level == "error" for _, level in bad) else Exit.DONE)
     return bad
 
@@ -92,6 +94,7 @@ def test_a_good_program_passes_every_check(tmp_path: Path) -> None:
         ("handshake", "ok"),
         ("methods", "ok"),
         ("notifications", "ok"),
+        ("tools", "skipped"),
         ("stdin", "ok"),
         ("framing", "ok"),
         ("shutdown", "ok"),
@@ -107,7 +110,7 @@ def test_the_examples_pass(name: str) -> None:
     done = here("check", "--folder", str(folder), "--", *program)
 
     assert done.exit_code == Exit.DONE, done.output
-    assert not [line for line in done.stdout.splitlines() if not line.startswith("ok ")]
+    assert not [line for line in done.stdout.splitlines() if line.startswith(("warning", "error"))]
 
 
 def test_a_program_may_ask_its_host_before_it_answers(tmp_path: Path) -> None:
@@ -117,7 +120,7 @@ def initialize(message):
         send({"jsonrpc": "2.0", "id": number, "method": method, "params": {}})
         assert "result" in read()
     send({"jsonrpc": "2.0", "method": "log", "params": {}})
-    answer(message, result={"protocol_version": 1, "features": ["ping"]})
+    answer(message, result={"protocol_version": 1, "features": ["progress"]})
 """
     assert wrong(tmp_path, change) == []
 
@@ -132,9 +135,217 @@ def initialize(message, old=initialize):
 """
     _, findings = check(tmp_path, change)
 
-    (bad,) = [one for one in findings if one["level"] != "ok"]
+    (bad,) = [one for one in findings if one["level"] == "warning"]
     assert (bad["check"], bad["level"]) == ("calls", "warning")
     assert bad["text"].count("window.open") == 1
+
+
+# -- tools, commands, cancellation and pings
+
+ACTIVE = """
+import pathlib
+calls = pathlib.Path(__file__).with_name("calls")
+
+def unknown(message):
+    with calls.open("a", encoding="utf-8") as file:
+        print(message["method"], json.dumps(message.get("params")), file=file)
+    if message["method"] in ("$/ping", "tool.call", "command.invoke"):
+        serve(message)
+    elif "id" in message:
+        answer(message, error={"code": -32601, "message": "unknown method"})
+
+def serve(message):
+    answer(message, result="done")
+
+def initialize(message):
+    capabilities = {"tools": [TOOL, {**TOOL, "name": "wipe", "read_only": False}]}
+    answer(message, result={"protocol_version": 1, "features": FEATURES, "capabilities": capabilities})
+
+TOOL["read_only"] = True
+TOOL["input_schema"] = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+FEATURES = ["cancel", "ping"]
+"""
+
+
+def calls_of(tmp_path: Path) -> list[tuple[str, Any]]:
+    lines = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
+    return [(method, json.loads(params)) for method, _, params in (line.partition(" ") for line in lines)]
+
+
+def test_tools_that_are_marked_as_read_only_are_called_and_others_are_not(tmp_path: Path) -> None:
+    assert wrong(tmp_path, ACTIVE) == []
+
+    called = [params for method, params in calls_of(tmp_path) if method == "tool.call"]
+    assert {call["name"] for call in called} == {"echo"}
+    assert all(call["input"] == {"text": "x"} for call in called)
+
+
+def test_all_tools_are_called_on_request(tmp_path: Path) -> None:
+    assert wrong(tmp_path, ACTIVE, "--call-tools") == []
+
+    assert {params["name"] for method, params in calls_of(tmp_path) if method == "tool.call"} == {"echo", "wipe"}
+
+
+def test_where_no_tool_is_marked_none_is_called_and_the_report_says_how(tmp_path: Path) -> None:
+    code, findings = check(tmp_path, ACTIVE + "TOOL['read_only'] = False")
+
+    (tools,) = [one for one in findings if one["check"] == "tools"]
+    assert (code, tools["level"]) == (Exit.DONE, "skipped")
+    assert "--call-tools" in tools["hint"]
+    assert not [method for method, _ in calls_of(tmp_path) if method == "tool.call"]
+
+
+def test_a_call_is_cancelled_and_a_ping_is_sent(tmp_path: Path) -> None:
+    _, findings = check(tmp_path, ACTIVE)
+
+    assert {"tools", "cancel", "ping"} <= {one["check"] for one in findings if one["level"] == "ok"}
+    methods = [method for method, _ in calls_of(tmp_path)]
+    assert methods.count("$/ping") == 1
+    assert methods.count("tool.call") == 2
+    assert methods.count("$/cancelRequest") == 1
+
+
+def test_what_is_not_announced_is_not_sent(tmp_path: Path) -> None:
+    assert wrong(tmp_path, ACTIVE + "FEATURES = []") == []
+
+    assert not {"$/ping", "$/cancelRequest"} & {method for method, _ in calls_of(tmp_path)}
+
+
+def test_a_command_of_it_is_run_on_request(tmp_path: Path) -> None:
+    change = ACTIVE + (
+        "def serve(message):\n"
+        "    run = message['params'].get('request_id') if 'params' in message else None\n"
+        "    frame = {'request_id': run, 'event': {'kind': 'text', 'content': 'hi'}}\n"
+        "    if run: send({'jsonrpc': '2.0', 'method': 'command.output', 'params': frame})\n"
+        "    answer(message, result=None)\n"
+    )
+    _, findings = check(tmp_path, change, "--command", "show 'all of them'")
+
+    assert [one["level"] for one in findings if one["check"] == "commands"] == ["ok"]
+    ((_, params),) = [call for call in calls_of(tmp_path) if call[0] == "command.invoke"]
+    assert (params["command"], params["args"]) == ("show", ["all of them"])
+
+
+def test_a_command_that_the_manifest_marks_as_read_only_is_run(tmp_path: Path) -> None:
+    manifest = 'id = "x"\nversion = "1.0.0"\ncommand = ["x"]\n[[commands]]\nname = "wipe"\n'
+    (tmp_path / "becket.toml").write_text(manifest, encoding="utf-8")
+    _, findings = check(tmp_path, ACTIVE)
+    assert [one["level"] for one in findings if one["check"] == "commands"] == ["skipped"]
+
+    marked = manifest + '[[commands]]\nname = "show"\nread_only = true\n'
+    (tmp_path / "becket.toml").write_text(marked, encoding="utf-8")
+    assert wrong(tmp_path, ACTIVE) == []
+    assert [params["command"] for method, params in calls_of(tmp_path) if method == "command.invoke"] == ["show"]
+
+
+@pytest.mark.parametrize("line", ["", "'"])
+def test_a_command_line_without_words_is_refused(line: str) -> None:
+    assert here("check", "--command", line, "--", "cat").exit_code == Exit.USAGE
+
+
+FAILING = "def serve(message): answer(message, error={{'code': {code}, 'message': 'no'}})"
+MALFORMED = """
+def serve(message):
+    send({"jsonrpc": "2.0", "method": "command.output", "params": PARAMS})
+    answer(message, result=None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        pytest.param(FAILING.format(code=-32603), [("ping", "error"), ("tools", "warning")], id="internal error"),
+        pytest.param(FAILING.format(code=-32602), [("ping", "error"), ("tools", "warning")], id="a fitting input"),
+        pytest.param(FAILING.format(code=-32601), [("ping", "error"), ("tools", "error")], id="unknown tool"),
+        pytest.param(FAILING.format(code=7), [("ping", "error")], id="an error of its own"),
+        pytest.param(
+            "def serve(message): message['method'] == '$/ping' and answer(message, result=None)",
+            [("tools", "error")],
+            id="a tool that does not respond",
+        ),
+        pytest.param(
+            "def serve(message): message['method'] == 'tool.call' and answer(message, result=None)",
+            [("ping", "error")],
+            id="a ping that is not responded to",
+        ),
+        pytest.param("def serve(message): sys.exit(3)", [("ping", "error")], id="an end by a ping"),
+        pytest.param(
+            "def serve(message): sys.exit(3) if 'params' in message else answer(message, result=None)",
+            [("tools", "error")],
+            id="an end by a tool",
+        ),
+        pytest.param(
+            "seen = []\n"
+            "def serve(message):\n"
+            "    seen.append(message['method'])\n"
+            "    if seen.count('tool.call') < 2: answer(message, result=None)",
+            [("cancel", "error")],
+            id="a cancelled call that is not responded to",
+        ),
+    ],
+)
+def test_what_goes_wrong_in_calls_is_found(tmp_path: Path, change: str, found: list[tuple[str, str]]) -> None:
+    assert wrong(tmp_path, ACTIVE + change) == found
+
+
+@pytest.mark.parametrize("params", ['{"kind": "text"}', '{"request_id": "other", "kind": "text", "content": "x"}'])
+def test_malformed_output_of_a_command_is_found(tmp_path: Path, params: str) -> None:
+    change = ACTIVE + MALFORMED.replace("PARAMS", params) + "TOOL['read_only'] = False\nFEATURES = []\n"
+
+    assert wrong(tmp_path, change, "--command", "show") == [("commands", "error")]
+
+
+def test_a_tool_whose_input_cannot_be_derived_is_skipped(tmp_path: Path) -> None:
+    pattern = {"type": "string", "pattern": "^[0-9]{4}-[a-f]$"}
+    schema = {"type": "object", "properties": {"text": pattern}, "required": ["text"]}
+    code, findings = check(tmp_path, f"{ACTIVE}TOOL['input_schema'] = {schema}")
+
+    (tools,) = [one for one in findings if one["check"] == "tools"]
+    assert (code, tools["level"]) == (Exit.DONE, "skipped")
+    assert "examples" in tools["hint"]
+
+
+# -- JUnit
+
+
+def test_findings_are_written_as_junit(tmp_path: Path) -> None:
+    report = tmp_path / "check.xml"
+    change = ACTIVE + FAILING.format(code=-32601) + "\nTOOL['name'] = 'echo'"
+
+    code, findings = check(tmp_path, change, "--junit", str(report))
+
+    suite = ElementTree.parse(report).getroot()[0]
+    cases = {case.attrib["name"].partition(":")[0]: case for case in suite}
+    assert code == Exit.FAILED
+    assert [*cases] == [case.id for case in NATIVE_CASES]
+    failed = {name for name, case in cases.items() if case.find("failure") is not None}
+    assert failed == {one["check"] for one in findings if one["level"] == "error"}
+    assert {name for name, case in cases.items() if case.find("skipped") is not None} == {"commands"}
+    counts = {name: int(suite.attrib[name]) for name in ("tests", "failures", "skipped")}
+    assert counts == {"tests": len(NATIVE_CASES), "failures": 2, "skipped": 1}
+
+
+def test_junit_of_a_program_that_does_not_start_skips_the_rest(tmp_path: Path) -> None:
+    report = tmp_path / "check.xml"
+
+    here("check", "--junit", str(report), "--", "no-such-program")
+
+    suite = ElementTree.parse(report).getroot()[0]
+    assert [case.attrib["name"].partition(":")[0] for case in suite if case.find("skipped") is None] == ["start"]
+
+
+def test_junit_has_no_characters_that_xml_forbids(tmp_path: Path) -> None:
+    report = tmp_path / "check.xml"
+
+    check(tmp_path, "sys.exit('\\x1b[31m\\x00<&')", "--junit", str(report))
+
+    assert ElementTree.parse(report).getroot().find(".//failure") is not None
+
+
+def test_a_report_that_cannot_be_written_is_an_error_of_files(tmp_path: Path) -> None:
+    done = here("check", "--junit", str(tmp_path / "no" / "check.xml"), "--", "no-such-program")
+
+    assert done.exit_code == Exit.FILES
 
 
 # -- what can be wrong

@@ -109,7 +109,7 @@ def wrong(tmp_path: Path, change: str, dialect: str = "morphir", timeout: str = 
     words = ["check", "--json", "--dialect", dialect, "--timeout", timeout]
     done = here(*words, "--", sys.executable, str(path))
     findings = json.loads(done.stdout)["reports"][dialect]["findings"]
-    bad = [(one["check"], one["level"], one["text"]) for one in findings if one["level"] != "ok"]
+    bad = [(one["check"], one["level"], one["text"]) for one in findings if one["level"] in ("warning", "error")]
     assert done.exit_code == (Exit.FAILED if any(level == "error" for _, level, _ in bad) else Exit.DONE)
     return bad
 
@@ -119,8 +119,12 @@ def test_a_good_program_has_nothing_wrong(tmp_path: Path) -> None:
 
 
 def test_a_program_that_ends_at_once_is_told_with_its_last_words(tmp_path: Path) -> None:
-    assert wrong(tmp_path, "sys.exit('no such luck')") == [
-        ("answer", "error", "it ended with exit code 1 before it answered `initialize`, its last words: no such luck")
+    assert wrong(tmp_path, "sys.exit('no luck')") == [
+        (
+            "answer",
+            "error",
+            "it ended with exit code 1 before it responded to `initialize`, its last words: no luck",
+        )
     ]
 
 
@@ -128,7 +132,7 @@ def test_a_program_that_is_silent_is_told_with_what_it_wrote(tmp_path: Path) -> 
     change = "def serve(message): print('hm', flush=True)"
 
     assert wrong(tmp_path, change, timeout="0.5") == [
-        ("answer", "error", "`initialize` was not answered within 0.5 s; it wrote: 'hm\\n'"),
+        ("answer", "error", "it did not respond to `initialize` within 0.5 s; it wrote: 'hm\\n'"),
         ("stdout", "warning", "something wrote to stdout: 'hm'"),
     ]
 
@@ -157,7 +161,7 @@ def test_text_on_stdout_is_a_warning_where_its_own_hosts_pass_over_it(tmp_path: 
 
 def test_a_program_that_outlives_its_stdin_is_a_warning(tmp_path: Path) -> None:
     assert wrong(tmp_path, "def at_end(): time.sleep(60)") == [
-        ("stdin", "warning", "it goes on after its stdin has ended")
+        ("stdin", "warning", "it goes on 2 s after its stdin has ended")
     ]
 
 
@@ -172,6 +176,86 @@ def test_a_program_that_cannot_be_started_is_told() -> None:
 
     assert done.exit_code == Exit.FAILED
     assert "`no-such-program` cannot be started" in done.stdout
+
+
+MCP = """
+import json, pathlib, sys
+
+calls = pathlib.Path(__file__).with_name("calls")
+tool = {"name": "look", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+
+def respond(message):
+    match message["method"]:
+        case "initialize":
+            version = message["params"]["protocolVersion"]
+            server = {"name": "x", "version": "1"}
+            return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}
+        case "tools/list":
+            return {"tools": [tool, {"name": "wipe", "inputSchema": {}}]}
+        case "tools/call":
+            return {"content": [{"type": "text", "text": message["params"]["name"]}]}
+
+for line in sys.stdin:
+    message = json.loads(line)
+    with calls.open("a", encoding="utf-8") as file:
+        print(message["method"], message.get("params", {}).get("name", ""), file=file)
+    if "id" in message:
+        CHANGE
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": respond(message)}), flush=True)
+"""
+
+
+def check_mcp(tmp_path: Path, change: str, *words: str) -> tuple[dict[str, str], list[str]]:
+    """Returns the level of each case, and all calls that the server got."""
+    program = tmp_path / "server.py"
+    program.write_text(MCP.replace("CHANGE", change), encoding="utf-8")
+    done = here("check", "--json", "--dialect", "mcp", *words, "--", sys.executable, str(program))
+    findings = json.loads(done.stdout)["reports"]["mcp"]["findings"]
+    calls = (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
+    return {one["check"]: one["level"] for one in findings}, [call.strip() for call in calls]
+
+
+def test_tools_with_the_hint_read_only_are_called_and_a_call_is_cancelled(tmp_path: Path) -> None:
+    # A call that is responded to at once is over before it can be cancelled.
+    levels, calls = check_mcp(
+        tmp_path, "if calls.read_text(encoding='utf-8').split().count('tools/call') == 2: continue"
+    )
+
+    assert (levels["ping"], levels["tools"], levels["cancel"]) == ("ok", "ok", "ok")
+    assert "notifications/cancelled" in calls
+    assert "tools/call look" in calls
+    assert "tools/call wipe" not in calls
+
+
+def test_all_tools_of_another_system_are_called_on_request(tmp_path: Path) -> None:
+    _, calls = check_mcp(tmp_path, "pass", "--call-tools")
+
+    assert "tools/call wipe" in calls
+
+
+@pytest.mark.parametrize(
+    ("change", "case"),
+    [
+        ("if 'call' in message['method']: continue", "tools"),
+        ("if 'call' in message['method']: sys.exit(3)", "tools"),
+        ("if calls.read_text(encoding='utf-8').count('tools/call') > 1: continue", "cancel"),
+        ("if calls.read_text(encoding='utf-8').count('tools/call') > 1: sys.exit(3)", "cancel"),
+    ],
+)
+def test_tools_of_another_system_that_do_not_respond_are_found(tmp_path: Path, change: str, case: str) -> None:
+    levels, _ = check_mcp(tmp_path, change, "--timeout", "2")
+
+    assert levels[case] == "error"
+
+
+def test_a_command_of_another_system_is_run_on_request() -> None:
+    folder = str(DIALECT_EXAMPLES / "synaps" / "journal")
+    words = ["--dialect", "synaps", "--folder", folder, "--command", "journal help", "--", "python3", "journal.py"]
+
+    done = here("check", "--json", *words)
+
+    findings = json.loads(done.stdout)["reports"]["synaps"]["findings"]
+    assert [one["level"] for one in findings if one["check"] == "commands"] == ["ok"]
 
 
 LSP = """

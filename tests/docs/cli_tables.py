@@ -1,4 +1,5 @@
-"""The tables of the page about operating, made from the code: commands, exit codes, keys of a host's configuration."""
+"""The tables of the page about operating, made from the code: commands, cases of `check`, exit codes, and the keys of a
+host's configuration."""
 
 from __future__ import annotations
 
@@ -8,11 +9,12 @@ from typing import Any
 
 from tests.docs.manifest_tables import default_of, kind_of, resolve
 
+from becket.cli.cases import NATIVE_CASES, Case, CloseStdin, SendCancel, SendNotification, SendRequest
 from becket.cli.exits import MEANINGS
 from becket.cli.main import COMMANDS
 from becket.typed.schema_files import load_schema
 
-__all__ = ["PARTS", "render_commands", "render_config", "render_exits"]
+__all__ = ["PARTS", "render_cases", "render_commands", "render_config", "render_exits"]
 
 TABLES = {
     "host": "host keys",
@@ -34,6 +36,20 @@ def render_exits() -> str:
     return "\n".join(["| exit code | meaning |", "|---|---|", *rows, ""])
 
 
+def render_cases() -> str:
+    rows = [f"| `{case.id}` | {case.title} | {render_steps(case)} |" for case in NATIVE_CASES]
+    return "\n".join(["| case | what must hold | what is sent |", "|---|---|---|", *rows, ""])
+
+
+def render_steps(case: Case) -> str:
+    names = {SendCancel: "the cancellation", CloseStdin: "the end of stdin"}
+    parts = [
+        f"`{step.method}`" if isinstance(step, SendRequest | SendNotification) else names[type(step)]
+        for step in case.sends
+    ]
+    return ", ".join(parts)
+
+
 def render_config(definition: str) -> str:
     """Returns a row for each key of a table in the configuration of a host."""
     schema = load_schema("host-config")
@@ -50,6 +66,7 @@ def describe(part: dict[str, Any], schema: dict[str, Any]) -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "commands": render_commands,
+    "cases of check": render_cases,
     "exit codes of the command": render_exits,
     **{part: partial(render_config, name) for name, part in TABLES.items()},
 }

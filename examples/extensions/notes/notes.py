@@ -20,7 +20,7 @@ class Notes(ExtensionServer):
         await self.host.memory.append(text, tags=tags)
         return f"kept: {text}"
 
-    @tool
+    @tool(read_only=True)
     async def find(self, text: str = "", tag: str | None = None, limit: int = 10) -> str:
         """Finds notes, the newest first.
 
@@ -32,7 +32,7 @@ class Notes(ExtensionServer):
         notes = await self.host.memory.query(text, tag_prefix=tag, limit=limit)
         return "\n".join(f"- {note.content}" for note in notes) or "There is no such note."
 
-    @tool("Counts the notes that contain a text.")
+    @tool("Counts the notes that contain a text.", read_only=True)
     async def count(self, text: str = "") -> int:
         return len(await self.host.memory.query(text, limit=1_000))
 

@@ -1,18 +1,19 @@
-"""`becket check`: is this program an extension? It is started and driven through the handshake."""
+"""`becket check`: is this program an extension? It is started, driven through the handshake, and called."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from becket.cli.checks import announces_features, check_dialect_of, dialects_to_try
+from becket.cli.checks import check_dialect_of, dialects_to_try
 from becket.cli.exits import Exit
 from becket.cli.findings import NOTHING_DECLARED, Finding, Level, Subject, is_well, speaks
-from becket.cli.hosting import FOLDER
+from becket.cli.hosting import FILE, FOLDER
 from becket.cli.other_programs import TakesProgram
 from becket.cli.output import console, is_terminal, json_option, print_json, print_line, say
 from becket.dialects import DIALECTS, NATIVE
@@ -21,7 +22,7 @@ from becket.errors import harmless
 from becket.host.configuration import resolve_config
 from becket.host.connecting import HOST, find_problem, read_id
 from becket.host.environment import build_habitual_environment, with_own_programs
-from becket.host.manifest import Environment, Manifest
+from becket.host.manifest import CommandEntry, Environment, Manifest
 
 if TYPE_CHECKING:
     from becket.host.discovery import Candidate
@@ -30,7 +31,8 @@ __all__ = ["check"]
 
 AUTO = "auto"
 AUTO_TIMEOUT = 3.0  # seconds for each dialect: most of the silence there is that of the wrong one
-COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "red"}
+CALL_TIMEOUT = 30.0  # seconds for every response after the handshake, unless given: far more than a tool should take
+COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "red", Level.SKIPPED: "dim"}
 
 
 @click.command(cls=TakesProgram, needs_program=False, context_settings={"ignore_unknown_options": True})
@@ -50,6 +52,14 @@ COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "red"}
     metavar="SECONDS",
     help=f"Wait so long for a response; as long as a host of the dialect unless given, {AUTO_TIMEOUT:g} s with auto.",
 )
+@click.option("--call-tools", is_flag=True, help="Call all tools, also those that are not marked as read-only.")
+@click.option(
+    "--command",
+    "line",
+    metavar="LINE",
+    help="Run this command of it, with arguments; one that is marked as read-only unless given.",
+)
+@click.option("--junit", type=FILE, metavar="FILE", help="Write the findings to this file too, as JUnit XML.")
 @click.option("--no-data", is_flag=True, help="Accepted as by other commands: nothing is ever kept.")
 @json_option
 def check(
@@ -59,25 +69,35 @@ def check(
     id: str | None,
     folder: Path | None,
     timeout: float | None,
+    call_tools: bool,
+    line: str | None,
+    junit: Path | None,
     no_data: bool,
     as_json: bool,
 ) -> Exit:
-    """Start COMMAND and look whether it is an extension: framing, handshake, answers, stray output, its end.
+    """Start CMD and check whether it is an extension: framing, handshake, responses, stray output, its end.
 
-    It gets the environment that a host would give it. The exit code is 0 where nothing is wrong, and 1 where it is.
+    Tools that are marked as read-only are called, one of the calls is cancelled, and a command that is marked as
+    read-only is run. It gets the environment that a host would give it, and its manifest counts where it lies beside
+    the program or in --folder. The exit code is 0 where nothing is wrong, and 1 where something is.
 
     \b
     becket check -- python3 notes.py
+    becket check --call-tools --command "show all" --junit check.xml -- ./notes/run
     becket check --dialect nexo --folder weather -- ./weather/main.py
     becket check --dialect auto --json -- node dice.js
     """
     command = find_program(words, program)
     if timeout is None and dialect == AUTO:
         timeout = AUTO_TIMEOUT
-    asked = Asked(command, id, folder, timeout)
+    asked = Asked(command, id, folder, timeout, calls_tools=call_tools, line=split_line(line))
     names = dialects_to_try() if dialect == AUTO else [dialect]
     reports = {name: [*check_dialect_of(name, asked.subject_in(name))] for name in names}
     best = choose(reports)
+    if junit is not None:
+        from becket.cli.junit import write_junit
+
+        write_junit(junit, command, reports if dialect != AUTO else {best: reports[best]})
     ok = is_well(reports[best])
     if as_json:
         print_json(
@@ -123,15 +143,30 @@ def conclude(best: str, reports: dict[str, list[Finding]]) -> str:
 class Asked:
     """What somebody wants to know."""
 
-    def __init__(self, command: tuple[str, ...], id: str | None, folder: Path | None, timeout: float | None) -> None:
+    def __init__(
+        self,
+        command: tuple[str, ...],
+        id: str | None,
+        folder: Path | None,
+        timeout: float | None,
+        *,
+        calls_tools: bool = False,
+        line: tuple[str, ...] | None = None,
+    ) -> None:
         self._command = command
         self._id = id
         self._folder = None if folder is None else str(folder.absolute())
         self._timeout = timeout
+        self._calls_tools = calls_tools
+        self._line = line
 
     def subject_in(self, dialect: str) -> Subject:
-        """Returns what is checked in one dialect: where the folder has a manifest of it, that tells more."""
-        found = None if self._folder is None else find_manifest(self._folder, dialect)
+        """Returns what is checked in one dialect: where its folder has a manifest of it, that tells more."""
+        folders = folders_of(self._command) if self._folder is None else [self._folder]
+        found, root = next(
+            ((found, folder) for folder in folders if (found := find_manifest(folder, dialect)) is not None),
+            (None, self._folder or os.getcwd()),
+        )
         id = self._id or (read_id(self._command) if found is None else found.id)
         if (problem := find_problem(id)) is not None:
             raise click.UsageError(f"no extension can have the id {id!r}: {problem} (--id gives another)")
@@ -145,10 +180,41 @@ class Asked:
                 id, habits, HOST, variables, Environment() if manifest is None else manifest.environment
             ),
             cwd=self._folder,
+            root=root,
             timeout=DIALECTS[dialect].host_limits.handshake if self._timeout is None else self._timeout,
             config={} if manifest is None else resolve(id, manifest, variables, habits),
+            call_timeout=CALL_TIMEOUT if self._timeout is None else self._timeout,
             particulars=None if found is None else found.particulars,
+            calls_tools=self._calls_tools,
+            line=self._line or find_read_only(() if manifest is None else manifest.commands),
+            has_commands=manifest is not None and bool(manifest.commands),
         )
+
+
+def split_line(line: str | None) -> tuple[str, ...] | None:
+    """Returns the words of `--command`.
+
+    Raises:
+        click.BadParameter: it has none, or a quotation mark is missing.
+    """
+    if line is None:
+        return None
+    try:
+        words = tuple(shlex.split(line))
+    except ValueError as error:
+        raise click.BadParameter(f"{error}: {line}", param_hint="--command") from error
+    if not words:
+        raise click.BadParameter("it must be the name of a command, and its arguments", param_hint="--command")
+    return words
+
+
+def find_read_only(commands: Iterable[CommandEntry]) -> tuple[str, ...] | None:
+    return next(((command.name,) for command in commands if command.read_only), None)
+
+
+def folders_of(command: tuple[str, ...]) -> list[str]:
+    """Returns the folders of files that a command line names; a manifest may lie beside them."""
+    return [str(Path(word).absolute().parent) for word in command if os.path.isfile(word)]
 
 
 def resolve(id: str, manifest: Manifest, variables: Mapping[str, str], habits: Habits) -> Mapping[str, Any]:
@@ -174,7 +240,7 @@ def choose(reports: dict[str, list[Finding]]) -> str:
 def is_sure(name: str, findings: list[Finding]) -> bool:
     """Returns whether no other dialect is meant: what answers and declares nothing of its own may mean another."""
     if name == NATIVE.name:
-        return announces_features(findings)
+        return any(finding.check == "handshake" and "; features " in finding.text for finding in findings)
     return all(finding.text != NOTHING_DECLARED for finding in findings)
 
 

@@ -1,57 +1,229 @@
-"""What `becket check` looks at, one check after the other; each finding says what is right or wrong, and what to do."""
+"""Runs the cases of `becket check` in becket's own dialects, frame by frame: whatever a program does is observed."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final
 
-from becket.cli.findings import Finding, Level, Subject, how_it_ended
+import msgspec
+from msgspec import Raw, ValidationError
+
+from becket.cli.cases import (
+    RUN_ID,
+    Case,
+    CloseStdin,
+    Observation,
+    Observed,
+    SendCancel,
+    SendNotification,
+    SendRequest,
+    cases_of,
+    judge,
+)
+from becket.cli.findings import Finding, Subject, how_it_ended
 from becket.cli.probe import Answer, Probe
-from becket.contract.handshake import FEATURES, INITIALIZE, PROTOCOL_VERSION, SHUTDOWN, Initialize, Initialized
+from becket.cli.sample_inputs import sample_input
+from becket.contract.commands import read_output_frame
+from becket.contract.handshake import FEATURES, PROTOCOL_VERSION, Initialize, Initialized
 from becket.contract.handshake_rules import find_handshake_problems, find_shape_problems, read_initialized
 from becket.contract.shapes import is_object
-from becket.dialects import DIALECTS, NATIVE, OTHERS, PLAIN
-from becket.errors import NUMBERS, BadSchema, Meaning, quote
+from becket.dialects import DIALECTS, NATIVE, OTHERS, PLAIN, Dialect
+from becket.errors import NUMBERS, BadSchema, quote
 from becket.host.connecting import HOST, SYNAPS_VERSION
 from becket.limits import DEFAULT_LIMITS
 from becket.methods.permissions import PERMISSIONS, Grants
 from becket.typed.schema import compile_schema
 from becket.wire import ContentLength, JsonLines, LengthPrefixed, sniff
 
-__all__ = ["announces_features", "check_dialect_of", "dialects_to_try"]
+__all__ = ["check_dialect_of", "dialects_to_try"]
 
-ANNOUNCED: Final = "features"
-NO_SUCH_METHOD: Final = "becket.check/no_such_method"
-UNKNOWN_METHOD: Final = NUMBERS[Meaning.UNKNOWN_METHOD]
+OWN: Final = {NATIVE.name: NATIVE, PLAIN.name: PLAIN}
+MEANINGS: Final = {number: meaning for meaning, number in NUMBERS.items()}
 FRAMINGS: Final = {ContentLength: "Content-Length headers", JsonLines: "JSON lines", LengthPrefixed: "length prefixes"}
+SCHEMAS: Final = "`becket schema initialize` and `becket schema capabilities` say what is expected"
+RESPONSES: Final = (Observed.RESULT, Observed.ERROR)
 
 
-# -- native: the contract
+def dialects_to_try() -> list[str]:
+    """Returns the names of all dialects of extensions, in the order in which they are tried: the one that fits most
+    comes last."""
+    known = OWN.keys() | set(OTHERS)
+    added = [name for name in DIALECTS if name not in known and DIALECTS[name].contract is not None]
+    return [NATIVE.name, *OTHERS, *added, PLAIN.name]
 
 
-def check_native(subject: Subject) -> Iterator[Finding]:
-    """Drives a program through the handshake of the contract and all that every extension must do."""
+def check_dialect_of(name: str, subject: Subject) -> Iterator[Finding]:
+    """Runs the cases of a dialect, and yields what was found."""
+    if name in OWN:
+        return check_own(OWN[name], subject)
+    from becket.cli.spoken_checks import check_spoken
+
+    return check_spoken(DIALECTS[name], subject)
+
+
+def check_own(dialect: Dialect, subject: Subject) -> Iterator[Finding]:
+    """Runs the cases of one of becket's own dialects."""
+    start, first, *others = cases_of(dialect.name)
     try:
-        with Probe(subject.command, NATIVE, env=subject.env, cwd=subject.cwd) as probe:
-            answer = probe.ask(INITIALIZE.name, introduce(subject), subject.timeout)
-            yield judge_answer(probe, answer, INITIALIZE.name, subject.timeout)
-            if answer is None:
-                yield from judge_wire(probe)
-                return
-            yield from judge_handshake(subject, answer)
-            yield from check_unknown_words(probe, subject.timeout)
-            if not probe.has_ended():
-                yield check_end_of_stdin(probe)
-        yield from judge_wire(probe)
-        if probe.unknown:
-            text = f"it asks its host for what the contract does not have: {', '.join(probe.unknown)}"
-            yield Finding("calls", Level.WARNING, text, "only a host with methods of its own will answer")
-        with Probe(subject.command, NATIVE, env=subject.env, cwd=subject.cwd) as probe:
-            probe.ask(INITIALIZE.name, introduce(subject), subject.timeout)
-            yield check_shutdown(probe)
+        with Probe(subject.command, dialect, env=subject.env, cwd=subject.cwd) as probe:
+            conversation = Conversation(probe, subject)
+            yield from conversation.run(first)
+            for case in others:
+                if not case.own_process:
+                    yield from conversation.run(case)
+        # What was wrong on the wire is known when the process has ended.
+        for case in others:
+            yield from (judge(case, seen) for seen in observe_wire(case, probe))
+        for case in others:
+            if case.own_process and conversation.has_response_to(case.needs):
+                with Probe(subject.command, dialect, env=subject.env, cwd=subject.cwd) as probe:
+                    alone = Conversation(probe, subject)
+                    yield from (found for found in (*alone.run(first), *alone.run(case)) if found.check == case.id)
     except OSError as error:
-        yield cannot_start(subject, error)
+        facts = {"program": subject.command[0], "problem": error.strerror or error}
+        yield judge(start, Observation(Observed.NOT_STARTED, facts))
+
+
+class Conversation:
+    """One process, and what was said so far."""
+
+    def __init__(self, probe: Probe, subject: Subject) -> None:
+        self._probe = probe
+        self._subject = subject
+        self._responded: set[str] = set()
+        self._opening: Answer | None = None
+        self._called: dict[str, Any] = {}  # the tool that was called first, with its input
+
+    def has_response_to(self, case: str) -> bool:
+        """Returns whether there was a response in this case."""
+        return case in self._responded
+
+    def run(self, case: Case) -> Iterator[Finding]:
+        """Runs a case, where it can be run; the first one opens the conversation."""
+        if case.needs and (case.needs not in self._responded or self._probe.has_ended()):
+            return
+        if case.feature and case.feature not in self._initialized.features:
+            return
+        for observation in self._observe(case):
+            if observation.observed in RESPONSES:
+                self._responded.add(case.id)
+            yield judge(case, observation)
+
+    def _observe(self, case: Case) -> Iterator[Observation]:
+        match case.id:
+            case "answer":
+                yield self._send(case, self._subject.timeout, {"$introduction": introduce(self._subject)})
+            case "handshake":
+                yield from self._observe_handshake()
+            case "tools":
+                yield from self._observe_tools(case)
+            case "cancel":
+                yield self._send(case, self._subject.call_timeout, self._called)
+            case "commands":
+                yield from self._observe_command(case)
+            case _ if case.sends:
+                yield self._send(case, self._subject.call_timeout, {})
+            case _:
+                return
+
+    # -- sending
+
+    def _send(self, case: Case, timeout: float, values: dict[str, Any]) -> Observation:
+        """Sends the steps of a case and returns what comes of it."""
+        id, method, answer, exit_code = 0, "", None, None
+        for step in case.sends:
+            match step:
+                case SendRequest(method, params):
+                    id = self._probe.request(method, fill(params, values))
+                case SendNotification(notification, params):
+                    self._probe.notify(notification, fill(params, values))
+                case SendCancel():
+                    assert NATIVE.cancelling is not None
+                    self._probe.notify(NATIVE.cancelling.method, {"id": id})
+                case CloseStdin():
+                    answer = self._probe.response(id, DEFAULT_LIMITS.stdin_grace) if id else None
+                    self._probe.close_stdin()
+                    exit_code = self._probe.wait_exit(DEFAULT_LIMITS.stdin_grace)
+                    if exit_code is None:
+                        return Observation(Observed.RUNNING, {"seconds": f"{DEFAULT_LIMITS.stdin_grace:g}"})
+                    if answer is None:
+                        observed = Observed.BAD_EXIT if exit_code else Observed.EXIT
+                        return Observation(observed, {"ended": how_it_ended(exit_code)})
+        answer = answer or self._probe.response(id, timeout)
+        if case.id == "answer":
+            self._opening = answer
+        facts = {"method": method, **{name.removeprefix("$"): shown(value) for name, value in values.items()}}
+        return self._explain_silence(facts, timeout) if answer is None else observe_answer(answer, facts)
+
+    def _explain_silence(self, facts: Mapping[str, object], timeout: float) -> Observation:
+        """Returns why there was no response, as far as that can be said."""
+        probe = self._probe
+        if probe.has_ended():
+            last_words = f", its last words: {probe.last_words}" if probe.last_words else ""
+            ended = {"ended": how_it_ended(probe.exit_code), "last_words": last_words}
+            return Observation(Observed.CRASH, {**facts, **ended})
+        if probe.stdout and not self._responded:
+            facts = {**facts, "wrote": quote(probe.stdout)}
+            if sniff(probe.stdout) is JsonLines:
+                framings = {"found": FRAMINGS[JsonLines], "expected": FRAMINGS[ContentLength]}
+                return Observation(Observed.WRONG_FRAMING, {**facts, **framings})
+            return Observation(Observed.WRONG_BYTES, facts)
+        return Observation(Observed.SILENCE, {**facts, "seconds": f"{timeout:g}", "wrote": ""})
+
+    # -- what the contract says
+
+    @cached_property
+    def _initialized(self) -> Initialized:
+        """What the program declares; nothing where it has declared something else."""
+        result = None if self._opening is None else self._opening.result
+        if result is None or find_shape_problems(self._subject.id, result):
+            return Initialized(PROTOCOL_VERSION)
+        return read_initialized(result)
+
+    def _observe_handshake(self) -> Iterator[Observation]:
+        answer = self._opening
+        assert answer is not None
+        if answer.result is None:
+            yield observe_answer(answer, {})
+            return
+        problems = [*find_declared_problems(self._subject, answer.result)]
+        for pointer, text in problems:
+            problem = f"{pointer}: {text}" if pointer else text
+            yield Observation(Observed.INVALID, {"problem": problem, "schemas": SCHEMAS})
+        if not problems:
+            yield Observation(Observed.RESULT, {"declared": describe(self._initialized)})
+
+    def _observe_tools(self, case: Case) -> Iterator[Observation]:
+        declared = self._initialized.capabilities.tools
+        callable_tools = self._subject.tools_to_call(declared)
+        if declared and not callable_tools:
+            yield Observation(Observed.UNMARKED)
+        for tool in callable_tools:
+            sample = sample_input(tool.input_schema)
+            if sample is None:
+                yield Observation(Observed.ODDITY, {"tool": tool.name})
+                continue
+            values = {"$tool": tool.name, "$input": sample}
+            observation = self._send(case, self._subject.call_timeout, values)
+            if observation.observed in RESPONSES:
+                self._called = self._called or values
+            yield observation
+            if self._probe.has_ended():
+                return
+
+    def _observe_command(self, case: Case) -> Iterator[Observation]:
+        line = self._subject.line
+        if line is None:
+            if self._subject.has_commands:
+                yield Observation(Observed.UNMARKED)
+            return
+        values = {"$command": line[0], "$args": line[1:], "$input": line[1:]}
+        observation = self._send(case, self._subject.call_timeout, values)
+        problem = find_output_problem(self._probe.outputs)
+        if problem is not None:
+            observation = Observation(Observed.INVALID, {**observation.facts, "problem": problem})
+        yield observation
 
 
 def introduce(subject: Subject) -> Initialize:
@@ -59,34 +231,21 @@ def introduce(subject: Subject) -> Initialize:
         synaps_version=SYNAPS_VERSION,
         extension_protocol_version=PROTOCOL_VERSION,
         plugin_id=subject.id,
-        plugin_root=subject.cwd or os.getcwd(),
+        plugin_root=subject.root,
         config=dict(subject.config),
         host=HOST,
         features=FEATURES,
     )
 
 
-def judge_handshake(subject: Subject, answer: Answer) -> Iterator[Finding]:
-    """Yields what is wrong with what the program declares, or what that is."""
-    if answer.result is None:
-        hint = f"answer `{INITIALIZE.name}` with a result"
-        yield Finding("handshake", Level.ERROR, f"it refused: {member_of(answer.error, 'message')}", hint)
+def find_declared_problems(subject: Subject, result: Raw) -> Iterator[tuple[str, str]]:
+    """Yields what is wrong with what a program declares."""
+    problems = find_shape_problems(subject.id, result)
+    if problems:
+        yield from problems
         return
-    problems = find_shape_problems(subject.id, answer.result)
-    if not problems:
-        initialized = read_initialized(answer.result)
-        problems = find_handshake_problems(
-            subject.id, initialized, grants=Grants.of(PERMISSIONS), config=subject.config
-        )
-        problems += find_schema_problems(initialized)
-        if not problems:
-            yield Finding("handshake", Level.OK, describe(initialized))
-    hint = "`becket schema initialize` and `becket schema capabilities` say what is expected"
-    for pointer, text in problems:
-        yield Finding("handshake", Level.ERROR, f"{pointer}: {text}" if pointer else text, hint)
-
-
-def find_schema_problems(initialized: Initialized) -> Iterator[tuple[str, str]]:
+    initialized = read_initialized(result)
+    yield from find_handshake_problems(subject.id, initialized, grants=Grants.of(PERMISSIONS), config=subject.config)
     for index, tool in enumerate(initialized.capabilities.tools):
         try:
             compile_schema(tool.input_schema)
@@ -104,151 +263,66 @@ def describe(initialized: Initialized) -> str:
             ("tools", [tool.name for tool in declared.tools]),
             ("providers", [provider.id for provider in declared.providers]),
             ("capabilities", [capability.name for capability in declared.capabilities]),
-            (ANNOUNCED, [*initialized.features]),
+            ("features", [*initialized.features]),
         )
         if names
     ]
     return "; ".join(parts)
 
 
-def announces_features(findings: Iterable[Finding]) -> bool:
-    """Returns whether a program has announced what our own dialect alone has."""
-    return any(finding.check == "handshake" and f"; {ANNOUNCED} " in finding.text for finding in findings)
+def find_output_problem(outputs: list[Raw]) -> str | None:
+    """Returns what is wrong with the output of a command, None where nothing is."""
+    for raw in outputs:
+        try:
+            frame = read_output_frame(raw)
+        except ValidationError as error:
+            return f"its output is malformed: {error}"
+        if frame.request_id != RUN_ID:
+            return f"its output has another `request_id` than the request: {quote(frame.request_id.encode())}"
+    return None
 
 
-def check_shutdown(probe: Probe) -> Finding:
-    """Asks the program to end. Many end without an answer, which is as good."""
-    answer = probe.ask(SHUTDOWN.name, None, DEFAULT_LIMITS.stdin_grace)
-    probe.close_stdin()
-    code = probe.wait_exit(DEFAULT_LIMITS.stdin_grace)
-    if code is None:
-        hint = f"end the program when it is asked to `{SHUTDOWN.name}`, and when its stdin ends"
-        return Finding("shutdown", Level.ERROR, "it does not end when it is asked to", hint)
-    if answer is None and code:
-        return Finding("shutdown", Level.WARNING, f"it {how_it_ended(code)} instead of an answer", "exit with 0")
-    if answer is not None and answer.error is not None:
-        hint = f"answer `{SHUTDOWN.name}` with any result; until then it is ended by closing its stdin"
-        return Finding("shutdown", Level.WARNING, f"it does not know `{SHUTDOWN.name}`", hint)
-    return Finding("shutdown", Level.OK, "it ends when it is asked to")
+# -- what was observed
 
 
-# -- plain: JSON-RPC without a handshake
-
-
-def check_plain(subject: Subject) -> Iterator[Finding]:
-    """Asks a program for a method that nobody has, and looks at how it answers and ends."""
-    try:
-        with Probe(subject.command, PLAIN, env=subject.env, cwd=subject.cwd) as probe:
-            answer = probe.ask(NO_SUCH_METHOD, {}, subject.timeout)
-            yield judge_answer(probe, answer, NO_SUCH_METHOD, subject.timeout)
-            if answer is not None:
-                yield from check_unknown_words(probe, subject.timeout)
-                if not probe.has_ended():
-                    yield check_end_of_stdin(probe)
-        yield from judge_wire(probe)
-    except OSError as error:
-        yield cannot_start(subject, error)
-
-
-OWN: Final[dict[str, Callable[[Subject], Iterator[Finding]]]] = {NATIVE.name: check_native, PLAIN.name: check_plain}
-
-
-def dialects_to_try() -> list[str]:
-    """Returns the names of all dialects of extensions, in the order in which they are tried: the one that fits most
-    comes last."""
-    known = OWN.keys() | set(OTHERS)
-    added = [name for name in DIALECTS if name not in known and DIALECTS[name].contract is not None]
-    return [NATIVE.name, *OTHERS, *added, PLAIN.name]
-
-
-def check_dialect_of(name: str, subject: Subject) -> Iterator[Finding]:
-    """Looks whether a program speaks this dialect, and how well."""
-    if name in OWN:
-        return OWN[name](subject)
-    from becket.cli.spoken_checks import check_spoken
-
-    return check_spoken(DIALECTS[name], subject)
-
-
-# -- what all have in common
-
-
-def cannot_start(subject: Subject, error: OSError) -> Finding:
-    text = f"`{subject.command[0]}` cannot be started: {error.strerror or error}"
-    return Finding("start", Level.ERROR, text, "look at its path, and whether it is executable")
-
-
-def judge_answer(probe: Probe, answer: Answer | None, method: str, timeout: float) -> Finding:
-    """Returns whether the first request was answered; where not, as much as can be said about why."""
-    if answer is not None:
-        return Finding("answer", Level.OK, f"`{method}` was answered in {answer.seconds * 1000:.0f} ms")
-    if probe.has_ended():
-        said = f", its last words: {probe.last_words}" if probe.last_words else ""
-        return Finding("answer", Level.ERROR, f"it {how_it_ended(probe.exit_code)} before it answered `{method}`{said}")
-    if probe.stdout:
-        found = sniff(probe.stdout)
-        hint = "behind `Content-Length: N` and a blank line, a JSON-RPC message of N bytes"
-        if found is JsonLines:
-            hint = f"it seems to write {FRAMINGS[JsonLines]}; this dialect has {FRAMINGS[ContentLength]}"
-        text = f"`{method}` was not answered; it wrote: {quote(probe.stdout)}"
-        return Finding("answer", Level.ERROR, text, hint)
-    hint = "read stdin, answer on stdout, and flush after each message"
-    return Finding("answer", Level.ERROR, f"`{method}` was not answered within {timeout:g} s", hint)
-
-
-def check_unknown_words(probe: Probe, timeout: float) -> Iterator[Finding]:
-    """Says what no program knows: it must go on, and say that it does not know it."""
-    answer = probe.ask(NO_SUCH_METHOD, {}, timeout)
-    yield judge_unknown_method(answer, probe)
-    if answer is None:
-        return
-    probe.tell(NO_SUCH_METHOD, {})
-    if probe.ask(NO_SUCH_METHOD, {}, timeout) is None:
-        hint = "pass over notifications that are not known"
-        yield Finding("notifications", Level.ERROR, "it answers no more after an unknown notification", hint)
-    else:
-        yield Finding("notifications", Level.OK, "it passes over notifications that it does not know")
-
-
-def judge_unknown_method(answer: Answer | None, probe: Probe) -> Finding:
-    hint = f"answer with the error {UNKNOWN_METHOD}"
-    if answer is None:
-        how = f"and {how_it_ended(probe.exit_code)}" if probe.has_ended() else "and is silent"
-        return Finding("methods", Level.ERROR, f"it does not answer a method that it does not know, {how}", hint)
+def observe_answer(answer: Answer, facts: Mapping[str, object]) -> Observation:
+    """Returns what a response is."""
+    facts = {**facts, "ms": f"{answer.seconds * 1000:.0f}"}
     if answer.error is None:
-        return Finding("methods", Level.ERROR, "it answers a method that nobody has with a result", hint)
-    code = member_of(answer.error, "code")
-    if code != UNKNOWN_METHOD:
-        return Finding("methods", Level.WARNING, f"it answers a method that nobody has with the error {code}", hint)
-    return Finding("methods", Level.OK, "it says of a method that it does not know it")
+        return Observation(Observed.RESULT, facts)
+    error = answer.error if is_object(answer.error) else {"code": answer.error, "message": answer.error}
+    code, message = error.get("code"), error.get("message")
+    meaning = MEANINGS.get(code) if isinstance(code, int) else None
+    return Observation(Observed.ERROR, {**facts, "code": code, "message": message}, meaning)
 
 
-def check_end_of_stdin(probe: Probe) -> Finding:
-    """A host that dies leaves its children nothing but the end of their stdin: they must take it for their end."""
-    probe.close_stdin()
-    code = probe.wait_exit(DEFAULT_LIMITS.stdin_grace)
-    if code is None:
-        hint = "end the program when reading stdin gives nothing more: else it outlives a host that has died"
-        text = f"it goes on {DEFAULT_LIMITS.stdin_grace:g} s after its stdin has ended"
-        return Finding("stdin", Level.ERROR, text, hint)
-    if code:
-        text = f"it {how_it_ended(code)} when its stdin has ended"
-        return Finding("stdin", Level.WARNING, text, "exit with 0: it is a good end")
-    return Finding("stdin", Level.OK, "it ends when its stdin ends")
+def observe_wire(case: Case, probe: Probe) -> Iterator[Observation]:
+    """Yields what was observed of the bytes that the program wrote, over all that was said."""
+    match case.id:
+        case "framing":
+            if probe.frame_error is not None:
+                facts = {"problem": probe.frame_error.problem, "hint": probe.frame_error.hint}
+                yield Observation(Observed.BAD_FRAME, facts)
+            elif probe.stdout and not probe.strange and not probe.stray:
+                yield Observation(Observed.CLEAN)
+        case "stdout":
+            if probe.stray:
+                yield Observation(Observed.STRAY, {"wrote": quote(probe.stray)})
+        case "messages":
+            yield from (Observation(Observed.BAD_MESSAGE, {"problem": text}) for text in probe.strange)
+        case "calls":
+            if probe.unknown:
+                yield Observation(Observed.UNKNOWN_CALL, {"methods": ", ".join(probe.unknown)})
+        case _:
+            return
 
 
-def judge_wire(probe: Probe) -> Iterator[Finding]:
-    """Yields what was wrong with the bytes that the program wrote, over all that was said."""
-    if probe.frame_error is not None:
-        yield Finding("framing", Level.ERROR, probe.frame_error.problem, probe.frame_error.hint)
-    elif probe.stdout and not probe.strange and not probe.stray:
-        yield Finding("framing", Level.OK, "stdout has well-formed messages and nothing else")
-    if probe.stray:
-        hint = "stdout belongs to the protocol: print to stderr"
-        yield Finding("stdout", Level.ERROR, f"something wrote to stdout: {quote(probe.stray)}", hint)
-    for text in probe.strange:
-        yield Finding("messages", Level.ERROR, text, "`becket schema envelope` says what a message is")
+def fill(template: Any, values: dict[str, Any]) -> Any:
+    """Returns params with what stands for its placeholders."""
+    if isinstance(template, str):
+        return values.get(template, template)
+    return {name: fill(value, values) for name, value in template.items()} if is_object(template) else template
 
 
-def member_of(error: Any, name: str) -> Any:
-    return error.get(name) if is_object(error) else error
+def shown(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

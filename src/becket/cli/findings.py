@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
 from msgspec import Struct
+
+from becket.contract.tools import Tool
 
 __all__ = ["NOTHING_DECLARED", "Finding", "Level", "Subject", "how_it_ended", "is_well", "speaks"]
 
@@ -19,6 +21,7 @@ class Level(StrEnum):
     OK = "ok"
     WARNING = "warning"
     ERROR = "error"
+    SKIPPED = "skipped"
 
 
 class Finding(Struct, frozen=True):
@@ -33,15 +36,26 @@ class Finding(Struct, frozen=True):
 class Subject(Struct, frozen=True, kw_only=True):
     """What is checked: a command, the id that it is told, where and with what it runs, and how long it may take.
 
-    Where its folder has a manifest of its own kind, `config` and `particulars` are what that says."""
+    Where its folder has a manifest of its own kind, `config` and `particulars` are what that says. `timeout` is for the
+    handshake, `call_timeout` for every later response. Tools that are not marked as read-only are called only with
+    `calls_tools`; `line` is the command to run, with its arguments, None where there is none or none may be run."""
 
     command: tuple[str, ...]
     id: str
     env: Mapping[str, str]
     cwd: str | None = None
-    timeout: float = 3.0
+    root: str = ""
+    timeout: float = 10.0
+    call_timeout: float = 10.0
     config: Mapping[str, Any] = {}
     particulars: Any = None
+    calls_tools: bool = False
+    line: tuple[str, ...] | None = None
+    has_commands: bool = False
+
+    def tools_to_call(self, tools: Iterable[Tool]) -> list[Tool]:
+        """Returns the tools that may be called."""
+        return [tool for tool in tools if self.calls_tools or tool.read_only]
 
 
 def is_well(findings: Sequence[Finding]) -> bool:

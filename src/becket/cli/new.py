@@ -42,6 +42,7 @@ description = "What it says first."
 [[commands]]
 name = "$command"
 description = "Shows all that were greeted."
+read_only = true
 """)
 
 CODE: Final = Template('''\

@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 import msgspec
 from msgspec import Raw
 
+from becket.contract.commands import COMMAND_OUTPUT
 from becket.contract.config import CONFIG_GET, CONFIG_SET, CONFIG_SUBSCRIBE
 from becket.contract.memory import MEMORY_APPEND, MEMORY_QUERY
 from becket.contract.shapes import is_object
@@ -33,6 +34,7 @@ CHUNK: Final = 64 * 1024
 SOON: Final = 0.2  # seconds in which what a process wrote at its end arrives
 EXITING: Final = 2.0  # and in which one has ended that has closed all that it can write to
 TICK: Final = 0.05  # seconds between two looks whether a process has ended, of which its pipes need not tell
+MOST_OUTPUTS: Final = 1_000
 MOST_NOTED: Final = 20  # of one kind; a program that does something wrong does it again and again
 UNKNOWN_METHOD: Final = NUMBERS[Meaning.UNKNOWN_METHOD]
 MOST_OUTGOING: Final = 1 << 20  # bytes that a program may leave unread
@@ -66,6 +68,7 @@ class Probe:
         self.frame_error: BadFrame | None = None
         self.strange: list[str] = []  # frames that are no messages, and answers that nobody asked for
         self.unknown: list[str] = []  # methods that the program called and that no host has
+        self.outputs: list[Raw] = []  # what a command has put out
         self.stdout = b""  # the beginning of all that it wrote
         self.stderr = b""  # the end of what it wrote there
         self._framing = open_framing(dialect)
@@ -103,19 +106,23 @@ class Probe:
 
     # -- speaking
 
-    def ask(self, method: str, params: object, timeout: float) -> Answer | None:
-        """Returns what is answered to a request, None where nothing is within so many seconds, or never can be."""
+    def request(self, method: str, params: object) -> int:
+        """Sends a request and returns its id; without params where these are None."""
         self._last_id += 1
         id = self._last_id
         self._waiting[id] = monotonic()
         self._said.add(method)
-        self._send({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+        self._send({"jsonrpc": "2.0", "id": id, "method": method, **given(params)})
+        return id
+
+    def response(self, id: int, timeout: float) -> Answer | None:
+        """Returns the response to a request, None where none comes within so many seconds, or never can."""
         self.pump(timeout, until=lambda: id in self._answers or self.frame_error is not None)
         return self._answers.get(id)
 
-    def tell(self, method: str, params: object) -> None:
+    def notify(self, method: str, params: object) -> None:
         """Sends a notification."""
-        self._send({"jsonrpc": "2.0", "method": method, "params": params})
+        self._send({"jsonrpc": "2.0", "method": method, **given(params)})
 
     def _send(self, message: object) -> None:
         """Sends a message as soon as the program reads; one that asks much and reads nothing is not answered."""
@@ -174,14 +181,16 @@ class Probe:
         if "jsonrpc" not in message or bytes(message["jsonrpc"]) != b'"2.0"':
             self._note(f'a message without `"jsonrpc": "2.0"`: {quote(frame)}')
         if isinstance(method, str):
-            self._take_request(method, message.get("id"))
+            self._take_request(method, message.get("id"), message.get("params"))
         elif "id" in message:
             self._take_answer(id, message, frame)
         else:
             self._note(f"a message without a method and without an id: {quote(frame)}")
 
-    def _take_request(self, method: str, id: Raw | None) -> None:
+    def _take_request(self, method: str, id: Raw | None, params: Raw | None) -> None:
         if id is None:
+            if method == COMMAND_OUTPUT.name and len(self.outputs) < MOST_OUTPUTS:
+                self.outputs.append(params or Raw(b"null"))
             return
         if method in self._said:
             self._note(f"it asks for `{method}`, as it was asked: does it send back what it reads?")
@@ -264,6 +273,10 @@ def open_framing(dialect: Dialect) -> Framing:
     if factory in (ContentLength, JsonLines):
         factory = partial(factory, skip_stray=True)
     return factory(DEFAULT_LIMITS)
+
+
+def given(params: object) -> dict[str, object]:
+    return {} if params is None else {"params": params}
 
 
 def is_error(error: Any) -> bool:

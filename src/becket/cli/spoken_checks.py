@@ -1,13 +1,12 @@
-"""What `becket check` looks at where a program speaks the words of another system: it is started as a host would.
+"""Runs the cases of `becket check` with a program of another system, which is started and called as by a host.
 
-The host's own way is taken, from the first byte to the end of the process, and watched: so what passes here runs.
+The host's own code is used, from the first byte to the end of the process, and watched: so what passes here runs.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -17,14 +16,28 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from becket.cli.findings import NOTHING_DECLARED, Finding, Level, Subject, how_it_ended
+from becket.cli.cases import PINGS, Case, Observation, Observed, cases_of, judge
+from becket.cli.findings import NOTHING_DECLARED, Finding, Subject, how_it_ended
+from becket.cli.sample_inputs import sample_input
+from becket.contract.commands import COMMAND_INVOKE
 from becket.contract.handshake import Capabilities
 from becket.contract.shapes import is_object
 from becket.dialects import Dialect
 from becket.dialects.handshakes import Greeted, Greeting, Introduction
 from becket.dialects.phrases import Saying
 from becket.dialects.speech import Speech
-from becket.errors import BadCapabilities, BecketError, CallTimeout, HandshakeFailed, StartFailed, quote
+from becket.errors import (
+    BadCapabilities,
+    BadReply,
+    BecketError,
+    CallTimeout,
+    ConnectionLost,
+    HandshakeFailed,
+    NotSupported,
+    RemoteError,
+    StartFailed,
+    quote,
+)
 from becket.host.connecting import connect_extension
 from becket.host.extension import Extension
 from becket.limits import Limits
@@ -33,24 +46,28 @@ from becket.wire.framing import Frame, Framing, Skipped
 
 __all__ = ["check_spoken"]
 
+Seen = tuple[Case, Observation]
 SHOWN = 64 * 1024  # bytes of what it wrote that are looked at
 logging.getLogger("becket").addHandler(logging.NullHandler())  # all that it would say is found here, and told better
 
 
 def check_spoken(dialect: Dialect, subject: Subject) -> Iterator[Finding]:
-    """Drives a program through the first exchange of its dialect, and to its end: both ways, where there are two."""
+    """Runs the cases of another system's dialect, and yields what was found."""
     watch = Watch(dialect)
-    greeted = anyio.run(meet, watch, subject, partial(end_stdin, watch))
-    yield from greeted
-    yield from watch.judge_output()
+    cases = cases_of(dialect.name)
+    for case, observation in anyio.run(meet, watch, subject, [case for case in cases if not case.own_process]):
+        yield judge(case, observation)
+    for case in cases:
+        yield from (judge(case, seen) for seen in watch.observe_output(case))
     if watch.is_ready and watch.speech.goodbye is not None:
-        second = Watch(dialect)
-        findings = anyio.run(meet, second, subject, partial(say_goodbye, second))
-        yield from (finding for finding in findings if finding.check == "goodbye")
+        alone = [case for case in cases if case.own_process or case.id in ("start", "answer")]
+        for case, observation in anyio.run(meet, Watch(dialect), subject, alone):
+            if case.own_process:
+                yield judge(case, observation)
 
 
-async def meet(watch: Watch, subject: Subject, ending: Any) -> list[Finding]:
-    """Starts the program and shakes hands; returns what was found on the way there and back."""
+async def meet(watch: Watch, subject: Subject, cases: Sequence[Case]) -> list[Seen]:
+    """Starts the program, shakes hands and runs the cases; returns what was observed in each."""
     dialect = watch.dialect
     try:
         extension = await connect_extension(
@@ -58,7 +75,7 @@ async def meet(watch: Watch, subject: Subject, ending: Any) -> list[Finding]:
             id=subject.id,
             env=subject.env,
             inherit_env=None,
-            root=subject.cwd or os.getcwd(),
+            root=subject.root,
             cwd=subject.cwd,
             grants=[*PERMISSIONS],
             dialect=dialect,
@@ -68,33 +85,128 @@ async def meet(watch: Watch, subject: Subject, ending: Any) -> list[Finding]:
             on_stderr=watch.take_stderr,
         )
     except BecketError as error:
-        return [*watch.explain(subject, error)]
-    findings = [watch.answer(), Finding("handshake", Level.OK, watch.describe(extension))]
-    findings += [Finding("handshake", Level.WARNING, note) for note in watch.notes]
-    findings.append(await ending(extension))
-    return findings
+        by_id = {case.id: case for case in cases}
+        return [(by_id[id], observation) for id, observation in watch.explain(subject, error)]
+    found: list[Seen] = []
+    calls = Calls(extension, subject, watch)
+    try:
+        for case in cases:
+            found += [(case, observation) async for observation in calls.observe(case)]
+    finally:
+        await extension.aclose()
+    return found
 
 
-async def end_stdin(watch: Watch, extension: Extension) -> Finding:
-    """Closes the program's stdin, which is all that a host that dies leaves it."""
-    await extension.aclose()
-    code = exit_code_of(extension)
-    if code is None or code < 0:
-        hint = "end the program when reading stdin gives nothing more: else it outlives a host that has died"
-        return Finding("stdin", Level.WARNING, "it goes on after its stdin has ended", hint)
-    if code not in watch.dialect.habits.eof_exit_codes:
-        text = f"it {how_it_ended(code)} when its stdin has ended"
-        return Finding("stdin", Level.WARNING, text, "exit with 0: it is a good end")
-    return Finding("stdin", Level.OK, "it ends when its stdin ends")
+class Calls:
+    """What is sent to a program that has done the handshake, and what comes of it."""
 
+    def __init__(self, extension: Extension, subject: Subject, watch: Watch) -> None:
+        self._extension = extension
+        self._subject = subject
+        self._watch = watch
+        self._called: tuple[str, dict[str, Any]] | None = None  # a tool that has responded, with its input
 
-async def say_goodbye(watch: Watch, extension: Extension) -> Finding:
-    """Asks the program to end. Many end without an answer, which is as good."""
-    await extension.shutdown()
-    code = exit_code_of(extension)
-    if code is None or code < 0:
-        return Finding("goodbye", Level.WARNING, "it does not end when it is asked to", "end the program then")
-    return Finding("goodbye", Level.OK, "it ends when it is asked to")
+    async def observe(self, case: Case) -> AsyncGenerator[Observation, None]:
+        """Runs a case and yields what was observed."""
+        extension, watch = self._extension, self._watch
+        match case.id:
+            case "answer":
+                yield watch.answer()
+            case "handshake":
+                yield Observation(Observed.RESULT, {"declared": watch.describe(extension)})
+                for note in watch.notes:
+                    yield Observation(Observed.ODDITY, {"problem": note})
+            case "ping" if watch.dialect.name in PINGS:
+                ping = extension.peer.call(PINGS[watch.dialect.name], timeout=self._subject.call_timeout)
+                yield await self._observe(ping, {})
+            case "tools":
+                async for observation in self._observe_tools():
+                    yield observation
+            case "cancel" if self._called is not None and not extension.is_closed:
+                tool, input = self._called
+                with anyio.move_on_after(0):  # which ends the call as soon as it waits for its response
+                    await self._call_tool(tool, input)
+                yield await self._call_tool(tool, input)
+            case "commands" if not extension.is_closed:
+                async for observation in self._observe_command():
+                    yield observation
+            case "stdin" if not extension.is_closed:
+                await extension.aclose()
+                yield self._observe_end(watch.dialect.habits.eof_exit_codes)
+            case "goodbye":
+                await extension.shutdown()
+                ended = self._observe_end(())
+                yield Observation(Observed.EXIT) if ended.observed is Observed.BAD_EXIT else ended
+            case _:
+                return
+
+    async def _observe_tools(self) -> AsyncGenerator[Observation, None]:
+        declared = self._extension.tools
+        callable_tools = self._subject.tools_to_call(declared)
+        if declared and not callable_tools:
+            yield Observation(Observed.UNMARKED)
+        for tool in callable_tools:
+            if self._extension.is_closed:
+                return
+            sample = sample_input(tool.input_schema)
+            if sample is None:
+                yield Observation(Observed.ODDITY, {"tool": tool.name})
+                continue
+            observation = await self._call_tool(tool.name, sample)
+            if observation.observed in (Observed.RESULT, Observed.ERROR):
+                self._called = self._called or (tool.name, sample)
+            yield observation
+
+    async def _call_tool(self, tool: str, input: dict[str, Any]) -> Observation:
+        facts = {"tool": tool, "input": msgspec.json.encode(input).decode()}
+        timeout = self._subject.call_timeout
+        return await self._observe(self._extension.call_tool_json(tool, input, timeout=timeout), facts)
+
+    async def _observe_command(self) -> AsyncGenerator[Observation, None]:
+        line = self._subject.line
+        if line is None:
+            if self._subject.has_commands:
+                yield Observation(Observed.UNMARKED)
+            return
+        facts = {"command": line[0], "input": msgspec.json.encode(line[1:]).decode()}
+        try:
+            yield await self._observe(self._run_command(line), facts)
+        except NotSupported:
+            return  # the dialect has no commands
+
+    async def _run_command(self, line: tuple[str, ...]) -> None:
+        seconds = self._subject.call_timeout
+        async with self._extension.invoke_command(line[0], line[1:], timeout=seconds, idle_timeout=seconds) as run:
+            await run.result()
+            if run.skipped:
+                raise BadReply(method=COMMAND_INVOKE.name, problem=f"{run.skipped} of its events are malformed")
+
+    async def _observe(self, call: Awaitable[object], facts: dict[str, str]) -> Observation:
+        """Returns what comes of a call."""
+        began = monotonic()
+        try:
+            await call
+        except NotSupported:
+            raise
+        except CallTimeout as error:
+            return Observation(Observed.SILENCE, {**facts, "seconds": f"{error.seconds:g}"})
+        except BadReply as error:
+            return Observation(Observed.INVALID, {**facts, "problem": str(error)})
+        except ConnectionLost:
+            ended = how_it_ended(exit_code_of(self._extension))
+            return Observation(Observed.CRASH, {**facts, "ended": ended, "last_words": self._watch.last_words})
+        except RemoteError as error:
+            return Observation(Observed.ERROR, {**facts, "code": error.code, "message": error.message}, error.meaning)
+        except BecketError as error:
+            return Observation(Observed.ERROR, {**facts, "message": str(error)})
+        return Observation(Observed.RESULT, {**facts, "ms": f"{(monotonic() - began) * 1000:.0f}"})
+
+    def _observe_end(self, orderly: tuple[int, ...]) -> Observation:
+        code = exit_code_of(self._extension)
+        if code is None or code < 0:
+            grace = self._watch.limits_for(self._subject.timeout).stdin_grace
+            return Observation(Observed.RUNNING, {"seconds": f"{grace:g}"})
+        return Observation(Observed.EXIT if code in orderly else Observed.BAD_EXIT, {"ended": how_it_ended(code)})
 
 
 def exit_code_of(extension: Extension) -> int | None:
@@ -161,10 +273,15 @@ class Watch:
 
     # -- what was found
 
-    def answer(self) -> Finding:
+    def answer(self) -> Observation:
         """Returns that the program speaks this dialect."""
         milliseconds = (self._answered_after or 0.0) * 1000
-        return Finding("answer", Level.OK, f"`{self._asked}` was answered in {milliseconds:.0f} ms")
+        return Observation(Observed.RESULT, {"method": self._asked, "ms": f"{milliseconds:.0f}"})
+
+    @property
+    def last_words(self) -> str:
+        """The last line of its stderr, for a sentence about its end."""
+        return f", its last words: {self._stderr}" if self._stderr else ""
 
     def describe(self, extension: Extension) -> str:
         """Returns what the program declares."""
@@ -178,37 +295,37 @@ class Watch:
         said = "; ".join(f"{what} {', '.join(names)}" for what, names in offers.items() if names)
         return said or NOTHING_DECLARED
 
-    def explain(self, subject: Subject, error: BecketError) -> Iterator[Finding]:
-        """Yields why the program could not be met."""
+    def explain(self, subject: Subject, error: BecketError) -> Iterator[tuple[str, Observation]]:
+        """Yields by case why the program could not be met."""
         if isinstance(error, StartFailed) and error.exit_code is None:
-            hint = "look at its path, and whether it is executable"
-            yield Finding("start", Level.ERROR, f"`{subject.command[0]}` cannot be started: {error.because}", hint)
-            return
-        if self._answered_after is not None:
-            yield self.answer()
+            yield "start", Observation(Observed.NOT_STARTED, {"program": subject.command[0], "problem": error.because})
+        elif self._answered_after is None:
+            yield "answer", self._explain_silence(subject, error)
+        else:
+            yield "answer", self.answer()
             problems = error.problems if isinstance(error, BadCapabilities) else [("", because_of(error))]
             for pointer, text in problems:
-                yield Finding("handshake", Level.ERROR, f"{pointer}: {text}" if pointer else text)
-            return
-        yield Finding("answer", Level.ERROR, self._why_silent(subject, error))
+                problem = f"{pointer}: {text}" if pointer else text
+                yield "handshake", Observation(Observed.INVALID, {"problem": problem, "schemas": ""})
 
-    def _why_silent(self, subject: Subject, error: BecketError) -> str:
-        said = f", its last words: {self._stderr}" if self._stderr else ""
+    def _explain_silence(self, subject: Subject, error: BecketError) -> Observation:
+        facts = {"method": self._asked}
         if isinstance(error, StartFailed):
-            return f"it {how_it_ended(error.exit_code)} before it answered `{self._asked}`{said}"
+            ended = how_it_ended(error.exit_code)
+            return Observation(Observed.CRASH, {**facts, "ended": ended, "last_words": self.last_words})
         if isinstance(error.__cause__, CallTimeout):
             wrote = f"; it wrote: {quote(self.output)}" if self.output else ""
-            return f"`{self._asked}` was not answered within {subject.timeout:g} s{wrote}"
-        return because_of(error)
+            return Observation(Observed.SILENCE, {**facts, "seconds": f"{subject.timeout:g}", "wrote": wrote})
+        return Observation(Observed.INVALID, {"problem": because_of(error)})
 
-    def judge_output(self) -> Iterator[Finding]:
-        """Yields what is wrong with the bytes that the program wrote."""
-        if self.odd:
-            hint = "stdout belongs to the protocol: print to stderr"
-            level = Level.ERROR if self._is_strict else Level.WARNING  # the hosts of some systems pass over it
-            yield Finding("stdout", level, f"something wrote to stdout: {quote(self.odd[0])}", hint)
-        elif self.is_ready:
-            yield Finding("framing", Level.OK, "stdout has well-formed messages and nothing else")
+    def observe_output(self, case: Case) -> Iterator[Observation]:
+        """Yields what was observed of the bytes that the program wrote."""
+        if case.id == "stdout" and self.odd:
+            # Hosts of some systems skip such text.
+            observed = Observed.STRAY if self._is_strict else Observed.SKIPPED_STRAY
+            yield Observation(observed, {"wrote": quote(self.odd[0])})
+        elif case.id == "framing" and not self.odd and self.is_ready:
+            yield Observation(Observed.CLEAN)
 
 
 def because_of(error: BecketError) -> str:
