@@ -73,10 +73,10 @@ def test_for_people_it_is_a_line_with_a_hint_below(root: Path) -> None:
     done = here("doctor", str(root), "--no-data")
 
     first, second = done.stdout.splitlines()
-    assert done.exit_code == Exit.FAILED
-    assert first.startswith(f"error: greedy: {root / 'greedy' / 'becket.toml'}: ")
+    assert done.exit_code == Exit.DONE
+    assert first.startswith(f"waiting: greedy: {root / 'greedy' / 'becket.toml'}: ")
     assert second.startswith("    ")
-    assert "1 error" in done.stderr
+    assert done.stderr == "2 extensions, 1 would start; 0 errors, 1 waiting, 0 warnings, 0 notes\n"
 
 
 def test_variables_outside_the_base_list_are_a_note_and_inherited_ones_a_warning(
@@ -110,16 +110,98 @@ def test_a_folder_that_cannot_be_copied_is_an_error_until_the_operator_lets_it_r
     assert problems(root, data, "--config", str(config)) == []
 
 
-def test_what_was_left_undecided_is_an_error_with_both_ways_to_decide_it(root: Path) -> None:
+def test_what_was_left_undecided_waits_with_both_ways_to_decide_it(root: Path) -> None:
     write_extension(root, "greedy", "", permissions=["memory.read", "memory.write"])
 
     told = examine(root, "--no-data", "--grant", "greedy=memory.read")
 
-    assert not told["ok"]
+    assert told["ok"]
     (problem,) = told["problems"]
-    assert problem["severity"] == "error"
+    assert (problem["severity"], problem["code"]) == ("waiting", "consent_missing")
     assert "becket grant greedy" in problem["hint"]
     assert "becket revoke greedy memory.write" in problem["hint"]
+
+
+def test_each_problem_has_a_code_that_says_what_kind_it_is(root: Path, data: Path) -> None:
+    write_extension(root, "greedy", "", permissions=["memory.read"])
+    write_extension(root, "lost", "", command=["no-such-program"])
+    write_extension(root, "lonely", "", after=["nobody"])
+    write_extension(root, "vague", "", permissions=["memory.raed"])
+    (root / "bad").mkdir()
+    (root / "bad" / "becket.toml").write_text("id = 1", encoding="utf-8")
+
+    codes = {one["extension"]: (one["severity"], one["code"]) for one in problems(root, data)}
+
+    assert codes == {
+        None: ("error", "manifest_invalid"),
+        "greedy": ("waiting", "consent_missing"),
+        "lonely": ("error", "dependency_missing"),
+        "lost": ("error", "command_invalid"),
+        "vague": ("error", "permission_unknown"),
+    }
+
+
+def test_all_errors_of_a_manifest_are_reported_together_with_what_was_meant(tmp_path: Path) -> None:
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "becket.toml").write_text(
+        'id = "bad"\nverzion = "1.0.0"\ncommand = ["x"]\npermissions = ["memory.raed", "tools.register"]\n'
+        'dialect = "nativ"\n[[hooks]]\nhook = "before_tol_call"\n',
+        encoding="utf-8",
+    )
+
+    found = examine(tmp_path, "--no-data")["problems"]
+
+    assert {one["problem"].partition(":")[0]: one["hint"] for one in found} == {
+        "/dialect": "did you mean `native`?",
+        "/hooks/0/hook": "did you mean `before_tool_call`?",
+        "/permissions/0": "did you mean `memory.read`?",
+        "/verzion": "did you mean `version` of the manifest itself?",
+        "/version": 'give it a version: `version = "0.1.0"`',
+    }
+
+
+# -- as if consent were given
+
+
+@pytest.mark.parametrize("name", ["list", "doctor"])
+def test_with_yes_extensions_are_looked_at_as_if_consent_were_given_and_nothing_is_written(
+    root: Path, tmp_path: Path, name: str
+) -> None:
+    write_extension(root, "greedy", "", permissions=["memory.read"], environment={"pass": ["GITHUB_TOKEN"]})
+    write_extension(root, "lost", "", command=["no-such-program"])
+
+    done = here(name, str(root), "--data", str(tmp_path / "data"), "--yes", "--json")
+
+    told = json.loads(done.stdout)
+    if name == "list":
+        starting = {one["id"]: one["granted"] for one in told if one["starts"] == "yes"}
+        assert starting == {"greedy": ["memory.read"], "quiet": []}
+    else:
+        assert told["would_start"] == 2
+        assert {one["extension"] for one in told["problems"] if one["severity"] in ("error", "waiting")} == {"lost"}
+    assert not (tmp_path / "data").exists()
+
+
+GREEDY = """
+from becket import ExtensionServer
+
+class Greedy(ExtensionServer):
+    id, version = "greedy", "1.0.0"
+
+Greedy().run()
+"""
+
+
+@pytest.mark.process
+def test_with_yes_and_a_start_no_consent_is_written(root: Path, data: Path) -> None:
+    write_extension(root, "greedy", GREEDY, permissions=["memory.read"], environment={"pass": ["GITHUB_TOKEN"]})
+
+    words = ("doctor", str(root), "--data", str(data), "--only", "greedy", "--start", "--json")
+    without, with_yes = (json.loads(becket(*words, *more).stdout) for more in ([], ["--yes"]))
+
+    assert {one["code"] for one in without["problems"]} >= {"consent_missing"}
+    assert {one["severity"] for one in with_yes["problems"]} == {"note"}
+    assert not (data / "grants.toml").exists()
 
 
 # -- the files of the host
@@ -133,7 +215,10 @@ def test_a_configuration_that_cannot_be_used_is_a_problem(tmp_path: Path) -> Non
 
     told = json.loads(done.stdout)
     assert done.exit_code == Exit.FAILED
-    assert [(one["path"], one["problem"]) for one in told["problems"]] == [(str(path), "/rots: is unknown")]
+    assert [(one["path"], one["problem"]) for one in told["problems"]] == [
+        (str(path), "/rots: is unknown: did you mean `roots`?")
+    ]
+    assert [one["code"] for one in told["problems"]] == ["config_file_invalid"]
 
 
 def test_grants_that_cannot_be_read_are_a_problem(root: Path, data: Path) -> None:
@@ -204,6 +289,19 @@ def test_with_a_start_it_tells_what_ends_before_it_is_ready(root: Path) -> None:
 
 
 @pytest.mark.process
+def test_with_a_start_another_id_in_the_code_than_in_the_manifest_is_a_warning(root: Path) -> None:
+    write_extension(root, "gredy", GREEDY)
+
+    done = becket("doctor", str(root), "--no-data", "--start", "--json", "--only", "gredy")
+
+    (problem,) = [one for one in json.loads(done.stdout)["problems"] if one["severity"] == "warning"]
+    assert done.returncode == Exit.DONE
+    assert (problem["extension"], problem["code"]) == ("gredy", "id_mismatch")
+    assert "`gredy`" in problem["problem"]
+    assert "`greedy`" in problem["problem"]
+
+
+@pytest.mark.process
 def test_with_a_start_a_host_that_runs_is_told(root: Path, data: Path) -> None:
     store = SqliteStore(data / "store.sqlite")
     try:
@@ -220,10 +318,10 @@ def test_with_a_start_a_host_that_runs_is_told(root: Path, data: Path) -> None:
 def test_on_a_terminal_it_has_colours_and_the_same_words(root: Path) -> None:
     write_extension(root, "greedy", "", permissions=["memory.read"])
     with Terminal([*BECKET, "doctor", str(root), "--no-data"], columns=300) as terminal:
-        assert terminal.end() == Exit.FAILED
+        assert terminal.end() == Exit.DONE
 
-    assert "\x1b[31merror" in terminal.raw
-    assert terminal.text.startswith(f"error: greedy: {root / 'greedy' / 'becket.toml'}: ")
+    assert "\x1b[36mwaiting" in terminal.raw
+    assert terminal.text.startswith(f"waiting: greedy: {root / 'greedy' / 'becket.toml'}: ")
 
 
 def test_a_revocation_that_is_not_persistent_is_told(root: Path, data: Path) -> None:

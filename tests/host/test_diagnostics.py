@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import msgspec
 import pytest
 
-from becket.host.diagnostics import Diagnostic, Severity
+import becket
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 
 
 @pytest.mark.parametrize(
@@ -32,3 +36,18 @@ def test_it_travels_as_json() -> None:
     given = Diagnostic(problem="is disabled", extension="notes", severity=Severity.NOTE)
 
     assert msgspec.json.decode(msgspec.json.encode(given), type=Diagnostic) == given
+
+
+def test_every_diagnostic_of_the_package_has_a_code_and_every_code_is_used() -> None:
+    package = Path(becket.__file__).parent
+    trees = [
+        ast.parse(path.read_text(encoding="utf-8"))
+        for part in ("host", "cli")
+        for path in package.glob(f"{part}/**/*.py")
+    ]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    made = [one for one in nodes if isinstance(one, ast.Call) and ast.unparse(one.func) == "Diagnostic"]
+    used = {one.attr for one in nodes if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "ProblemCode"}
+
+    assert [ast.unparse(one) for one in made if "code" not in {keyword.arg for keyword in one.keywords}] == []
+    assert used == set(ProblemCode.__members__)

@@ -12,6 +12,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
+from becket.cli.assumed_consent import assume_consent, give_assumed
 from becket.cli.exits import Exit
 from becket.cli.hosting import HostOptions, host_options, run_async
 from becket.cli.output import console, count, is_terminal, json_option, print_json, print_line, say, without_id
@@ -20,7 +21,7 @@ from becket.cli.status import is_up, problem_objects
 from becket.errors import BadFile, StoreUnavailable, harmless
 from becket.host.audit_anchor import read_anchor
 from becket.host.audit_log import verify_audit
-from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.gate import Admitted, NeedsConsent, Skipped
 from becket.host.hook_plan import describe_order
 from becket.host.host import Survey
@@ -33,7 +34,7 @@ from becket.typed.small_files import show_path
 
 __all__ = ["doctor"]
 
-COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
+COLOURS = {Severity.ERROR: "red", Severity.WAITING: "cyan", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
 
 @click.command()
@@ -44,24 +45,27 @@ def doctor(options: HostOptions, start: bool, as_json: bool) -> Exit:
     """Say what is wrong with the extensions in ROOTS and with the files of the host, and what to do.
 
     Each problem is told with its file, the reason and a hint. The exit code is 1 where there is an error: an extension
-    that does not start, a file that cannot be used.
+    that cannot start, a file that cannot be used. An extension that waits for consent is no error. With --yes all are
+    looked at as if consent were given; nothing is written down.
 
     \b
     becket doctor extensions
     becket doctor --config host.toml --start --json
     """
     found = Findings()
-    host = found.attempt(options.open)
+    host = found.attempt(options.open, ProblemCode.CONFIG_FILE_INVALID)
     survey = None
     if host is not None:
         if host.places is not None:
             found.problems += find_problems_of_files(host.places)
         found.problems += find_problems_of_inheriting(host.inherit_environment)
-        survey = found.attempt(host.survey)
+        survey = found.attempt(host.survey, ProblemCode.GRANTS_INVALID)
         if survey is not None:
+            more = give_assumed(options.arguments(), survey) if options.yes else {"ask": None}
+            survey = assume_consent(survey) if options.yes else survey
             found.problems += find_problems_of_extensions(survey)
             if start:
-                found.problems += run_async(find_problems_of_starts, options)
+                found.problems += run_async(find_problems_of_starts, options, more)
     show(found.problems, survey, as_json)
     return Exit.FAILED if any(problem.severity is Severity.ERROR for problem in found.problems) else Exit.DONE
 
@@ -72,21 +76,26 @@ class Findings:
     def __init__(self) -> None:
         self.problems: list[Diagnostic] = []
 
-    def attempt(self, action: Callable[[], Any]) -> Any:
+    def attempt(self, action: Callable[[], Any], code: ProblemCode) -> Any:
         """Returns what comes of it; where it fails on a file, that is a finding."""
         try:
             return action()
         except (BadFile, StoreUnavailable) as error:
-            self.problems += explain(error)
+            self.problems += explain(error, code)
         return None
 
 
-def explain(error: BadFile | StoreUnavailable) -> Iterator[Diagnostic]:
+def explain(error: BadFile | StoreUnavailable, code: ProblemCode) -> Iterator[Diagnostic]:
     if isinstance(error, StoreUnavailable):
-        yield Diagnostic(path=error.path, problem=error.because, hint=error.hint)
+        yield Diagnostic(code=ProblemCode.STORE_UNAVAILABLE, path=error.path, problem=error.because, hint=error.hint)
         return
     for pointer, message in error.problems:
-        yield Diagnostic(path=error.path, problem=f"{pointer}: {message}" if pointer else message, hint="mend it")
+        yield Diagnostic(
+            code=code,
+            path=error.path,
+            problem=f"{pointer}: {message}" if pointer else message,
+            hint="mend it",
+        )
 
 
 # -- the files of the host
@@ -100,23 +109,34 @@ def find_problems_of_files(places: Places) -> Iterator[Diagnostic]:
     if folder.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         hint = f"chmod 700 {folder}"
         problem = "others on this machine may look into it"
-        yield Diagnostic(path=str(folder), problem=problem, hint=hint, severity=Severity.WARNING)
+        yield Diagnostic(
+            code=ProblemCode.DATA_EXPOSED, path=str(folder), problem=problem, hint=hint, severity=Severity.WARNING
+        )
     if not os.access(folder, os.W_OK):
-        yield Diagnostic(path=str(folder), problem="cannot be written", hint="give it to the user who runs the host")
+        yield Diagnostic(
+            code=ProblemCode.DATA_NOT_WRITABLE,
+            path=str(folder),
+            problem="cannot be written",
+            hint="give it to the user who runs the host",
+        )
     yield from find_pending_revocations(places)
     if places.secrets.exists() and places.secrets.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         hint = f"chmod 600 {places.secrets}"
         problem = "others on this machine may read the secrets in it"
-        yield Diagnostic(path=str(places.secrets), problem=problem, hint=hint)
+        yield Diagnostic(code=ProblemCode.DATA_EXPOSED, path=str(places.secrets), problem=problem, hint=hint)
     trust = load_trust(places)
     if trust.broken is not None:
-        yield Diagnostic(problem=trust.broken, hint="mend it; until then no provider is trusted")
+        yield Diagnostic(
+            code=ProblemCode.TRUST_INVALID, problem=trust.broken, hint="mend it; until then no provider is trusted"
+        )
     if places.audit.exists() or read_anchor(places.audit) is not None:
         for broken in verify_audit(places.audit):
             hint = "the next start takes it off" if broken.is_torn_end else "find out who has changed it"
             severity = Severity.WARNING if broken.is_torn_end else Severity.ERROR
             where = f"{broken.path}:{broken.line}" if broken.line else broken.path
-            yield Diagnostic(path=where, problem=broken.problem, hint=hint, severity=severity)
+            yield Diagnostic(
+                code=ProblemCode.AUDIT_BROKEN, path=where, problem=broken.problem, hint=hint, severity=severity
+            )
 
 
 def find_pending_revocations(places: Places) -> Iterator[Diagnostic]:
@@ -127,7 +147,13 @@ def find_pending_revocations(places: Places) -> Iterator[Diagnostic]:
     for extension, names in pending.items():
         problem = f"revocation not persistent: {', '.join(names)}: it is not in the file yet"
         hint = f"see that it can be written, then: becket revoke {extension} {' '.join(names)}"
-        yield Diagnostic(extension=extension, path=str(places.grants), problem=problem, hint=hint)
+        yield Diagnostic(
+            code=ProblemCode.REVOCATION_NOT_PERSISTENT,
+            extension=extension,
+            path=str(places.grants),
+            problem=problem,
+            hint=hint,
+        )
 
 
 # -- extensions
@@ -138,7 +164,7 @@ def find_problems_of_inheriting(dialects: Collection[str]) -> Iterator[Diagnosti
     for dialect in sorted(dialects):
         problem = f"`inherit_environment` lets every extension of `{dialect}` see variables of the host"
         hint = "take it out, and give an extension what it needs: `environment.pass` under [extensions.ID]"
-        yield Diagnostic(problem=problem, hint=hint, severity=Severity.WARNING)
+        yield Diagnostic(code=ProblemCode.VARIABLES_VISIBLE, problem=problem, hint=hint, severity=Severity.WARNING)
 
 
 def find_problems_of_extensions(survey: Survey) -> Iterator[Diagnostic]:
@@ -147,7 +173,9 @@ def find_problems_of_extensions(survey: Survey) -> Iterator[Diagnostic]:
     yield from survey.problems
     if len(survey.hook_order) > 1:
         hint = "`order` of `[hooks]` in the host's configuration sets another"
-        yield Diagnostic(problem=describe_order(survey.hook_order), hint=hint, severity=Severity.NOTE)
+        yield Diagnostic(
+            code=ProblemCode.HOOK_ORDER, problem=describe_order(survey.hook_order), hint=hint, severity=Severity.NOTE
+        )
     for candidate in survey.report.candidates:
         path = show_path(candidate.manifest_path)
         match survey.admissions[candidate.id]:
@@ -155,37 +183,52 @@ def find_problems_of_extensions(survey: Survey) -> Iterator[Diagnostic]:
                 yield from reasons
             case NeedsConsent() as asked:
                 for reason in asked.refusal.reasons:
-                    yield Diagnostic(extension=candidate.id, path=path, problem=reason.problem, hint=reason.hint)
+                    yield replace(reason, path=path, severity=Severity.WAITING)
             case Admitted(undecided=undecided) if undecided:
                 names = ", ".join(undecided)
                 hint = f"becket grant {candidate.id} {' '.join(undecided)}"
                 problem = f"asks for what was neither given nor denied: {names}"
                 yield Diagnostic(
-                    extension=candidate.id, path=path, problem=problem, hint=hint, severity=Severity.WARNING
+                    code=ProblemCode.PERMISSION_UNDECIDED,
+                    extension=candidate.id,
+                    path=path,
+                    problem=problem,
+                    hint=hint,
+                    severity=Severity.WARNING,
                 )
             case Admitted():
                 pass
         if variables := survey.variables[candidate.id].names:
             problem = f"sees variables outside the base list: {', '.join(variables)}"
             hint = "`becket list` names them too, and the audit those of each start"
-            yield Diagnostic(extension=candidate.id, path=path, problem=problem, hint=hint, severity=Severity.NOTE)
+            yield Diagnostic(
+                code=ProblemCode.VARIABLES_VISIBLE,
+                extension=candidate.id,
+                path=path,
+                problem=problem,
+                hint=hint,
+                severity=Severity.NOTE,
+            )
     yield from order_starts({one.id: one.manifest.after for one in survey.report.candidates}).diagnostics
 
 
-async def find_problems_of_starts(options: HostOptions) -> list[Diagnostic]:
-    """Starts all that may start, and returns what is wrong with them then."""
+BEFORE_STARTS = frozenset({ProblemCode.CONSENT_MISSING, ProblemCode.REFUSED})  # which are found without a start
+
+
+async def find_problems_of_starts(options: HostOptions, more: dict[str, Any]) -> list[Diagnostic]:
+    """Starts all that may start, and returns what is wrong with them then; `more` are arguments of the host."""
     try:
-        async with options.open(ask=None) as host:
+        async with options.open(**more) as host:
             await wait_for_all(host)
             up = {status.id for status in host.status() if is_up(status)}
             commands = {one.id: shlex.join(redact_command(one.manifest.command)) for one in host.report.candidates}
             return [
                 problem if problem.extension in up else replace(problem, hint=f"try: becket check -- {commands[id]}")
                 for problem in host.problems
-                if (id := problem.extension or "") in set(host)
+                if (id := problem.extension or "") in set(host) and problem.code not in BEFORE_STARTS
             ]
     except (BadFile, StoreUnavailable) as error:
-        return [*explain(error)]
+        return [*explain(error, ProblemCode.OTHER)]
 
 
 # -- showing
@@ -203,8 +246,12 @@ def show(problems: list[Diagnostic], survey: Survey | None, as_json: bool) -> No
         print_problem(problem)
     say(
         f"{count(found, 'extension')}, {starting} would start; "
-        f"{', '.join(count(counts[severity], str(severity)) for severity in Severity)}"
+        f"{', '.join(count_severity(counts[severity], severity) for severity in Severity)}"
     )
+
+
+def count_severity(number: int, severity: Severity) -> str:
+    return f"{number} waiting" if severity is Severity.WAITING else count(number, str(severity))
 
 
 def print_problem(problem: Diagnostic) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from becket.cli.assumed_consent import assume_consent
 from becket.cli.hosting import HostOptions, host_options
 from becket.cli.output import json_option, print_json, print_table, say
 from becket.host.discovery import Candidate
@@ -27,13 +28,16 @@ def list_extensions(options: HostOptions, as_json: bool) -> None:
     """List the extensions in ROOTS, or in the current folder, and whether each would start.
 
     The variables are those that each would see besides the few that all see. What was found and is not listed, or does
-    not start, is named on stderr with the reason. Nothing is started and nobody is asked.
+    not start, is named on stderr with the reason. Nothing is started and nobody is asked; with --yes all are listed as
+    if consent were given.
 
     \b
     becket list extensions
     becket list --config host.toml --json
     """
     survey = options.open().survey()
+    if options.yes:
+        survey = assume_consent(survey)
     found = [
         (candidate, survey.admissions[candidate.id], survey.variables[candidate.id].names)
         for candidate in survey.report.candidates

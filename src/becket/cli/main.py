@@ -65,13 +65,12 @@ class Becket(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Returns the command that is meant, or says which one may have been."""
-        from difflib import get_close_matches
+        from becket.typed.spelling import did_you_mean
 
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            close = get_close_matches(name, COMMANDS, n=1)
-            meant = f" Did you mean `{close[0]}`?" if close else ""
-            ctx.fail(f"There is no command `{name}`.{meant}")
+            meant = did_you_mean(name, COMMANDS)
+            ctx.fail(f"There is no command `{name}`" + (f": {meant}" if meant else "."))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

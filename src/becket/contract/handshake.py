@@ -107,25 +107,30 @@ if TYPE_CHECKING:
     Declared = Capabilities
     Features = tuple[str, ...]
     Info = ExtensionInfo | None
+    OwnId = str
 else:
     Declared = Capabilities | tuple[()]  # many an old extension sends an empty array for an empty object
-    Features = Info = Any
+    Features = Info = OwnId = Any
 
 
 class Initialized(Struct, frozen=True, omit_defaults=True):
-    """The extension's answer. With `info` it tells of itself what it would else be asked for once more.
+    """The extension's answer. With `info` it tells of itself what it would else be asked for once more, and `id` is the
+    one in its code, where that is another than the host's.
 
-    Features that are no array of strings, and an `info` of another shape, count as none: old hosts never read them."""
+    Features that are no array of strings, and an `info` or an `id` of another shape, count as none: old hosts never
+    read them."""
 
     protocol_version: Version
     capabilities: Declared = NOTHING
     features: Features = ()
     info: Info = None
+    id: OwnId = ""
 
     def __post_init__(self) -> None:
         force_setattr(self, "capabilities", read_declared(self.capabilities))
         force_setattr(self, "features", read_features(self.features))
         force_setattr(self, "info", read_info(self.info))
+        force_setattr(self, "id", read_own_id(self.id))
 
 
 def read_declared(value: object) -> object:
@@ -136,6 +141,10 @@ def read_features(value: object) -> object:
     if isinstance(value, tuple):  # as our own code gives them
         return cast("object", value)
     return tuple(value) if is_array(value) and all(isinstance(name, str) for name in value) else ()
+
+
+def read_own_id(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def read_info(value: object) -> object:

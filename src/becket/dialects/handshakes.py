@@ -44,14 +44,16 @@ class Greeted(Struct, frozen=True, kw_only=True):
     """What an extension has declared in a handshake that went well.
 
     `hooks` are the kinds that it has announced, where a dialect has a place for that in the handshake. `notes`
-    say what was odd and was passed over. With `tolerates_schemas` a tool whose schema cannot be used is called without
-    a look at its input: its author may be anybody."""
+    say what was odd and was passed over. `own_id` is the id in its code, where that is another. With
+    `tolerates_schemas` a tool whose schema cannot be used is called without a look at its input: its author may be
+    anybody."""
 
     declared: Capabilities = Capabilities()
     hooks: tuple[HookKind, ...] = ()
     about: ExtensionInfo | None = None
     particulars: Any = None
     notes: tuple[str, ...] = ()
+    own_id: str = ""
     tolerates_schemas: bool = False
 
 

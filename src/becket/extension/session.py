@@ -165,16 +165,17 @@ class Session:
         if self._state != State.STARTING:
             raise self._not_ready()
         self._state = State.READY
-        initialized = self._answer(knows_ours=bool(params.features))
+        initialized = self._answer(params)
         return initialized if self._foreign is None else self._foreign.reply(initialized)
 
-    def _answer(self, *, knows_ours: bool) -> Initialized:
-        if not knows_ours:
+    def _answer(self, params: Initialize) -> Initialized:
+        if not params.features:
             return Initialized(PROTOCOL_VERSION, self._declared())
         # What an author tells of the extension may take long, or fail: the host asks for that in a call of its own.
         info = None if "info" in self._outline.overridden else self._extension.info()
         declared = replace(self._declared(), hooks=self._handlers.subscriptions())
-        return Initialized(PROTOCOL_VERSION, declared, FEATURES, info)
+        own_id = "" if self._extension.id == params.plugin_id else self._extension.id
+        return Initialized(PROTOCOL_VERSION, declared, FEATURES, info, own_id)
 
     def _read(self, given: Any) -> Initialize:
         version = given.get("extension_protocol_version") if is_object(given) else None

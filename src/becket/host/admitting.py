@@ -21,7 +21,7 @@ from becket.contract.audit import ExtensionChanged
 from becket.dialects import DIALECTS, find_dialect
 from becket.errors import BadFile, ExtensionRefused, RevocationNotPersistent, StartFailed
 from becket.host.connecting import required_by
-from becket.host.diagnostics import Diagnostic
+from becket.host.diagnostics import Diagnostic, ProblemCode
 from becket.host.digests import FolderCopy, copy_folder, find_copy, remove_copies
 from becket.host.discovery import Candidate
 from becket.host.environment import ExtensionVariables
@@ -374,7 +374,13 @@ class Doorkeeper:
                     told: Any = await anyio.to_thread.run_sync(ask, consent.question, decision, abandon_on_cancel=True)
                     return told is True
                 except Exception as error:
-                    self._complain(Diagnostic(extension=consent.extension, problem=f"asking has failed: {error}"))
+                    self._complain(
+                        Diagnostic(
+                            code=ProblemCode.CONSENT_FAILED,
+                            extension=consent.extension,
+                            problem=f"asking has failed: {error}",
+                        )
+                    )
         return False
 
     # -- copies

@@ -350,7 +350,8 @@ class Start:
             # Of one that names no features, whatever it calls `info` is its own.
             about = answer.info if answer.features else None
             kinds = tuple(dict.fromkeys(announced.hook for announced in answer.capabilities.hooks))
-            greeted = Greeted(declared=answer.capabilities, hooks=kinds, about=about)
+            own_id = answer.id if answer.features else ""
+            greeted = Greeted(declared=answer.capabilities, hooks=kinds, about=about, own_id=own_id)
         else:
             greeted = await greet(voice, self._introduction(), timeout=timeout, slices=self._slices)
         for note in greeted.notes:

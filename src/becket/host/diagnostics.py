@@ -10,25 +10,92 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-__all__ = ["Diagnostic", "Severity"]
+__all__ = ["Diagnostic", "ProblemCode", "Severity"]
 
 
 class Severity(StrEnum):
     """How much a diagnostic matters."""
 
     ERROR = "error"  # the extension does not run
+    WAITING = "waiting"  # it starts once somebody has given consent
     WARNING = "warning"  # it runs, or another takes its place; somebody should look
     NOTE = "note"  # as it was asked for
 
 
+class ProblemCode(StrEnum):
+    """What kind of problem a diagnostic is about, for programs. Codes are added, and keep their meaning."""
+
+    OTHER = "other"
+    # files and folders
+    ROOT_MISSING = "root_missing"
+    FOLDER_UNREADABLE = "folder_unreadable"
+    LINK_NOT_FOLLOWED = "link_not_followed"
+    MANIFEST_INVALID = "manifest_invalid"
+    CONFIG_FILE_INVALID = "config_file_invalid"
+    # which extensions there are
+    ID_INVALID = "id_invalid"
+    ID_TAKEN = "id_taken"
+    ID_MISMATCH = "id_mismatch"
+    NESTED = "nested"
+    NOT_EXECUTABLE = "not_executable"
+    NOT_SUPPORTED = "not_supported"
+    NOT_FOUND = "not_found"
+    NOT_ALLOWED = "not_allowed"
+    DISABLED = "disabled"
+    # whether one may start
+    CONSENT_MISSING = "consent_missing"
+    PERMISSION_UNDECIDED = "permission_undecided"
+    PERMISSION_UNKNOWN = "permission_unknown"
+    PERMISSION_NOT_REQUESTED = "permission_not_requested"
+    PERMISSION_NOT_GRANTED = "permission_not_granted"
+    COMMAND_INVALID = "command_invalid"
+    PROGRAM_MISSING = "program_missing"
+    VARIABLE_MISSING = "variable_missing"
+    VARIABLE_FORBIDDEN = "variable_forbidden"
+    VARIABLES_VISIBLE = "variables_visible"
+    SETTING_INVALID = "setting_invalid"
+    DIALECT_UNKNOWN = "dialect_unknown"
+    NOT_COPYABLE = "not_copyable"
+    DEPENDENCY_MISSING = "dependency_missing"
+    DEPENDENCY_CYCLE = "dependency_cycle"
+    REFUSED = "refused"
+    # while it runs
+    START_FAILED = "start_failed"
+    RELOAD_FAILED = "reload_failed"
+    CONSENT_FAILED = "consent_failed"
+    HOOK_UNRESPONSIVE = "hook_unresponsive"
+    HOOK_LEFT_OUT = "hook_left_out"
+    HOOK_ORDER = "hook_order"
+    TOOL_RENAMED = "tool_renamed"
+    TOOL_LEFT_OUT = "tool_left_out"
+    PROVIDER_LEFT_OUT = "provider_left_out"
+    # the host's own files
+    DATA_EXPOSED = "data_exposed"
+    DATA_NOT_WRITABLE = "data_not_writable"
+    STORE_UNAVAILABLE = "store_unavailable"
+    GRANTS_INVALID = "grants_invalid"
+    TRUST_INVALID = "trust_invalid"
+    AUDIT_BROKEN = "audit_broken"
+    AUDIT_NOT_WRITABLE = "audit_not_writable"
+    REVOCATION_NOT_PERSISTENT = "revocation_not_persistent"
+    REVOCATION_PERSISTENT = "revocation_persistent"
+    SECRETS_MOVED = "secrets_moved"
+    SECRETS_NOT_MOVED = "secrets_not_moved"
+    COPIES_NOT_REMOVED = "copies_not_removed"
+    UNGUARDED = "unguarded"
+
+
 class Diagnostic(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One problem. `extension` is its id where that is known; `path` is the file or the folder that is meant."""
+    """One problem. `extension` is its id where that is known; `path` is the file or the folder that is meant.
+
+    `code` says what kind of problem it is, for programs: texts may change, codes do not."""
 
     problem: str
     extension: str | None = None
     path: str | None = None
     hint: str = ""
     severity: Severity = Severity.ERROR
+    code: ProblemCode = ProblemCode.OTHER
 
     def __str__(self) -> str:
         """Returns one line: what happened, to what, and what to do."""

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from becket.contract.handshake import Capabilities
 from becket.errors import BadFile, ManifestError
-from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.formats import FORMATS
 from becket.host.manifest import Environment, Found, Listing, Manifest, ManifestReader, Nearby, is_below, is_id
 from becket.limits import DEFAULT_LIMITS, Limits
@@ -34,6 +34,7 @@ __all__ = [
     "DiscoverySettings",
     "OperatorSettings",
     "discover_extensions",
+    "note_of",
     "prune_nested",
 ]
 
@@ -135,6 +136,7 @@ def discover_extensions(
         candidates = settle(candidates, notes)
     notes += [
         Diagnostic(
+            code=ProblemCode.NOT_FOUND,
             extension=id,
             problem="is to be allowed, and was not found",
             hint="look at its spelling, and at `roots`",
@@ -146,8 +148,11 @@ def discover_extensions(
     enabled = [candidate for candidate in candidates if candidate not in off]
     allowed = [candidate for candidate in enabled if only is None or candidate.id in only]
     strangers = [candidate for candidate in enabled if only is not None and candidate.id not in only]
-    notes += [note_of(candidate, "is disabled", "enable it to start it") for candidate in off]
-    notes += [note_of(candidate, "left out by --only", "add its id to `only`") for candidate in strangers]
+    notes += [note_of(candidate, ProblemCode.DISABLED, "is disabled", "enable it to start it") for candidate in off]
+    notes += [
+        note_of(candidate, ProblemCode.NOT_ALLOWED, "left out by --only", "add its id to `only`")
+        for candidate in strangers
+    ]
     return DiscoveryReport(
         candidates=tuple(sorted(allowed, key=lambda candidate: (candidate.root, candidate.id))),
         diagnostics=tuple(sorted(notes, key=lambda note: (note.path or "", note.problem))),
@@ -157,9 +162,12 @@ def discover_extensions(
     )
 
 
-def note_of(candidate: Candidate, problem: str, hint: str = "", severity: Severity = Severity.NOTE) -> Diagnostic:
+def note_of(
+    candidate: Candidate, code: ProblemCode, problem: str, hint: str = "", severity: Severity = Severity.NOTE
+) -> Diagnostic:
+    """Returns a diagnostic about a candidate and its manifest."""
     path = show_path(candidate.manifest_path)
-    return Diagnostic(extension=candidate.id, path=path, problem=problem, hint=hint, severity=severity)
+    return Diagnostic(code=code, extension=candidate.id, path=path, problem=problem, hint=hint, severity=severity)
 
 
 # -- walking
@@ -222,13 +230,18 @@ class Walk:
             self._root = os.path.realpath(root, strict=True)
         except FileNotFoundError:
             hint = "create it, or take it out of `roots`"
-            self._warn(root, "no such folder", hint)
+            self._warn(ProblemCode.ROOT_MISSING, root, "no such folder", hint)
             return
         except (OSError, ValueError) as error:  # links in a circle; a zero byte
-            self._warn(root, f"cannot be looked into: {error}", severity=Severity.ERROR)
+            self._warn(ProblemCode.FOLDER_UNREADABLE, root, f"cannot be looked into: {error}", severity=Severity.ERROR)
             return
         if not is_text(self._root):
-            self._warn(root, "its name is no UTF-8, and could not be told to an extension", severity=Severity.ERROR)
+            self._warn(
+                ProblemCode.FOLDER_UNREADABLE,
+                root,
+                "its name is no UTF-8, and could not be told to an extension",
+                severity=Severity.ERROR,
+            )
             return
         self._number = number
         seen: set[str] = set()
@@ -243,7 +256,7 @@ class Walk:
         except Enough:
             problem = f"more than {self._limits.found_entries} names were seen, and the search ended here"
             hint = "choose roots that hold extensions and little else, or add to `ignore`"
-            self._warn(place.folder, problem, hint, Severity.ERROR)
+            self._warn(ProblemCode.FOLDER_UNREADABLE, place.folder, problem, hint, Severity.ERROR)
 
     def _visit_folder(self, place: Place) -> list[Place]:
         """Notes the manifest of a folder, or reads its lists; returns the places to look at, the first one last."""
@@ -290,7 +303,7 @@ class Walk:
             return []  # it was there a moment ago, and is nobody's problem now
         except OSError as error:
             hint = "make it readable, or add its name to `ignore`"
-            self._warn(folder, f"cannot be looked into: {error.strerror}", hint)
+            self._warn(ProblemCode.FOLDER_UNREADABLE, folder, f"cannot be looked into: {error.strerror}", hint)
         return sorted(entries, key=lambda entry: entry.name)
 
     def _path_below(self, entry: os.DirEntry[str], ignored: frozenset[str]) -> str | None:
@@ -298,18 +311,25 @@ class Walk:
         if entry.name.startswith(".") or entry.name in ignored or not leads_to_folder(entry):
             return None
         if not is_text(entry.name):
-            self._warn(entry.path, "its name is no UTF-8: not looked into", "give it another name")
+            self._warn(
+                ProblemCode.FOLDER_UNREADABLE,
+                entry.path,
+                "its name is no UTF-8: not looked into",
+                "give it another name",
+            )
             return None
         if not entry.is_symlink():
             return entry.path
         if not self._settings.follow_links:
             hint = "turn `follow_links` on, or make the folder itself a root"
-            self._warn(entry.path, "is a link: not looked into", hint, Severity.NOTE)
+            self._warn(ProblemCode.LINK_NOT_FOLLOWED, entry.path, "is a link: not looked into", hint, Severity.NOTE)
             return None
         target = os.path.realpath(entry.path)
         if not is_below(target, self._root):
             problem = f"is a link that leads out of its root, to {show_path(target)}"
-            self._warn(entry.path, problem, "make the folder itself a root", Severity.ERROR)
+            self._warn(
+                ProblemCode.LINK_NOT_FOLLOWED, entry.path, problem, "make the folder itself a root", Severity.ERROR
+            )
             return None
         return target if is_text(target) else None
 
@@ -361,19 +381,27 @@ class Walk:
             try:
                 folder = nearby.find(one.folder)
             except BadFile as error:
-                self.diagnostics.append(Diagnostic(path=error.path, problem=error.problems[0][1]))
+                self.diagnostics.append(
+                    Diagnostic(code=ProblemCode.MANIFEST_INVALID, path=error.path, problem=error.problems[0][1])
+                )
                 continue
             if os.path.isdir(folder) and is_text(folder):
                 yield Place(folder, min(one.depth, MOST_LEVELS), place.ignored | frozenset(one.ignore))
             else:
-                self._warn(folder, "no such folder", "create it, or take it out of the list")
+                self._warn(ProblemCode.ROOT_MISSING, folder, "no such folder", "create it, or take it out of the list")
 
     def _visit_program(self, reader: ManifestReader, folder: str, entry: os.DirEntry[str]) -> None:
         """Takes a program for an extension, by its name."""
         if not is_text(entry.name) or not leads_to_file(entry):
             return
         if not os.access(entry.path, os.X_OK):
-            self._warn(entry.path, "is not executable: left out", "make it executable: chmod +x", Severity.NOTE)
+            self._warn(
+                ProblemCode.NOT_EXECUTABLE,
+                entry.path,
+                "is not executable: left out",
+                "make it executable: chmod +x",
+                Severity.NOTE,
+            )
             return
         try:
             self._check_link(entry.path, self._root)
@@ -392,7 +420,7 @@ class Walk:
             self.invalid += 1
             problem = f"its id is `{show_path(cut(manifest.id))}`, which is none"
             hint = "1 to 64 of `a-z 0-9 . _ -`, the first a letter or digit, no two dots together"
-            self._warn(path, problem, hint, Severity.ERROR)
+            self._warn(ProblemCode.ID_INVALID, path, problem, hint, Severity.ERROR)
             return
         files = found.files
         if files is None and is_listed and found.folder is None:
@@ -444,6 +472,7 @@ class Walk:
             problem = error.problems[0][1] if isinstance(error, BadFile) else str(error)
             self.diagnostics.append(
                 Diagnostic(
+                    code=ProblemCode.MANIFEST_INVALID,
                     extension=manifest.id,
                     path=show_path(path),
                     problem=f"is ignored: {problem}",
@@ -459,6 +488,7 @@ class Walk:
         """Notes what is left out as it should be."""
         self.diagnostics.append(
             Diagnostic(
+                code=ProblemCode.NOT_SUPPORTED,
                 extension=extension,
                 path=show_path(path),
                 problem=f"{pointer}: {message}" if pointer else message,
@@ -468,9 +498,16 @@ class Walk:
         )
 
     def _warn(
-        self, path: str | os.PathLike[str], problem: str, hint: str = "", severity: Severity = Severity.WARNING
+        self,
+        code: ProblemCode,
+        path: str | os.PathLike[str],
+        problem: str,
+        hint: str = "",
+        severity: Severity = Severity.WARNING,
     ) -> None:
-        self.diagnostics.append(Diagnostic(path=show_path(path), problem=problem, hint=hint, severity=severity))
+        self.diagnostics.append(
+            Diagnostic(code=code, path=show_path(path), problem=problem, hint=hint, severity=severity)
+        )
 
 
 def leads_to_folder(entry: os.DirEntry[str]) -> bool:
@@ -521,7 +558,12 @@ def list_named_files(folder: str, command: Sequence[str]) -> Iterator[str]:
 def explain(error: BadFile, reader: ManifestReader) -> Iterator[Diagnostic]:
     for pointer, message in error.problems:
         problem = f"{pointer}: {message}" if pointer else message
-        yield Diagnostic(path=error.path, problem=problem, hint=reader.hint_for((pointer, message)))
+        yield Diagnostic(
+            code=ProblemCode.MANIFEST_INVALID,
+            path=error.path,
+            problem=problem,
+            hint=reader.hint_for((pointer, message)),
+        )
 
 
 UNREADABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
@@ -565,7 +607,11 @@ def without_nested(found: list[Candidate], owned: set[str], notes: list[Diagnost
     for candidate in found:
         if candidate.folder not in top:
             owner = owner_of(candidate.folder, owned)
-            notes.append(note_of(candidate, f"lies in the folder of another extension: {show_path(owner or '')}"))
+            notes.append(
+                note_of(
+                    candidate, ProblemCode.NESTED, f"lies in the folder of another extension: {show_path(owner or '')}"
+                )
+            )
         else:
             kept.setdefault((candidate.manifest_path, candidate.id), candidate)
     return list(kept.values())
@@ -579,5 +625,5 @@ def without_twins(found: list[Candidate], later_root_wins: bool, notes: list[Dia
         if taken is not candidate:
             problem = f"has the same id as {show_path(taken.manifest_path)}, which is taken"
             hint = "give one of them another id"
-            notes.append(note_of(candidate, problem, hint, Severity.WARNING))
+            notes.append(note_of(candidate, ProblemCode.ID_TAKEN, problem, hint, Severity.WARNING))
     return list(kept.values())

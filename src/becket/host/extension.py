@@ -106,8 +106,9 @@ class Extension:
     """A running extension: its tools, providers, commands and hooks, to be called.
 
     `peer` is the link itself, for methods of your own; `gate` holds what the extension may do, and can grant and revoke
-    it; `about` is what the extension told of itself at its start, and `hooks` the kinds of hooks that
-    it has announced. What its dialect has no word for raises `NotSupported`, and nothing is sent."""
+    it; `about` is what the extension told of itself at its start, `own_id` the id in its code where that is another
+    than `id`, and `hooks` the kinds of hooks that it has announced. What its dialect has no word for raises
+    `NotSupported`, and nothing is sent."""
 
     def __init__(self, parts: Parts) -> None:
         self.id = parts.gate.extension
@@ -115,6 +116,7 @@ class Extension:
         self.gate = parts.gate
         self.about: ExtensionInfo | None = parts.greeted.about
         self.hooks: tuple[HookKind, ...] = parts.greeted.hooks
+        self.own_id = parts.greeted.own_id
         self._parts = parts
         self._voice = parts.voice
         self._permitted = parts.permitted

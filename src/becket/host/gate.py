@@ -21,7 +21,7 @@ from becket.contract.hooks import HOOKS
 from becket.dialects import DIALECTS
 from becket.errors import BadFile, ExtensionRefused, ReservedPermission, UnknownPermission
 from becket.host.configuration import ResolvedConfig
-from becket.host.diagnostics import Diagnostic
+from becket.host.diagnostics import Diagnostic, ProblemCode
 from becket.host.digests import FolderDigest, digest_files, digest_folder
 from becket.host.discovery import Candidate
 from becket.host.env_program import find_env_variables
@@ -33,6 +33,7 @@ from becket.host.programs import NoSuchProgram, find_program, resolve_command
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import PERMISSIONS, Grants, parse_permission
 from becket.typed.small_files import show_path
+from becket.typed.spelling import did_you_mean
 
 __all__ = [
     "Admission",
@@ -89,7 +90,11 @@ def look_at(
     manifest = candidate.manifest
     problems = [*find_missing(manifest.requires, variables, program_folders)]
     problems += [
-        Diagnostic(problem=f"its configuration: {pointer}: {message}", hint="set it, or give it another value")
+        Diagnostic(
+            code=ProblemCode.SETTING_INVALID,
+            problem=f"its configuration: {pointer}: {message}",
+            hint="set it, or give it another value",
+        )
         for pointer, message in (config or ResolvedConfig()).problems
     ]
     command: tuple[str, ...] = ()
@@ -110,12 +115,14 @@ def look_at(
         hint = f"look at `command` in {show_path(candidate.manifest_path)}"
         if isinstance(error, NoSuchProgram) and (script := find_setup(candidate)):
             hint = f"run its setup script, {show_path(script)}, or {hint}"
-        problems.append(Diagnostic(problem=f"its command: {error.because}", hint=hint))
+        problems.append(
+            Diagnostic(code=ProblemCode.COMMAND_INVALID, problem=f"its command: {error.because}", hint=hint)
+        )
     try:
         digest = measure_candidate(candidate, without=data, limits=limits)
     except BadFile as error:
         hint = "an extension that cannot be read whole cannot be agreed to"
-        problems.append(Diagnostic(problem=f"its folder: {error}", hint=hint))
+        problems.append(Diagnostic(code=ProblemCode.FOLDER_UNREADABLE, problem=f"its folder: {error}", hint=hint))
     path = show_path(candidate.manifest_path)
     return Findings(
         command=command,
@@ -195,10 +202,18 @@ def find_missing(
     """Yields each requirement that is missing. A variable that is empty is missing too."""
     for name in requires.bins:
         if find_program(name, program_folders) is None:
-            yield Diagnostic(problem=f"needs the program `{show_path(name)}`", hint="install it, or add to the PATH")
+            yield Diagnostic(
+                code=ProblemCode.PROGRAM_MISSING,
+                problem=f"needs the program `{show_path(name)}`",
+                hint="install it, or add to the PATH",
+            )
     for name in requires.env:
         if not variables.get(name):
-            yield Diagnostic(problem=f"needs the variable `{name}`", hint="set it in the environment of the host")
+            yield Diagnostic(
+                code=ProblemCode.VARIABLE_MISSING,
+                problem=f"needs the variable `{name}`",
+                hint="set it in the environment of the host",
+            )
 
 
 # -- outcomes
@@ -304,7 +319,10 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
             hint += f"; `becket revoke {self.extension} {' '.join(self.permissions)}` starts it without"
         problem = ", and ".join(filter(None, [changed, asked])) or "nobody has agreed to start it"
         return Skipped(
-            extension=self.extension, reasons=(Diagnostic(extension=self.extension, problem=problem, hint=hint),)
+            extension=self.extension,
+            reasons=(
+                Diagnostic(code=ProblemCode.CONSENT_MISSING, extension=self.extension, problem=problem, hint=hint),
+            ),
         )
 
 
@@ -330,7 +348,10 @@ def refuse_uncopyable(extension: str, because: str) -> Skipped:
     """Returns the refusal of an extension that would have to run from a copy and cannot be copied."""
     hint = f"replace it by a file, or set `in_place = true` under [extensions.{extension}] in the host's configuration"
     problem = f"its folder cannot be copied: {because}"
-    return Skipped(extension=extension, reasons=(Diagnostic(extension=extension, problem=problem, hint=hint),))
+    return Skipped(
+        extension=extension,
+        reasons=(Diagnostic(code=ProblemCode.NOT_COPYABLE, extension=extension, problem=problem, hint=hint),),
+    )
 
 
 def quote(word: str) -> str:
@@ -364,7 +385,10 @@ def decide_admission(
     `known` are the permissions, and `dialects` the dialects that this host has."""
     if not is_enabled:
         return Skipped(
-            extension=manifest.id, reasons=(Diagnostic(extension=manifest.id, problem="is disabled", hint="enable it"),)
+            extension=manifest.id,
+            reasons=(
+                Diagnostic(code=ProblemCode.DISABLED, extension=manifest.id, problem="is disabled", hint="enable it"),
+            ),
         )
     if variables is None:
         variables = list_variables(declared_environment(manifest), configured_variables(manifest))
@@ -442,20 +466,33 @@ def find_impossible_wishes(
         try:
             parse_permission(name, known)
         except (UnknownPermission, ReservedPermission) as error:
-            yield Diagnostic(problem=str(error), hint="it is made for another host, or its name is misspelt")
+            yield Diagnostic(
+                code=ProblemCode.PERMISSION_UNKNOWN,
+                problem=str(error),
+                hint=did_you_mean(name, known) or "it is made for another host, or its name is misspelt",
+            )
     if dialects is not None and manifest.dialect not in dialects:
         shown = ", ".join(sorted(dialects))
-        yield Diagnostic(problem=f"speaks `{show_path(manifest.dialect)}`", hint=f"this host speaks: {shown}")
+        meant = did_you_mean(manifest.dialect, dialects)
+        yield Diagnostic(
+            code=ProblemCode.DIALECT_UNKNOWN,
+            problem=f"speaks `{show_path(manifest.dialect)}`",
+            hint=meant or f"this host speaks: {shown}",
+        )
     for name in sorted(set(manifest.environment.passed).difference(variables.given)):
         if is_dangerous_name(name):
             # Its value would be whatever the host has at each start, which nobody can agree to beforehand.
             problem = f"asks for the variable `{name}`, which can make programs load something else"
             hint = f"take it out of `environment.pass`, or add it to that of [extensions.{manifest.id}] in host.toml"
-            yield Diagnostic(problem=problem, hint=hint)
+            yield Diagnostic(code=ProblemCode.VARIABLE_FORBIDDEN, problem=problem, hint=hint)
     for what, permission in needed_permissions(manifest):
         if permission not in manifest.permissions:
             problem = f"{what} needs `{permission}`, and it does not ask for it"
-            yield Diagnostic(problem=problem, hint="add it to `permissions` in its manifest")
+            yield Diagnostic(
+                code=ProblemCode.PERMISSION_NOT_REQUESTED,
+                problem=problem,
+                hint="add it to `permissions` in its manifest",
+            )
 
 
 def needed_permissions(manifest: Manifest) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,7 @@ from becket.contract.hooks import (
 )
 from becket.errors import CircuitOpen
 from becket.host.breaker import Breaker, BreakerPolicy, BreakerState, CallOutcome, Ticket
-from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 
 __all__ = ["HookSettings", "HookStatus", "HookWish", "Hooks", "describe_order", "narrow_hooks", "order_hooks"]
 
@@ -134,7 +134,7 @@ class Hooks:
         for wish in wishes:
             problem = find_hook_problem(wish.hook, wish.match, required=wish.required)
             if problem is not None:
-                diagnostics.append(warning(extension, problem))
+                diagnostics.append(warning(ProblemCode.HOOK_LEFT_OUT, extension, problem))
                 continue
             rule = HOOKS[HookKind(wish.hook)]
             must = wish.required or (extension in self.settings.required and rule.can_hold_back)
@@ -142,7 +142,7 @@ class Hooks:
                 diagnostics.append(lacking(extension, rule.permission, wish.hook))
             elif self._is_full(wish.hook, extension) and not must:
                 problem = f"{MOST_ASKED} extensions are consulted at `{wish.hook}` already: this one is not"
-                diagnostics.append(warning(extension, problem))
+                diagnostics.append(warning(ProblemCode.HOOK_LEFT_OUT, extension, problem))
             else:
                 taken.append(replace(wish, required=must))
         self._wishes[extension] = tuple(taken)
@@ -233,7 +233,7 @@ class Hooks:
         until_then = "tool calls that need it are blocked" if is_required else "it is skipped"
         problem = f"its hook `{kind}` has not responded {self._policy.failures} times in a row: {until_then}"
         hint = "it is tried again now and then; find out what its handler waits for, or disable the extension"
-        return warning(extension, problem, hint)
+        return warning(ProblemCode.HOOK_UNRESPONSIVE, extension, problem, hint)
 
     def status(self, extension: str, now: float) -> tuple[HookStatus, ...]:
         """Returns how the hooks of an extension do, each kind once."""
@@ -251,21 +251,26 @@ class Hooks:
 # -- what is told
 
 
-def warning(extension: str, problem: str, hint: str = "") -> Diagnostic:
-    return Diagnostic(extension=extension, problem=problem, hint=hint, severity=Severity.WARNING)
+def warning(code: ProblemCode, extension: str, problem: str, hint: str = "") -> Diagnostic:
+    return Diagnostic(code=code, extension=extension, problem=problem, hint=hint, severity=Severity.WARNING)
 
 
 def lacking(extension: str, permission: str, hook: str) -> Diagnostic:
     problem = f"Extension '{extension}' lacks permission '{permission}' required for hook '{hook}'"
-    return warning(extension, problem, f"grant it {permission}, for which its manifest must ask")
+    return warning(
+        ProblemCode.PERMISSION_NOT_GRANTED,
+        extension,
+        problem,
+        f"grant it {permission}, for which its manifest must ask",
+    )
 
 
 def unknown(extension: str, *, is_required: bool) -> Diagnostic:
     problem = "is named in `[hooks]` of the host's configuration, and was not found"
     if not is_required:
-        return warning(extension, problem, "look at its spelling, and at `roots`")
+        return warning(ProblemCode.NOT_FOUND, extension, problem, "look at its spelling, and at `roots`")
     hint = "all tool calls are blocked until it runs, or until it is taken out of `required`"
-    return Diagnostic(extension=extension, problem=problem, hint=hint)
+    return Diagnostic(code=ProblemCode.NOT_FOUND, extension=extension, problem=problem, hint=hint)
 
 
 def describe_order(extensions: Sequence[str]) -> str:

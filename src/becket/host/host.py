@@ -38,12 +38,20 @@ from becket.errors import (
     LocalProtocolError,
     ProviderDisabled,
     RevocationNotPersistent,
+    harmless,
 )
 from becket.host.admitting import Doorkeeper, Guest
 from becket.host.audit_log import ROTATE_AT, AuditMode
 from becket.host.connecting import required_by
-from becket.host.diagnostics import Diagnostic, Severity
-from becket.host.discovery import DEFAULT_SETTINGS, Candidate, DiscoveryReport, DiscoverySettings, discover_extensions
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
+from becket.host.discovery import (
+    DEFAULT_SETTINGS,
+    Candidate,
+    DiscoveryReport,
+    DiscoverySettings,
+    discover_extensions,
+    note_of,
+)
 from becket.host.environment import ExtensionVariables, with_own_programs
 from becket.host.events import (
     Events,
@@ -98,6 +106,7 @@ DEFAULT_DATA: Final = "default"
 HOOK_PERMISSIONS: Final = frozenset(rule.permission for rule in HOOKS.values())
 RETRY_EVERY: Final = 10.0  # seconds between two attempts to write a revocation
 FLUSH_EVERY: Final = 60.0  # seconds between two writes of what the audit has only counted
+MOST_SHOWN: Final = 64  # characters of an id that an extension gives itself
 MCP: Final = "mcp"
 GONE: Final = (State.STOPPED, State.FAILED, State.DISABLED)
 NOT_STARTED: Final = "the host was not started: `async with host`, or `await host.start()`"
@@ -345,12 +354,20 @@ class Host:
             moved = await anyio.to_thread.run_sync(move_secrets, store, secrets, candidate.id, keys)
         except (OSError, BecketError) as error:
             problem = f"its secrets are still in the store, and cannot be moved to {secrets.path.name}: {error}"
-            self._complain(Diagnostic(extension=candidate.id, problem=problem))
+            self._complain(Diagnostic(code=ProblemCode.SECRETS_NOT_MOVED, extension=candidate.id, problem=problem))
             return
         if moved:
             problem = f"moved out of the store, to {secrets.path.name}: {', '.join(moved)}"
             hint = "backups of the store from before still have them: change these secrets"
-            self._complain(Diagnostic(extension=candidate.id, problem=problem, hint=hint, severity=Severity.NOTE))
+            self._complain(
+                Diagnostic(
+                    code=ProblemCode.SECRETS_MOVED,
+                    extension=candidate.id,
+                    problem=problem,
+                    hint=hint,
+                    severity=Severity.NOTE,
+                )
+            )
 
     def _build_settings(self, kept: Kept) -> LaunchSettings:
         return LaunchSettings(
@@ -428,6 +445,8 @@ class Host:
             *self.providers.add(extension.id, copy.providers),
             *self.hooks.add(extension.id, wishes, extension.gate.allows),
         ]
+        if copy.own_id and (mismatch := describe_mismatch(candidate, copy.own_id)) not in self.problems:
+            self._complain(mismatch)
         if candidate.manifest.dialect == MCP:
             self._servers().registered(copy)
 
@@ -499,7 +518,7 @@ class Host:
             unguarded = (
                 f"extensions that ignore their stdin outlive this host if it is killed: {find_guarding_problem()}"
             )
-            self._complain(Diagnostic(problem=unguarded, severity=Severity.WARNING))
+            self._complain(Diagnostic(code=ProblemCode.UNGUARDED, problem=unguarded, severity=Severity.WARNING))
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._keep_audit)
@@ -521,7 +540,9 @@ class Host:
             try:
                 await anyio.to_thread.run_sync(self._kept.audit.flush)
             except OSError as error:
-                self._complain(Diagnostic(problem=f"the audit cannot be written: {error}"))
+                self._complain(
+                    Diagnostic(code=ProblemCode.AUDIT_NOT_WRITABLE, problem=f"the audit cannot be written: {error}")
+                )
 
     async def _keep_revocations(self) -> None:
         """Writes revocations that could not be written when they were made."""
@@ -538,11 +559,17 @@ class Host:
             self.problems.remove(before)
         if error is None:
             if before is not None:
-                solved = Diagnostic(extension=id, problem="revocation is persistent now", severity=Severity.NOTE)
+                solved = Diagnostic(
+                    code=ProblemCode.REVOCATION_PERSISTENT,
+                    extension=id,
+                    problem="revocation is persistent now",
+                    severity=Severity.NOTE,
+                )
                 self.events.publish(ProblemFound(solved))
             return
         names, reasons = ", ".join(error.permissions), "; ".join(message for _, message in error.problems)
         diagnostic = self._unwritten[id] = Diagnostic(
+            code=ProblemCode.REVOCATION_NOT_PERSISTENT,
             extension=id,
             path=error.path,
             problem=f"revocation not persistent: {names}: {reasons}",
@@ -872,3 +899,10 @@ def check_inheriting(dialects: Collection[str]) -> frozenset[str]:
         if name not in possible:
             raise ValueError(f"`inherit_environment` must name dialects of {', '.join(possible)}, got {name}")
     return frozenset(dialects)
+
+
+def describe_mismatch(candidate: Candidate, own_id: str) -> Diagnostic:
+    """Returns the warning that the code of an extension has another id than its manifest."""
+    problem = f"its manifest has the id `{candidate.id}`, and its code `{harmless(own_id[:MOST_SHOWN])}`"
+    hint = "give both the same id; until then that of the manifest holds"
+    return note_of(candidate, ProblemCode.ID_MISMATCH, problem, hint, Severity.WARNING)

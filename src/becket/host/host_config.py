@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
@@ -22,7 +22,7 @@ from becket.contract.shapes import is_object
 from becket.errors import BadFile, Problem
 from becket.host.audit_log import AuditMode
 from becket.host.configuration import Value
-from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.discovery import Candidate, DiscoverySettings, OperatorSettings
 from becket.host.hook_plan import HookSettings
 from becket.host.manifest import (
@@ -53,6 +53,7 @@ from becket.methods.permissions import PERMISSIONS, RESERVED, Grants
 from becket.typed.problems import cut, find_problems
 from becket.typed.schema import SchemaMode
 from becket.typed.small_files import read_small_file, show_path
+from becket.typed.spelling import did_you_mean
 from becket.typed.toml_files import parse_toml
 
 __all__ = [
@@ -211,11 +212,19 @@ def settle_candidates(
             settled.append(extension.over(build_candidate(id, extension, extension.command, extension.folder)))
         elif extension.command is not UNSET:
             hint = "say in which `folder` its files are"
-            notes.append(Diagnostic(extension=id, problem="has a command and no manifest", hint=hint))
+            notes.append(
+                Diagnostic(
+                    code=ProblemCode.SETTING_INVALID, extension=id, problem="has a command and no manifest", hint=hint
+                )
+            )
         elif extension.enabled:
             problem = "is in the configuration of the host, and was not found"
             hint = "look at its spelling, and at `roots`"
-            notes.append(Diagnostic(extension=id, problem=problem, hint=hint, severity=Severity.WARNING))
+            notes.append(
+                Diagnostic(
+                    code=ProblemCode.NOT_FOUND, extension=id, problem=problem, hint=hint, severity=Severity.WARNING
+                )
+            )
     return settled
 
 
@@ -264,12 +273,24 @@ def parse_host_config(
     try:
         config = msgspec.convert(table, HostConfig)
     except msgspec.ValidationError as error:
-        problems = [*say_plainly(find_problems(table, HostConfig)), *find_rule_problems(table, known)]
+        found = [*say_plainly(find_problems(table, HostConfig)), *find_rule_problems(table, known)]
+        problems = [*map(suggest_name, found)]
         raise BadFile(show_path(path), problems) from error
     problems = [*find_rule_problems(table, known)]
     if problems:
         raise BadFile(show_path(path), problems)
     return config
+
+
+TABLES: Final = (HostConfig, ExtensionConfig, LogConfig, HookConfig)
+
+
+def suggest_name(problem: Problem) -> Problem:
+    """Returns a problem with the name that was probably meant, where one is unknown."""
+    pointer, message = problem
+    names = {name for table in TABLES for name in table.__struct_encode_fields__}
+    meant = did_you_mean(pointer.rpartition("/")[2], names) if message == "is unknown" else ""
+    return (pointer, f"{message}: {meant}") if meant else problem
 
 
 def find_rule_problems(table: dict[str, Any], known: AbstractSet[str] | None) -> Iterator[Problem]:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from becket.contract.handshake import Capabilities
 from becket.errors import BadFile, BecketError, ExtensionRefused, NotDeclared, NotRunning
 from becket.host.admitting import Doorkeeper, Guest, writes_in_root
-from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.discovery import Candidate
 from becket.host.events import Events, ExtensionChanged, ExtensionDiscovered, ExtensionRestarted, ProblemFound
 from becket.host.events import ExtensionRefused as ExtensionWasRefused
@@ -158,7 +158,9 @@ class Household:
         supervisor.adopt(care, command=supervisor.command, version=candidate.manifest.version)
 
     def _refuse(self, id: str, error: ExtensionRefused) -> None:
-        self._problems.append(Diagnostic(extension=id, path=self.candidates[id].folder, problem=error.because))
+        self._problems.append(
+            Diagnostic(code=ProblemCode.REFUSED, extension=id, path=self.candidates[id].folder, problem=error.because)
+        )
         self._refused[id] = error
         self._events.publish(ExtensionWasRefused(id, error.because))
 
@@ -220,7 +222,9 @@ class Household:
         try:
             await anyio.to_thread.run_sync(remove, *arguments)
         except BadFile as error:
-            self._complain(Diagnostic(problem=str(error), severity=Severity.WARNING))
+            self._complain(
+                Diagnostic(code=ProblemCode.COPIES_NOT_REMOVED, problem=str(error), severity=Severity.WARNING)
+            )
 
     async def _start_all(self) -> None:
         """Starts all that may: those that nobody need be asked about at once, the others as they are agreed to."""
@@ -263,12 +267,22 @@ class Household:
             for needed in self.candidates[id].manifest.after:
                 await self._tried[needed].wait()
                 if self._is_refused(needed):
-                    self._complain(Diagnostic(extension=id, problem=f"needs {needed}, which was refused"))
+                    self._complain(
+                        Diagnostic(
+                            code=ProblemCode.DEPENDENCY_MISSING,
+                            extension=id,
+                            problem=f"needs {needed}, which was refused",
+                        )
+                    )
                     self._leave_out(id)
                     return
             await self._start_or_offer(id)
         except BecketError as error:  # one bad extension never stops the others; its own state tells why
-            self._problems.append(Diagnostic(extension=id, path=self.candidates[id].folder, problem=str(error)))
+            self._problems.append(
+                Diagnostic(
+                    code=ProblemCode.START_FAILED, extension=id, path=self.candidates[id].folder, problem=str(error)
+                )
+            )
         finally:
             self._tried[id].set()
 
@@ -345,10 +359,24 @@ class Household:
                     continue  # it was stopped meanwhile
                 except ExtensionRefused as error:
                     problem = f"{error.because}; the files that run stay"
-                    self._complain(Diagnostic(extension=id, path=self.candidates[id].folder, problem=problem))
+                    self._complain(
+                        Diagnostic(
+                            code=ProblemCode.RELOAD_FAILED,
+                            extension=id,
+                            path=self.candidates[id].folder,
+                            problem=problem,
+                        )
+                    )
                 except BecketError as error:
                     problem = f"the changed files do not start, and those that run stay: {error}"
-                    self._complain(Diagnostic(extension=id, path=self.candidates[id].folder, problem=problem))
+                    self._complain(
+                        Diagnostic(
+                            code=ProblemCode.RELOAD_FAILED,
+                            extension=id,
+                            path=self.candidates[id].folder,
+                            problem=problem,
+                        )
+                    )
         finally:
             self._reloading.discard(id)
 
@@ -363,7 +391,11 @@ class Household:
             try:
                 changes = await self._door.take_over()
             except BadFile as error:
-                self._complain(Diagnostic(problem=str(error), hint="until then what held before holds on"))
+                self._complain(
+                    Diagnostic(
+                        code=ProblemCode.GRANTS_INVALID, problem=str(error), hint="until then what held before holds on"
+                    )
+                )
                 continue
             for id, is_about_others in changes.items():
                 if is_about_others and self._watch == "reload":

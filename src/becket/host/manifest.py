@@ -21,12 +21,14 @@ from becket.contract.handshake import Capabilities, DeclaredCapability
 from becket.contract.hooks import HOOKS, HookKind, HookMatch, find_hook_problem
 from becket.contract.names import find_id_problem, trim
 from becket.contract.shapes import is_array, is_object
+from becket.dialects import DIALECTS
 from becket.errors import BadFile, ManifestError, Problem
 from becket.host.restart import RestartPolicy, RestartStrategy
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import PERMISSIONS, RESERVED
 from becket.typed.problems import below, cut, find_problems
 from becket.typed.small_files import read_small_file, show_path
+from becket.typed.spelling import did_you_mean, find_nearest
 from becket.typed.toml_files import parse_toml
 
 __all__ = [
@@ -472,11 +474,15 @@ def parse_manifest(table: dict[str, Any], path: str) -> Manifest:
         manifest = msgspec.convert(table, Manifest)
     except msgspec.ValidationError as error:
         problems = find_format_problems(table)
-        problems = problems or [*say_plainly(find_problems(table, Manifest)), *find_rule_problems(table)]
+        problems = problems or [
+            *say_plainly(find_problems(table, Manifest)),
+            *find_rule_problems(table),
+            *find_misspellings(table),
+        ]
         raise ManifestError(show_path(path), problems) from error
     problems = [*find_rule_problems(table)]
     if problems:
-        raise ManifestError(show_path(path), problems)
+        raise ManifestError(show_path(path), [*problems, *find_misspellings(table)])
     return manifest
 
 
@@ -527,6 +533,18 @@ def find_rule_problems(table: dict[str, Any]) -> Iterator[Problem]:
         yield from find_hook_problems(entry, pointer)
     for pointer, entry in tables_of(table.get("config"), "/config"):
         yield from find_config_problems(entry, pointer)
+
+
+def find_misspellings(table: dict[str, Any]) -> Iterator[Problem]:
+    """Yields names that a host looks at later, and that are near to a known one: all errors are reported together.
+
+    Alone they are no problem of a manifest, since a host may have permissions and dialects of its own."""
+    for place, name in texts_of(table.get("permissions"), "/permissions"):
+        if name not in PERMISSIONS | RESERVED and did_you_mean(name, PERMISSIONS):
+            yield place, f"is no permission: {cut(name)}"
+    dialect = table.get("dialect")
+    if isinstance(dialect, str) and dialect not in DIALECTS and did_you_mean(dialect, DIALECTS):
+        yield "/dialect", f"is no dialect: {cut(dialect)}"
 
 
 def tables_of(value: Any, pointer: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -612,6 +630,8 @@ def hint_for(problem: Problem) -> str:
     pointer, message = problem
     if message == "is unknown":
         return hint_for_unknown(pointer.rpartition("/")[2])
+    if (misspelt := MISSPELT.fullmatch(message)) and (meant := did_you_mean(misspelt[misspelt.lastindex or 0], VALUES)):
+        return meant
     if pointer == "/manifest":
         return "get a version of the extension and of the host that fit together"
     if pointer == "/command" and "got `str`" in message:
@@ -626,13 +646,16 @@ HINTS: Final = {
 }
 
 
-def hint_for_unknown(name: str) -> str:
-    from difflib import get_close_matches
+# Values that are one of a few, and how their problems name one that is none of them.
+VALUES: Final = (*HookKind, *ConfigType, *RestartStrategy, *PERMISSIONS, *DIALECTS)
+MISSPELT: Final = re.compile(r"invalid enum value '(.*)'|is no (?:permission|dialect): (.*)")
 
+
+def hint_for_unknown(name: str) -> str:
     if name in HOMES:
         return f"`{name}` belongs to {HOMES[name]}"
-    close = get_close_matches(name, HOMES, n=1)
-    return f"did you mean `{close[0]}` of {HOMES[close[0]]}?" if close else "what is yours alone stands under `[x]`"
+    nearest = find_nearest(name, HOMES)
+    return f"did you mean `{nearest}` of {HOMES[nearest]}?" if nearest else "what is yours alone stands under `[x]`"
 
 
 def homes_of_names() -> dict[str, str]:

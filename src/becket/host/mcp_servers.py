@@ -20,7 +20,7 @@ from becket.dialects.mcp.greeting import Server, declare_tools, list_tools
 from becket.dialects.mcp.tools import TOOLS_CHANGED, ToolsChanged
 from becket.dialects.phrases import Saying
 from becket.errors import BecketError, InvalidParams, Meaning, RpcError
-from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.discovery import Candidate
 from becket.host.extension import Extension
 from becket.host.formats.mcp import read_servers
@@ -72,7 +72,13 @@ def servers_of(owner: Candidate, notes: list[Diagnostic]) -> list[Candidate]:
     listing = read_servers(owner.manifest.mcp_servers, "/mcp_servers", f"{owner.id}.", nearby)
     path = show_path(owner.manifest_path)
     notes += [
-        Diagnostic(extension=owner.id, path=path, problem=f"{pointer}: {text}", severity=Severity.WARNING)
+        Diagnostic(
+            code=ProblemCode.MANIFEST_INVALID,
+            extension=owner.id,
+            path=path,
+            problem=f"{pointer}: {text}",
+            severity=Severity.WARNING,
+        )
         for pointer, text in listing.problems
     ]
     return [

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
-from becket.host.diagnostics import Diagnostic
+from becket.host.diagnostics import Diagnostic, ProblemCode
 
 __all__ = ["StartOrder", "find_dependents", "order_starts"]
 
@@ -65,11 +65,13 @@ def explain(extension: str, needed: set[str], after: Mapping[str, Collection[str
     missing = sorted(other for other in needed if other not in after)
     if missing:
         return Diagnostic(
+            code=ProblemCode.DEPENDENCY_MISSING,
             extension=extension,
             problem=f"needs {', '.join(missing)}, which is not there",
             hint="install and enable it, or take it out of `after`",
         )
     return Diagnostic(
+        code=ProblemCode.DEPENDENCY_CYCLE,
         extension=extension,
         problem=f"needs {', '.join(sorted(needed))}, which cannot start before it, or not at all",
         hint="let no extension need itself through others in `after`",

@@ -33,7 +33,7 @@ from becket.contract.providers import (
     tool_uses,
 )
 from becket.errors import BadReply, BecketError, CallTimeout, NotDeclared, ProviderDisabled, ToolBlocked, TooManyTurns
-from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.hooks import AskHooks
 from becket.host.tool_calls import CallTool, run_tool
 from becket.host.tools import RegisteredTool, Tools
@@ -95,7 +95,14 @@ class Providers:
             id = trim(provider.id)
             if id in seen:
                 problem = f"declares the provider `{id}` twice"
-                diagnostics.append(Diagnostic(extension=extension, problem=problem, severity=Severity.WARNING))
+                diagnostics.append(
+                    Diagnostic(
+                        code=ProblemCode.PROVIDER_LEFT_OUT,
+                        extension=extension,
+                        problem=problem,
+                        severity=Severity.WARNING,
+                    )
+                )
                 continue
             seen.add(id)
             found = [Route(extension, provider, model) for model in provider.models]

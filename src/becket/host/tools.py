@@ -26,7 +26,7 @@ from becket.contract.names import (
 )
 from becket.contract.tools import Tool
 from becket.errors import NotDeclared
-from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 
 __all__ = [
     "MOST_TOOLS",
@@ -248,9 +248,13 @@ def why_not(rival: str | None) -> str:
 
 def renamed(extension: str, problem: str) -> Diagnostic:
     hint = "give the tool or the extension another name"
-    return Diagnostic(extension=extension, problem=problem, hint=hint, severity=Severity.WARNING)
+    return Diagnostic(
+        code=ProblemCode.TOOL_RENAMED, extension=extension, problem=problem, hint=hint, severity=Severity.WARNING
+    )
 
 
 def left_out(extension: str, problem: str) -> Diagnostic:
     hint = "the other tools are there; give it another name"
-    return Diagnostic(extension=extension, problem=problem, hint=hint, severity=Severity.WARNING)
+    return Diagnostic(
+        code=ProblemCode.TOOL_LEFT_OUT, extension=extension, problem=problem, hint=hint, severity=Severity.WARNING
+    )
