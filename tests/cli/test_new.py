@@ -14,10 +14,12 @@ from tests.cli.commands import becket, here
 
 from becket.cli.exits import Exit
 from becket.cli.new import build_files
+from becket.cli.templates import TEMPLATES
 from becket.host.manifest import load_manifest, parse_manifest
 from becket.typed.toml_files import parse_toml
 
-FILES = ["becket.toml", "greeter.py", "run", "test_greeter.py"]
+FILES = ["becket.toml", "greeter.py", "run", "test_greeter.py", "README.md", ".gitignore"]
+every_template = pytest.mark.parametrize("template", TEMPLATES)
 
 
 @pytest.fixture
@@ -47,12 +49,31 @@ def test_it_is_json_for_programs(tmp_path: Path) -> None:
     assert json.loads(done.stdout) == {"id": "greeter", "folder": str(tmp_path / "x"), "files": FILES}
 
 
+def write(folder: Path, template: str) -> Path:
+    done = here("new", "--template", template, str(folder / "greeter"))
+    assert done.exit_code == Exit.DONE, done.output
+    return folder / "greeter"
+
+
+@every_template
+def test_every_template_has_the_same_files_and_a_readme_that_says_how_to_try_it(tmp_path: Path, template: str) -> None:
+    folder = write(tmp_path, template)
+
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    assert readme.startswith("# greeter\n")
+    assert TEMPLATES[template].about in readme
+    assert "becket check -- ./run" in readme
+    assert "$" not in readme
+
+
 @pytest.mark.process
+@every_template
 @pytest.mark.parametrize("runner", [["-m", "unittest"], ["-m", "pytest", "-q", "-p", "no:cacheprovider"]])
-def test_its_own_test_passes(greeter: Path, runner: list[str]) -> None:
+def test_its_own_test_passes(tmp_path: Path, template: str, runner: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-B", *runner],
-        cwd=greeter,
+        cwd=write(tmp_path, template),
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         encoding="utf-8",
@@ -74,11 +95,38 @@ def test_a_project_with_the_name_of_an_installed_module_works(tmp_path: Path) ->
 
 
 @pytest.mark.process
-def test_it_passes_every_check(greeter: Path) -> None:
-    done = here("check", "--", str(greeter / "run"))
+@every_template
+def test_it_passes_every_check(tmp_path: Path, template: str) -> None:
+    done = here("check", "--call-tools", "--", str(write(tmp_path, template) / "run"))
 
     assert done.exit_code == Exit.DONE, done.output
-    assert "greet" in done.stdout
+    assert not [line for line in done.stdout.splitlines() if not line.startswith("ok ")]
+    expected = {
+        "tool": "tools greet",
+        "command": "commands",
+        "provider": "providers greeter",
+        "settings": "tell_colour",
+    }
+    assert expected.get(template, "hooks before_tool_call") in done.stdout
+
+
+@pytest.mark.process
+def test_the_hook_of_its_template_blocks_calls_of_other_extensions(tmp_path: Path) -> None:
+    write(tmp_path, "tool")
+    here("new", "--template", "hook", str(tmp_path / "guard"))
+    options = ("--root", str(tmp_path), "--no-data", "--yes")
+
+    done = becket("call", *options, "greeter", "greet", '{"name": "rm -rf"}')
+
+    assert done.returncode == Exit.DENIED
+    assert "`rm -rf` is forbidden" in done.stderr
+
+
+def test_a_template_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    done = here("new", "--template", "poem", str(tmp_path / "x"))
+
+    assert done.exit_code == Exit.USAGE
+    assert not (tmp_path / "x").exists()
 
 
 @pytest.mark.process
@@ -92,10 +140,13 @@ def test_a_host_runs_it_and_no_file_appears_beside_it(greeter: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.process
-def test_what_it_writes_is_typed_and_well_formed(greeter: Path) -> None:
+def test_what_it_writes_is_typed_and_well_formed(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(greeter / "cache"), "greeter.py"]
-    done = subprocess.run(command, cwd=greeter, capture_output=True, encoding="utf-8", timeout=60, check=False)
+    for template in TEMPLATES:
+        for name, text in build_files(f"a-{template}", template).items():
+            (tmp_path / name).write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", "cache", *(sorted(tmp_path.glob("*.py")))]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=100, check=False)
 
     assert done.returncode == 0, done.stdout
 
@@ -116,15 +167,21 @@ def test_what_it_writes_is_typed_and_well_formed(greeter: Path) -> None:
     ],
 )
 def test_any_id_gives_names_that_python_can_have(id: str, module: str, name: str) -> None:
-    files = build_files(id)
+    for template in TEMPLATES:
+        files = build_files(id, template)
 
-    code = files[f"{module}.py"]
-    defined: dict[str, Any] = {"__name__": module}
-    exec(compile(code, "x", "exec"), defined)
-    compile(files[f"test_{module}.py"], "x", "exec")
-    assert defined[name].id == id
-    assert parse_manifest(parse_toml(files["becket.toml"].encode(), "becket.toml"), "becket.toml").id == id
-    assert f"{module}.py" in files["run"]
+        code = files[f"{module}.py"]
+        defined: dict[str, Any] = {"__name__": module}
+        exec(compile(code, "x", "exec"), defined)
+        compile(files[f"test_{module}.py"], "x", "exec")
+        assert next(each for each in defined.values() if getattr(each, "id", None) == id).__name__ in (name, also(name))
+        assert parse_manifest(parse_toml(files["becket.toml"].encode(), "becket.toml"), "becket.toml").id == id
+        assert f"{module}.py" in files["run"]
+
+
+def also(name: str) -> str:
+    """Returns the other name that a class may have: each template has other names that it must not hide."""
+    return name.removeprefix("Extension") if name.startswith("Extension") else f"Extension{name}"
 
 
 @pytest.mark.parametrize("id", ["a b", "", "..", "Upper", "x" * 65, 'a"\n', 'say-"hi"', "it's"])

@@ -12,6 +12,7 @@ from tests.docs.manifest_tables import default_of, kind_of, resolve
 from becket.cli.cases import NATIVE_CASES, Case, CloseStdin, SendCancel, SendNotification, SendRequest
 from becket.cli.exits import MEANINGS
 from becket.cli.main import COMMANDS
+from becket.cli.templates import TEMPLATES
 from becket.typed.schema_files import load_schema
 
 __all__ = ["PARTS", "render_cases", "render_commands", "render_config", "render_exits"]
@@ -34,6 +35,11 @@ def render_commands() -> str:
 def render_exits() -> str:
     rows = [f"| {code.value} | {meaning} |" for code, meaning in MEANINGS.items()]
     return "\n".join(["| exit code | meaning |", "|---|---|", *rows, ""])
+
+
+def render_templates() -> str:
+    rows = [f"| `{name}` | {template.about} |" for name, template in TEMPLATES.items()]
+    return "\n".join(["| template | what it does |", "|---|---|", *rows, ""])
 
 
 def render_cases() -> str:
@@ -67,6 +73,7 @@ def describe(part: dict[str, Any], schema: dict[str, Any]) -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "commands": render_commands,
     "cases of check": render_cases,
+    "templates": render_templates,
     "exit codes of the command": render_exits,
     **{part: partial(render_config, name) for name, part in TABLES.items()},
 }

@@ -263,6 +263,7 @@ def describe(initialized: Initialized) -> str:
             ("tools", [tool.name for tool in declared.tools]),
             ("providers", [provider.id for provider in declared.providers]),
             ("capabilities", [capability.name for capability in declared.capabilities]),
+            ("hooks", [subscription.hook for subscription in declared.hooks]),
             ("features", [*initialized.features]),
         )
         if names

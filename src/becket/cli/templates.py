@@ -1,0 +1,548 @@
+"""What `becket new` writes: for each template a manifest, the code and its test, and for all of them the other files.
+
+Placeholders are those of `string.Template`: `$id`, `$quoted_id`, `$module`, `$name` (of the class) and `$command`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+__all__ = ["IGNORED", "PROGRAM", "README", "TEMPLATES", "ProjectTemplate"]
+
+
+class ProjectTemplate(Struct, frozen=True, kw_only=True):
+    """What is special about one template: `about` is what the extension does, `tries` how to see it do that."""
+
+    about: str
+    manifest: str
+    code: str
+    test: str
+    tries: str
+
+
+# -- a tool, and a command that shows what it has kept
+
+TOOL: Final = ProjectTemplate(
+    about="Greets by a tool, remembers whom, and shows them by a command.",
+    manifest="""\
+id = $quoted_id
+version = "0.1.0"
+description = "Says how often it has been called."
+command = ["./run"]
+permissions = ["memory.read", "memory.write", "tools.register"]
+
+[config.greeting]
+type = "string"
+default = "Hello"
+description = "What it says first."
+
+[[commands]]
+name = "$command"
+description = "Shows all that were greeted."
+read_only = true
+""",
+    code='''\
+"""$id: an extension of becket."""
+
+from __future__ import annotations
+
+from becket.extension import CommandOutput, ExtensionServer, command, tool
+
+
+class $name(ExtensionServer):
+    id = $quoted_id
+    version = "0.1.0"
+
+    @tool
+    async def greet(self, name: str) -> str:
+        """Greets somebody, and remembers it.
+
+        Args:
+            name: Who is greeted.
+        """
+        await self.host.memory.append(name)
+        times = len(await self.host.memory.query(name))
+        return f"{self.config.get('greeting', 'Hello')}, {name}! ({times})"
+
+    @command("$command")
+    async def show_greeted(self, args: list[str], out: CommandOutput) -> None:
+        notes = await self.host.memory.query()
+        await out.table(["who"], [[note.content] for note in notes])
+
+
+if __name__ == "__main__":
+    $name().run()
+''',
+    test='''\
+"""The extension with a host, in one program: run it with `python -m unittest`, or with pytest."""
+
+from __future__ import annotations
+
+import asyncio
+import unittest
+
+from $module import $name
+
+from becket.contract.commands import Table
+from becket.testing import connected
+
+GRANTS = ["memory.read", "memory.write", "tools.register"]
+CONFIG = {"greeting": "Good morning"}
+
+
+async def greet(*names: str) -> tuple[list[str], list[object]]:
+    """Greets these, and returns what was said and what the command shows then."""
+    async with connected($name(), grants=GRANTS, config=CONFIG) as (host, _):
+        said = [await host.call_tool("greet", {"name": name}) for name in names]
+        async with host.invoke_command("$command") as run:
+            return said, [event async for event in run]
+
+
+class Greeting(unittest.TestCase):
+    def test_it_remembers_whom_it_has_greeted(self) -> None:
+        said, _ = asyncio.run(greet("Ada", "Ada"))
+
+        self.assertEqual(said, ["Good morning, Ada! (1)", "Good morning, Ada! (2)"])
+
+    def test_its_command_shows_them(self) -> None:
+        _, shown = asyncio.run(greet("Ada", "Grace"))
+
+        self.assertIn(Table(("who",), (("Grace",), ("Ada",))), shown)
+
+
+if __name__ == "__main__":
+    unittest.main()
+''',
+    tries="""\
+becket call --yes $id greet '{"name": "Ada"}'
+becket invoke --yes $id $command
+""",
+)
+
+
+# -- a command with progress
+
+COMMAND: Final = ProjectTemplate(
+    about="Counts the letters of words by a command, with a progress bar and a table.",
+    manifest="""\
+id = $quoted_id
+version = "0.1.0"
+description = "Counts the letters of words."
+command = ["./run"]
+
+[[commands]]
+name = "$command"
+description = "Counts the letters of words: $command WORD..."
+read_only = true
+""",
+    code='''\
+"""$id: an extension of becket."""
+
+from __future__ import annotations
+
+from becket.extension import CommandOutput, ExtensionServer, command
+
+
+class $name(ExtensionServer):
+    id = $quoted_id
+    version = "0.1.0"
+
+    @command("$command")
+    async def count_letters(self, args: list[str], out: CommandOutput) -> dict[str, int]:
+        counted: dict[str, int] = {}
+        async with out.task("Counting letters", total=len(args)) as task:
+            for word in args:
+                counted[word] = len(word)
+                await task.advance(message=word)
+        if not counted:
+            await out.system("Give it some words to count.")
+        await out.table(["word", "letters"], [[word, str(letters)] for word, letters in counted.items()])
+        return counted
+
+
+if __name__ == "__main__":
+    $name().run()
+''',
+    test='''\
+"""The extension with a host, in one program: run it with `python -m unittest`, or with pytest."""
+
+from __future__ import annotations
+
+import asyncio
+import unittest
+
+from $module import $name
+
+from becket.contract.commands import SystemText, Table
+from becket.testing import connected
+
+
+async def count(*words: str) -> tuple[list[object], object]:
+    """Runs the command, and returns its output and its result."""
+    async with connected($name()) as (host, _), host.invoke_command("$command", words) as run:
+        return [event async for event in run], await run.result()
+
+
+class Counting(unittest.TestCase):
+    def test_it_counts_the_letters_of_each_word(self) -> None:
+        shown, result = asyncio.run(count("tea", "milk"))
+
+        self.assertIn(Table(("word", "letters"), (("tea", "3"), ("milk", "4"))), shown)
+        self.assertEqual(result, {"tea": 3, "milk": 4})
+
+    def test_without_words_it_says_what_is_missing(self) -> None:
+        shown, _ = asyncio.run(count())
+
+        self.assertIn(SystemText("Give it some words to count."), shown)
+
+
+if __name__ == "__main__":
+    unittest.main()
+''',
+    tries="becket invoke --yes $id $command tea milk\n",
+)
+
+
+# -- a provider of models
+
+PROVIDER: Final = ProjectTemplate(
+    about="Provides a model that needs no network: it repeats what it is told, word by word.",
+    manifest="""\
+id = $quoted_id
+version = "0.1.0"
+description = "A model that repeats what it is told."
+command = ["./run"]
+permissions = ["providers.register"]
+""",
+    code='''\
+"""$id: an extension of becket."""
+
+from __future__ import annotations
+
+import re
+
+from becket.contract import Model, ProviderRequest, ProviderResult
+from becket.extension import ExtensionServer, ProviderStream, provider
+
+
+class $name(ExtensionServer):
+    id = $quoted_id
+    version = "0.1.0"
+
+    @provider("$command", models=[Model("parrot", streaming=True)])
+    async def respond(self, request: ProviderRequest, out: ProviderStream) -> ProviderResult:
+        """Repeats what it is told. Call a model of your own here."""
+        reply = f"You said: {text_of(request)}"
+        for word in re.findall(r"\\S+\\s*", reply):
+            await out.text(word)  # a host that streams shows it at once
+        await out.usage({"output_tokens": len(reply.split())})
+        return ProviderResult.of_text(reply)
+
+
+def text_of(request: ProviderRequest) -> str:
+    """Returns the last text of the user: content is text, or blocks of which some are text."""
+    content = next((message.content for message in reversed(request.messages) if message.role == "user"), "")
+    if isinstance(content, str):
+        return content
+    return " ".join(str(block["text"]) for block in content if block.get("type") == "text")
+
+
+if __name__ == "__main__":
+    $name().run()
+''',
+    test='''\
+"""The extension with a host, in one program: run it with `python -m unittest`, or with pytest."""
+
+from __future__ import annotations
+
+import asyncio
+import unittest
+
+from $module import $name
+
+from becket.contract import Message, TextDelta
+from becket.testing import connected
+
+GRANTS = ["providers.register"]
+ASKED = [Message("user", "good morning")]
+
+
+async def complete() -> str:
+    async with connected($name(), grants=GRANTS) as (host, _):
+        return (await host.complete("$command", "parrot", messages=ASKED)).text
+
+
+async def stream() -> str:
+    async with (
+        connected($name(), grants=GRANTS) as (host, _),
+        host.stream("$command", "parrot", messages=ASKED) as run,
+    ):
+        return "".join([event.text async for event in run if isinstance(event, TextDelta)])
+
+
+class Talking(unittest.TestCase):
+    def test_it_repeats_what_it_is_told(self) -> None:
+        self.assertEqual(asyncio.run(complete()), "You said: good morning")
+
+    def test_it_streams_the_same(self) -> None:
+        self.assertEqual(asyncio.run(stream()), "You said: good morning")
+
+
+if __name__ == "__main__":
+    unittest.main()
+''',
+    tries='becket chat --yes "good morning"\n',
+)
+
+
+# -- a hook
+
+HOOK: Final = ProjectTemplate(
+    about="Blocks tool calls whose input has a forbidden word; the words are configuration.",
+    manifest="""\
+id = $quoted_id
+version = "0.1.0"
+description = "Blocks tool calls with forbidden words in their input."
+command = ["./run"]
+permissions = ["tools.intercept"]
+
+[config.forbidden]
+type = "string"
+default = "rm -rf, mkfs"
+description = "What no input may contain, separated by commas."
+""",
+    code='''\
+"""$id: an extension of becket."""
+
+from __future__ import annotations
+
+import json
+
+from becket.contract import Block, Continue, HookEvent, HookResult
+from becket.extension import ExtensionServer, hook
+
+
+class $name(ExtensionServer):
+    id = $quoted_id
+    version = "0.1.0"
+
+    @hook("before_tool_call", inline=True)
+    def check_input(self, event: HookEvent) -> HookResult:
+        """Runs before every tool call of the host, whichever extension the tool belongs to."""
+        given = json.dumps(event.tool_input, ensure_ascii=False)
+        for word in str(self.config.get("forbidden", "")).split(","):
+            if word.strip() and word.strip() in given:
+                return Block(f"{event.tool_name}: `{word.strip()}` is forbidden")
+        return Continue()
+
+
+if __name__ == "__main__":
+    $name().run()
+''',
+    test='''\
+"""The extension with a host, in one program: run it with `python -m unittest`, or with pytest."""
+
+from __future__ import annotations
+
+import asyncio
+import unittest
+
+from $module import $name
+
+from becket.contract import Block, Continue, HookEvent, HookResult
+from becket.testing import connected
+
+GRANTS = ["tools.intercept"]
+CONFIG = {"forbidden": "rm -rf, mkfs"}
+
+
+async def consult(command: str) -> HookResult:
+    """Returns what the hook says to a call of a tool."""
+    async with connected($name(), grants=GRANTS, config=CONFIG) as (host, _):
+        return await host.handle_hook(HookEvent.before_tool_call("bash", {"command": command}))
+
+
+class Checking(unittest.TestCase):
+    def test_a_forbidden_word_blocks_the_call(self) -> None:
+        self.assertEqual(asyncio.run(consult("rm -rf /")), Block("bash: `rm -rf` is forbidden"))
+
+    def test_other_calls_go_on(self) -> None:
+        self.assertEqual(asyncio.run(consult("ls")), Continue())
+
+
+if __name__ == "__main__":
+    unittest.main()
+''',
+    tries="""\
+# beside an extension with a tool, such as that of `becket new ../greeter`:
+becket call --yes --root .. greeter greet '{"name": "rm -rf"}'
+""",
+)
+
+
+# -- a setting with an editor of its own
+
+SETTINGS: Final = ProjectTemplate(
+    about="Has a setting with an editor of its own, and a tool that uses the value.",
+    manifest="""\
+id = $quoted_id
+version = "0.1.0"
+description = "Has a favourite colour."
+command = ["./run"]
+permissions = ["tools.register"]
+
+[config.colour]
+type = "string"
+default = "white"
+choices = ["white", "blue", "red"]
+description = "The favourite colour."
+
+[[settings]]
+id = "$command"
+label = "$name"
+
+[[settings.fields]]
+key = "colour"
+label = "Colour"
+editor = "custom"
+help = "Up and Down choose, Enter takes it."
+""",
+    code='''\
+"""$id: an extension of becket."""
+
+from __future__ import annotations
+
+from becket.contract import EditorClosed, EditorCommitted, EditorKey, EditorOpen, EditorRender, EditorRow
+from becket.extension import ExtensionServer, tool
+
+COLOURS = ("white", "blue", "red")
+
+
+class $name(ExtensionServer):
+    id = $quoted_id
+    version = "0.1.0"
+    cursor = 0
+
+    @tool("Tells the favourite colour.", read_only=True)
+    async def tell_colour(self) -> str:
+        return str(self.config.get("colour", COLOURS[0]))
+
+    def on_editor_open(self, opened: EditorOpen) -> EditorRender:
+        """The user has opened the field: shows all colours."""
+        self.cursor = 0
+        return self.draw()
+
+    def on_editor_key(self, pressed: EditorKey) -> EditorRender | EditorCommitted | EditorClosed | None:
+        """The user has pressed a key. The host stores the value of `EditorCommitted`."""
+        match pressed.key:
+            case "Up" | "Down":
+                self.cursor = (self.cursor + (1 if pressed.key == "Down" else -1)) % len(COLOURS)
+                return self.draw()
+            case "Enter":
+                return EditorCommitted(COLOURS[self.cursor])
+            case "Esc":
+                return EditorClosed("nothing has changed")
+            case _:
+                return None
+
+    def draw(self) -> EditorRender:
+        rows = tuple(EditorRow(colour, data=colour) for colour in COLOURS)
+        return EditorRender(rows, self.cursor, "Enter takes it, Esc leaves it")
+
+
+if __name__ == "__main__":
+    $name().run()
+''',
+    test='''\
+"""The extension with a host, in one program: run it with `python -m unittest`, or with pytest."""
+
+from __future__ import annotations
+
+import asyncio
+import unittest
+
+from $module import $name
+
+from becket.contract import EditorClosed, EditorCommitted
+from becket.testing import connected
+
+GRANTS = ["tools.register"]
+
+
+async def press(*keys: str) -> list[object]:
+    """Opens the editor and presses keys; returns what the host is to store, or that nothing has changed."""
+    told: list[object] = []
+    async with connected($name(), grants=GRANTS) as (host, _):
+        host.on(EditorCommitted, EditorClosed)(told.append)
+        await host.open_editor("$command", "colour")
+        for key in keys:
+            await host.press_editor_key("$command", "colour", key)
+    return told
+
+
+async def ask(config: dict[str, str]) -> str:
+    async with connected($name(), grants=GRANTS, config=config) as (host, _):
+        return await host.call_tool("tell_colour")
+
+
+class Choosing(unittest.TestCase):
+    def test_enter_takes_the_colour_under_the_cursor(self) -> None:
+        self.assertEqual(asyncio.run(press("Down", "Enter")), [EditorCommitted("blue")])
+
+    def test_escape_changes_nothing(self) -> None:
+        self.assertEqual(asyncio.run(press("Down", "Esc")), [EditorClosed("nothing has changed")])
+
+    def test_the_tool_tells_what_was_chosen(self) -> None:
+        self.assertEqual(asyncio.run(ask({"colour": "red"})), "red")
+
+
+if __name__ == "__main__":
+    unittest.main()
+''',
+    tries="""\
+becket config set $id colour red
+becket call --yes $id tell_colour
+""",
+)
+
+TEMPLATES: Final = {"tool": TOOL, "command": COMMAND, "provider": PROVIDER, "hook": HOOK, "settings": SETTINGS}
+"""By the name that `--template` takes; the first is the one that is written unless another is named."""
+
+
+# -- what all of them have
+
+PROGRAM: Final = """\
+#!/bin/sh
+# Starts the extension in its folder. -I: neither the environment nor the folder can put another module in the place of
+# one that is installed. -B: what was agreed to are these files, and no others shall appear beside them.
+cd "$$(dirname "$$0")" && exec python3 -I -B $module.py "$$@"
+"""
+IGNORED: Final = """\
+__pycache__/
+*.pyc
+.pytest_cache/
+.mypy_cache/
+.ruff_cache/
+.venv/
+"""
+README: Final = """\
+# $id
+
+$about
+
+| file | what it is |
+|---|---|
+| `becket.toml` | the manifest: what it is called, how it is started, and what it asks for |
+| `$module.py` | the extension |
+| `run` | the program that a host starts |
+| `test_$module.py` | its test, with a host in the same program |
+
+To try it, in this folder:
+
+```sh
+python -m unittest
+becket check -- ./run
+$tries```
+"""
