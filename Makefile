@@ -71,6 +71,12 @@ $(DEV_READY): $(TEST_READY)
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[trio,uvloop]' -r benchmarks/requirements.txt
 	@touch $@
 
+.venv-prove/.ready: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found: run make PYTHON=/path/to/python" >&2; exit 1; }
+	test -x .venv-prove/bin/python || "$(PYTHON)" -m venv .venv-prove
+	.venv-prove/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[prove]'
+	@touch $@
+
 # One test asks a validator of another language about the schemas. It is skipped where this cannot be had.
 .node_cache/node_modules/ajv/package.json:
 	npm install --prefix .node_cache --no-audit --no-fund --no-package-lock --silent --fetch-retries=1 ajv@8 \
@@ -175,9 +181,10 @@ bench: .venv-bench/.ready ## Measures becket beside its peers
 fuzz: $(TEST_READY) ## Feeds INPUTS random inputs to the pure parts
 	$(BIN)/python -m tests.fuzz --inputs $(INPUTS) $(ARGS)
 
-prove: $(TEST_READY) ## Runs the long proofs and writes docs/proof.md
-	$(BIN)/python -m tests.proofs $(ARGS)
-	$(if $(ARGS),,BECKET_CRASH_CYCLES=2000 $(PYTEST) -q tests/peer/test_crash_cycles.py)
+# An environment of its own: the tool that mutates code needs another pytest.
+prove: .venv-prove/.ready ## Runs the long proofs and writes docs/proof.md
+	.venv-prove/bin/python -m tests.proofs $(ARGS)
+	$(if $(ARGS),,BECKET_CRASH_CYCLES=2000 .venv-prove/bin/python $(RUN_PYTEST) -q tests/peer/test_crash_cycles.py)
 
 cover: $(TEST_READY) ## Measures coverage; the pure parts must have all of it
 	$(BIN)/coverage erase

@@ -160,6 +160,29 @@ def test_a_new_process_starts_with_a_closed_circuit() -> None:
     assert breaker.state(10.0) is CLOSED
 
 
+def test_calls_from_before_it_opened_tell_nothing_of_a_new_process() -> None:
+    breaker = Breaker("notes")
+    old = [breaker.admit(0.0) for _ in range(10)]
+    for ticket in old[:5]:
+        breaker.settle(ticket, FAILURE, 0.0)
+    breaker.reset()
+
+    for ticket in old[5:]:
+        breaker.settle(ticket, FAILURE, 1.0)
+
+    assert breaker.state(1.0) is CLOSED
+
+
+def test_a_trial_from_before_it_opened_again_tells_nothing_new() -> None:
+    breaker = opened(BreakerPolicy(trials=2, successes=1))
+    first, second = breaker.admit(10.0), breaker.admit(10.0)
+    breaker.settle(first, FAILURE, 10.0)
+
+    breaker.settle(second, SUCCESS, 30.0)
+
+    assert breaker.state(30.0) is HALF_OPEN
+
+
 def test_the_breaker_of_nexo_can_be_said() -> None:
     """Five failures, answers with errors included; all are let through when the time is over; two successes close."""
     breaker = opened(BreakerPolicy(trials=1_000_000, trips_on_application_errors=True))

@@ -11,16 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from becket.contract.handshake import HostInfo
 from becket.dialects import DIALECTS
+from becket.dialects.habits import DEFAULT_HABITS, Habits, Surroundings
 from becket.host.environment import (
     VariablePolicy,
     build_environment,
+    build_habitual_environment,
     build_own_variables,
     clean_path,
     is_dangerous_name,
     is_secret_name,
     list_variables,
     policy_of,
+    with_own_programs,
 )
 from becket.host.manifest import Environment
 
@@ -327,3 +331,52 @@ def test_a_search_path_keeps_its_absolute_parts_alone(path: str, clean: str) -> 
     assert clean_path(path) == clean
     assert build_environment({"PATH": path})["PATH"] == clean
     assert build_environment({}, Environment(set={"PATH": path}))["PATH"] == clean
+
+
+# -- without a host
+
+
+def test_a_program_without_a_hosts_files_gets_its_base_list_and_its_name() -> None:
+    found = build_habitual_environment(
+        "notes", DEFAULT_HABITS, HostInfo("becket", "1.0"), ALL, Environment(passed=("EDITOR",), set={"A": "1"})
+    )
+
+    own = {"BECKET_EXTENSION_ID": "notes", "PYTHONDONTWRITEBYTECODE": "1"}
+    assert found == HARMLESS | {"EDITOR": ALL["EDITOR"], "A": "1"} | own
+
+
+def test_a_system_sets_variables_of_its_own_by_what_the_host_knows() -> None:
+    known: list[Surroundings] = []
+
+    def set_variables(surroundings: Surroundings) -> dict[str, str]:
+        known.append(surroundings)
+        return {"BECKET_EXTENSION_ID": "other", "SYSTEM": "1"}
+
+    host = HostInfo("becket", "1.0")
+    habits = Habits(variables=("HOME",), own_variables=set_variables)
+    found = build_habitual_environment("notes", habits, host, ALL)
+
+    assert known == [Surroundings("notes", host, None, ALL)]
+    own = {"BECKET_EXTENSION_ID": "other", "SYSTEM": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    assert found == {"HOME": "/home/ada", "PATH": "/usr/local/bin:/usr/bin:/bin"} | own
+
+
+@pytest.mark.parametrize("before", [{"PATH": "/usr/bin", "HOME": "/root"}, {"HOME": "/root"}])
+def test_programs_of_this_environment_come_first_on_the_search_path(
+    before: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", "/opt/venv")
+    monkeypatch.setattr(sys, "executable", "/opt/venv/bin/python")
+
+    assert with_own_programs(before) == before | {"PATH": f"/opt/venv/bin:{before.get('PATH', '')}"}
+
+
+def test_without_an_environment_of_its_own_the_search_path_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+
+    assert with_own_programs({"PATH": "/usr/bin", "HOME": "/root"}) == {"PATH": "/usr/bin", "HOME": "/root"}
+
+
+@pytest.mark.parametrize("inherits", [True, False])
+def test_a_system_whose_hosts_pass_few_variables_passes_no_more(inherits: bool) -> None:
+    assert policy_of(Habits(inherited="few"), inherits=inherits) == policy_of(DEFAULT_HABITS)

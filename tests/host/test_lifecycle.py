@@ -40,7 +40,9 @@ def test_any_other_move_is_refused_and_both_states_are_named(before: State, afte
     with pytest.raises(LocalProtocolError) as caught:
         Lifecycle("notes", before).move(after, 1.0)
 
-    assert f"notes is {before} and cannot become {after}" in str(caught.value)
+    text = str(caught.value)
+    assert f"notes is {before} and cannot become {after}" in text
+    assert text.partition("only: ")[2].split(", ") == [str(state) for state in MOVES[before]]
 
 
 def test_the_tables_know_every_state() -> None:

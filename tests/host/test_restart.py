@@ -139,6 +139,28 @@ def test_a_clock_that_jumps_back_gives_no_further_restarts_and_no_longer_delays(
     assert [decision.delay for decision in decisions[:5] if isinstance(decision, Restart)] == [0, 0.1, 0.2, 0.4, 0.8]
 
 
+def test_a_clock_that_jumped_back_stands_still() -> None:
+    once = RestartHistory(None, (1_000.0,), 1, 1)
+
+    assert decide(STEADY, once, 0.0) == Restart(0.1, 2, RestartHistory(None, (1_000.0, 1_000.1), 2, 2))
+    assert decide(STEADY, once.became_ready(1_001.0), 0.0).history.recent == (1_000.0, 1_001.1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "because", "recent"),
+    [
+        (RestartPolicy(strategy=RestartStrategy.NEVER), "it is never restarted", (0.0, 50.0, 60.0)),
+        (RestartPolicy(most=2, window=60.0, jitter=0.0), "exceeded restart limit (2 within 60 s)", (50.0, 60.0)),
+    ],
+)
+def test_giving_up_keeps_the_record_without_the_process(
+    policy: RestartPolicy, because: str, recent: tuple[float, ...]
+) -> None:
+    history = RestartHistory(61.0, (0.0, 50.0, 60.0), 3, 7)
+
+    assert decide(policy, history, 62.0) == GiveUp(because, RestartHistory(None, recent, 3, 7))
+
+
 def test_a_clock_that_jumps_far_ahead_lets_the_past_be_forgotten() -> None:
     history = RestartHistory(None, (0.0, 1.0, 2.0, 3.0, 4.0), 5, 5).became_ready(5.0)
 

@@ -15,6 +15,7 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from msgspec import Struct
+from tests.proofs.proof import Proof
 
 __all__ = ["CASES", "ENDS", "LOOPS", "Killed", "kill_host", "prove_no_orphans"]
 
@@ -113,15 +114,15 @@ def kill(pidfd: int) -> None:
     os.close(pidfd)
 
 
-def prove_no_orphans(kills: int, at_once: int) -> list[str]:
-    """Returns a row of the proof's table for each case."""
+def prove_no_orphans(kills: int, at_once: int) -> Proof:
+    """Returns a table with a row for each case."""
     plan = list(islice(zip(cycle(ENDS), cycle(loop for loop in LOOPS for _ in ENDS), strict=False), kills))
     with ThreadPoolExecutor(at_once) as workers:
         killed = list(workers.map(lambda one: kill_host(*one), plan))
     survived = Counter(case for one in killed for case in one.survivors)
     longest = max(one.seconds for one in killed)
     rows = [f"| {title} | {kills} | {survived[case]} |" for case, title in {**CASES, GUARDIAN: "the guardian"}.items()]
-    return [
+    lines = [
         f"Hosts ended by {', '.join(ENDS)} in turn, on {', '.join(LOOPS)}: which of the processes that they have",
         f"started ran {BOUND:g} s later. The last one was gone after {longest:.2f} s.",
         "",
@@ -129,3 +130,4 @@ def prove_no_orphans(kills: int, at_once: int) -> list[str]:
         "|---|--:|--:|",
         *rows,
     ]
+    return Proof(lines, holds=not survived)

@@ -1,0 +1,14 @@
+"""A plugin of pytest for runs under mutation: `check_framing` compares no times there, and measures no memory.
+
+Each call of mutated code goes through a function of the tool, which costs more than the code itself."""
+
+from __future__ import annotations
+
+from becket.testing import framing_checks
+
+
+def pytest_configure() -> None:
+    for check in ("_check_work", "_check_memory"):
+        if not hasattr(framing_checks, check):
+            raise AttributeError(f"check_framing has no part {check}: correct tests/proofs/untimed.py")
+        setattr(framing_checks, check, lambda factory: None)
