@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from becket.cli.event_lines import describe_event, event_object
-from becket.cli.output import snake_case
 from becket.cli.status import HEADERS, is_up, status_rows
+from becket.contract.names import snake_case
 from becket.host import events
 from becket.host.diagnostics import Diagnostic
 from becket.host.events import (

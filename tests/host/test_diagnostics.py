@@ -51,3 +51,17 @@ def test_every_diagnostic_of_the_package_has_a_code_and_every_code_is_used() -> 
 
     assert [ast.unparse(one) for one in made if "code" not in {keyword.arg for keyword in one.keywords}] == []
     assert used == set(ProblemCode.__members__)
+
+
+def test_all_of_its_members_are_in_its_dictionary() -> None:
+    given = Diagnostic(problem="is disabled", severity=Severity.NOTE)
+
+    assert given.to_dict() == {
+        "problem": "is disabled",
+        "extension": None,
+        "path": None,
+        "hint": "",
+        "severity": "note",
+        "code": "other",
+    }
+    assert set(given.to_dict()) == set(Diagnostic.__struct_fields__)

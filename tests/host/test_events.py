@@ -10,17 +10,21 @@ import pytest
 
 from becket.errors import LocalProtocolError
 from becket.host import events as module
+from becket.host.diagnostics import Diagnostic
 from becket.host.events import (
     MOST_FOLLOWING,
     Events,
     ExtensionDegraded,
     ExtensionEvent,
     ExtensionExited,
+    ExtensionMoved,
     ExtensionRecovered,
     ExtensionStarted,
     HostEvent,
     HostStalled,
+    ProblemFound,
 )
+from becket.host.lifecycle import State
 
 STARTED = ExtensionStarted("notes", 7, 0.03)
 EXITED = ExtensionExited("notes", 1, stderr_tail="boom")
@@ -180,3 +184,22 @@ def test_every_event_is_frozen_explained_and_exported() -> None:
         assert kind.__struct_config__.frozen
         assert kind.__doc__
         assert kind.__name__ in module.__all__
+
+
+def test_an_event_is_a_dictionary_with_the_name_of_its_class() -> None:
+    assert STARTED.to_dict() == {
+        "event": "extension_started",
+        "extension": "notes",
+        "pid": 7,
+        "seconds": 0.03,
+        "version": None,
+    }
+    moved = ExtensionMoved("notes", State.STOPPED, State.SPAWNING).to_dict()
+    assert (moved["before"], moved["after"]) == ("stopped", "spawning")
+    assert type(moved["before"]) is str
+
+
+def test_a_problem_is_told_with_all_of_its_members() -> None:
+    problem = Diagnostic(problem="no such folder", path="/a")
+
+    assert ProblemFound(problem).to_dict() == {"event": "problem_found", "diagnostic": problem.to_dict()}

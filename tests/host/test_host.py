@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import textwrap
@@ -14,6 +15,7 @@ from typing import Any
 import anyio
 import anyio.from_thread
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 from msgspec.structs import replace
 
@@ -59,6 +61,7 @@ from becket.host.host import Host
 from becket.host.household import Household
 from becket.host.lifecycle import Health, State
 from becket.host.manifest import FILE_NAME
+from becket.host.meter import Figures
 from becket.host.restart import RestartPolicy
 from becket.host.supervisor import Care
 from becket.limits import Limits
@@ -182,6 +185,43 @@ def test_what_an_extension_logs_is_told_in_a_program_on_plain_asyncio(root: Path
                 await told.until(lambda: ExtensionLogged("loud", "info", "no disk") in told.events)
 
     asyncio.run(main())
+
+
+async def test_any_thread_may_ask_how_the_extensions_do(root: Path) -> None:
+    write_extension(root, "guard", GUARD, GUARDING)
+    write_extension(root, "lost", "", [], program="no-such-program")
+    host = host_of(root)
+
+    def ask_often() -> list[tuple[str, ...]]:
+        return [tuple(status.id for status in host.status()) for _ in range(100)]
+
+    with anyio.fail_after(60):
+        assert await anyio.to_thread.run_sync(host.status) == ()
+        async with host:
+            await host.settled()
+            here, there = host.status(), await anyio.to_thread.run_sync(host.status)
+            assert [replace(status, figures=Figures()) for status in there] == [
+                replace(status, figures=Figures()) for status in here
+            ]
+            assert await anyio.to_thread.run_sync(lambda: host["notes"].health) is Health.RUNNING
+            assert [status.hooks != () for status in there] == [True, False, False]
+            told = json.loads(json.dumps([status.to_dict() for status in there]))
+            assert [one["state"] for one in told] == ["ready", "failed", "ready"]
+            assert told[2]["figures"]["calls"] == 0
+            asked: list[list[tuple[str, ...]]] = []
+
+            async def ask_meanwhile() -> None:
+                asked.append(await anyio.to_thread.run_sync(ask_often))
+
+            async with anyio.create_task_group() as tasks:
+                for _ in range(4):
+                    tasks.start_soon(ask_meanwhile)
+                for number in range(20):
+                    await host.call_tool("notes:keep", {"text": str(number)})
+                await host["notes"].reload()
+            assert {ids for answers in asked for ids in answers} == {("guard", "lost", "notes")}
+        stopped = await anyio.to_thread.run_sync(host.status)
+        assert [status.state for status in stopped] == [State.STOPPED, State.FAILED, State.STOPPED]
 
 
 async def test_one_bad_extension_does_not_disturb_the_others(root: Path) -> None:

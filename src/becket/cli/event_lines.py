@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from becket.cli.output import snake_case, without_id
+from becket.cli.output import without_id
 from becket.host.events import (
     ExtensionChanged,
     ExtensionDegraded,
@@ -96,4 +94,4 @@ def describe_own(event: ExtensionEvent) -> str | None:
 
 def event_object(event: HostEvent, time_ms: int) -> dict[str, Any]:
     """Returns an event as a JSON object: its time, its class as a name such as `extension_started`, and its members."""
-    return {"time_ms": time_ms, "event": snake_case(type(event).__name__), **msgspec.to_builtins(event)}
+    return {"time_ms": time_ms, **event.to_dict()}

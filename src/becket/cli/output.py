@@ -31,7 +31,6 @@ __all__ = [
     "print_long_table",
     "print_table",
     "say",
-    "snake_case",
     "without_id",
 ]
 
@@ -79,11 +78,6 @@ def escape_for_json(char: str) -> str:
         return char
     units = char.encode("utf-16-be", errors="surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
-
-
-def snake_case(name: str) -> str:
-    """Returns the name of a class as a name of a value: `TextDelta` is `text_delta`."""
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
 
 
 def print_line(text: str = "") -> None:

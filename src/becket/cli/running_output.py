@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 from msgspec.structs import asdict
 
-from becket.cli.output import console, print_json_line, snake_case
+from becket.cli.output import console, print_json_line
+from becket.contract.names import snake_case
 from becket.host.live_view import LiveView
 from becket.host.runs import Run
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-import msgspec
-
 from becket.cli.output import without_id
 from becket.host.diagnostics import Diagnostic
 from becket.host.host import ExtensionStatus
@@ -81,9 +79,9 @@ def show_seconds(seconds: float | None) -> str:
 
 def status_objects(statuses: Iterable[ExtensionStatus]) -> Any:
     """Returns the same as JSON."""
-    return msgspec.to_builtins(list(statuses))
+    return [status.to_dict() for status in statuses]
 
 
 def problem_objects(problems: Iterable[Diagnostic]) -> list[dict[str, Any]]:
     """Returns what is wrong as JSON, each with all of its members."""
-    return [msgspec.structs.asdict(problem) for problem in problems]
+    return [problem.to_dict() for problem in problems]

@@ -26,6 +26,7 @@ __all__ = [
     "parse_model_id",
     "property_name",
     "provider_runtime_id",
+    "snake_case",
     "tool_runtime_name",
     "trim",
 ]
@@ -218,3 +219,11 @@ def original_input(value: Any, names: NameMap) -> Any:
     if is_array(value) and names.items is not None:
         return [original_input(element, names.items) for element in value]
     return value
+
+
+# -- classes
+
+
+def snake_case(name: str) -> str:
+    """Returns the name of a class as a name of a value: `TextDelta` is `text_delta`."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")

@@ -97,6 +97,17 @@ class Diagnostic(Struct, frozen=True, kw_only=True, omit_defaults=True):
     severity: Severity = Severity.ERROR
     code: ProblemCode = ProblemCode.OTHER
 
+    def to_dict(self) -> dict[str, str | None]:
+        """Returns all members, as JSON has them."""
+        return {
+            "problem": self.problem,
+            "extension": self.extension,
+            "path": self.path,
+            "hint": self.hint,
+            "severity": str(self.severity),
+            "code": str(self.code),
+        }
+
     def __str__(self) -> str:
         """Returns one line: what happened, to what, and what to do."""
         where = ": ".join(part for part in (self.extension, self.path) if part)

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from types import UnionType
 from typing import Any, Final, TypeVar, get_args, overload
 
+import msgspec
 from msgspec import Struct
 
+from becket.contract.names import snake_case
 from becket.errors import LocalProtocolError
 from becket.host.diagnostics import Diagnostic
 from becket.host.lifecycle import State
@@ -51,6 +53,10 @@ MOST_FOLLOWING: Final = 10_000  # events that subscribers may publish because of
 class HostEvent(Struct, frozen=True):
     """Something that happened in a host."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Returns its class as a name such as `extension_started` under `event`, and its members, as JSON has them."""
+        return {"event": snake_case(type(self).__name__), **msgspec.to_builtins(self)}
+
 
 class HostStalled(HostEvent, frozen=True):
     """The host itself was busy for so long that it could not hear its extensions."""
@@ -62,6 +68,10 @@ class ProblemFound(HostEvent, frozen=True):
     """Something is wrong that an operator can mend."""
 
     diagnostic: Diagnostic
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the problem under `diagnostic`, with all of its members."""
+        return {"event": snake_case(type(self).__name__), "diagnostic": self.diagnostic.to_dict()}
 
 
 class ExtensionEvent(HostEvent, frozen=True):

@@ -236,12 +236,13 @@ class Hooks:
         return warning(ProblemCode.HOOK_UNRESPONSIVE, extension, problem, hint)
 
     def status(self, extension: str, now: float) -> tuple[HookStatus, ...]:
-        """Returns how the hooks of an extension do, each kind once."""
-        order = self.order()
+        """Returns how the hooks of an extension do, each kind once. Any thread may ask."""
+        wishes = {**self._wishes}
+        order, own = self.order(), wishes.get(extension, ())
         found: list[HookStatus] = []
-        for kind in dict.fromkeys(wish.hook for wish in self.wishes(extension)):
-            consulted = [id for id in order if any(wish.hook == kind for wish in self.wishes(id))]
-            required = any(wish.required for wish in self.wishes(extension) if wish.hook == kind)
+        for kind in dict.fromkeys(wish.hook for wish in own):
+            consulted = [id for id in order if any(wish.hook == kind for wish in wishes.get(id, ()))]
+            required = any(wish.required for wish in own if wish.hook == kind)
             breaker = self._breakers.get((extension, HookKind(kind)))
             is_out = breaker is not None and breaker.state(now) is not BreakerState.CLOSED
             found.append(HookStatus(str(kind), consulted.index(extension) + 1, required, is_out))

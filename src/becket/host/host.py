@@ -62,7 +62,6 @@ from becket.host.events import (
 )
 from becket.host.extension import Extension
 from becket.host.gate import Admission
-from becket.host.heartbeats import Heartbeats
 from becket.host.hook_plan import Hooks, HookSettings, HookWish, narrow_hooks, order_hooks
 from becket.host.hooks import ConfirmHook, HookVerdict, ask_hooks
 from becket.host.host_config import ExtensionConfig, settle_candidates
@@ -310,6 +309,7 @@ class Host:
             await self._move_secrets(candidate)
         self._settings = self._build_settings(self._kept)
         self._door = self._build_door(self._kept, self._settings)
+        assert self._loop is not None
         self._started = Household(
             self.name,
             self._door,
@@ -323,7 +323,7 @@ class Host:
             expect=self._expect,
             hooks=self.hooks,
             open_command=self._open_command,
-            heartbeats=None if self._loop is None else Heartbeats(self._loop),
+            loop=self._loop,
         )
         await self._started.receive(self.report.candidates)
 
@@ -654,7 +654,7 @@ class Host:
         await self._household.settled()
 
     def status(self) -> tuple[ExtensionStatus, ...]:
-        """Returns how all extensions do, by id."""
+        """Returns how all extensions do, by id. From any thread; `to_dict` of each is JSON."""
         return () if self._started is None else self._started.status()
 
     def on(self, kind: type[E]) -> Callable[[Callable[[E], Any]], Callable[[E], Any]]:

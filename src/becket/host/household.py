@@ -8,10 +8,11 @@ of their copies.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio
 import anyio.to_thread
+import msgspec
 from msgspec import Struct
 
 from becket.contract.handshake import Capabilities
@@ -35,6 +36,8 @@ from becket.host.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
+
+    from becket.peer.roles import Loop
 
 __all__ = ["ExtensionStatus", "Household", "Watching"]
 
@@ -61,6 +64,11 @@ class ExtensionStatus(Struct, frozen=True):
     not_persistent: tuple[str, ...] = ()
     hooks: tuple[HookStatus, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Returns all of it as JSON has it: texts, numbers, lists and dictionaries."""
+        members: dict[str, Any] = msgspec.to_builtins(self)
+        return members
+
 
 class Household:
     """Keeps the extensions of one host. `launch` starts a copy of one; `register` is told of each copy that is ready,
@@ -83,7 +91,7 @@ class Household:
         expect: Callable[[Candidate, Supervised], None],
         hooks: Hooks,
         open_command: OpenCommand,
-        heartbeats: Heartbeats | None = None,
+        loop: Loop,
     ) -> None:
         self.extensions: dict[str, Supervised] = {}  # also those that were refused and may be agreed to later
         self.candidates: dict[str, Candidate] = {}
@@ -99,7 +107,8 @@ class Household:
         self._expect = expect
         self._hooks = hooks
         self._open_command = open_command
-        self._heartbeats = heartbeats
+        self._heartbeats = Heartbeats(loop)
+        self._clock = loop.time
         self._refused: dict[str, ExtensionRefused] = {}
         self._left_out: set[str] = set()  # for want of others, which may be agreed to later
         self._order = StartOrder(())
@@ -136,6 +145,7 @@ class Household:
             stagger=self._stagger,
             renew=lambda: self._renew(guest),
             heartbeats=self._heartbeats,
+            clock=self._clock,
         )
         extension = self.extensions[id] = Supervised(supervisor, guest.gate, self._open_command)
         supervisor.arrange(lambda copy: self._register(self.candidates[id], extension, copy))
@@ -438,8 +448,12 @@ class Household:
     # -- how they do
 
     def status(self) -> tuple[ExtensionStatus, ...]:
-        """Returns how all extensions do, by id."""
-        found = [self._status_of(id, self.extensions[id]) for id in self]
+        """Returns how all extensions do, by id. Any thread may ask: what changes meanwhile is read from copies."""
+        now = self._clock()
+        errors = {**self._refused}
+        found = [
+            self._status_of(id, extension, now) for id, extension in [*self.extensions.items()] if id not in errors
+        ]
         refused = [
             ExtensionStatus(
                 id,
@@ -449,14 +463,15 @@ class Household:
                 dialect=self.candidates[id].manifest.dialect,
                 not_persistent=self._door.unwritten_revocations(id),
             )
-            for id, error in self._refused.items()
+            for id, error in errors.items()
         ]
         return tuple(sorted([*found, *refused], key=lambda status: status.id))
 
-    def _status_of(self, id: str, extension: Supervised) -> ExtensionStatus:
-        process = None if extension.peer is None else extension.peer.process
+    def _status_of(self, id: str, extension: Supervised, now: float) -> ExtensionStatus:
+        peer = extension.peer
+        process = None if peer is None else peer.process
         guest, supervisor = self._door.guests[id], extension.supervisor
-        hooks = self._hooks.status(id, anyio.current_time())
+        hooks = self._hooks.status(id, now)
         because = silent_hooks(hooks) if supervisor.failure is None else str(supervisor.failure)
         return ExtensionStatus(
             id,

@@ -5,6 +5,7 @@ that slides. Pure: time comes in with each question; making the calls is whoever
 from __future__ import annotations
 
 from collections import deque
+from threading import Lock
 from typing import Final
 
 from msgspec import Struct
@@ -33,7 +34,7 @@ class Figures(Struct, frozen=True):
 class Meter:
     """Counts calls that have ended."""
 
-    __slots__ = ("_asked", "_calls", "_counts", "_failures", "_first", "_latencies")
+    __slots__ = ("_asked", "_calls", "_counts", "_failures", "_first", "_latencies", "_lock")
 
     def __init__(self) -> None:
         self._calls = 0
@@ -41,6 +42,7 @@ class Meter:
         self._first: float | None = None
         self._counts: deque[list[float]] = deque()  # slices of the window with calls: when each began, and how many
         self._latencies: deque[tuple[float, float]] = deque(maxlen=MOST_LATENCIES)
+        self._lock = Lock()  # two threads may look at once
         self._asked: deque[tuple[float, int]] = deque(maxlen=SLICES + 1)  # counts of earlier looks, and when these were
 
     def record(self, began: float, ended: float, *, failed: bool) -> None:
@@ -64,21 +66,22 @@ class Meter:
         return replace(self._read_calls(now), asked=asked, asked_per_second=self._read_rate(now, asked))
 
     def _read_rate(self, now: float, asked: int) -> float:
-        looks = self._asked
-        while len(looks) > 1 and looks[0][0] < now - WINDOW:
-            looks.popleft()
-        if not looks or now - looks[-1][0] >= WINDOW / SLICES:
-            looks.append((now, asked))
-        since, before = looks[0]
+        with self._lock:
+            looks = self._asked
+            while len(looks) > 1 and looks[0][0] < now - WINDOW:
+                looks.popleft()
+            if not looks or now - looks[-1][0] >= WINDOW / SLICES:
+                looks.append((now, asked))
+            since, before = looks[0]
         return (asked - before) / max(1.0, now - since)
 
     def _read_calls(self, now: float) -> Figures:
         if self._first is None:
             return Figures()
         since = now - WINDOW
-        recent = sum(count for began, count in self._counts if began >= since)
+        recent = sum(count for began, count in [*self._counts] if began >= since)  # calls end while a thread looks
         seconds = min(WINDOW, max(1.0, now - self._first))
-        latencies = sorted(latency for ended, latency in self._latencies if ended >= since)
+        latencies = sorted(latency for ended, latency in [*self._latencies] if ended >= since)
         if not latencies:
             return Figures(self._calls, self._failures)
         return Figures(

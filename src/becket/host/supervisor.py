@@ -107,7 +107,8 @@ class Supervisor:
     """The owner of one extension. `run` is its task; the other methods may be called from any task.
 
     `renew` is asked before a reload whether there may be one; what it raises keeps the running copy in its place. The
-    extensions of one host share its `heartbeats`."""
+    extensions of one host share its `heartbeats`. Where any thread may read the `clock`, any thread may ask how the
+    extension does."""
 
     def __init__(
         self,
@@ -122,6 +123,7 @@ class Supervisor:
         chance: Callable[[], float] = random.random,
         renew: Callable[[], Awaitable[None]] | None = None,
         heartbeats: Heartbeats | None = None,
+        clock: Callable[[], float] = loop_time,
     ) -> None:
         self.id = id
         self.care = care or Care()
@@ -131,6 +133,7 @@ class Supervisor:
         self._start = start
         self._renew = renew
         self._heartbeats = heartbeats
+        self._clock = clock
         self._events = events
         self._stagger = stagger
         self._chance = chance
@@ -172,7 +175,7 @@ class Supervisor:
 
     def figures(self, asked: int = 0) -> Figures:
         """Returns how often it is called, and how long its answers take; it has called its host `asked` times."""
-        return self._meter.read(loop_time(), asked)
+        return self._meter.read(self._clock(), asked)
 
     def health(self) -> Health:
         """Returns how it does, in one word."""
@@ -180,7 +183,7 @@ class Supervisor:
 
     def _recent_restarts(self) -> int:
         ready_at = self._history.ready_at
-        has_stayed_up = ready_at is not None and loop_time() - ready_at >= self.care.restart.healthy_after
+        has_stayed_up = ready_at is not None and self._clock() - ready_at >= self.care.restart.healthy_after
         return 0 if has_stayed_up else self._history.in_a_row
 
     def current(self) -> Extension | None:

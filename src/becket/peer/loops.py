@@ -203,7 +203,7 @@ class TrioLoop:
         self._is_over = False  # with the whole run, and not because it was told to end
         self._watches: dict[tuple[int, bool], trio.CancelScope] = {}
         self._run_soon = trio.lowlevel.current_trio_token().run_sync_soon
-        self.time = trio.current_time
+        self.time = trio.lowlevel.current_clock().current_time  # unlike `trio.current_time` for any thread
         self.ledger = trio_ledger()
         self.charge: Charge = charge_nobody
         self._limiter: anyio.CapacityLimiter | None = None
