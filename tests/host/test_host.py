@@ -28,6 +28,7 @@ from becket.contract.hooks import Block, HookEvent
 from becket.contract.providers import TextDelta, user
 from becket.errors import (
     BadCapabilities,
+    ConnectionLost,
     ExtensionRefused,
     LocalProtocolError,
     NotDeclared,
@@ -48,6 +49,7 @@ from becket.host.events import (
     ExtensionLogged,
     ExtensionReloaded,
     ExtensionRestarted,
+    ExtensionRestarting,
     ExtensionStarted,
     ExtensionStopped,
     GrantGiven,
@@ -886,6 +888,38 @@ async def test_a_process_that_hangs_is_killed_without_grace_and_started_again(ro
             os.kill(pid, signal.SIGSTOP)
             await told.until(lambda: bool(told.of(ExtensionRestarted)))
             assert await host.call_tool("notes:keep", {"text": "milk"}) == "1"
+
+
+async def test_a_tool_that_blocks_its_event_loop_is_ended_with_that_suspicion(tmp_path: Path) -> None:
+    blocker = """
+    import time
+
+    class Blocker(ExtensionServer):
+        id, version = "blocker", "1.0.0"
+
+        @tool("Blocks.")
+        async def block(self) -> None:
+            time.sleep(600)
+
+        @tool("Says that it is there.")
+        async def hello(self) -> str:
+            return "hello"
+
+    Blocker().run()
+    """
+    write_extension(tmp_path, "blocker", blocker, ["tools.register"])
+    heartbeat = HeartbeatPolicy(every=0.1, slow_after=0.5, dead_after=2.0, stalled_after=60)
+    care = Care(restart=RestartPolicy(delay=0.01), heartbeat=heartbeat)
+    said = "did not respond to a ping for 2 s and was ended: does it block its event loop?"
+    with anyio.fail_after(60):
+        async with host_of(tmp_path, grants={"blocker": ["tools.register"]}, care=care) as host:
+            told = Told(host)
+            await host.ready("blocker")
+            with pytest.raises(ConnectionLost) as lost:
+                await host.call_tool("blocker:block")
+            assert lost.value.detail == f"blocker {said}"
+            assert await host.call_tool("blocker:hello") == "hello"
+    assert [event.because for event in told.events if isinstance(event, ExtensionRestarting)] == [said]
 
 
 async def test_a_permission_that_is_revoked_is_gone_at_once_and_for_good(root: Path, tmp_path: Path) -> None:

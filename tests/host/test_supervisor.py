@@ -110,8 +110,8 @@ class Copy:
             await self.may_end.wait()
         await self.aclose()
 
-    async def aclose(self) -> None:
-        self.peer.end(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
+    async def aclose(self, because: str = "") -> None:
+        self.peer.end(ConnectionLost(DisconnectReason.LOCAL_CLOSE, because))
 
 
 class Stage:
@@ -501,7 +501,7 @@ async def test_a_call_that_comes_while_a_dead_copy_is_cleared_away_waits_for_the
         first = stage.copies[0]
         clear_away = first.aclose
 
-        async def clear_away_slowly() -> None:
+        async def clear_away_slowly(because: str = "") -> None:
             await clear_away()
             await is_cleared.wait()
 
@@ -866,6 +866,10 @@ def test_one_that_does_not_read_is_slow_then_dead_and_then_replaced(run: Callabl
             await stage.until(lambda: len(stage.kinds(ExtensionRestarted)) == 1)
             assert stage.copies[0].peer.close_reason is not None
         assert len(stage.kinds(ExtensionDegraded)) >= 1
+        [restarting] = stage.kinds(ExtensionRestarting)
+        assert restarting.because == (
+            "did not respond to a ping for 0.06 s and was ended: does it block its event loop?"
+        )
 
     run(main)
 

@@ -440,12 +440,12 @@ class Extension:
         finally:
             await self.aclose()
 
-    async def aclose(self) -> None:
-        """Ends the link and the process behind it, without asking."""
+    async def aclose(self, because: str = "") -> None:
+        """Ends the link and the process behind it, without asking. Calls that are pending fail with the reason."""
         for end in self._parts.ends:
             end()
         try:
-            await self.peer.aclose()
+            await self.peer.aclose(because)
         finally:
             self._parts.loop.end()
             if self._parts.on_end is not None:

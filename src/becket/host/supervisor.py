@@ -512,7 +512,7 @@ class Supervisor:
                 await Heartbeats(loop).keep(extension.peer, policy, self._take_beat)
             finally:
                 loop.end()
-        return "it does not read any more: no answer to a ping"
+        return f"did not respond to a ping for {policy.dead_after:g} s and was ended: does it block its event loop?"
 
     def _take_beat(self, beat: Beat) -> None:
         if beat.stalled:
@@ -536,7 +536,7 @@ class Supervisor:
         """The copy has ended by itself, or is dead: another is started, if it may."""
         lost = ending.lost
         ended_at = loop_time()
-        await self._end_copy(is_hung=ending.is_hung)
+        await self._end_copy(hung_because=ending.because if ending.is_hung else "")
         self._events.publish(describe_exit(self.id, lost, expected=False))
         because: BecketError = lost or ConnectionLost(DisconnectReason.LOCAL_CLOSE, ending.because)
         while True:
@@ -547,7 +547,7 @@ class Supervisor:
                 return
             if self.state is not State.RESTARTING:
                 self._move(State.RESTARTING)
-            self._events.publish(ExtensionRestarting(self.id, decision.attempt, decision.delay, str(because)))
+            self._events.publish(ExtensionRestarting(self.id, decision.attempt, decision.delay, text_of(because)))
             if not await self._pause(decision.delay):
                 await self._stop_copy()
                 return
@@ -649,13 +649,13 @@ class Supervisor:
         self._move(State.STOPPED)
         self._events.publish(ExtensionStopped(self.id))
 
-    async def _end_copy(self, *, is_asked: bool = False, is_hung: bool = False) -> None:
+    async def _end_copy(self, *, is_asked: bool = False, hung_because: str = "") -> None:
         extension, self._extension = self._extension, None
         self._tell()
         if extension is not None:
-            if is_hung and extension.peer.process is not None:
+            if hung_because and extension.peer.process is not None:
                 extension.peer.process.kill()  # it does not read: the end of its stdin and SIGTERM would be waited out
-            await (extension.shutdown() if is_asked else extension.aclose())
+            await (extension.shutdown() if is_asked else extension.aclose(hung_because and f"{self.id} {hung_because}"))
 
     def _fail(self, error: BecketError, because: str = "") -> None:
         self.failure = error
@@ -684,6 +684,13 @@ class Supervisor:
     async def _wait_while(self, condition: Callable[[], bool]) -> None:
         while condition():
             await self._changed.wait()
+
+
+def text_of(error: BecketError) -> str:
+    """Returns why a copy has ended; of one that the host itself has ended, the reason alone."""
+    if isinstance(error, ConnectionLost) and error.reason is DisconnectReason.LOCAL_CLOSE and error.detail:
+        return error.detail
+    return str(error)
 
 
 def describe_exit(id: str, lost: ConnectionLost | None, *, expected: bool) -> ExtensionExited:
