@@ -11,7 +11,7 @@ from tests.cli.commands import BECKET, here, write_extension
 from tests.cli.terminals import Terminal
 
 from becket.cli.exits import Exit
-from becket.contract.audit import GrantChanged
+from becket.contract.audit import ConsentRefused, GrantChanged
 from becket.host.audit_log import read_audit, verify_audit
 from becket.host.gate import Admitted, NeedsConsent
 from becket.host.grants_file import GrantEntry, load_grants
@@ -190,6 +190,58 @@ def test_every_change_is_in_the_audit(data: Path) -> None:
         GrantChanged("notes", "memory.read", False, "operator"),
     ]
     assert verify_audit(data / "audit.jsonl") == []
+
+
+@pytest.mark.process
+def test_a_refusal_at_the_terminal_is_kept_and_an_operator_undoes_it(root: Path, data: Path) -> None:
+    start = [*BECKET, "run", str(root), "--data", str(data), "--once"]
+    with Terminal(start, columns=200) as terminal:
+        terminal.expect("agree? [y/N]")
+        terminal.enter("n")
+        assert terminal.end() == Exit.NOT_RUNNING
+    with Terminal(start, columns=200) as terminal:
+        assert terminal.end() == Exit.NOT_RUNNING
+        assert "agree?" not in terminal.text
+        assert "becket revoke notes" in terminal.text
+    (listed,) = run(data, "list", str(root))
+    assert (listed["starts"], "refused" in listed["because"]) == ("no", True)
+
+    run(data, "revoke", "notes")
+
+    with Terminal(start, columns=200) as terminal:
+        terminal.expect("agree? [y/N]")
+        terminal.enter("n")
+        assert terminal.end() == Exit.NOT_RUNNING
+    assert run(data, "grant", "notes", "--yes", "--root", str(root))["refused"] is False
+    assert isinstance(Host([root], data=data).survey().admissions["notes"], Admitted)
+    events = [record.event for record in read_audit(data / "audit.jsonl")]
+    assert [(event.by, event.withdrawn) for event in events if isinstance(event, ConsentRefused)] == [
+        ("answer", False),
+        ("operator", True),
+        ("answer", False),
+        ("operator", True),
+    ]
+
+
+def test_what_has_changed_since_the_last_grant_is_shown(root: Path, data: Path) -> None:
+    run(data, "grant", "notes", "--yes", "--root", str(root))
+    (root / "notes" / "new.py").touch()
+
+    done = here("grant", "notes", "--root", str(root), "--data", str(data))
+
+    assert "since the last consent its files have changed: new.py (new)" in done.stderr.splitlines()
+
+
+def test_the_question_shows_the_command_of_the_host_configuration(root: Path, data: Path, tmp_path: Path) -> None:
+    config = tmp_path / "host.toml"
+    config.write_text(
+        f'roots = ["{root}"]\n[extensions.notes]\ncommand = ["/bin/true"]\nenv = {{ LD_X = "1" }}\n', encoding="utf-8"
+    )
+
+    done = here("grant", "notes", "--config", str(config), "--data", str(data))
+
+    assert done.stderr.splitlines()[0] == "notes 1.0.0 wants to run: /bin/true"
+    assert "the host's configuration gives it the variables LD_X" in done.stderr.splitlines()
 
 
 def test_for_people_it_is_one_line(data: Path) -> None:

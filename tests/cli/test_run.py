@@ -17,6 +17,7 @@ from tests.cli.terminals import CTRL_C, Terminal
 from becket.cli.exits import Exit
 from becket.cli.run import WIDE, fit_rows
 from becket.cli.status import HEADERS
+from becket.host.grants_file import GrantEntry, load_grants
 from becket.testing.transcripts import Ended, Frame, Side, load_transcript
 
 pytestmark = pytest.mark.process
@@ -280,7 +281,9 @@ def test_somebody_is_asked_before_an_extension_runs_for_the_first_time(tmp_path:
             terminal.type(CTRL_C)
         assert terminal.end() == code
 
-    assert (tmp_path / "data" / "grants.toml").exists() is (answer == "y")
+    entry = load_grants(tmp_path / "data" / "grants.toml").get("quiet", GrantEntry())
+    assert entry.allow == (("memory.read",) if answer == "y" else ())
+    assert bool(entry.refused) is (answer == "n")
 
 
 def test_somebody_is_asked_also_about_one_that_asks_for_nothing(root: Path) -> None:

@@ -17,6 +17,7 @@ from becket.contract.audit import (
     AuditRecord,
     CallDecided,
     CallsCounted,
+    ConsentRefused,
     ExtensionChanged,
     ExtensionStarted,
     FileRotated,
@@ -35,6 +36,8 @@ EVENTS: list[AuditEvent] = [
     CallsCounted("notes", "config.get", None, 12, 5),
     ProviderCalled("notes", "local", "small", False, ProviderOutcome.OK),
     ExtensionChanged("notes", "0" * 64, "f" * 64),
+    ConsentRefused("notes", "answer", "f" * 64, ("memory.read",), ("PATH",)),
+    ConsentRefused("notes", "operator", withdrawn=True),
     FileRotated("audit-1.jsonl"),
 ]
 
@@ -60,8 +63,8 @@ def test_what_was_written_is_read_again() -> None:
     records = read(written(EVENTS))
 
     assert [record.event for record in records] == EVENTS
-    assert [record.seq for record in records] == [1, 2, 3, 4, 5, 6, 7]
-    assert [record.time_ms for record in records] == [0, 1, 2, 3, 4, 5, 6]
+    assert [record.seq for record in records] == [*range(1, 10)]
+    assert [record.time_ms for record in records] == [*range(9)]
 
 
 def test_each_record_is_one_line_and_names_the_digest_of_the_one_before() -> None:

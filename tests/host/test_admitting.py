@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -14,10 +15,11 @@ import pytest
 from msgspec.structs import replace
 from tests.host.folders import write_extension
 
-from becket.contract.audit import AuditEvent, ExtensionChanged, GrantChanged
+from becket.contract.audit import AuditEvent, ConsentRefused, ExtensionChanged, GrantChanged
 from becket.errors import BadFile, ExtensionRefused, StartFailed
 from becket.host import admitting
 from becket.host.admitting import Doorkeeper, Guest
+from becket.host.consent import ConsentChanges, ConsentRequest, describe_request
 from becket.host.diagnostics import Diagnostic
 from becket.host.digests import digest_folder
 from becket.host.discovery import Candidate, OperatorSettings, discover_extensions
@@ -25,8 +27,9 @@ from becket.host.events import Events, ExtensionEvent, GrantGiven, GrantTaken
 from becket.host.grants_file import GrantEntry, edit_grants, load_grants
 from becket.host.kept import open_kept
 from becket.host.launching import LaunchSettings, Way
+from becket.host.manifest import Environment
 from becket.host.places import Places
-from becket.methods.permissions import MOST_QUESTIONS, Decision, Grants
+from becket.methods.permissions import MOST_QUESTIONS, Grants
 
 pytestmark = pytest.mark.loops
 
@@ -51,6 +54,7 @@ class House:
         self._on_find = on_find
         self.places = None if data is None else Places(data)
         self.questions: list[str] = []
+        self.requests: list[ConsentRequest] = []
         self.complaints: list[Diagnostic] = []
         self.told: list[ExtensionEvent] = []
         self.audit: list[AuditEvent] = []
@@ -75,13 +79,14 @@ class House:
             **arguments,
         )
 
-    def _ask(self, question: str, decision: Decision) -> bool:
+    def _ask(self, question: str, request: ConsentRequest) -> bool:
         self.questions.append(question)
+        self.requests.append(request)
         assert self._answers is not None
         return self._answers(question)
 
-    async def _ask_async(self, question: str, decision: Decision) -> bool:
-        return self._ask(question, decision)
+    async def _ask_async(self, question: str, request: ConsentRequest) -> bool:
+        return self._ask(question, request)
 
     def find(self, id: str = "notes") -> Candidate:
         if self._on_find is not None:
@@ -493,7 +498,193 @@ async def test_anything_but_a_yes_is_a_no(root: Path, data: Path, answer: Any, a
         with pytest.raises(ExtensionRefused):
             await house.door.admit(guest)
         assert guest.needs_consent
-        assert not (data / "grants.toml").exists()
+        assert not guest.gate.allows("memory.read")
+
+
+# -- refusals
+
+
+@pytest.mark.parametrize("has_data", [True, False])
+async def test_a_refusal_is_kept_until_the_files_change(root: Path, tmp_path: Path, has_data: bool) -> None:
+    data = tmp_path / "data"
+    async with house_of(root, data if has_data else None, lambda question: False) as house:
+        with pytest.raises(ExtensionRefused) as refused:
+            await house.let_in()
+        with pytest.raises(ExtensionRefused) as again:
+            await house.let_in()
+        assert len(house.questions) == 1
+        assert str(again.value) == str(refused.value)
+        assert "becket grant notes" in refused.value.because
+
+        change(root)
+        with pytest.raises(ExtensionRefused):
+            await house.let_in()
+        assert len(house.questions) == 2
+    if has_data:
+        async with house_of(root, data) as house:
+            with pytest.raises(ExtensionRefused):
+                await house.let_in()
+            assert house.questions == []
+
+
+async def test_a_refusal_is_kept_until_other_variables_are_asked_for(root: Path, data: Path) -> None:
+    def with_variable(candidate: Candidate, value: str) -> Candidate:
+        return replace(candidate, manifest=replace(candidate.manifest, environment=Environment(set={"A": value})))
+
+    async with house_of(root, data, lambda question: False) as house:
+        for value, questions in (("1", 1), ("1", 1), ("2", 2)):
+            with pytest.raises(ExtensionRefused):
+                await house.let_in(with_variable(house.find(), value))
+            assert len(house.questions) == questions
+
+
+async def test_a_refused_extension_that_asks_for_nothing_does_not_start_where_nobody_is_asked(
+    tmp_path: Path, data: Path
+) -> None:
+    write_extension(tmp_path / "root" / "notes", "notes")
+    async with house_of(tmp_path / "root", data, lambda question: False) as house:
+        with pytest.raises(ExtensionRefused):
+            await house.let_in()
+
+    async with house_of(tmp_path / "root", data, None) as house:
+        with pytest.raises(ExtensionRefused):
+            await house.let_in()
+
+
+async def test_a_refusal_is_audited_and_so_is_its_end(root: Path, data: Path) -> None:
+    async with house_of(root, data, lambda question: False) as house:
+        guest = await house.door.meet(house.find())
+        with pytest.raises(ExtensionRefused):
+            await house.door.admit(guest)
+        digest = digest_folder(root / "notes").digest
+        assert house.audit == [ConsentRefused("notes", "answer", digest, ("memory.read",))]
+
+        await house.door.agree_to("notes")
+
+        assert house.audit[1:] == [ConsentRefused("notes", "host", withdrawn=True)]
+        assert await house.door.look_again(guest)
+
+
+async def test_a_grant_by_another_program_ends_a_refusal(root: Path, data: Path) -> None:
+    async with house_of(root, data, lambda question: False) as house:
+        guest = await house.door.meet(house.find())
+        with pytest.raises(ExtensionRefused):
+            await house.door.admit(guest)
+
+        edit_grants(data / "grants.toml", "notes", lambda entry: entry.granting(["memory.read"]))
+        await house.door.take_over()
+
+        assert await house.door.look_again(guest)
+
+
+async def test_a_refusal_of_changed_files_leaves_what_was_agreed_to_before(root: Path, data: Path) -> None:
+    answers = iter([True, False])
+    async with house_of(root, data, lambda question: next(answers)) as house:
+        await house.let_in()
+        change(root)
+        with pytest.raises(ExtensionRefused):
+            await house.let_in()
+
+        change(root, "print()\n")
+        guest = await house.let_in()
+
+        assert guest.gate.allows("memory.read")
+        assert len(house.questions) == 2
+
+
+async def test_silence_and_failures_are_no_refusal_that_is_kept(root: Path, data: Path) -> None:
+    def fail(question: str) -> bool:
+        raise RuntimeError("no terminal")
+
+    async with house_of(root, data, fail) as house:
+        with pytest.raises(ExtensionRefused):
+            await house.let_in()
+    async with house_of(root, data) as house:
+        assert (await house.let_in()).gate.allows("memory.read")
+
+
+async def test_a_refusal_that_cannot_be_written_down_is_told_and_asked_for_again(root: Path, data: Path) -> None:
+    async with house_of(root, data, lambda question: False) as house:
+        (data / "grants.toml").mkdir()
+        with pytest.raises(ExtensionRefused):
+            await house.let_in()
+        assert ["grants.toml" in one.problem for one in house.complaints] == [True]
+        (data / "grants.toml").rmdir()
+        with pytest.raises(ExtensionRefused):
+            await house.let_in()
+        assert len(house.questions) == 2
+
+
+# -- what a person is asked
+
+
+async def test_the_callback_gets_the_request_as_fields(tmp_path: Path, data: Path) -> None:
+    more = f'{BOTH}environment = {{ pass = ["EDITOR"], set = {{ MODE = "calm" }} }}\n'
+    folder = write_extension(tmp_path / "root" / "notes", "notes", more)
+    async with house_of(tmp_path / "root", data) as house:
+        await house.let_in()
+
+    (request,) = house.requests
+    assert (request.extension, request.version, request.is_start) == ("notes", "1.0.0", True)
+    assert request.command == (shutil.which("python3"), str(folder / "main.py"))
+    assert request.working_directory == str(folder)
+    assert request.permissions == ("memory.read", "memory.write")
+    assert (request.variables.passed, request.variables.set) == (("EDITOR",), {"MODE": "calm"})
+    assert request.digest == digest_folder(folder).digest
+    assert request.changes is None
+    assert describe_request(request) == house.questions[0]
+
+
+@pytest.mark.parametrize("has_data", [True, False])
+async def test_changes_since_the_last_consent_are_fields_and_lines_of_the_prompt(
+    tmp_path: Path, has_data: bool
+) -> None:
+    root = tmp_path / "root"
+    setting = 'environment = {{ set = {{ MODE = "{}", NOTES_TOKEN = "{}", {} = "1" }} }}\n'
+    folder = write_extension(root / "notes", "notes", READING + setting.format("calm", "canary", "OLD"))
+    (folder / "gone.py").touch()
+    async with house_of(root, tmp_path / "data" if has_data else None) as house:
+        await house.let_in()
+        write_extension(folder, "notes", BOTH + setting.format("wild", "canary2", "NEW"))
+        manifest = folder / "becket.toml"
+        told = manifest.read_text(encoding="utf-8").replace('"main.py"', '"main.py", "--fast"')
+        manifest.write_text(told, encoding="utf-8")
+        (folder / "gone.py").unlink()
+        (folder / "\x1b[2J.py").touch()
+        await house.let_in()
+
+    changes = house.requests[1].changes
+    assert changes is not None
+    assert (changes.added_files, changes.changed_files) == (("\\x1b[2J.py",), ("becket.toml",))
+    assert changes.removed_files == ("gone.py",)
+    assert changes.command == house.requests[0].command
+    assert changes.working_directory is None
+    assert changes.added_permissions == ("memory.write",)
+    assert changes.variables.keys() == {"MODE", "NEW", "NOTES_TOKEN"}
+    assert (changes.variables["MODE"], changes.variables["NEW"]) == ("calm", None)
+    assert changes.removed_variables == ("OLD",)
+    python = shutil.which("python3")
+    assert [line for line in house.questions[1].splitlines() if line.startswith("since")] == [
+        "since the last consent its files have changed: becket.toml (changed), \\x1b[2J.py (new), gone.py (removed)",
+        f"since the last consent its command has changed, from: {python} {folder}/main.py",
+        "since the last consent it asks for more permissions: memory.write",
+        "since the last consent it sets other variables: "
+        "MODE (it was calm), NEW (new), NOTES_TOKEN (another value), OLD (no longer set)",
+    ]
+    if has_data:
+        kept = (tmp_path / "data" / "approvals" / "notes.json").read_bytes()
+        assert b"canary" not in kept
+
+
+async def test_of_an_approval_that_is_not_kept_only_the_digest_is_known(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        await house.let_in()
+        (data / "approvals" / "notes.json").write_text("{", encoding="utf-8")
+        change(root)
+        await house.let_in()
+
+    assert house.requests[1].changes == ConsentChanges(is_known=False)
+    assert "its files have changed since they were agreed to" in house.questions[1].splitlines()
 
 
 async def test_where_asking_fails_it_is_a_no_and_told(root: Path, data: Path) -> None:

@@ -41,6 +41,7 @@ from becket.errors import (
     UnknownPermission,
 )
 from becket.host.audit_log import read_audit
+from becket.host.consent import ConsentRequest
 from becket.host.digests import digest_folder
 from becket.host.events import (
     ExtensionChanged,
@@ -450,8 +451,11 @@ async def test_a_reload_that_nobody_agrees_to_leaves_the_copy_that_runs(tmp_path
                 await notes.reload()
             assert (await notes.call_tool("which")).startswith("one in")
             assert host.status()[0].pid == pid
+            with pytest.raises(ExtensionRefused):  # what was refused is not asked for again
+                await notes.reload()
+            rewrite(folder, "another in", "a third in")
             await notes.reload()
-            assert (await notes.call_tool("which")).startswith("another in")
+            assert (await notes.call_tool("which")).startswith("a third in")
     assert len(os.listdir(tmp_path / "data" / "copies")) == 1
 
 
@@ -569,6 +573,31 @@ async def test_those_that_need_no_question_run_while_the_others_are_asked_about_
             with pytest.raises(ExtensionRefused):
                 await host.ready("ask-b")
             assert {*host} == {"notes", "ask-a"}
+
+
+async def test_a_permission_of_a_running_extension_is_asked_for_with_the_same_fields(root: Path) -> None:
+    requests: list[ConsentRequest] = []
+
+    def ask(question: str, request: ConsentRequest) -> bool:
+        requests.append(request)
+        return True
+
+    async def ask_later(question: str, request: ConsentRequest) -> bool:
+        return ask(question, request)
+
+    with anyio.fail_after(60):
+        for callback in (ask, ask_later):
+            async with host_of(root, grants={"notes": ["tools.register", "memory.read"]}, ask=callback) as host:
+                notes = await host.ready("notes")
+                assert await notes.call_tool("keep", {"text": "milk"}) == "1"
+
+    assert requests[0] == requests[1]
+    request = requests[0]
+    assert (request.extension, request.method, request.is_start) == ("notes", "memory.append", False)
+    assert (request.permission, request.permissions) == ("memory.write", ("memory.write",))
+    assert request.held == ("memory.read", "tools.register")
+    assert request.command[1:] == (str(root / "notes" / "main.py"),)
+    assert request.working_directory == str(root / "notes")
 
 
 async def test_ready_waits_for_the_answer(root: Path) -> None:

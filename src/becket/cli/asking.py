@@ -10,11 +10,11 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 
-from becket.methods.permissions import Decision
+from becket.host.consent import ConsentRequest
 
 __all__ = ["agree", "ask_at_terminal", "can_ask"]
 
-YES = ("y", "yes")
+ANSWERS = {"y": True, "yes": True, "n": False, "no": False}
 
 
 def can_ask() -> bool:
@@ -22,15 +22,16 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def agree(question: str, decision: Decision) -> bool:
+def agree(question: str, request: ConsentRequest) -> bool:
     """Says yes to everything: somebody has asked for that on the command line."""
     return True
 
 
 def ask_at_terminal(
     patience: float, pausing: Callable[[], AbstractContextManager[object]] = nullcontext
-) -> Callable[[str, Decision], Awaitable[bool]]:
-    """Returns what asks at this terminal, where no answer within `patience` seconds is no.
+) -> Callable[[str, ConsentRequest], Awaitable[bool | None]]:
+    """Returns what asks at this terminal. None is no answer: for `patience` seconds, or something else than yes or no,
+    such as an empty line. A refusal is kept, and should be one.
 
     `pausing` is entered meanwhile: what draws there must not."""
     import anyio
@@ -39,14 +40,14 @@ def ask_at_terminal(
 
     lock = anyio.Lock()
 
-    async def ask(question: str, decision: Decision) -> bool:
+    async def ask(question: str, request: ConsentRequest) -> bool | None:
         async with lock:
             with pausing(), anyio.move_on_after(patience):
                 say(f"{question} [y/N]")
                 await anyio.wait_readable(sys.stdin)
-                return read_line().lower() in YES
+                return ANSWERS.get(read_line().lower())
         say("no answer: no")
-        return False
+        return None
 
     return ask
 

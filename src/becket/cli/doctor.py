@@ -183,7 +183,7 @@ def find_problems_of_extensions(survey: Survey) -> Iterator[Diagnostic]:
                 yield from reasons
             case NeedsConsent() as asked:
                 for reason in asked.refusal.reasons:
-                    yield replace(reason, path=path, severity=Severity.WAITING)
+                    yield replace(reason, path=path, severity=Severity.NOTE if asked.is_refused else Severity.WAITING)
             case Admitted(undecided=undecided) if undecided:
                 names = ", ".join(undecided)
                 hint = f"becket grant {candidate.id} {' '.join(undecided)}"
@@ -212,7 +212,8 @@ def find_problems_of_extensions(survey: Survey) -> Iterator[Diagnostic]:
     yield from order_starts({one.id: one.manifest.after for one in survey.report.candidates}).diagnostics
 
 
-BEFORE_STARTS = frozenset({ProblemCode.CONSENT_MISSING, ProblemCode.REFUSED})  # which are found without a start
+# These are found without a start.
+BEFORE_STARTS = frozenset({ProblemCode.CONSENT_MISSING, ProblemCode.CONSENT_REFUSED, ProblemCode.REFUSED})
 
 
 async def find_problems_of_starts(options: HostOptions, more: dict[str, Any]) -> list[Diagnostic]:

@@ -9,18 +9,29 @@ from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+from msgspec.structs import replace
 
 from becket.cli.exits import Exit
 from becket.cli.hosting import ROOT, PlaceOptions, permission_names, place_options
 from becket.cli.output import json_option, print_json, print_line, say
-from becket.contract.audit import GrantChanged
+from becket.contract.audit import ConsentRefused, GrantChanged
 from becket.dialects import DIALECTS
 from becket.dialects.habits import DEFAULT_HABITS
+from becket.host.approvals import Approval, find_changes, load_approval, save_approval
 from becket.host.audit_log import AuditFile
-from becket.host.discovery import Candidate, discover_extensions
+from becket.host.consent import describe_request
+from becket.host.discovery import Candidate
 from becket.host.environment import ExtensionVariables, list_variables, with_own_programs
-from becket.host.gate import NeedsConsent, configured_variables, declared_environment, digest_candidate, look_at
+from becket.host.gate import (
+    NeedsConsent,
+    configured_variables,
+    declared_environment,
+    digest_candidate,
+    list_files,
+    look_at,
+)
 from becket.host.grants_file import GrantEntry, edit_grants, load_grants
+from becket.host.host import Host
 from becket.host.places import Places
 from becket.host.programs import list_program_folders
 from becket.methods.permissions import parse_permission
@@ -70,17 +81,21 @@ def grant(
     names = [parse_permission(name) for name in permissions]
     places = options.places()
     candidate = find_candidate(options, roots, extension)
-    digest = "" if candidate is None else digest_candidate(candidate, without=[str(places.folder)])
+    consent = None if candidate is None else describe_consent(candidate, places)
+    approval = None if candidate is None or consent is None else describe_approval(candidate, consent, places)
     if not (names or variables):
-        if candidate is None:
+        if consent is None or approval is None:
             say(f"error: {extension} was not found: name the permissions, or say where it is with --root")
             return Exit.NOT_FOUND
-        if not (yes or has_agreed(candidate, digest)):
+        if not (yes or has_agreed(consent, approval, places)):
             say(f"{extension}: nothing was granted")
             return Exit.DENIED
-        names = [parse_permission(name) for name in candidate.manifest.permissions]
-        variables = variables_of(candidate).requested
+        names = [parse_permission(name) for name in consent.permissions]
+        variables = consent.variables.requested
+    digest = "" if consent is None else consent.digest
     entry = change(places, extension, names, given=True, digest=digest, variables=variables)
+    if approval is not None:
+        save_approval(places.approval_of(extension), approval)
     show(extension, entry, places, as_json)
     return None
 
@@ -93,8 +108,8 @@ def grant(
 def revoke(options: PlaceOptions, extension: str, permissions: tuple[str, ...], as_json: bool) -> Exit | None:
     """Take these PERMISSIONS away from EXTENSION, whoever else gives them.
 
-    Without PERMISSIONS: forget all that was agreed to, so that it has to be agreed to anew when it starts next. A
-    running host takes it over, and ends what runs on them.
+    Without PERMISSIONS: forget all that was agreed to or refused, so that consent is asked for anew when it starts
+    next. A running host takes it over, and ends what runs on them.
 
     \b
     becket revoke notes memory.write
@@ -110,50 +125,75 @@ def revoke(options: PlaceOptions, extension: str, permissions: tuple[str, ...], 
             say(f"error: nothing was granted to {extension} in {places.grants}")
             return Exit.NOT_FOUND
         edit_grants(places.grants, extension, lambda _: None)
-        record(places, extension, before.allow, given=False)
+        places.approval_of(extension).unlink(missing_ok=True)
+        record(places, extension, before.allow, given=False, withdraws=bool(before.refused))
         entry = GrantEntry()
     show(extension, entry, places, as_json)
     return None
 
 
 def find_candidate(options: PlaceOptions, roots: tuple[Path, ...], extension: str) -> Candidate | None:
+    """Returns the extension as a host would find it, with what the configuration says of it."""
     config = options.load_config()
     if config is None:
-        report = discover_extensions(roots or (Path(),))
+        host = Host(roots or (Path(),), data=None)
     else:
-        report = discover_extensions(roots or config.roots or (Path(),), settings=config.discovery)
-    return next((candidate for candidate in report.candidates if candidate.id == extension), None)
+        found_in = roots or config.roots or (Path(),)
+        host = Host(found_in, data=None, discovery=config.discovery, extensions=config.extensions)
+    return next((candidate for candidate in host.discover().candidates if candidate.id == extension), None)
 
 
-def has_agreed(candidate: Candidate, digest: str) -> bool:
-    """Asks the person at the terminal; where there is none, it is no."""
-    from becket.cli.asking import can_ask
+def describe_consent(candidate: Candidate, places: Places) -> NeedsConsent:
+    """Returns what a consent to an extension with all that it asks for is about.
 
+    Raises:
+        BadFile: its files cannot be read.
+    """
     manifest = candidate.manifest
     path = with_own_programs(os.environ).get("PATH", "")
     found = look_at(candidate, variables=os.environ, program_folders=list_program_folders(path))
-    asked = NeedsConsent(
+    return NeedsConsent(
         extension=manifest.id,
         version=manifest.version,
         command=found.command or manifest.command,
         runs_in=found.runs_in,
-        digest=digest,
+        digest=digest_candidate(candidate, without=[str(places.folder)]),
         permissions=manifest.permissions,
         variables=variables_of(candidate),
+        programs=found.programs,
     )
+
+
+def describe_approval(candidate: Candidate, consent: NeedsConsent, places: Places) -> Approval:
+    return consent.approval(list_files(candidate, consent.digest, without=[str(places.folder)]))
+
+
+def has_agreed(consent: NeedsConsent, approval: Approval, places: Places) -> bool:
+    """Asks the person at the terminal; where there is none, it is no."""
+    from becket.cli.asking import can_ask
+
+    last = load_grants(places.grants).get(consent.extension, GrantEntry()).digest
+    before = load_approval(places.approval_of(consent.extension))
+    consent = replace(consent, agreed_digest=last if last != consent.digest else "")
+    question = describe_request(consent.request(find_changes(before, approval, digest=last)))
     if not can_ask():
-        say(f"{asked.question}\nthere is nobody to ask: look at it, then add --yes")
+        say(f"{question}\nthere is nobody to ask: look at it, then add --yes")
         return False
-    say(asked.question)
+    say(question)
     return click.confirm("yes", err=True)
 
 
 def variables_of(candidate: Candidate) -> ExtensionVariables:
-    """Returns the variables outside the base list that a manifest asks for and sets."""
-    manifest = candidate.manifest
+    """Returns the variables that an extension asks for and sets, by itself and by what the operator says of it."""
+    manifest, operator = candidate.manifest, candidate.operator
     dialect = DIALECTS.get(manifest.dialect)
-    habits = DEFAULT_HABITS if dialect is None else dialect.habits
-    return list_variables(declared_environment(manifest), configured_variables(manifest), habits=habits)
+    return list_variables(
+        manifest.environment if candidate.is_operators else declared_environment(manifest),
+        configured_variables(manifest),
+        operator.environment,
+        allowed=operator.allow_variables,
+        habits=DEFAULT_HABITS if dialect is None else dialect.habits,
+    )
 
 
 def change(
@@ -167,18 +207,24 @@ def change(
 ) -> GrantEntry:
     """Changes the entry of an extension and writes that into the audit; returns what holds now."""
     names = list(names)
-    entry = edit_grants(
-        places.grants,
-        extension,
-        lambda entry: entry.granting(names, digest, variables) if given else entry.denying(names),
-    )
-    record(places, extension, names, given=given)
+    refused: list[str] = []
+
+    def edit(entry: GrantEntry) -> GrantEntry:
+        changed = entry.granting(names, digest, variables) if given else entry.denying(names)
+        refused.append("" if changed.refused else entry.refused)
+        return changed
+
+    entry = edit_grants(places.grants, extension, edit)
+    record(places, extension, names, given=given, withdraws=any(refused))
     return entry or GrantEntry()
 
 
-def record(places: Places, extension: str, names: Iterable[str], *, given: bool) -> None:
+def record(places: Places, extension: str, names: Iterable[str], *, given: bool, withdraws: bool) -> None:
+    """Writes into the audit which grants have changed, and whether this `withdraws` a refusal."""
     file = AuditFile(places.audit)  # a host that runs may write to it as well
     try:
+        if withdraws:
+            file.write(ConsentRefused(extension, OPERATOR, withdrawn=True), now_ms())
         for name in names:
             file.write(GrantChanged(extension, name, given, OPERATOR), now_ms())
     finally:
@@ -188,8 +234,10 @@ def record(places: Places, extension: str, names: Iterable[str], *, given: bool)
 def show(extension: str, entry: GrantEntry, places: Places, as_json: bool) -> None:
     if as_json:
         shown: dict[str, Any] = {"extension": extension, "allow": entry.allow, "deny": entry.deny}
-        print_json({**shown, "variables": entry.variables, "digest": entry.digest, "file": str(places.grants)})
+        shown |= {"variables": entry.variables, "digest": entry.digest, "refused": bool(entry.refused)}
+        print_json({**shown, "file": str(places.grants)})
         return
     allowed, denied = (", ".join(names) or "nothing" for names in (entry.allow, entry.deny))
     variables = f"; variables: {', '.join(entry.variables)}" if entry.variables else ""
-    print_line(f"{extension}: allowed: {allowed}; denied: {denied}{variables}")
+    refused = "; consent was refused" if entry.refused else ""
+    print_line(f"{extension}: allowed: {allowed}; denied: {denied}{variables}{refused}")

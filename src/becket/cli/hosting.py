@@ -16,10 +16,10 @@ from click.shell_completion import CompletionItem
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from becket.host.consent import AskConsent
     from becket.host.host import Host
     from becket.host.host_config import HostConfig, LogConfig
     from becket.host.places import Places
-    from becket.peer.admission import Ask
 
 __all__ = ["HostOptions", "PlaceOptions", "Terminated", "host_options", "place_options", "run_async"]
 
@@ -129,7 +129,7 @@ class HostOptions(PlaceOptions, frozen=True, kw_only=True):
             merged[id] = Grants(before.allow | {permission}, before.deny)
         return merged
 
-    def _choose_ask(self, config: HostConfig | None, pausing: Pausing) -> Ask | None:
+    def _choose_ask(self, config: HostConfig | None, pausing: Pausing) -> AskConsent | None:
         from becket.cli.asking import agree, ask_at_terminal, can_ask
 
         if self.yes:

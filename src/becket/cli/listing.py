@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -17,7 +17,6 @@ from becket.host.redaction import redact_command
 
 __all__ = ["list_extensions", "why_not"]
 
-STARTS: Final[dict[type[Admission], str]] = {Admitted: "yes", NeedsConsent: "ask", Skipped: "no"}
 HEADERS = ("extension", "version", "dialect", "starts", "permissions", "variables", "folder")
 
 
@@ -52,8 +51,8 @@ def list_extensions(options: HostOptions, as_json: bool) -> None:
     for diagnostic in survey.report.diagnostics:
         say(f"skipped: {diagnostic}")
     for candidate, admission, _ in found:
-        if isinstance(admission, Skipped):
-            say(f"does not start: {candidate.id}: {admission.because}")
+        if would_start(admission) == "no":
+            say(f"does not start: {candidate.id}: {why_not(admission)}")
     broken = survey.report.invalid
     if broken or not found:
         say(f"{len(found)} extensions, {broken} manifests that cannot be used (try: becket doctor)")
@@ -62,7 +61,7 @@ def list_extensions(options: HostOptions, as_json: bool) -> None:
 def row_of(candidate: Candidate, admission: Admission, variables: Sequence[str]) -> tuple[str, ...]:
     manifest = candidate.manifest
     asked = (", ".join(manifest.permissions), ", ".join(variables))
-    return candidate.id, manifest.version, manifest.dialect, STARTS[type(admission)], *asked, candidate.folder
+    return candidate.id, manifest.version, manifest.dialect, would_start(admission), *asked, candidate.folder
 
 
 def describe(
@@ -81,12 +80,23 @@ def describe(
         "permissions": manifest.permissions,
         "variables": variables,
         "granted": sorted(admission.grants.allow) if isinstance(admission, Admitted) else [],
-        "starts": STARTS[type(admission)],
+        "starts": would_start(admission),
         "because": why_not(admission),
         "hooks": [hook.hook for hook in manifest.hooks],
         "required_hooks": [hook.hook for hook in manifest.hooks if hook.required],
         "hook_position": hook_order.index(candidate.id) + 1 if candidate.id in hook_order else None,
     }
+
+
+def would_start(admission: Admission) -> str:
+    """Returns whether an extension would start: yes, no, or only after consent that is asked for."""
+    match admission:
+        case Admitted():
+            return "yes"
+        case NeedsConsent(is_refused=False):
+            return "ask"
+        case NeedsConsent() | Skipped():
+            return "no"
 
 
 def why_not(admission: Admission) -> str:

@@ -22,6 +22,7 @@ __all__ = [
     "AuditRecord",
     "CallDecided",
     "CallsCounted",
+    "ConsentRefused",
     "ExtensionChanged",
     "ExtensionStarted",
     "FileRotated",
@@ -95,6 +96,18 @@ class ExtensionChanged(Struct, frozen=True, tag_field="kind", tag="change"):
     found: Digest
 
 
+class ConsentRefused(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="refusal"):
+    """A person has refused consent to the start of an extension with these files, permissions and variables, or the
+    refusal was `withdrawn`, and by whom: `answer` to a question, `operator`, or `host` in its code."""
+
+    extension: str
+    by: str
+    digest: Digest | None = None
+    permissions: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    withdrawn: bool = False
+
+
 class ProviderOutcome(StrEnum):
     """How a call of a provider ended."""
 
@@ -123,7 +136,14 @@ class FileRotated(Struct, frozen=True, tag_field="kind", tag="rotate"):
 
 
 AuditEvent: TypeAlias = (
-    CallDecided | CallsCounted | GrantChanged | ExtensionStarted | ExtensionChanged | ProviderCalled | FileRotated
+    CallDecided
+    | CallsCounted
+    | GrantChanged
+    | ExtensionStarted
+    | ExtensionChanged
+    | ConsentRefused
+    | ProviderCalled
+    | FileRotated
 )
 
 

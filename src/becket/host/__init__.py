@@ -11,6 +11,7 @@ from becket.loading import lazy_names
 
 if TYPE_CHECKING:
     from becket.host.connecting import connect_extension, connect_extension_over
+    from becket.host.consent import ConsentChanges, ConsentRequest
     from becket.host.diagnostics import Diagnostic
     from becket.host.extension import Extension
     from becket.host.host import ExtensionStatus, Host
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Care",
+    "ConsentChanges",
+    "ConsentRequest",
     "Diagnostic",
     "Extension",
     "ExtensionStatus",
@@ -45,6 +48,8 @@ __all__ = [
 
 HOMES = {
     "Care": "becket.host.supervisor",
+    "ConsentChanges": "becket.host.consent",
+    "ConsentRequest": "becket.host.consent",
     "Diagnostic": "becket.host.diagnostics",
     "Extension": "becket.host.extension",
     "ExtensionStatus": "becket.host.host",

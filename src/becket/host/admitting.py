@@ -17,11 +17,13 @@ import anyio.to_thread
 from msgspec import Struct
 from msgspec.structs import replace
 
-from becket.contract.audit import ExtensionChanged
+from becket.contract.audit import ConsentRefused, ExtensionChanged
 from becket.dialects import DIALECTS, find_dialect
 from becket.errors import BadFile, ExtensionRefused, RevocationNotPersistent, StartFailed
+from becket.host.approvals import Approval, find_changes
 from becket.host.connecting import required_by
-from becket.host.diagnostics import Diagnostic, ProblemCode
+from becket.host.consent import ConsentRequest, describe_request
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.digests import FolderCopy, copy_folder, find_copy, remove_copies
 from becket.host.discovery import Candidate
 from becket.host.environment import ExtensionVariables
@@ -33,6 +35,7 @@ from becket.host.gate import (
     Skipped,
     decide_admission,
     digest_candidate,
+    list_files,
     look_at,
     refuse_uncopyable,
     settle_grants,
@@ -44,7 +47,7 @@ from becket.host.manifest import is_below
 from becket.host.programs import list_program_folders, move_command, move_path
 from becket.host.recording import RecordingGate, record
 from becket.host.working_copies import open_working_copy, remove_discarded, remove_working_copies
-from becket.methods.permissions import MOST_QUESTIONS, PERMISSIONS, Decision, Grants
+from becket.methods.permissions import MOST_QUESTIONS, PERMISSIONS, Grants
 from becket.methods.policies import is_async
 from becket.rpc.records import Ids
 
@@ -311,7 +314,7 @@ class Doorkeeper:
                 case Skipped():
                     raise outcome.error
                 case NeedsConsent():
-                    await self._ask_for_consent(outcome)
+                    await self._ask_for_consent(candidate, outcome)
                     bound_to, by = "" if self._in_development else outcome.digest, ANSWER
                 case Admitted():
                     if outcome.entry is not None and outcome.entry != self._kept.grants_of(id):
@@ -330,23 +333,64 @@ class Doorkeeper:
             candidate, outcome = await in_thread(self._find_again, id), None
         raise ExtensionRefused(id, "its files change all the time")
 
-    async def _ask_for_consent(self, consent: NeedsConsent) -> None:
-        """Asks a person, and writes a yes down.
+    async def _ask_for_consent(self, candidate: Candidate, consent: NeedsConsent) -> None:
+        """Asks a person, and writes the answer down. What was refused already is not asked for again.
 
         Raises:
             ExtensionRefused: it is a no, cannot be written down, or was asked too often.
         """
-        self._asked[consent.extension] += 1
-        if self._asked[consent.extension] > MOST_QUESTIONS:
-            raise ExtensionRefused(consent.extension, "its files have changed too often: nobody is asked any more")
-        if not await self._has_agreed(consent):
+        id = consent.extension
+        entry = self._kept.grants_of(id)
+        if entry is not None and entry.refused == consent.fingerprint:
+            raise replace(consent, is_refused=True).refusal.error
+        self._asked[id] += 1
+        if self._asked[id] > MOST_QUESTIONS:
+            raise ExtensionRefused(id, "its files have changed too often: nobody is asked any more")
+        approval = await in_thread(self._describe, candidate, consent)
+        answer = await self._ask_person(await in_thread(self._request, consent, approval))
+        if answer is False:
+            consent = await self._keep_refusal(consent)
+        if answer is not True:
             raise consent.refusal.error
 
         def agree(entry: GrantEntry) -> GrantEntry:
             undenied = [name for name in consent.permissions if name not in entry.deny]  # somebody may have, meanwhile
             return replace(consent, entry=entry).agreed_to(undenied)
 
-        await self._write(consent.extension, agree)
+        await self._write(id, agree)
+        await self._keep_approval(id, approval)
+
+    def _describe(self, candidate: Candidate, consent: NeedsConsent) -> Approval:
+        """Returns what a consent would be about."""
+        return consent.approval(list_files(candidate, consent.digest, without=self._data, limits=self._settings.limits))
+
+    def _request(self, consent: NeedsConsent, approval: Approval) -> ConsentRequest:
+        """Returns what a person is asked, with what has changed since the last consent."""
+        before = self._kept.approval_of(consent.extension)
+        return consent.request(find_changes(before, approval, digest=consent.entry.digest))
+
+    async def _keep_approval(self, id: str, approval: Approval) -> None:
+        try:
+            await in_thread(self._kept.keep_approval, id, approval)
+        except OSError as error:
+            problem = f"what was agreed to cannot be kept, so the next prompt cannot tell what has changed: {error}"
+            code = ProblemCode.CONSENT_NOT_PERSISTENT
+            self._complain(Diagnostic(code=code, extension=id, problem=problem, severity=Severity.WARNING))
+
+    async def _keep_refusal(self, consent: NeedsConsent) -> NeedsConsent:
+        """Keeps a refusal until the files or what they ask for are others, and returns the consent that was refused."""
+        id = consent.extension
+        record(
+            self._settings.audit,
+            ConsentRefused(id, ANSWER, consent.digest or None, consent.permissions, consent.requested),
+        )
+        try:
+            await self._change_grants(id, lambda entry: replace(entry, refused=consent.fingerprint))
+        except BadFile as error:
+            problem = f"the refusal cannot be written down, and the next start asks again: {error}"
+            self._complain(Diagnostic(code=ProblemCode.CONSENT_NOT_PERSISTENT, extension=id, problem=problem))
+            return consent
+        return replace(consent, is_refused=True)
 
     async def _bind(self, id: str, digest: str) -> None:
         """Binds what was granted without a word about files to these."""
@@ -358,30 +402,28 @@ class Doorkeeper:
         except BadFile as error:
             raise ExtensionRefused(id, f"what was agreed to cannot be written down: {error}") from error
 
-    async def _has_agreed(self, consent: NeedsConsent) -> bool:
-        """Asks a person whether an extension may run with all that it asks for; no answer in time is no."""
+    async def _ask_person(self, request: ConsentRequest) -> bool | None:
+        """Asks a person whether an extension may run with all that it asks for; None where nobody answers in time."""
         ask = self._settings.ask
         if ask is None:
-            return False
-        decision = Decision(consent.extension, "start", None, None, "it is to be agreed to")
+            return None
+        answer: Any = None
         async with self._asking:
             with anyio.move_on_after(CONSENT_PATIENCE):
                 try:
+                    question = describe_request(request)
                     if is_async(ask):
-                        answer: Any = ask(consent.question, decision)
-                        return await answer is True
-                    # A thread that waits for a person may wait for ever: it is left.
-                    told: Any = await anyio.to_thread.run_sync(ask, consent.question, decision, abandon_on_cancel=True)
-                    return told is True
+                        asked: Any = ask(question, request)
+                        answer = await asked
+                    else:
+                        # A thread that waits for a person may wait for ever: it is left.
+                        answer = await anyio.to_thread.run_sync(ask, question, request, abandon_on_cancel=True)
                 except Exception as error:
+                    problem = f"asking has failed: {error}"
                     self._complain(
-                        Diagnostic(
-                            code=ProblemCode.CONSENT_FAILED,
-                            extension=consent.extension,
-                            problem=f"asking has failed: {error}",
-                        )
+                        Diagnostic(code=ProblemCode.CONSENT_FAILED, extension=request.extension, problem=problem)
                     )
-        return False
+        return answer if isinstance(answer, bool) else None
 
     # -- copies
 
@@ -454,9 +496,15 @@ class Doorkeeper:
             await self.grant(id, guest.candidate.manifest.permissions)
             return
         await self.look_again(guest)
-        asked, digest = guest.candidate.manifest.permissions, guest.outcome.digest
-        variables = self.list_variables(guest.candidate).requested
+        candidate, outcome = guest.candidate, guest.outcome
+        asked, digest = candidate.manifest.permissions, outcome.digest
+        variables = self.list_variables(candidate).requested
+        before = self._kept.grants_of(id)
         await self._change_grants(id, lambda entry: entry.granting(asked, digest, variables))
+        if isinstance(outcome, NeedsConsent):
+            await self._keep_approval(id, await in_thread(self._describe, candidate, outcome))
+        if before is not None and before.refused:
+            record(self._settings.audit, ConsentRefused(id, HOST, withdrawn=True))
 
     async def revoke(self, id: str, names: Iterable[str]) -> None:
         """Revokes permissions at once; what runs on them ends. Writing that down comes second.

@@ -44,6 +44,7 @@ class ProblemCode(StrEnum):
     DISABLED = "disabled"
     # whether one may start
     CONSENT_MISSING = "consent_missing"
+    CONSENT_REFUSED = "consent_refused"
     PERMISSION_UNDECIDED = "permission_undecided"
     PERMISSION_UNKNOWN = "permission_unknown"
     PERMISSION_NOT_REQUESTED = "permission_not_requested"
@@ -63,6 +64,7 @@ class ProblemCode(StrEnum):
     START_FAILED = "start_failed"
     RELOAD_FAILED = "reload_failed"
     CONSENT_FAILED = "consent_failed"
+    CONSENT_NOT_PERSISTENT = "consent_not_persistent"
     HOOK_UNRESPONSIVE = "hook_unresponsive"
     HOOK_LEFT_OUT = "hook_left_out"
     HOOK_ORDER = "hook_order"

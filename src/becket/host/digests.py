@@ -14,7 +14,7 @@ import stat
 import tempfile
 from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from typing import Final
 
 from msgspec import Struct
@@ -72,24 +72,31 @@ class FolderCopy(Struct, frozen=True):
 
 
 def digest_folder(
-    folder: str | os.PathLike[str], *, without: Collection[str] = (), limits: Limits = DEFAULT_LIMITS
+    folder: str | os.PathLike[str],
+    *,
+    without: Collection[str] = (),
+    limits: Limits = DEFAULT_LIMITS,
+    entries: dict[str, str] | None = None,
 ) -> FolderDigest:
-    """Returns the digest of a folder. `without` are absolute paths in it that do not count, such as its data.
+    """Returns the digest of a folder. `without` are absolute paths in it that do not count, such as its data. `entries`
+    gets the names in it, each with a short digest.
 
     Raises:
         BadFile: something in it cannot be read, or there is too much; `path` says which.
     """
-    return Digesting(os.path.realpath(folder), without, limits).run(None)
+    return Digesting(os.path.realpath(folder), without, limits, entries=entries).run(None)
 
 
-def digest_files(folder: str, files: Collection[str], *, limits: Limits = DEFAULT_LIMITS) -> FolderDigest:
+def digest_files(
+    folder: str, files: Collection[str], *, limits: Limits = DEFAULT_LIMITS, entries: dict[str, str] | None = None
+) -> FolderDigest:
     """Returns the digest of these files of a folder, for one that is not alone in it. Their paths are absolute, and of
     a link it is where that leads which counts.
 
     Raises:
         BadFile: one of them cannot be read, or there is too much; `path` says which.
     """
-    return Digesting(folder, (), limits).run_over(files)
+    return Digesting(folder, (), limits, entries=entries).run_over(files)
 
 
 def copy_folder(
@@ -192,11 +199,20 @@ def remove_tree(path: str) -> None:
 class Digesting:
     """One way through a folder: by descriptors, so that no link that appears meanwhile leads elsewhere.
 
-    A copy that it makes is read-only unless it `is_writable`."""
+    A copy that it makes is read-only unless it `is_writable`. `entries` gets the names, each with a short digest."""
 
-    def __init__(self, folder: str, without: Collection[str], limits: Limits, *, is_writable: bool = False) -> None:
+    def __init__(
+        self,
+        folder: str,
+        without: Collection[str],
+        limits: Limits,
+        *,
+        is_writable: bool = False,
+        entries: dict[str, str] | None = None,
+    ) -> None:
         self._folder = folder
         self._is_writable = is_writable
+        self._entries = entries
         self._without = frozenset(os.path.realpath(path) for path in without)
         self._limits = limits
         self._hash = sha256(BEGINNING)
@@ -327,6 +343,8 @@ class Digesting:
         for part in (kind, os.fsencode(path), content):
             self._hash.update(b"%d:" % len(part))
             self._hash.update(part)
+        if self._entries is not None:
+            self._entries[show_path(path)] = blake2b(kind + content, digest_size=8).hexdigest()
 
     def _refuse(self, path: str, problem: str) -> BadFile:
         return BadFile(show_path(os.path.join(self._folder, path) if path else self._folder), [("", problem)])

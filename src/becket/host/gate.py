@@ -20,12 +20,14 @@ from msgspec.structs import replace
 from becket.contract.hooks import HOOKS
 from becket.dialects import DIALECTS
 from becket.errors import BadFile, ExtensionRefused, ReservedPermission, UnknownPermission
+from becket.host.approvals import Approval
 from becket.host.configuration import ResolvedConfig
+from becket.host.consent import START, ConsentChanges, ConsentRequest, describe_request
 from becket.host.diagnostics import Diagnostic, ProblemCode
 from becket.host.digests import FolderDigest, digest_files, digest_folder
 from becket.host.discovery import Candidate
 from becket.host.env_program import find_env_variables
-from becket.host.environment import ExtensionVariables, is_dangerous_name, is_secret_name, list_variables
+from becket.host.environment import ExtensionVariables, is_dangerous_name, list_variables
 from becket.host.grants_file import GrantEntry
 from becket.host.interpreters import find_code_from_cwd
 from becket.host.manifest import Environment, Manifest, Requirements, is_below
@@ -48,12 +50,15 @@ __all__ = [
     "digest_candidate",
     "find_missing",
     "find_setup",
+    "list_files",
     "look_at",
     "refuse_uncopyable",
     "settle_grants",
+    "works_in_root",
 ]
 
 NOBODY: GrantEntry = GrantEntry()
+UNKNOWN = ConsentChanges(is_known=False)
 
 
 # -- what this machine has
@@ -183,17 +188,35 @@ def digest_candidate(candidate: Candidate, *, without: Collection[str] = (), lim
 
 
 def measure_candidate(
-    candidate: Candidate, *, without: Collection[str] = (), limits: Limits = DEFAULT_LIMITS
+    candidate: Candidate,
+    *,
+    without: Collection[str] = (),
+    limits: Limits = DEFAULT_LIMITS,
+    entries: dict[str, str] | None = None,
 ) -> FolderDigest:
-    """Returns the digest of a candidate, and whether its folder can be copied. Raises as `digest_candidate` does."""
+    """Returns the digest of a candidate, and whether its folder can be copied. Raises as `digest_candidate` does.
+
+    `entries` gets the names of its files, each with a short digest."""
     if candidate.files is None:
-        found = digest_folder(candidate.folder, without=without, limits=limits)
+        found = digest_folder(candidate.folder, without=without, limits=limits, entries=entries)
     else:
-        found = digest_files(candidate.folder, candidate.files, limits=limits)
+        found = digest_files(candidate.folder, candidate.files, limits=limits, entries=entries)
     if not candidate.is_listed:
         return found
     listed = msgspec.json.encode(candidate.manifest, order="deterministic")
     return replace(found, digest=sha256(found.digest.encode() + listed).hexdigest())
+
+
+def list_files(
+    candidate: Candidate, digest: str, *, without: Collection[str] = (), limits: Limits = DEFAULT_LIMITS
+) -> dict[str, str]:
+    """Returns the names of the files that have this digest, each with a short one; none where there are others now."""
+    entries: dict[str, str] = {}
+    try:
+        found = measure_candidate(candidate, without=without, limits=limits, entries=entries)
+    except BadFile:
+        return {}
+    return entries if found.digest == digest else {}
 
 
 def find_missing(
@@ -263,7 +286,8 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
     `held` are permissions that it has already, and `variables` all that it would see outside the base list. `programs`
     are those that the host runs for its commands.
     `agreed_digest` is that of the files that were agreed to before; empty where it is new. `keeps_entry` says that what
-    was agreed to before holds on, and this comes besides."""
+    was agreed to before holds on, and this comes besides. `fingerprint` is that of all that is asked for; it
+    `is_refused` where a person has refused just this."""
 
     extension: str
     version: str
@@ -279,26 +303,43 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
     agreed_digest: str = ""
     entry: GrantEntry = NOBODY
     keeps_entry: bool = False
+    fingerprint: str = ""
+    is_refused: bool = False
 
     @property
     def question(self) -> str:
-        """What a person is asked: lines that do no harm to a terminal, with the whole command."""
-        lines = [f"{self.extension} {self.version} wants to run: {' '.join(map(quote, self.command))}"]
-        if self.runs_in:
-            loaded = find_code_from_cwd(self.command)
-            loads = "" if loaded is None else f", and loads code from there: {quote(loaded)}"
-            lines.append(f"it runs in the folder {quote(self.runs_in)}{loads}")
-        lines += [
-            f"its command {quote(name)} runs the program: {' '.join(map(quote, words))}"
-            for name, words in self.programs
-        ]
-        if self.agreed_digest:
-            lines.append("its files have changed since they were agreed to")
-        lines += [f"it has the permission {name}" for name in self.held]
-        lines += [f"it asks for the permission {name}" for name in self.permissions]
-        if not (self.held or self.permissions):
-            lines.append("it asks for no permission")
-        return "\n".join([*lines, *describe_variables(self.variables), "agree?"])
+        """What a person is asked, as text."""
+        return describe_request(self.request())
+
+    def request(self, changes: ConsentChanges | None = None) -> ConsentRequest:
+        """Returns what a person is asked. Without `changes` only whether the files are others is known."""
+        return ConsentRequest(
+            self.extension,
+            START,
+            None,
+            None,
+            "it needs consent",
+            version=self.version,
+            command=self.command,
+            working_directory=self.runs_in,
+            variables=self.variables,
+            permissions=self.permissions,
+            held=self.held,
+            programs=self.programs,
+            changes=changes or (UNKNOWN if self.agreed_digest else None),
+            digest=self.digest,
+        )
+
+    def approval(self, files: Mapping[str, str]) -> Approval:
+        """Returns what a consent is about, with the `files` of the extension."""
+        return Approval.of(
+            digest=self.digest,
+            command=self.command,
+            working_directory=self.runs_in,
+            variables=self.variables.set,
+            permissions=(*self.held, *self.permissions),
+            files=files,
+        )
 
     def agreed_to(self, permissions: Iterable[str] | None = None) -> GrantEntry:
         """Returns what to write down for a yes: to all that it asks for, or to these permissions and no others."""
@@ -314,34 +355,21 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
         wanted = ", ".join([*self.permissions, *(f"the variable {name}" for name in self.requested)])
         changed = "its files have changed since they were agreed to" if self.agreed_digest else ""
         asked = f"it asks for what nobody has agreed to: {wanted}" if wanted else ""
-        hint = f"look at it, then run `becket grant {self.extension}`, or add it to grants.toml"
+        problem = ", and ".join(filter(None, [changed, asked]))
+        if self.is_refused:
+            problem = f"consent was refused{f': {problem}' if problem else ''}"
+            hint = f"`becket grant {self.extension}` gives it, `becket revoke {self.extension}` lets a host ask again"
+        else:
+            problem = problem or "nobody has agreed to start it"
+            hint = f"look at it, then run `becket grant {self.extension}`, or add it to grants.toml"
         if self.held and self.permissions:
             hint += f"; `becket revoke {self.extension} {' '.join(self.permissions)}` starts it without"
-        problem = ", and ".join(filter(None, [changed, asked])) or "nobody has agreed to start it"
-        return Skipped(
-            extension=self.extension,
-            reasons=(
-                Diagnostic(code=ProblemCode.CONSENT_MISSING, extension=self.extension, problem=problem, hint=hint),
-            ),
-        )
+        code = ProblemCode.CONSENT_REFUSED if self.is_refused else ProblemCode.CONSENT_MISSING
+        reason = Diagnostic(code=code, extension=self.extension, problem=problem, hint=hint)
+        return Skipped(extension=self.extension, reasons=(reason,))
 
 
 Admission: TypeAlias = Admitted | Skipped | NeedsConsent
-
-
-def describe_variables(variables: ExtensionVariables) -> Iterator[str]:
-    """Yields a line for each variable that a manifest asks for or sets, and one for each kind that the operator gives.
-
-    Values that a manifest sets are shown; those of the host never are."""
-    for name in variables.passed:
-        yield f"it asks for the variable {name}{', which looks like a secret' if is_secret_name(name) else ''}"
-    for name, value in variables.set.items():
-        loads = ": programs load code by it" if name in variables.dangerous else ""
-        yield f"it sets the variable {show_path(name)} to {quote(value)}{loads}"
-    if variables.given:
-        yield f"the host's configuration gives it the variables {', '.join(variables.given)}"
-    if variables.inherited:
-        yield f"inherit_environment gives it the variables {', '.join(variables.inherited)}"
 
 
 def refuse_uncopyable(extension: str, because: str) -> Skipped:
@@ -352,11 +380,6 @@ def refuse_uncopyable(extension: str, because: str) -> Skipped:
         extension=extension,
         reasons=(Diagnostic(code=ProblemCode.NOT_COPYABLE, extension=extension, problem=problem, hint=hint),),
     )
-
-
-def quote(word: str) -> str:
-    shown = show_path(word)
-    return f"'{shown}'" if not shown or " " in shown else shown
 
 
 # -- the decision
@@ -382,6 +405,7 @@ def decide_admission(
     those outside the base list, or those of the manifest alone; no grant of permissions is one of these. Where the host
     `can_ask`, nothing starts that nobody has agreed to, even if it asks for nothing: it is a program all the same.
     Where it cannot, nothing starts that asks for a permission which was neither given nor denied: nobody would decide.
+    A refusal holds until the files or what is asked for are others.
     `known` are the permissions, and `dialects` the dialects that this host has."""
     if not is_enabled:
         return Skipped(
@@ -407,7 +431,9 @@ def decide_admission(
     undecided = frozenset(manifest.permissions) - grants.allow - grants.deny
     requested = frozenset(variables.requested).difference(written.variables if counts else ())
     is_new = given is None and not counts
-    if requested or (undecided and not can_ask) or (is_new and (is_other or can_ask)):
+    fingerprint = fingerprint_of(findings, sorted(undecided), sorted(requested), variables)
+    is_refused = written.refused == fingerprint
+    if requested or (undecided and not can_ask) or (is_new and (is_other or can_ask or is_refused)):
         return NeedsConsent(
             extension=manifest.id,
             version=manifest.version,
@@ -423,6 +449,8 @@ def decide_admission(
             agreed_digest=written.digest if is_other else "",
             entry=written,
             keeps_entry=counts,
+            fingerprint=fingerprint,
+            is_refused=is_refused,
         )
     # What the host gives by itself is for any files; the rest was agreed to for these alone.
     rests_on_entry = given is None or bool(variables.requested or grants.allow - grants.deny - host.allow)
@@ -437,6 +465,14 @@ def decide_admission(
         bound_to=findings.digest if counts and rests_on_entry and not in_development else "",
         agreed_digest=written.digest if is_other and counts else "",
     )
+
+
+def fingerprint_of(
+    findings: Findings, permissions: Sequence[str], requested: Sequence[str], variables: ExtensionVariables
+) -> str:
+    """Returns a digest of the files of an extension and of all that it asks for: a refusal is of just these."""
+    asked = [findings.digest, findings.command, findings.cwd, permissions, requested, sorted(variables.set.items())]
+    return sha256(ascii(asked).encode()).hexdigest()  # a path may be no text
 
 
 def settle_grants(manifest: Manifest, entry: GrantEntry | None, given: Grants | None) -> Grants:

@@ -44,12 +44,14 @@ VariableName = Annotated[str, Meta(pattern=r"\A[^=\x00]+\Z", max_length=256)]
 class GrantEntry(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """What holds for one extension. `digest` is that of the files which this was agreed to for; empty means any.
 
-    `variables` are those of the host that it may have, and those that it may set although they load code."""
+    `variables` are those of the host that it may have, and those that it may set although they load code. `refused` is
+    the digest of a request for consent that a person has refused; a grant of anything ends that."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     digest: Digest = ""
     variables: tuple[VariableName, ...] = ()
+    refused: Digest = ""
 
     @property
     def grants(self) -> Grants:

@@ -43,6 +43,7 @@ from becket.errors import (
 from becket.host.admitting import Doorkeeper, Guest
 from becket.host.audit_log import ROTATE_AT, AuditMode
 from becket.host.connecting import required_by
+from becket.host.consent import AskConsent
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.discovery import (
     DEFAULT_SETTINGS,
@@ -85,7 +86,6 @@ from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import PERMISSIONS, Grants, parse_permission
 from becket.methods.policies import Policy
 from becket.methods.registry import Registry
-from becket.peer.admission import Ask
 from becket.peer.guardian import GUARDIAN, find_guarding_problem
 from becket.peer.loops import current_loop
 from becket.peer.outbound import DEFAULT, Unset
@@ -128,8 +128,9 @@ class Host:
     """A host of extensions: `async with Host(roots=["extensions"], grants={"notes": ["memory.read"]}) as host: ...`.
 
     What it keeps lies in the folder `data`, by default one of the user's named after `name`; with `data=None` all is
-    kept in memory and gone at the end. `grants` stand above those of the file. `ask` asks a person for a permission,
-    `confirm` for a yes to what a hook wants confirmed. `only` and `disabled` choose among what is found, and
+    kept in memory and gone at the end. `grants` stand above those of the file. `ask` asks a person for consent
+    to a start or a permission: it gets the prompt as text and a `ConsentRequest`. `confirm` asks for a yes to what a
+    hook wants confirmed. `only` and `disabled` choose among what is found, and
     `extensions` says what holds for one of them above its manifest. `watch` tells of changed files, or reloads their
     extensions. With `development` changed files need no new consent. `environment` is for all extensions, besides what
     each asks for; those of the dialects in `inherit_environment` see what hosts of their own system pass on.
@@ -148,7 +149,7 @@ class Host:
         data: str | os.PathLike[str] | None = DEFAULT_DATA,
         store: Store | None = None,
         config: Mapping[str, Mapping[str, object]] | None = None,
-        ask: Ask | None = None,
+        ask: AskConsent | None = None,
         confirm: ConfirmHook | None = None,
         policy: Policy | None = None,
         methods: Registry | None = None,

@@ -15,6 +15,7 @@ from threading import Lock
 
 from becket.contract.audit import AuditEvent
 from becket.errors import BadFile, RevocationNotPersistent
+from becket.host.approvals import Approval, load_approval, save_approval
 from becket.host.audit_log import ROTATE_AT, AuditFile, AuditLog, AuditMode
 from becket.host.grants_file import GrantEntry, edit_grants, load_grants
 from becket.host.pending_revocations import add_pending, load_pending
@@ -56,6 +57,7 @@ class Kept:
         self._unheard: dict[str, GrantEntry | None] = {}  # entries before a change of ours, to what others had changed
         self._known = known
         self._entries: dict[str, GrantEntry] = {} if places is None else load_grants(places.grants, known=known)
+        self._approvals: dict[str, Approval] = {}  # where there is no folder for them
         self._release_reserve = release_reserve
         self._revoking = Lock()
         self._revoked: dict[str, frozenset[str]] = {}  # what the file of grants does not say yet
@@ -96,6 +98,25 @@ class Kept:
             self._entries[extension] = entry
         self._forget_revoked(extension, revoked)
         return entry
+
+    # -- approvals
+
+    def approval_of(self, extension: str) -> Approval | None:
+        """Returns what the last consent to an extension was about, as far as that is kept."""
+        if self.places is None:
+            return self._approvals.get(extension)
+        return load_approval(self.places.approval_of(extension))
+
+    def keep_approval(self, extension: str, approval: Approval) -> None:
+        """Keeps what a consent was about.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        if self.places is None:
+            self._approvals[extension] = approval
+        else:
+            save_approval(self.places.approval_of(extension), approval)
 
     # -- revocations
 

@@ -20,6 +20,7 @@ from becket.errors import ExtensionRefused
 from becket.host.breaker import BreakerPolicy
 from becket.host.configuration import ResolvedConfig, resolve_config
 from becket.host.connecting import HOST, connect_extension
+from becket.host.consent import START, AskConsent, ConsentRequest, answer_for
 from becket.host.discovery import Candidate
 from becket.host.environment import (
     ExtensionVariables,
@@ -30,7 +31,7 @@ from becket.host.environment import (
 )
 from becket.host.events import Events
 from becket.host.extension import Extension
-from becket.host.gate import configured_variables, declared_environment
+from becket.host.gate import configured_variables, declared_environment, works_in_root
 from becket.host.log_events import LogEvents
 from becket.host.manifest import AskedLimits, Environment
 from becket.host.places import Places
@@ -45,7 +46,6 @@ from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import Gate
 from becket.methods.policies import Policy
 from becket.methods.registry import Registry
-from becket.peer.admission import Ask
 from becket.peer.loops import loop_time
 from becket.rpc.budget import SharedBudget
 from becket.rpc.records import Ids
@@ -83,7 +83,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     store: Store
     audit: Audit
     places: Places | None = None
-    ask: Ask | None = None
+    ask: AskConsent | None = None
     policy: Policy | None = None
     methods: Registry = Registry()
     host: HostInfo = HOST
@@ -174,7 +174,7 @@ async def launch_extension(
         root=way.folder,
         config=config.values,
         gate=gate,
-        ask=settings.ask,
+        ask=None if settings.ask is None else answer_for(settings.ask, describe_launch(candidate, way, visible, gate)),
         audit=settings.audit,
         store=settings.store,
         secrets=settings.secrets if secret_keys_of(candidate) else None,
@@ -201,6 +201,23 @@ def log_working_copy(id: str, folder: str, data: str) -> None:
 
     text = "%s: runs in %s, where the next start discards what it writes; what must stay belongs in its data folder, %s"
     logging.getLogger("becket.host").info(text, id, show_path(folder), show_path(data))
+
+
+def describe_launch(candidate: Candidate, way: Way, variables: ExtensionVariables, gate: Gate) -> ConsentRequest:
+    """Returns what is known of a running extension when it needs a permission that a person decides about."""
+    return ConsentRequest(
+        candidate.id,
+        START,
+        None,
+        None,
+        "",
+        version=candidate.manifest.version,
+        command=way.command,
+        working_directory=way.cwd or (way.folder if works_in_root(candidate) else os.getcwd()),
+        variables=variables,
+        held=tuple(sorted(gate.grants.allow)),
+        digest=way.digest or "",
+    )
 
 
 def secret_keys_of(candidate: Candidate) -> tuple[str, ...]:

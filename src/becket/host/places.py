@@ -69,6 +69,14 @@ class Places:
             raise ValueError(f"no extension can have the id {extension!r}")
         return self.folder / "data" / extension
 
+    def approval_of(self, extension: str) -> Path:
+        """Returns the file that tells what the last consent to an extension was about.
+
+        Raises:
+            ValueError: the id is none that an extension can have.
+        """
+        return self.folder / "approvals" / f"{self.data_of(extension).name}.json"
+
     def make(self) -> None:
         """Makes the folder, for its owner alone.
 
