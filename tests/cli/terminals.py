@@ -11,10 +11,13 @@ import struct
 import subprocess
 import sys
 import termios
+from codecs import getincrementaldecoder
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
+
+from tests.cli.screens import Picture
 
 CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[()][A-Z0-9]|\x1b[=>78]|\r")
 PATIENCE = 60.0  # seconds: far more than any command takes
@@ -34,11 +37,18 @@ class Terminal:
     """Runs a program: `with Terminal(command) as terminal: terminal.expect(">")`. It is killed if it has not ended."""
 
     def __init__(
-        self, command: Sequence[str], *, folder: Path | None = None, columns: int = 100, **variables: str
+        self,
+        command: Sequence[str],
+        *,
+        folder: Path | None = None,
+        columns: int = 100,
+        rows: int = 40,
+        **variables: str,
     ) -> None:
         self.raw = ""
+        self.picture = Picture(columns, rows)
         self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
         self._process = subprocess.Popen(
             [sys.executable, "-c", TAKE_TERMINAL, *command],
@@ -50,6 +60,7 @@ class Terminal:
             start_new_session=True,
         )
         os.close(slave)
+        self._decoder = getincrementaldecoder("utf-8")(errors="replace")  # a read may end within a character
         self._seen = 0
         self._has_ended = False
 
@@ -78,6 +89,23 @@ class Terminal:
             assert monotonic() < deadline, f"it has not written {text!r} in time:\n{self.text}"
             self._read(deadline)
 
+    def expect_seen(self, snapshot: str) -> None:
+        """Waits until the last lines on the screen are those behind `|`; `~` stands for anything, also for lines."""
+        lines = [line.strip().removeprefix("|") for line in snapshot.strip().split("\n")]
+        pattern = re.compile("(?s)(?:.*\n)?" + "\n".join(".*".join(map(re.escape, line.split("~"))) for line in lines))
+        deadline = monotonic() + PATIENCE
+        while not pattern.fullmatch("\n".join(self.picture.seen)):
+            seen = "\n".join(self.picture.seen)
+            assert not self._has_ended, f"it has ended, and the screen is:\n{seen}"
+            assert monotonic() < deadline, f"in time there was only this on the screen:\n{seen}"
+            self._read(deadline)
+
+    @property
+    def has_echo(self) -> bool:
+        """Whether the terminal shows what is typed and waits for whole lines, as a shell leaves it."""
+        modes = termios.tcgetattr(self._master)[3]
+        return modes & (termios.ECHO | termios.ICANON) == termios.ECHO | termios.ICANON
+
     def end(self) -> int:
         """Waits until the program has ended and returns its exit code."""
         deadline = monotonic() + PATIENCE
@@ -97,7 +125,9 @@ class Terminal:
         except OSError:  # what Linux says when nobody has the other side open any more
             data = b""
         self._has_ended = not data
-        self.raw += data.decode(errors="replace")
+        text = self._decoder.decode(data, final=self._has_ended)
+        self.raw += text
+        self.picture.write(text)
 
     def __enter__(self) -> Terminal:
         return self

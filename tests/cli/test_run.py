@@ -15,7 +15,7 @@ from tests.cli.commands import BECKET, EXTENSIONS, becket, write_extension
 from tests.cli.terminals import CTRL_C, Terminal
 
 from becket.cli.exits import Exit
-from becket.cli.run import WIDE, fit_rows
+from becket.cli.screen import WIDE, fit_rows
 from becket.cli.status import HEADERS
 from becket.host.grants_file import GrantEntry, load_grants
 from becket.testing.transcripts import Ended, Frame, Side, load_transcript
@@ -338,6 +338,143 @@ def test_a_question_in_the_midst_of_the_table_is_asked_below_it(tmp_path: Path) 
         assert terminal.end() == Exit.INTERRUPTED
 
 
+# -- what is seen
+
+
+def test_the_table_stays_current_around_a_prompt_and_ctrl_c_restores_the_terminal(tmp_path: Path) -> None:
+    root = write_extension(tmp_path / "root", "quiet", QUIET)
+    write_extension(root, "asked", QUIET.replace("quiet", "asked"), permissions=["memory.read"])
+    (tmp_path / "host.toml").write_text(
+        f'roots = ["{root}"]\ndata = false\n[extensions.quiet]\nallow = []\n', encoding="utf-8"
+    )
+    with Terminal([*BECKET, "run", "--config", "host.toml"], folder=tmp_path, columns=50, rows=60) as terminal:
+        assert terminal.has_echo
+        terminal.expect_seen("""
+            | extension   state     restarts   note
+            | ───────────────────────────────────────────────
+            | asked       stopped          0   somebody is a…
+            | quiet       ready            0
+            |
+            |asked 1.0.0 wants to run:
+            |~it asks for the permission memory.read
+            |agree? [y/N]
+        """)
+        assert not terminal.has_echo
+        assert not terminal.picture.is_cursor_shown
+
+        pid = re.findall(r"quiet: started in .*process (\d+)", terminal.text)[-1]
+        os.kill(int(pid), signal.SIGKILL)
+        terminal.type("nx\x7f\x7f\x1b[Ay")
+        terminal.expect_seen("""
+            |~ quiet: killed by SIGKILL
+            |~ quiet: runs again after ~
+            |
+            | extension   state     restarts   note
+            | ───────────────────────────────────────────────
+            | asked       stopped          0   somebody is a…
+            | quiet       ready            1
+            |
+            |asked 1.0.0 wants to run:
+            |~it asks for the permission memory.read
+            |agree? [y/N] y
+        """)
+        terminal.enter("")
+        terminal.expect_seen("""
+            |agree? [y/N] y
+            |~
+            | extension   state   restarts   note
+            | ───────────────────────────────────
+            | asked       ready          0
+            | quiet       ready          1
+        """)
+        terminal.type(CTRL_C)
+        assert terminal.end() == Exit.INTERRUPTED
+        assert terminal.has_echo
+        assert terminal.picture.is_cursor_shown
+
+
+def test_ctrl_c_in_a_prompt_restores_the_terminal(root: Path) -> None:
+    with Terminal([*BECKET, "run", str(root), "--no-data"]) as terminal:
+        terminal.expect("agree? [y/N]")
+        assert not terminal.has_echo
+        terminal.type(CTRL_C)
+        assert terminal.end() == Exit.INTERRUPTED
+        assert terminal.has_echo
+        assert terminal.picture.is_cursor_shown
+
+
+def test_what_was_typed_before_a_prompt_is_no_answer_to_it(root: Path) -> None:
+    with Terminal([*BECKET, "run", str(root), "--no-data"]) as terminal:
+        terminal.type("y\ny\n")
+        terminal.expect("agree? [y/N]")
+        terminal.enter("n")
+        terminal.expect("quiet: refused")
+        assert terminal.end() == Exit.NOT_RUNNING
+
+
+def test_a_prompt_that_is_higher_than_the_terminal_is_written_above_the_table(tmp_path: Path) -> None:
+    root = write_extension(tmp_path / "root", "quiet", QUIET, permissions=["memory.read", "memory.write"])
+    with Terminal([*BECKET, "run", str(root), "--no-data"], rows=8) as terminal:
+        terminal.expect_seen("""
+            |it asks for the permission memory.write
+            |
+            | extension   state     calls/s   latency   restarts   note
+            | ──~
+            | quiet       stopped       0.0                    0   somebody is asked whether it may start
+            |
+            |agree? [y/N]
+        """)
+        assert "quiet 1.0.0 wants to run: " in terminal.text
+        terminal.enter("y")
+        terminal.expect("quiet: started")
+
+
+def test_more_extensions_than_there_is_room_for_are_counted(tmp_path: Path) -> None:
+    for number in range(6):
+        write_extension(tmp_path, f"quiet{number}", QUIET.replace("quiet", f"quiet{number}"))
+    with Terminal([*BECKET, "run", str(tmp_path), "--no-data", "--yes"], rows=9) as terminal:
+        terminal.expect_seen("""
+            | extension   state   calls/s   latency   restarts   note
+            | ───────────────────────────────────────────────────────
+            | quiet0      ready       0.0                    0
+            | quiet1      ready       0.0                    0
+            | quiet2      ready       0.0                    0
+            | quiet3      ready       0.0                    0
+            |
+            |2 more extensions
+        """)
+
+
+LONG_ID = "a-name-of-64-characters-" + "x" * 40
+
+
+@pytest.mark.parametrize("words", [["run"], ["run", "--once"]])
+def test_no_id_and_no_state_is_cut_at_50_columns(tmp_path: Path, words: list[str]) -> None:
+    write_extension(tmp_path, LONG_ID, QUIET.replace("quiet", LONG_ID))
+    with Terminal([*BECKET, *words, str(tmp_path), "--no-data", "--yes"], columns=50) as terminal:
+        terminal.expect_seen(f"""
+            | extension                                  state
+            | ────────────────────────────────────────────────
+            | {LONG_ID[:40]}   ready
+            | {LONG_ID[40:]}
+        """)
+
+
+def test_a_list_without_room_for_its_columns_has_a_block_for_each_extension(tmp_path: Path) -> None:
+    write_extension(tmp_path, LONG_ID, QUIET, permissions=["memory.read", "memory.write", "tools.register"])
+    with Terminal([*BECKET, "list", ".", "--no-data", "--yes"], columns=50, folder=tmp_path) as terminal:
+        terminal.expect_seen(f"""
+            |{LONG_ID[:50]}
+            |{LONG_ID[50:]}
+            |  version      1.0.0
+            |  dialect      native
+            |  starts       yes
+            |  permissions  memory.read, memory.write,
+            |               tools.register
+            |  folder       /~
+        """)
+
+
 # -- the table
 
 
@@ -353,7 +490,8 @@ def test_every_row_fits_into_the_terminal_and_only_the_note_is_cut(width: int) -
 
     shown = dict(zip(headers, row, strict=True))
     note = shown.pop(headers[-1])
-    assert {"extension", "state", "calls/s", "latency", "restarts"} <= shown.keys()
+    assert {"extension", "state", "restarts"} <= shown.keys()
+    assert ("latency" in shown) is (width >= 80)
     assert shown.items() <= dict(zip(*ROWS, strict=True)).items()
     assert note == "it was slow" or note.endswith("…")
     assert sum(max(map(len, column)) + 3 for column in zip(headers, row, strict=True)) <= max(width, 70)

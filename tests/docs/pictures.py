@@ -21,7 +21,7 @@ from rich.text import Text
 from tests.docs.pages import ROOT
 
 from becket.cli.event_lines import describe_event
-from becket.cli.run import WIDE, build_table
+from becket.cli.screen import WIDE, build_table
 from becket.contract.providers import user
 from becket.host import Care, Host, live
 from becket.host.events import ExtensionDiscovered, ExtensionEvent, ExtensionLogged, ExtensionRestarted
@@ -73,7 +73,7 @@ async def draw_run() -> str:
         screen.print("$ becket run examples/extensions --disable dice", style="bold")
         for line in lines:
             screen.print(line, markup=False)
-        screen.print(build_table(host))
+        screen.print(build_table(host.status()))
     return screen.export_svg(title="becket run")
 
 

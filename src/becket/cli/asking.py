@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
 
 from becket.host.consent import ConsentRequest
 
-__all__ = ["agree", "ask_at_terminal", "can_ask"]
+__all__ = ["agree", "ask_at_terminal", "can_ask", "read_answer"]
 
 ANSWERS = {"y": True, "yes": True, "n": False, "no": False}
 
@@ -28,12 +27,12 @@ def agree(question: str, request: ConsentRequest) -> bool:
 
 
 def ask_at_terminal(
-    patience: float, pausing: Callable[[], AbstractContextManager[object]] = nullcontext
+    patience: float, read: Callable[[str], Awaitable[str | None]] | None = None
 ) -> Callable[[str, ConsentRequest], Awaitable[bool | None]]:
     """Returns what asks at this terminal. None is no answer: for `patience` seconds, or something else than yes or no,
     such as an empty line. A refusal is kept, and should be one.
 
-    `pausing` is entered meanwhile: what draws there must not."""
+    `read` asks a question and returns the line that was typed, where another program part draws on the terminal."""
     import anyio
 
     from becket.cli.output import say
@@ -42,15 +41,22 @@ def ask_at_terminal(
 
     async def ask(question: str, request: ConsentRequest) -> bool | None:
         async with lock:
-            with pausing(), anyio.move_on_after(patience):
-                say(f"{question} [y/N]")
-                await anyio.wait_readable(sys.stdin)
-                return ANSWERS.get(read_line().lower())
+            with anyio.move_on_after(patience):
+                line = await (read or read_answer)(question)
+                return ANSWERS.get((line or "").lower())
         say("no answer: no")
         return None
 
     return ask
 
 
-def read_line() -> str:
-    return os.read(sys.stdin.fileno(), 4096).decode(errors="replace").strip()
+async def read_answer(question: str) -> str | None:
+    """Writes a question to stderr and returns the line that was typed; None at the end of the input."""
+    import anyio
+
+    from becket.cli.output import say
+
+    say(f"{question} [y/N]")
+    await anyio.wait_readable(sys.stdin)
+    data = os.read(sys.stdin.fileno(), 4096)
+    return data.decode(errors="replace").strip() if data else None

@@ -7,7 +7,6 @@ from __future__ import annotations
 import functools
 import signal
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -25,7 +24,7 @@ __all__ = ["HostOptions", "PlaceOptions", "Terminated", "host_options", "place_o
 
 T = TypeVar("T")
 Command = Callable[..., Any]
-Pausing = Callable[[], AbstractContextManager[object]]
+ReadAnswer = Callable[[str], Awaitable[str | None]]
 DEFAULT_NAME = "becket"
 DEFAULT_PATIENCE = 60.0  # seconds for a person to answer
 INHERITING = ("cigen", "morphir", "nexo")  # dialects whose own hosts pass variables on; a test compares the two
@@ -88,10 +87,10 @@ class HostOptions(PlaceOptions, frozen=True, kw_only=True):
     development: bool = False
     inherit_environment: tuple[str, ...] = ()
 
-    def arguments(self, *, pausing: Pausing = nullcontext) -> dict[str, Any]:
+    def arguments(self, *, read_answer: ReadAnswer | None = None) -> dict[str, Any]:
         """Returns the arguments for `Host`: what the configuration file says, with what was said here above it.
 
-        Somebody at the terminal is asked where there is one. `pausing` is entered meanwhile: what draws there must not.
+        Somebody at the terminal is asked where there is one, by `read_answer` where the command draws there itself.
 
         Raises:
             BadFile: the configuration file cannot be used.
@@ -110,7 +109,7 @@ class HostOptions(PlaceOptions, frozen=True, kw_only=True):
         arguments["grants"] = self._merge_grants(arguments.get("grants", {}))
         arguments["development"] = self.development or arguments.get("development", False)
         arguments["inherit_environment"] = {*arguments.get("inherit_environment", ()), *self.inherit_environment}
-        arguments["ask"] = self._choose_ask(config, pausing)
+        arguments["ask"] = self._choose_ask(config, read_answer)
         return arguments
 
     def log_config(self) -> LogConfig:
@@ -129,19 +128,19 @@ class HostOptions(PlaceOptions, frozen=True, kw_only=True):
             merged[id] = Grants(before.allow | {permission}, before.deny)
         return merged
 
-    def _choose_ask(self, config: HostConfig | None, pausing: Pausing) -> AskConsent | None:
+    def _choose_ask(self, config: HostConfig | None, read_answer: ReadAnswer | None) -> AskConsent | None:
         from becket.cli.asking import agree, ask_at_terminal, can_ask
 
         if self.yes:
             return agree
         patience = DEFAULT_PATIENCE if config is None else config.ask
-        return ask_at_terminal(patience, pausing) if patience and can_ask() else None
+        return ask_at_terminal(patience, read_answer) if patience and can_ask() else None
 
-    def open(self, *, pausing: Pausing = nullcontext, **more: Any) -> Host:
+    def open(self, *, read_answer: ReadAnswer | None = None, **more: Any) -> Host:
         """Returns the host that is meant, not started yet: `async with options.open() as host`."""
         from becket.host.host import Host
 
-        return Host(**{**self.arguments(pausing=pausing), **more})
+        return Host(**{**self.arguments(read_answer=read_answer), **more})
 
 
 if TYPE_CHECKING:

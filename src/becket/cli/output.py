@@ -36,6 +36,8 @@ __all__ = [
 
 F = TypeVar("F", bound=Callable[..., Any])
 GAP = "  "
+BETWEEN = "   "  # what stands between two cells of a table that is drawn
+LEAST_COLUMN = 12  # columns of a terminal for a cell that goes on in the next line
 MOST_DRAWN = 1_000  # rows of a table that is drawn; a longer one is written line by line
 
 
@@ -142,9 +144,48 @@ def draw_table(headers: Sequence[str], rows: Sequence[Sequence[str]], title: str
     from rich.table import Table
     from rich.text import Text
 
+    screen = console()
+    widths = share_columns([headers, *rows], screen.width - len(headers) * len(BETWEEN))
+    if widths is None:
+        draw_records(headers, rows, title)
+        return
     table = Table(box=box.SIMPLE, title=title or None, title_justify="left")
-    for header in headers:
-        table.add_column(header)
+    for header, width in zip(headers, widths, strict=True):
+        table.add_column(header, width=width, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    console().print(table)
+    screen.print(table)
+
+
+def share_columns(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
+    """Returns how wide each column is drawn, in as many columns of a terminal; None where they do not fit.
+
+    The first column, which names the row, keeps its width; the widest of the others give way, and their cells go on in
+    the next line."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    least = [widths[0], *(min(width, max(LEAST_COLUMN, len(rows[0][at + 1]))) for at, width in enumerate(widths[1:]))]
+    if sum(least) > room:
+        return None
+    for _ in range(sum(widths) - room):
+        widest = max((at for at, width in enumerate(widths) if width > least[at]), key=lambda at: widths[at])
+        widths[widest] -= 1
+    return widths
+
+
+def draw_records(headers: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+    """Draws each row as a block of lines, for a terminal that has no room for columns. Nothing is cut."""
+    from rich.table import Table
+    from rich.text import Text
+
+    screen = console()
+    if title:
+        screen.print(Text(title, style="italic"))
+    for row in rows:
+        screen.print(Text(row[0], style="bold", overflow="fold"))
+        block = Table.grid(padding=(0, 2))
+        block.add_column(no_wrap=True)
+        block.add_column(overflow="fold")
+        for header, cell in zip(headers[1:], row[1:], strict=True):
+            if cell:
+                block.add_row(f"  {header}", Text(cell))
+        screen.print(block)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from time import strftime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 import anyio
 import click
 
+from becket.cli.asking import read_answer
 from becket.cli.event_lines import describe_event, event_object
 from becket.cli.exits import Exit
 from becket.cli.hosting import FILE, HostOptions, host_options, run_async
@@ -25,25 +26,15 @@ from becket.cli.output import (
     print_table,
     say,
 )
-from becket.cli.status import COLOURS, HEADERS, is_up, problem_objects, status_objects, status_rows
+from becket.cli.screen import Screen, build_table
+from becket.cli.status import HEADERS, is_up, problem_objects, status_objects, status_rows
 from becket.cli.trace import record_each
 from becket.errors import BecketError, harmless
 from becket.host.events import ExtensionLogged, HostEvent
 from becket.host.host import Host
 from becket.stores.store import now_ms
 
-if TYPE_CHECKING:
-    from rich.live import Live
-    from rich.table import Table
-
 __all__ = ["run"]
-
-WIDE: Final = 150  # columns of a terminal that has room for all headers, and for a note
-NARROW: Final = frozenset({"extension", "state", "calls/s", "latency", "restarts", "note"})  # what one with less shows
-LEAST_NOTE: Final = 8  # columns of a note that tells something
-GAP: Final = 3  # columns between two cells
-NUMBERS: Final = frozenset({"pid", "tools", "calls", "calls/s", "latency", "95 %", "asked", "asked/s", "restarts"})
-PICTURES: Final = 0.25  # seconds between two pictures of the table: more cannot be read
 
 
 @click.command()
@@ -88,6 +79,9 @@ async def run_once(options: HostOptions, more: dict[str, Any], as_json: bool) ->
             problems = host.problems
     if as_json:
         print_json({"extensions": status_objects(statuses), "problems": problem_objects(problems)})
+    elif statuses and is_terminal():
+        screen = console()
+        screen.print(build_table(statuses, screen.width))
     elif statuses:
         print_table(HEADERS, status_rows(statuses))
     for problem in () if as_json else problems:
@@ -122,7 +116,7 @@ def none_found(host: Host) -> Exit:
 
 async def run_on(options: HostOptions, more: dict[str, Any], as_json: bool, logs: bool) -> Exit:
     screen: Screen | Lines = Screen() if is_terminal() and not as_json else Lines(as_json=as_json)
-    host = options.open(pausing=screen.pausing, **more)
+    host = options.open(read_answer=screen.read_answer, **more)
     config = options.log_config()
     reader_gone = anyio.Event()
 
@@ -136,7 +130,7 @@ async def run_on(options: HostOptions, more: dict[str, Any], as_json: bool, logs
 
     unsubscribe = host.events.subscribe(HostEvent, tell)
     with show_logs(config, screen.log, of_extensions=not logs):
-        async with host, screen.showing(host):
+        async with screen.showing(host), host:
             await wait_for_all(host)
             statuses = host.status()
             if any(map(is_up, statuses)):
@@ -149,6 +143,7 @@ class Lines:
     """A line for each event."""
 
     log: Callable[[str], None] | None = None
+    read_answer = staticmethod(read_answer)
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -164,92 +159,3 @@ class Lines:
     async def showing(self, host: Host) -> AsyncGenerator[None, None]:
         """Does nothing more."""
         yield
-
-    def pausing(self) -> AbstractContextManager[object]:
-        """Returns a block in which nothing special is done either."""
-        return nullcontext()
-
-
-class Screen:
-    """A table of all extensions at the foot of a terminal, and the events above it."""
-
-    def __init__(self) -> None:
-        self._console = console()
-        self._live: Live | None = None
-
-    def tell(self, event: HostEvent) -> None:
-        """Writes an event down, above the table."""
-        if (text := describe_event(event)) is not None:
-            self.log(f"{strftime('%H:%M:%S')} {text}")
-
-    def log(self, line: str) -> None:
-        """Writes a line above the table."""
-        self._console.print(harmless(line), markup=False, soft_wrap=True)
-
-    @asynccontextmanager
-    async def showing(self, host: Host) -> AsyncGenerator[None, None]:
-        """Keeps the table up to date in the block."""
-        from rich.live import Live
-
-        # Drawn from the loop: a thread of its own would draw in the midst of a question.
-        with Live(build_table(host, self._console.width), console=self._console, auto_refresh=False) as self._live:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._keep_drawing, host, self._live)
-                try:
-                    yield
-                finally:
-                    self._live.update(build_table(host, self._console.width), refresh=True)
-                    tasks.cancel_scope.cancel()
-
-    async def _keep_drawing(self, host: Host, live: Live) -> None:
-        while True:
-            if live.is_started:
-                live.update(build_table(host, self._console.width), refresh=True)
-            await anyio.sleep(PICTURES)
-
-    @contextmanager
-    def pausing(self) -> Generator[None]:
-        """Draws nothing in the block."""
-        live = self._live
-        if live is None:
-            yield
-            return
-        live.stop()
-        try:
-            yield
-        finally:
-            live.start()
-
-
-def build_table(host: Host, width: int = WIDE) -> Table:
-    """Returns the picture of how the extensions do now, for a terminal of so many columns: one line for each."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    statuses = host.status()
-    rows = fit_rows([HEADERS, *([harmless(cell) for cell in row] for row in status_rows(statuses))], width)
-    table = Table(box=box.SIMPLE, padding=(0, 1), pad_edge=False)
-    for header in rows[0]:
-        table.add_column(header, justify="right" if header in NUMBERS else "left", no_wrap=True)
-    for status, row in zip(statuses, rows[1:], strict=True):
-        cells = [Text(cell) for cell in row]
-        cells[rows[0].index("state")].stylize(COLOURS.get(status.state, ""))
-        table.add_row(*cells)
-    return table
-
-
-def fit_rows(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
-    """Returns the rows with the columns that a terminal has room for, headers first; the note gives way to the rest."""
-    all_headers = range(len(HEADERS))
-    for columns in (all_headers, [number for number in all_headers if HEADERS[number] in NARROW]):
-        *shown, note = columns
-        room = width - sum(max(len(row[number]) for row in rows) + GAP for number in shown) - GAP
-        if room >= LEAST_NOTE:
-            break
-    room = max(len(HEADERS[note]), room)
-    return [[*(row[number] for number in shown), shorten(row[note], room)] for row in rows]
-
-
-def shorten(text: str, room: int) -> str:
-    return text if len(text) <= room else f"{text[: room - 1]}…"
