@@ -17,13 +17,15 @@ class Tool(Struct, frozen=True, omit_defaults=True):
     """A tool that an extension offers. `input_schema` is the JSON Schema of its input, an object.
 
     What is no object is decoded all the same: the handshake refuses it in words of its own. A tool that is `read_only`
-    changes nothing outside of its process, by its author's word: a hint, no permission.
+    changes nothing outside of its process, by its author's word: a hint, no permission. `output_schema` is the JSON
+    Schema of its result, or of the structured content of a tool of MCP; None where nothing is known of it.
     """
 
     name: str
     description: str
     input_schema: Any
     read_only: bool = False
+    output_schema: Any = None
 
 
 class ToolCall(Struct, frozen=True):

@@ -24,6 +24,7 @@ from becket.extension.declarations import (
     is_async,
 )
 from becket.extension.faces import Routine, run_now
+from becket.extension.results import ToolOutput, read_tool_output
 from becket.extension.signatures import ToolInput, read_tool_input
 from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import Registry, read_signature
@@ -49,6 +50,7 @@ class ServedTool(Struct, frozen=True, eq=False):
     declared: DeclaredTool
     routine: Routine
     input: ToolInput
+    output: ToolOutput | None
 
 
 class Handlers:
@@ -86,7 +88,7 @@ class Handlers:
         match each.what:
             case DeclaredTool() as tool:
                 described = read_tool_input(function.__func__, tool.input_schema)
-                self._tools[tool.name] = ServedTool(tool, routine, described)
+                self._tools[tool.name] = ServedTool(tool, routine, described, read_tool_output(function.__func__))
             case DeclaredCommand() as command:
                 self._commands[command.name] = command, routine
             case DeclaredProvider() as provider:
@@ -99,7 +101,13 @@ class Handlers:
     def capabilities(self, declared: tuple[DeclaredCapability, ...]) -> Capabilities:
         """Returns what the host is told in the handshake."""
         tools = (
-            Tool(tool.declared.name, tool.declared.description, tool.input.schema, tool.declared.read_only)
+            Tool(
+                tool.declared.name,
+                tool.declared.description,
+                tool.input.schema,
+                tool.declared.read_only,
+                None if tool.output is None else tool.output.schema,
+            )
             for tool in self._tools.values()
         )
         providers = (describe_provider(provider) for provider, _ in self._providers.values())
@@ -258,7 +266,8 @@ class Handlers:
         arguments = tool.input.read(call.input)
         if tool.input.context is not None:
             arguments[tool.input.context] = self._face.context_for(tool.routine, ctx)
-        return await self._face.perform(tool.routine, **arguments)
+        result = await self._face.perform(tool.routine, **arguments)
+        return result if tool.output is None else tool.output.write(call.name, result)
 
     async def _invoke_command(self, invoke: Invoke, ctx: Any) -> Any:
         from becket.extension.outputs import BlockingCommandOutput, CommandOutput

@@ -36,7 +36,17 @@ from becket.typed.type_parts import (
     walk,
 )
 
-__all__ = ["Parameter", "ToolInput", "describe_parameters", "read_tool_input", "simple_schema"]
+__all__ = [
+    "Parameter",
+    "Schemas",
+    "ToolInput",
+    "annotation_of",
+    "describe_parameters",
+    "has_members",
+    "read_tool_input",
+    "reader_of",
+    "simple_schema",
+]
 
 REFERENCE: Final = "#/$defs/"
 AT: Final = "/input"  # where the input stands in the params of `tool.call`
@@ -273,6 +283,10 @@ class Schemas:
         schema["additionalProperties"] = False
         schema.pop("title", None)
         return self._with_definitions(schema)
+
+    def of_result(self, kind: Any) -> dict[str, Any]:
+        """Returns the schema of a result that is no object with members of its own."""
+        return self._with_definitions(self.of(kind))
 
     def _with_definitions(self, schema: dict[str, Any]) -> dict[str, Any]:
         return {**schema, "$defs": self._definitions} if self._definitions else schema

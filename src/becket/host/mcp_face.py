@@ -34,6 +34,9 @@ from becket.dialects.mcp.tools import (
     ToolResult,
     ToolsPage,
     annotate,
+    output_schema_of,
+    replace_text,
+    structure,
 )
 from becket.dialects.mcp.words import Empty, Page
 from becket.errors import BecketError, InvalidParams, Meaning, RpcError
@@ -86,7 +89,13 @@ class McpFace:
     def _tools(self) -> tuple[Tool, ...]:
         tools = sorted(self._host.tools, key=lambda tool: tool.name)
         return tuple(
-            Tool(tool.name, tool.input_schema, description=tool.description, annotations=annotate(tool.tool))
+            Tool(
+                tool.name,
+                tool.input_schema,
+                description=tool.description,
+                output_schema=output_schema_of(tool.tool),
+                annotations=annotate(tool.tool),
+            )
             for tool in tools
         )
 
@@ -121,7 +130,8 @@ class McpFace:
     async def _call_tool(self, params: CallTool) -> ToolResult:
         """Runs a tool between its hooks. What it gave goes on as it is, unless a hook has put a text in its place."""
         self._check_ready()
-        if self._host.tools.find(params.name) is None:
+        found = self._host.tools.find(params.name)
+        if found is None:
             raise InvalidParams([("/name", f"there is no tool {params.name[:80]!r} here")])
         given: list[Any] = []
 
@@ -132,8 +142,11 @@ class McpFace:
         user = ToolUser(self._host.tools, call, self._ask_hooks, most_output=MOST_OUTPUT)
         block = await user.use(ToolUse("mcp", params.name, params.arguments or {}))
         if given and block["content"] == tool_text(given[0]):
-            return read_given(given[0])
-        return ToolResult((TextContent(str(block["content"])),), is_error=True if block.get("is_error") else None)
+            return structure(read_given(given[0]), found.tool, given[0])
+        text = str(block["content"])
+        if block.get("is_error"):
+            return ToolResult((TextContent(text),), is_error=True)
+        return replace_text(text, found.tool)
 
     async def _ask_hooks(self, event: HookEvent) -> HookVerdict:
         return await self._host.ask_hooks(event, can_confirm=False)

@@ -32,7 +32,7 @@ from becket.dialects.mcp.lifecycle import (
     ServerCapabilities,
 )
 from becket.dialects.mcp.prompts import PROMPTS_LIST, Prompt, PromptsPage
-from becket.dialects.mcp.tools import TOOLS_LIST, Tool, ToolsPage
+from becket.dialects.mcp.tools import TOOLS_LIST, Tool, ToolsPage, is_object_schema
 from becket.dialects.mcp.words import Page
 from becket.dialects.phrases import Saying, Tale
 from becket.errors import BadCapabilities, HandshakeFailed, RemoteError, VersionMismatch
@@ -194,7 +194,14 @@ def declare_tools(page: ToolsPage) -> tuple[tuple[DeclaredTool, ...], dict[str, 
             names[name] = own
             taken.add(name)
         is_read_only = tool.annotations is not None and tool.annotations.read_only_hint is True
-        declared[name] = DeclaredTool(name, describe_tool(tool, name), fit_schema(tool.input_schema), is_read_only)
+        output = tool.output_schema
+        declared[name] = DeclaredTool(
+            name,
+            describe_tool(tool, name),
+            fit_schema(tool.input_schema),
+            is_read_only,
+            output if is_object(output) and is_object_schema(output) else None,
+        )
     return tuple(declared.values()), names
 
 

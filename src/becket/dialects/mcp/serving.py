@@ -35,7 +35,7 @@ from becket.dialects.mcp.prompts import (
     PromptsPage,
 )
 from becket.dialects.mcp.resources import RESOURCES_READ, RESOURCES_SUBSCRIBE
-from becket.dialects.mcp.tools import TOOLS_LIST, Tool, ToolsPage, annotate
+from becket.dialects.mcp.tools import TOOLS_LIST, Tool, ToolsPage, annotate, output_schema_of
 from becket.dialects.mcp.words import Empty
 from becket.dialects.phrases import Scene
 from becket.errors import InvalidParams, NotSupported
@@ -113,7 +113,13 @@ def check_call(method: str, scene: Scene) -> None:
 def list_tools(params: Any, scene: Scene) -> ToolsPage:
     return ToolsPage(
         tuple(
-            Tool(tool.name, tool.input_schema, description=tool.description, annotations=annotate(tool))
+            Tool(
+                tool.name,
+                tool.input_schema,
+                description=tool.description,
+                output_schema=output_schema_of(tool),
+                annotations=annotate(tool),
+            )
             for tool in scene.declared.tools
         )
     )

@@ -26,7 +26,7 @@ from becket.dialects.mcp.notices import (
 )
 from becket.dialects.mcp.prompts import PROMPTS_GET, GetPrompt, PromptMessage, PromptText
 from becket.dialects.mcp.serving import ARGUMENTS, WELCOME, Client, check_call
-from becket.dialects.mcp.tools import TOOLS_CALL, CallTool, ToolResult
+from becket.dialects.mcp.tools import TOOLS_CALL, CallTool, ToolResult, structure
 from becket.dialects.mcp.words import progress_token
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale
 from becket.dialects.speech import Speech, TalePhrase
@@ -88,7 +88,12 @@ def hear_tool_call(saying: Saying, scene: Scene) -> ToolCall:
 
 
 def answer_tool_call(result: Any, saying: Saying, scene: Scene) -> ToolResult:
-    return result_of(result)
+    call: CallTool = saying.params
+    tool = next((tool for tool in scene.declared.tools if tool.name == call.name), None)
+    found = result_of(result)
+    if tool is None or tool.output_schema is None or isinstance(result, ToolResult):
+        return found
+    return structure(found, tool, decode_json(encode_json(result)))
 
 
 def result_of(result: Any) -> ToolResult:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from becket.contract.shapes import is_object
 from becket.contract.tools import Tool as DeclaredTool
-from becket.dialects.mcp.contents import Content, text_of
+from becket.dialects.mcp.contents import Content, TextContent, text_of
 from becket.dialects.mcp.words import Icon, Page, Words, none
 from becket.methods.descriptors import Method, Notification
 
@@ -22,6 +24,10 @@ __all__ = [
     "ToolsChanged",
     "ToolsPage",
     "annotate",
+    "is_object_schema",
+    "output_schema_of",
+    "replace_text",
+    "structure",
 ]
 
 
@@ -50,6 +56,44 @@ class Tool(Words, frozen=True):
 def annotate(tool: DeclaredTool) -> ToolAnnotations | None:
     """Returns what is said of the effects of a tool of an extension, None where nothing is."""
     return ToolAnnotations(read_only_hint=True) if tool.read_only else None
+
+
+def output_schema_of(tool: DeclaredTool) -> dict[str, Any] | None:
+    """Returns the schema of the structured content of a tool of an extension: that of an object, as MCP wants it."""
+    schema = tool.output_schema
+    if not is_object(schema) or is_object_schema(schema):
+        return schema if is_object(schema) else None
+    inner = {name: value for name, value in schema.items() if name != DEFINITIONS}
+    outer: dict[str, Any] = {"type": "object", "properties": {RESULT: inner}, "required": [RESULT]}
+    return {**outer, DEFINITIONS: schema[DEFINITIONS]} if DEFINITIONS in schema else outer
+
+
+def structure(result: ToolResult, tool: DeclaredTool, given: Any) -> ToolResult:
+    """Returns a result with the structured content that its tool promises; `given` is what that returned, as JSON.
+
+    An object is there already, and what a tool says itself in the words of MCP stays."""
+    schema = tool.output_schema
+    if not is_object(schema) or is_object_schema(schema) or result.structured_content is not None:
+        return result
+    return replace(result, structured_content={RESULT: given})
+
+
+def replace_text(text: str, tool: DeclaredTool) -> ToolResult:
+    """Returns a text in place of what a tool returned. Where its schema promises something else than a text that cannot
+    be kept, and clients would refuse the result: it is an error then, which a model reads all the same."""
+    schema = tool.output_schema
+    result = ToolResult((TextContent(text),))
+    if not is_object(schema):
+        return result
+    return structure(result, tool, text) if schema.get("type") == "string" else replace(result, is_error=True)
+
+
+def is_object_schema(schema: dict[str, Any]) -> bool:
+    return schema.get("type") == "object"
+
+
+RESULT: Final = "result"  # the member under which a result that is no object stands
+DEFINITIONS: Final = "$defs"
 
 
 class ToolsPage(Words, frozen=True):

@@ -1,0 +1,100 @@
+"""The result of a tool from the return annotation of its function: its JSON Schema, and a check of every result.
+
+Where nothing can be said of a result (no annotation, `Any`, contents of MCP, a type without JSON) there is no schema,
+and whatever has JSON is returned.
+"""
+
+from __future__ import annotations
+
+from types import NoneType
+from typing import Any, Final
+
+import msgspec
+
+from becket.contract.shapes import is_array, is_object
+from becket.errors import BadValue, Problem, list_problems
+from becket.extension.declarations import unwrapped
+from becket.extension.signatures import Schemas, annotation_of, has_members, reader_of
+from becket.rpc.json_values import decode_json, encode_json
+from becket.typed.type_parts import bare, is_shaped, name_of, walk
+
+__all__ = ["ToolOutput", "read_tool_output"]
+
+AS_THEY_ARE: Final = "becket.dialects.mcp."  # modules whose classes say themselves what a client of MCP receives
+SIMPLE: Final = (str, int, float, bool, NoneType)
+
+
+class ToolOutput:
+    """What a tool returns: `schema` describes it to others, where it can; `write` checks a result before it leaves."""
+
+    def __init__(self, kind: Any, schemas: Schemas) -> None:
+        self._kind = kind
+        self._read = reader_of(kind, schemas)
+        self._is_shaped = is_shaped(kind)
+        self.schema: dict[str, Any] | None = None
+        if kind is not NoneType:
+            self.schema = schemas.of_whole(kind) if has_members(bare(kind)) else schemas.of_result(kind)
+
+    def write(self, tool: str, value: Any) -> Any:
+        """Returns a result as it is to be encoded.
+
+        Raises:
+            TypeError: it does not fit the annotation; the text names every problem with its JSON pointer.
+        """
+        if type(value) is self._kind and self._kind in SIMPLE:
+            return value
+        plain = self._make_plain(value)
+        problems = self._find_problems(plain)
+        if problems:
+            what = f"the tool {tool!r} returned what does not fit its annotation `{annotation_text(self._kind)}`"
+            raise TypeError(f"{what}: {list_problems(problems)}")
+        return plain if self._is_shaped else value
+
+    def _make_plain(self, value: Any) -> Any:
+        if self._is_shaped:
+            from becket.typed.convert import unstructure
+
+            return unstructure(value)
+        return decode_json(encode_json(value))  # what the host will read, raw JSON and all
+
+    def _find_problems(self, plain: Any) -> list[Problem]:
+        try:
+            self._read(plain)
+        except msgspec.ValidationError as error:
+            from becket.typed.problems import find_problems, problem_of
+
+            return find_problems(plain, self._kind) or [problem_of(error)]
+        except BadValue as error:
+            return list(error.problems)
+        if self.schema is None or not holds_classes(self.schema) or not (is_object(plain) or is_array(plain)):
+            return []
+        from becket.extension.unknown_members import find_unknown_members
+
+        return find_unknown_members(plain, self.schema, "")
+
+
+def read_tool_output(function: Any) -> ToolOutput | None:
+    """Returns what the annotation of a function says of its result; None where it says nothing that can be checked."""
+    target = unwrapped(function)
+    if "return" not in target.__annotations__:
+        return None
+    try:
+        kind = annotation_of("return", target, function)
+        kind = NoneType if kind is None else kind
+        if kind is Any or is_content(kind):
+            return None
+        return ToolOutput(kind, Schemas(function))
+    except (TypeError, NotImplementedError, RecursionError):
+        return None  # a name that only a type checker knows, or a class that has no schema
+
+
+def is_content(kind: Any) -> bool:
+    return any(str(getattr(part, "__module__", "")).startswith(AS_THEY_ARE) for part in walk(kind, into_members=False))
+
+
+def holds_classes(schema: dict[str, Any]) -> bool:
+    return "properties" in schema or "$defs" in schema
+
+
+def annotation_text(kind: Any) -> str:
+    return name_of(kind) if isinstance(kind, type) else str(kind).replace("typing.", "")
