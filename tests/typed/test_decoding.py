@@ -169,6 +169,19 @@ class Labelled(Struct):
     x: int
 
 
+class Holder(Struct, array_like=True):
+    """As many required fields as its text has colons."""
+
+    inner: dict[str, int]
+    text: str
+
+
+class Keyed(Struct, kw_only=True):
+    a: int
+    b: int = 0
+    c: int
+
+
 class Forwarded(Struct):
     name: str
     input: Raw = Raw(b"{}")
@@ -201,6 +214,9 @@ class Forwarded(Struct):
         ('{"name":"a","name":"b"}', Forwarded, "/name"),
         ('{"name":"a","input":{"b":1,"b":2}}', Forwarded, "/input/b"),
         ('{"x":1,"x":2}', Point | None, "/x"),
+        ('{"a":1,"c":1,"c":2}', Keyed, "/c"),
+        ('{"a":1,"b":1,"b":1,"c":2}', Keyed, "/b"),
+        ('[{"n":1,"n":2},""]', Holder, "/0/n"),
     ],
 )
 def test_a_member_that_occurs_twice_is_refused_wherever_it_stands(text: str, annotation: Any, pointer: str) -> None:
@@ -222,6 +238,7 @@ def test_a_member_that_occurs_twice_is_refused_wherever_it_stands(text: str, ann
         ('{"label":"a","x":1,"unknown":{"label":"a","x":1}}', Labelled, Labelled("a", 1)),
         ('{"label":"a","x":1,"unknown":123456789012345678901234567890}', Labelled, Labelled("a", 1)),
         ('{"X":1,"x":2}', Point, Point(2)),
+        ('{"a":1,"c":2}', Keyed, Keyed(a=1, c=2)),
     ],
 )
 def test_equal_names_in_other_objects_and_in_strings_are_no_member_twice(

@@ -54,8 +54,11 @@ def find_duplicate(frame: bytes, members: dict[str, Raw]) -> str | None:
 
     `members` is what msgspec made of the same frame: the last value of each key. Walking the pairs, a key seen before
     is a duplicate, and so is one whose value here is not its last one."""
+    # Quotes, colon and comma of each member, and the braces: where the lengths add up, nothing else is in the frame.
+    if len(frame) == 1 + sum([len(key.encode()) + len(value) + 4 for key, value in members.items()]):
+        return None
     if ESCAPE not in frame and all(frame.count(b'"%b"' % key.encode()) == 1 for key in members):
-        return None  # the usual case: no name stands twice, at whatever level
+        return None  # no name stands twice, at whatever level
     string, _ = patterns()
     seen: set[str] = set()
     position = skip_space(frame, frame.index(b"{") + 1)

@@ -31,14 +31,14 @@ def refusing_duplicates(annotation: Any, decode: Callable[[Raw | bytes], Any]) -
     """Returns a decoder for values of a type that refuses what `check_duplicates` refuses.
 
     It raises InvalidParams for that, and else what `decode` raises."""
-    sure = count_sure_members(annotation)
+    required = count_required(annotation)
 
     def decode_once(raw: Raw | bytes) -> Any:
         value = decode(raw)
         if len(raw) > LARGE and not has_two_colons(raw):
             return value
         text = bytes(raw)
-        if text.find(COLON, text.find(COLON) + 1) > 0 and text.count(COLON) != sure:
+        if text.find(COLON, text.find(COLON) + 1) > 0 and text.count(COLON) != required:
             check_duplicates(text, decode_json(text))
         return value
 
@@ -51,15 +51,16 @@ def has_two_colons(raw: Raw | bytes) -> bool:
     return first is not None and find_colon(raw, first.end()) is not None
 
 
-def count_sure_members(annotation: Any) -> int:
+def count_required(annotation: Any) -> int:
     """Returns how many members each object of a type has at least: with as many colons it has no other one, and no
     room for a second value of any. Zero where the type does not tell at a glance."""
     if not isinstance(annotation, type) or not issubclass(annotation, Struct):
         return 0
     config = annotation.__struct_config__
-    if config.array_like or config.tag is not None or annotation.__struct_defaults__:
+    if config.array_like or config.tag is not None:
         return 0
-    return len(annotation.__struct_fields__)
+    optional = [default for default in annotation.__struct_defaults__ if default is not msgspec.NODEFAULT]
+    return len(annotation.__struct_fields__) - len(optional)
 
 
 def check_duplicates(text: bytes, value: Any) -> None:
