@@ -16,7 +16,14 @@ import becket
 from becket import BecketError, Limits
 from becket.contract.handshake import FEATURES, HostInfo
 from becket.contract.info import BuildInfo, ExtensionInfo
-from becket.errors import BadCapabilities, HandshakeFailed, ReservedPermission, UnknownPermission, VersionMismatch
+from becket.errors import (
+    BadCapabilities,
+    HandshakeFailed,
+    NotDeclared,
+    ReservedPermission,
+    UnknownPermission,
+    VersionMismatch,
+)
 from becket.host.connecting import connect_extension, connect_extension_over, read_id
 from becket.methods.permissions import PERMISSIONS, Gate, Grants
 
@@ -480,10 +487,18 @@ async def test_what_it_says_before_its_answer_is_harmless() -> None:
 LOOP = {"$ref": "https://example.org/schema"}
 
 
-async def test_a_schema_that_is_not_safe_is_refused() -> None:
-    error = await refused(initialized(tools=[ECHO, ECHO | {"name": "other", "input_schema": LOOP}]))
-    assert isinstance(error, BadCapabilities)
-    assert all(pointer.startswith("/capabilities/tools/1/input_schema") for pointer, _ in error.problems)
+@pytest.mark.parametrize("schema", [LOOP, {"type": "nonsense"}, {"type": "object", "properties": 5}])
+async def test_a_schema_that_cannot_be_applied_disables_its_tool_alone(
+    schema: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    tools = [ECHO, ECHO | {"name": "other", "input_schema": schema}]
+    async with played(initialized(tools=tools)) as (notes, _):
+        assert [tool.name for tool in notes.tools] == ["echo"]
+        assert notes.disabled_tools.keys() == {"other"}
+        assert "/input_schema" in notes.disabled_tools["other"]
+        with pytest.raises(NotDeclared):
+            await notes.call_tool("other", {})
+    assert "'other' is disabled" in caplog.text
 
 
 async def test_where_schemas_are_only_warned_about_the_extension_starts(caplog: pytest.LogCaptureFixture) -> None:

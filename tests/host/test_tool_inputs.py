@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from becket.contract import Tool
-from becket.errors import BadCapabilities, BadValue
+from becket.errors import BadValue
 from becket.host.slices import Slices
 from becket.host.tool_inputs import compile_inputs
 from becket.typed.schema import SchemaMode, Validator
@@ -39,16 +39,17 @@ async def test_what_takes_long_to_look_at_is_looked_at_in_a_thread(monkeypatch: 
     assert threads != [threading.current_thread()]
 
 
-async def test_a_schema_that_is_of_no_use_refuses_the_extension_or_is_passed_over(
+async def test_a_schema_that_cannot_be_applied_disables_its_tool_or_is_passed_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with pytest.raises(BadCapabilities):
-        await compile_inputs("notes", [NO_SCHEMA], SchemaMode.ENFORCE, Slices())
+    strict = await compile_inputs("notes", [NO_SCHEMA, WORDS], SchemaMode.ENFORCE, Slices())
+    assert strict.disabled.keys() == {"none"}
     inputs = await compile_inputs("notes", [NO_SCHEMA, WORDS], SchemaMode.ENFORCE, Slices(), is_tolerant=True)
     await inputs.check("none", {"anything": 1})
     with pytest.raises(BadValue):
         await inputs.check("words", {"words": [1]})
-    assert "cannot be checked" in caplog.text
+    assert inputs.disabled == {}
+    assert "'none' is called without a check of its input" in caplog.text
 
 
 async def test_schemas_that_have_not_changed_are_not_compiled_again() -> None:

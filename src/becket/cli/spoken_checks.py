@@ -40,7 +40,7 @@ from becket.errors import (
 )
 from becket.host.connecting import connect_extension
 from becket.host.extension import Extension
-from becket.limits import Limits
+from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.permissions import PERMISSIONS
 from becket.wire.framing import Frame, Framing, Skipped
 
@@ -114,6 +114,9 @@ class Calls:
                 yield watch.answer()
             case "handshake":
                 yield Observation(Observed.RESULT, {"declared": watch.describe(extension)})
+                for name, because in extension.disabled_tools.items():
+                    problem = f"the tool `{name}` is disabled, its schema cannot be applied: {because}"
+                    yield Observation(Observed.ODDITY, {"problem": problem})
                 for note in watch.notes:
                     yield Observation(Observed.ODDITY, {"problem": note})
             case "ping" if watch.dialect.name in PINGS:
@@ -236,7 +239,8 @@ class Watch:
     def limits_for(self, timeout: float) -> Limits:
         """Returns the limits of the dialect, with so many seconds for the first exchange, and for the end."""
         usual = self.dialect.host_limits
-        return usual.but(handshake=timeout, stdin_grace=min(timeout, usual.stdin_grace), term_grace=0.5)
+        grace = max(usual.stdin_grace, DEFAULT_LIMITS.stdin_grace)  # a slow end is not what is looked for
+        return usual.but(handshake=timeout, stdin_grace=min(timeout, grace), term_grace=0.5)
 
     def take_stderr(self, line: str) -> None:
         """Keeps the last line."""

@@ -146,7 +146,7 @@ class Confirm(Struct, frozen=True, tag_field="action", tag="confirm"):
 
 
 class Modify(Struct, frozen=True, tag_field="action", tag="modify"):
-    """Run the tool with this input instead."""
+    """Run the tool with this input instead. From a program of synaps it may be any JSON value."""
 
     input: dict[str, Any]
 
@@ -219,7 +219,13 @@ def read_hook_result(
 
     `may_transform` tells whether the extension holds `tools.transform_output`.
     """
-    reading = decode_result(raw)
+    return judge_reading(decode_result(raw), kind, may_transform=may_transform, limits=limits)
+
+
+def judge_reading(
+    reading: HookReading, kind: HookKind, *, may_transform: bool = False, limits: Limits = DEFAULT_LIMITS
+) -> HookReading:
+    """Returns a reading as it is, or `continue` with a problem where such a result is not allowed at this hook."""
     problem = find_refusal(reading.result, kind, may_transform, limits)
     if problem is None:
         return reading
@@ -230,20 +236,23 @@ RESULT_DECODER = msgspec.json.Decoder(HookResult)
 UNDECODABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
 
 
-def decode_result(raw: Raw | bytes) -> HookReading:
+def decode_result(raw: Raw | bytes, *, any_input: bool = False) -> HookReading:
+    """Returns what a response says, whatever the hook; with `any_input` that of a `modify` need not be an object."""
     try:
         return HookReading(RESULT_DECODER.decode(raw))
     except UNDECODABLE as error:
-        return fail_open(raw, error)
+        return fail_open(raw, error, any_input)
 
 
-def fail_open(raw: Raw | bytes, error: Exception) -> HookReading:
+def fail_open(raw: Raw | bytes, error: Exception, any_input: bool) -> HookReading:
     from becket.typed.problems import find_problems, problem_of
 
     try:
         value: Any = msgspec.json.decode(raw)
     except UNDECODABLE:
         return HookReading(Continue(), f"the hook's answer is not JSON: {error}")
+    if any_input and is_modify(value) and "input" in value:
+        return HookReading(Modify(value["input"]))
     problems = find_problems(value, HookResult) or [problem_of(error)]
     text = "; ".join(f"{pointer or '/'}: {message}" for pointer, message in problems)
     result = Block(MALFORMED_MODIFY) if is_modify(value) else Continue()

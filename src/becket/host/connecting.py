@@ -18,7 +18,7 @@ from becket import __version__
 from becket.contract.audit import ExtensionStarted
 from becket.contract.handshake import FEATURES, PROTOCOL_VERSION, HostInfo, Initialize
 from becket.contract.memory import find_namespace_problem
-from becket.contract.names import find_id_problem
+from becket.contract.names import find_id_problem, trim
 from becket.dialects import Dialect, find_dialect
 from becket.dialects.habits import DEFAULT_HABITS
 from becket.dialects.handshakes import Greeted, Introduction
@@ -294,6 +294,10 @@ class Start:
                     self._slices,
                     is_tolerant=greeted.tolerates_schemas,
                 )
+            if inputs.disabled:
+                usable = tuple(tool for tool in greeted.declared.tools if trim(tool.name) not in inputs.disabled)
+                voice.scene.declared = replace(greeted.declared, tools=usable)
+                greeted = replace(greeted, declared=voice.scene.declared)
             if greeted.about is None:
                 about = await probe_info(voice, self._id, greeted.declared, self._timeouts.info)
                 greeted = replace(greeted, about=about)

@@ -25,7 +25,8 @@ from becket.contract.hooks import (
     HookReading,
     HookResult,
     HookSubscription,
-    read_hook_result,
+    decode_result,
+    judge_reading,
 )
 from becket.contract.info import INFO_GET, SIDECAR_SPAWN_ARGS, ExtensionInfo, SidecarArgs
 from becket.contract.names import trim
@@ -66,7 +67,6 @@ from becket.limits import Limits
 from becket.methods.descriptors import Method
 from becket.methods.permissions import Gate
 from becket.peer.outbound import DEFAULT, Unset
-from becket.rpc.json_values import encode_json
 
 if TYPE_CHECKING:
     from becket.peer.options import StreamOptions
@@ -130,6 +130,11 @@ class Extension:
     def tools(self) -> tuple[Tool, ...]:
         """The tools that it offers."""
         return self._parts.greeted.declared.tools
+
+    @property
+    def disabled_tools(self) -> Mapping[str, str]:
+        """The tools that it declares and nobody can call, since their schemas cannot be applied: each with why."""
+        return self._parts.inputs.disabled
 
     @property
     def providers(self) -> tuple[Provider, ...]:
@@ -214,7 +219,8 @@ class Extension:
         tool = self._tools.get(trim(name))
         if tool is None:
             raise NotDeclared(self.id, "tool", name, [*self._tools])
-        given = dict(input or {})
+        given: Any = {} if input is None else input  # of a hook it may be any JSON value
+        given = dict(given) if isinstance(given, Mapping) else given
         await self._parts.inputs.check(trim(name), given)
         seconds = self._timeouts.tool if isinstance(timeout, Unset) else timeout
         params = self._voice.seal(ToolCall(tool.name, given), meta)
@@ -370,9 +376,9 @@ class Extension:
                 timed_out=isinstance(error, CallTimeout),
                 is_lost=isinstance(error, ConnectionLost),
             )
-        raw = answer if isinstance(answer, Raw) else Raw(encode_json(answer))
+        reading = decode_result(answer) if isinstance(answer, Raw) else HookReading(answer)
         may_transform = self.gate.allows(TRANSFORM)
-        reading = read_hook_result(raw, event.kind, may_transform=may_transform, limits=self._parts.limits)
+        reading = judge_reading(reading, event.kind, may_transform=may_transform, limits=self._parts.limits)
         if reading.problem is not None:
             self._warn("hook %s: %s", event.kind, reading.problem)
         return reading

@@ -445,6 +445,7 @@ class Host:
             *self.tools.add(extension.id, copy.tools, naming=naming_of(candidate)),
             *self.providers.add(extension.id, copy.providers),
             *self.hooks.add(extension.id, wishes, extension.gate.allows),
+            *(each for each in list_disabled(copy) if each not in self.problems),
         ]
         if copy.own_id and (mismatch := describe_mismatch(candidate, copy.own_id)) not in self.problems:
             self._complain(mismatch)
@@ -871,6 +872,20 @@ def naming_of(candidate: Candidate) -> ToolNaming:
 def wishes_of(candidate: Candidate) -> list[HookWish]:
     """Returns the hooks that a manifest asks for."""
     return [HookWish(hook.hook, hook.matcher, hook.required) for hook in candidate.manifest.hooks]
+
+
+def list_disabled(copy: Extension) -> list[Diagnostic]:
+    """Returns what is wrong with the tools of a copy that cannot be called."""
+    hint = "correct its `input_schema`; until then it is not offered"
+    return [
+        Diagnostic(
+            extension=copy.id,
+            problem=f"the tool `{name}` is disabled, its schema cannot be applied: {because}",
+            hint=hint,
+            severity=Severity.WARNING,
+        )
+        for name, because in copy.disabled_tools.items()
+    ]
 
 
 def has_hooks(candidate: Candidate) -> bool:

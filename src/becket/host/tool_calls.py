@@ -50,7 +50,7 @@ class ToolOutcome(Struct, frozen=True):
 
 async def run_tool(
     tool: RegisteredTool,
-    input: dict[str, Any],
+    input: Any,
     call: CallTool,
     ask: AskHooks | None = None,
     *,

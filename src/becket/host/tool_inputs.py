@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from becket.contract.names import trim
 from becket.contract.tools import Tool
-from becket.errors import BadCapabilities, BadSchema, BadValue, Problem, list_problems
+from becket.errors import BadSchema, BadValue, Problem, list_problems
 from becket.host.slices import Slices
 from becket.typed.schema import SchemaMode, Validator, compile_schema
 
@@ -18,14 +18,22 @@ __all__ = ["CompiledInput", "ToolInputs", "compile_inputs"]
 
 
 class ToolInputs:
-    """One compiled schema for each tool; made by `compile_inputs`."""
+    """One compiled schema for each tool; made by `compile_inputs`. `disabled` has the names of the tools whose schemas
+    cannot be applied, each with what is wrong."""
 
-    def __init__(self, extension: str, mode: SchemaMode, compiled: Mapping[str, CompiledInput] | None = None) -> None:
+    def __init__(
+        self,
+        extension: str,
+        mode: SchemaMode,
+        compiled: Mapping[str, CompiledInput] | None = None,
+        disabled: Mapping[str, str] | None = None,
+    ) -> None:
         self._extension = extension
         self.mode = mode
         self.compiled = compiled or {}
+        self.disabled = disabled or {}
 
-    async def check(self, tool: str, input: dict[str, Any]) -> None:
+    async def check(self, tool: str, input: Any) -> None:
         """Looks at an input before it is sent; in a thread, where schema and input make that a long look.
 
         Raises:
@@ -57,34 +65,31 @@ async def compile_inputs(
 ) -> ToolInputs:
     """Compiles the schemas of an extension's tools, some in each slice. Those that `before` has are not compiled again.
 
-    With `is_tolerant` a tool whose schema is of no use goes without.
-
-    Raises:
-        BadCapabilities: a schema is none, or not safe to apply, and the mode is to enforce them.
+    Where schemas are enforced, a tool whose schema is none, or not safe to apply, is disabled; with `is_tolerant` it is
+    called without a look at its input.
     """
     known = {} if before is None else before.compiled
     compiled: dict[str, CompiledInput] = {}
-    problems: list[Problem] = []
-    for index, tool in enumerate(tools if mode is not SchemaMode.OFF else ()):
+    unusable: dict[str, str] = {}
+    for tool in tools if mode is not SchemaMode.OFF else ():
         name = trim(tool.name)
         one = known.get(name)
         if one is None or one.schema != tool.input_schema:
             try:
                 one = CompiledInput(tool.input_schema, compile_schema(tool.input_schema))
             except BadSchema as error:
-                at = f"/capabilities/tools/{index}/input_schema"
-                problems += [(f"{at}{pointer}", message) for pointer, message in error.problems]
+                unusable[name] = list_problems([(f"/input_schema{at}", text) for at, text in error.problems])
                 continue
         compiled[name] = one
         await slices.pause()
-    if problems and mode is SchemaMode.ENFORCE and not is_tolerant:
-        raise BadCapabilities(extension, problems)
-    if problems:
-        warn("%s: inputs of some tools cannot be checked: %s", extension, list_problems(problems))
-    return ToolInputs(extension, mode, compiled)
+    disables = mode is SchemaMode.ENFORCE and not is_tolerant
+    becomes = "is disabled" if disables else "is called without a check of its input"
+    for name, because in unusable.items():
+        warn("%s: the tool %r %s, its schema cannot be applied: %s", extension, name, becomes, because)
+    return ToolInputs(extension, mode, compiled, unusable if disables else None)
 
 
-async def find_problems(validator: Validator, input: dict[str, Any]) -> list[Problem]:
+async def find_problems(validator: Validator, input: Any) -> list[Problem]:
     problems = validator.find_problems_soon(input)
     return await anyio.to_thread.run_sync(validator.find_problems, input) if problems is None else problems
 

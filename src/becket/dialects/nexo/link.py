@@ -64,8 +64,8 @@ HABITS: Final = Habits(
     # A line that is too long is dropped as it comes, however long and however often: that system has no limit, and
     # drops what it cannot read. At most 64 lines of calls wait to be written or answered; the next waits for a place.
     limits={"skipped_frames": 1_000_000, "skipped_bytes": 1024**3},
-    host_limits={"call_timeout": 30.0, "handshake": 10.0, "outbound_calls": 64, "stdin_grace": 0.5},
-    # 3 s from the goodbye to the first signal: these and the half second that follows the end of its input.
+    host_limits={"call_timeout": 30.0, "handshake": 10.0, "outbound_calls": 64, "stdin_grace": 0.4, "term_grace": 0.1},
+    # 3 s from the goodbye to the kill: these, and the half second that follows the end of its input.
     timeouts={"tool": 30.0, "hook": 30.0, "shutdown": 2.5},
     restart={
         "most": 5,

@@ -31,8 +31,9 @@ HABITS: Final = Habits(
     # A line beyond 4 MiB is dropped, however long and however often; nothing of it is kept.
     limits={"frame": 4 * 1024**2, "skipped_frames": 1_000_000, "skipped_bytes": GIB},
     host_limits={"handshake": 10.0, "call_timeout": 30.0, "stdin_grace": 0.1, "term_grace": 0.1},
+    # Its own hosts kill 2 s after `extension/shutdown`: of these the last 0.2 are the graces above.
     # Answers of models and tasks are not bounded there; here they may be silent for as long as an agent may work.
-    timeouts={"tool": 30.0, "complete": 1800.0, "idle": 1800.0, "info": 30.0, "shutdown": 2.0},
+    timeouts={"tool": 30.0, "complete": 1800.0, "idle": 1800.0, "info": 30.0, "shutdown": 1.8},
     restart={"strategy": "never"},
     variables=("PATH",),
     works_in_root=False,

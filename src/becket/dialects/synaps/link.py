@@ -73,6 +73,9 @@ HABITS: Final = Habits(
         "outbound_calls": 1,  # simple programs take the next message for the answer to a call of their own
         "call_timeout": CALL,
         "handshake": 120.0,  # its own hosts wait for ever, and some programs fetch a model first
+        # Its own hosts kill one second after `shutdown`: half of it is for the response, and this is the other half.
+        "stdin_grace": 0.4,
+        "term_grace": 0.1,
     },
     timeouts={"complete": CALL, "idle": CALL, "total": CALL},
     restart={

@@ -66,7 +66,7 @@ from becket.contract.widgets import WIDGET_DISMISS, WIDGET_UPSERT
 from becket.dialects.phrases import Phrase, Saying, Scene, Tale, as_it_is
 from becket.dialects.speech import Speech, TalePhrase
 from becket.dialects.synaps.handshake import WELCOME, greet, name_of
-from becket.errors import NotSupported
+from becket.errors import InvalidParams, Meaning, NotSupported, RpcError
 from becket.methods.descriptors import Method, Notification
 from becket.rpc.json_values import encode_json
 
@@ -106,8 +106,10 @@ def unchanged(method: Method[Any, Any], read: Callable[[Any, Saying, Scene], Any
 
 
 def read_hook(answer: Raw, saying: Saying, scene: Scene) -> HookResult | Raw:
-    """Returns the answer, left raw where it is malformed: what it comes to then depends on what it wanted to do."""
-    reading = decode_result(answer)
+    """Returns the response, left raw where it is malformed: what it comes to then depends on what it wanted to do.
+
+    The input of a `modify` may be any JSON value: that system passes it on."""
+    reading = decode_result(answer, any_input=True)
     return reading.result if reading.problem is None else answer
 
 
@@ -135,14 +137,17 @@ def asked_of_host(
     say: Callable[[Any], Any],
     hear: Callable[[Raw, Scene], Any],
     answer: Callable[[Any, Scene], Any],
+    fail: Callable[[RpcError, Saying, Scene], Any] | None = None,
 ) -> Phrase:
-    """Returns the phrase of a method of the host's; `hear` gets the raw params."""
+    """Returns the phrase of a method of the host's; `hear` gets the raw params, and `fail` what the host failed with
+    once it had read them."""
     raw: Method[Any, Any] = Method(method.name, Raw, method.result)
     return Phrase(
         say=lambda params, scene: Saying(method, say(params)),
         heard_as=lambda scene: (raw,),
         hear=lambda saying, scene: hear(saying.params, scene),
         answer=lambda result, saying, scene: answer(result, scene),
+        fail=fail,
     )
 
 
@@ -153,6 +158,13 @@ def say_append(append: Append) -> Append:
 def hear_append(raw: Raw, scene: Scene) -> Append:
     hear_query(raw, scene)  # whose namespace it is comes before the rest
     return replace(read_append(raw), namespace=scene.extension)
+
+
+def reject_append(error: RpcError, saying: Saying, scene: Scene) -> Any:
+    """Raises the error of a record. One above a limit is for that system a failure of the store."""
+    if isinstance(error, InvalidParams) and error.problems:
+        raise RpcError(Meaning.TOO_LARGE, error.problems[0][1]) from error
+    raise error
 
 
 def answer_append(appended: Appended, scene: Scene) -> Appended:
@@ -249,7 +261,7 @@ SPEECH: Final = Speech(
     phrases={
         **{method.name: unchanged(method) for method in ASKED},
         HOOK_HANDLE.name: unchanged(RAW_HOOK, read_hook),
-        MEMORY_APPEND.name: asked_of_host(MEMORY_APPEND, say_append, hear_append, answer_append),
+        MEMORY_APPEND.name: asked_of_host(MEMORY_APPEND, say_append, hear_append, answer_append, reject_append),
         MEMORY_QUERY.name: asked_of_host(MEMORY_QUERY, as_given, hear_query, answer_query),
         CONFIG_GET.name: asked_of_host(CONFIG_GET, as_given, hear_get, answer_get),
         CONFIG_SET.name: asked_of_host(CONFIG_SET, say_set, hear_set, answer_set),
