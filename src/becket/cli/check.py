@@ -17,12 +17,13 @@ from becket.cli.hosting import FILE, FOLDER
 from becket.cli.other_programs import TakesProgram
 from becket.cli.output import console, is_terminal, json_option, print_json, print_line, say
 from becket.dialects import DIALECTS, NATIVE
-from becket.dialects.habits import Habits
+from becket.dialects.habits import Habits, Surroundings
 from becket.errors import harmless
 from becket.host.configuration import resolve_config
 from becket.host.connecting import HOST, find_problem, read_id
 from becket.host.environment import build_habitual_environment, with_own_programs
 from becket.host.manifest import CommandEntry, Environment, Manifest
+from becket.host.temporary_folders import TemporaryFolders, make_habitual_variables
 
 if TYPE_CHECKING:
     from becket.host.discovery import Candidate
@@ -159,6 +160,7 @@ class Asked:
         self._timeout = timeout
         self._calls_tools = calls_tools
         self._line = line
+        self._folders = TemporaryFolders()
 
     def subject_in(self, dialect: str) -> Subject:
         """Returns what is checked in one dialect: where its folder has a manifest of it, that tells more."""
@@ -177,7 +179,11 @@ class Asked:
             command=self._command,
             id=id,
             env=build_habitual_environment(
-                id, habits, HOST, variables, Environment() if manifest is None else manifest.environment
+                id,
+                habits,
+                variables,
+                Environment() if manifest is None else manifest.environment,
+                habitual=make_habitual_variables(habits, Surroundings(id, HOST, None, variables), self._folders),
             ),
             cwd=self._folder,
             root=root,

@@ -116,7 +116,7 @@ class Calls:
                 yield Observation(Observed.RESULT, {"declared": watch.describe(extension)})
                 for name, because in extension.disabled_tools.items():
                     problem = f"the tool `{name}` is disabled, its schema cannot be applied: {because}"
-                    yield Observation(Observed.ODDITY, {"problem": problem})
+                    yield Observation(Observed.INVALID, {"problem": problem, "schemas": ""})
                 for note in watch.notes:
                     yield Observation(Observed.ODDITY, {"problem": note})
             case "ping" if watch.dialect.name in PINGS:

@@ -14,8 +14,12 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from becket.contract.handshake import HostInfo
 
-__all__ = ["DEFAULT_HABITS", "Habits", "Inherited", "Surroundings"]
+__all__ = ["DEFAULT_HABITS", "Duplicates", "Habits", "Inherited", "Surroundings"]
 
+
+Duplicates = Literal["later root", "first", "first, others are errors", "last"]
+"""Which of several programs with one id a system takes: that of the later root (in one root, of the first path), the
+first of all, or the last entry of a list in the later root."""
 
 Inherited = Literal["few", "harmless", "all"]
 """Which of a host's variables the hosts of a system let a program see: those that every program needs, all but those
@@ -41,9 +45,10 @@ class Habits(Struct, frozen=True, kw_only=True):
     `writes_in_root` may write there: it gets a writable copy of its files for each start. A program that
     `starts_when_needed` is not started before the first call. Where a system has a list of its own of the host's
     variables that a program gets, these are its `variables`, and no others; `inherited` says what its own hosts pass
-    on, which is restored by the operator's `inherit_environment` alone. `own_variables` are set for it; those among
-    them that `folder_variables` names are folders, and made. With `prefixes_tools` models know its tools as
-    `ext_<id>_<tool>`.
+    on, which is restored by the operator's `inherit_environment` alone. `own_variables` are set for it; those that
+    `folder_variables` names are folders, made and always set, and temporary where their host keeps no data. Without
+    `sets_our_variables` it gets none that begin with `BECKET_`, and none for Python. With `prefixes_tools` models know
+    its tools as `ext_<id>_<tool>`.
 
     `config_variable` is the form of a variable from which a value of the configuration is taken, with `{id}` and
     `{key}` in it. Without `has_typed_config` what is taken from a variable or from the store is text, and no value is
@@ -61,6 +66,7 @@ class Habits(Struct, frozen=True, kw_only=True):
     variables: tuple[str, ...] = ()
     own_variables: Callable[[Surroundings], Mapping[str, str]] | None = None
     folder_variables: tuple[str, ...] = ()
+    sets_our_variables: bool = True
     prefixes_tools: bool = False
     config_variable: str = ""
     has_typed_config: bool = True
@@ -69,6 +75,7 @@ class Habits(Struct, frozen=True, kw_only=True):
     starts_when_needed: bool = False
     keeps_ids: bool = False
     resends_hooks: bool = False
+    duplicates: Duplicates = "later root"
     eof_exit_codes: tuple[int, ...] = (0,)
     # what hurts
     restarts_on_errors: bool = False

@@ -43,8 +43,9 @@ class Introduction(Struct, frozen=True, kw_only=True):
 class Greeted(Struct, frozen=True, kw_only=True):
     """What an extension has declared in a handshake that went well.
 
-    `hooks` are the kinds that it has announced, where a dialect has a place for that in the handshake. `notes`
-    say what was odd and was passed over. `own_id` is the id in its code, where that is another. With
+    `hooks` are the kinds that it has announced, where a dialect has a place for that in the handshake. `notes` say what
+    was odd and was passed over. `own_id` is the id in its code, where that is another. `version` and `plugin` are what
+    the extension says of itself where its system has no manifests, `plugin` as plain JSON values. With
     `tolerates_schemas` a tool whose schema cannot be used is called without a look at its input: its author may be
     anybody."""
 
@@ -55,6 +56,8 @@ class Greeted(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     own_id: str = ""
     tolerates_schemas: bool = False
+    version: str | None = None
+    plugin: Mapping[str, Any] = {}
 
 
 Greeting: TypeAlias = Generator[Saying | Tale, Raw, Greeted]

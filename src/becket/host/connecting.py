@@ -20,7 +20,7 @@ from becket.contract.handshake import FEATURES, PROTOCOL_VERSION, HostInfo, Init
 from becket.contract.memory import find_namespace_problem
 from becket.contract.names import find_id_problem, trim
 from becket.dialects import Dialect, find_dialect
-from becket.dialects.habits import DEFAULT_HABITS
+from becket.dialects.habits import DEFAULT_HABITS, Surroundings
 from becket.dialects.handshakes import Greeted, Introduction
 from becket.dialects.phrases import Scene
 from becket.errors import BadCapabilities, HandshakeFailed, RemoteError
@@ -35,6 +35,7 @@ from becket.host.runs import Runs
 from becket.host.secrets import Secrets
 from becket.host.services import Services
 from becket.host.slices import Slices
+from becket.host.temporary_folders import TemporaryFolders, make_habitual_variables
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.host.told import Told
 from becket.host.tool_inputs import compile_inputs
@@ -136,7 +137,11 @@ def connect_extension(
         seen = {**(os.environ if inherit_env else {}), **(env or {})}
         options["variables"] = [name for name in sorted(seen) if not policy_of(habits).passes(name)]
     if env is None and inherit_env is False and habits != DEFAULT_HABITS:
-        env = build_habitual_environment(id, habits, options.get("host", HOST), with_own_programs(os.environ))
+        folders, available = TemporaryFolders(), with_own_programs(os.environ)
+        options["on_end"] = folders.close_before(options.get("on_end"))
+        surroundings = Surroundings(id, options.get("host", HOST), None, available)
+        habitual = make_habitual_variables(habits, surroundings, folders)
+        env = build_habitual_environment(id, habits, available, habitual=habitual)
         inherit_env = None
 
     def connect(peer_options: PeerOptions) -> Connecting:

@@ -11,6 +11,7 @@ run. Whether a candidate may start is decided by the gate.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Annotated, Any, Final
 
@@ -19,6 +20,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from becket.contract.handshake import Capabilities
+from becket.dialects import DIALECTS
+from becket.dialects.habits import DEFAULT_HABITS, Duplicates
 from becket.errors import BadFile, ManifestError
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.formats import FORMATS
@@ -123,8 +126,9 @@ def discover_extensions(
     """Returns all extensions below these roots; it never raises for what is on disk.
 
     A folder with a manifest belongs to that extension with all that is in it, and is not looked into further. `only`
-    are the ids that may be there, where not all may. Of two with the same id that of the later root is taken; in one
-    root, that of the first path. `settle` is what the host's own settings make of those that were found."""
+    are the ids that may be there, where not all may. Of two of one system with the same id that one is taken which that
+    system takes; otherwise that of the later root, and in one root that of the first path. Without `later_root_wins`
+    the first is taken, whatever the system. `settle` is what the host's own settings make of those that were found."""
     walk = Walk(settings, readers, limits)
     for number, root in enumerate(roots):
         walk.visit_root(number, root)
@@ -603,7 +607,8 @@ def owner_of(folder: str, owned: Collection[str]) -> str | None:
 def without_nested(found: list[Candidate], owned: set[str], notes: list[Diagnostic]) -> list[Candidate]:
     """Returns those that lie in no other's folder, each folder once: roots may lie in extensions, and in each other."""
     top = set(prune_nested((candidate.folder for candidate in found), owned))
-    kept: dict[tuple[str, str], Candidate] = {}
+    kept: dict[tuple[str, str, int], Candidate] = {}
+    entries = Counter[tuple[int, str, str]]()  # a list may name an id twice
     for candidate in found:
         if candidate.folder not in top:
             owner = owner_of(candidate.folder, owned)
@@ -613,17 +618,35 @@ def without_nested(found: list[Candidate], owned: set[str], notes: list[Diagnost
                 )
             )
         else:
-            kept.setdefault((candidate.manifest_path, candidate.id), candidate)
+            entry = candidate.root, candidate.manifest_path, candidate.id
+            kept.setdefault((candidate.manifest_path, candidate.id, entries[entry]), candidate)
+            entries[entry] += 1
     return list(kept.values())
 
 
 def without_twins(found: list[Candidate], later_root_wins: bool, notes: list[Diagnostic]) -> list[Candidate]:
     """Returns one candidate for each id."""
-    kept: dict[str, Candidate] = {}
-    for candidate in sorted(found, key=lambda one: (-one.root if later_root_wins else one.root, one.manifest_path)):
-        taken = kept.setdefault(candidate.id, candidate)
-        if taken is not candidate:
+    same: dict[str, list[Candidate]] = {}
+    for candidate in sorted(found, key=lambda one: (one.root, one.manifest_path)):
+        same.setdefault(candidate.id, []).append(candidate)
+    return [choose_twin(twins, later_root_wins, notes) for twins in same.values()]
+
+
+def choose_twin(twins: list[Candidate], later_root_wins: bool, notes: list[Diagnostic]) -> Candidate:
+    """Returns that of several extensions with one id which their system takes; they come by root, path and entry."""
+    rule = duplicates_of(twins) if later_root_wins else "first"
+    last = [candidate for candidate in twins if candidate.root == twins[-1].root]
+    taken = twins[0] if rule in ("first", "first, others are errors") else last[-1 if rule == "last" else 0]
+    severity = Severity.ERROR if rule == "first, others are errors" else Severity.WARNING
+    for candidate in twins:
+        if candidate is not taken:
             problem = f"has the same id as {show_path(taken.manifest_path)}, which is taken"
             hint = "give one of them another id"
-            notes.append(note_of(candidate, ProblemCode.ID_TAKEN, problem, hint, Severity.WARNING))
-    return list(kept.values())
+            notes.append(note_of(candidate, ProblemCode.ID_TAKEN, problem, hint, severity))
+    return taken
+
+
+def duplicates_of(twins: list[Candidate]) -> Duplicates:
+    dialect, *others = {candidate.manifest.dialect for candidate in twins}
+    known = DIALECTS.get(dialect)
+    return DEFAULT_HABITS.duplicates if others or known is None else known.habits.duplicates

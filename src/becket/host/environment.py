@@ -16,8 +16,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from becket.contract.handshake import HostInfo
-from becket.dialects.habits import DEFAULT_HABITS, Habits, Surroundings
+from becket.dialects.habits import DEFAULT_HABITS, Habits
 from becket.host.manifest import Environment
 
 __all__ = [
@@ -249,10 +248,14 @@ def build_environment(
     return variables | dict(own or {})
 
 
-def build_own_variables(extension: str, data: str | None, *, is_copy: bool = False) -> dict[str, str]:
+def build_own_variables(
+    extension: str, data: str | None, *, is_copy: bool = False, habits: Habits = DEFAULT_HABITS
+) -> dict[str, str]:
     """Returns what a host tells every extension: who it is, and the folder that it may write to, if it has one.
 
     What Python compiles is kept out of the extension's own folder. A copy of that has room for it."""
+    if not habits.sets_our_variables:
+        return {}
     variables = {"BECKET_EXTENSION_ID": extension}
     if data is None:
         return variables | {"PYTHONDONTWRITEBYTECODE": "1"}
@@ -264,14 +267,14 @@ def build_own_variables(extension: str, data: str | None, *, is_copy: bool = Fal
 def build_habitual_environment(
     extension: str,
     habits: Habits,
-    host: HostInfo,
     available: Mapping[str, str],
     declared: Environment = NOTHING,
+    *,
+    habitual: Mapping[str, str],
 ) -> dict[str, str]:
-    """Returns the environment of an extension that runs without a host's files and settings."""
-    own = build_own_variables(extension, None)
-    if habits.own_variables is not None:
-        own |= habits.own_variables(Surroundings(extension, host, None, available))
+    """Returns the environment of an extension that runs without a host's files and settings; `habitual` are the
+    variables that a host of its own system sets."""
+    own = build_own_variables(extension, None, habits=habits) | dict(habitual)
     return build_environment(available, declared, own=own, policy=policy_of(habits))
 
 

@@ -107,8 +107,8 @@ class Extension:
 
     `peer` is the link itself, for methods of your own; `gate` holds what the extension may do, and can grant and revoke
     it; `about` is what the extension told of itself at its start, `own_id` the id in its code where that is another
-    than `id`, and `hooks` the kinds of hooks that it has announced. What its dialect has no word for raises
-    `NotSupported`, and nothing is sent."""
+    than `id`, and `hooks` the kinds of hooks that it has announced. `version` and `plugin` are what it said of itself
+    in a system without manifests. What its dialect has no word for raises `NotSupported`, and nothing is sent."""
 
     def __init__(self, parts: Parts) -> None:
         self.id = parts.gate.extension
@@ -117,6 +117,8 @@ class Extension:
         self.about: ExtensionInfo | None = parts.greeted.about
         self.hooks: tuple[HookKind, ...] = parts.greeted.hooks
         self.own_id = parts.greeted.own_id
+        self.version: str | None = parts.greeted.version
+        self.plugin: Mapping[str, Any] = parts.greeted.plugin
         self._parts = parts
         self._voice = parts.voice
         self._permitted = parts.permitted

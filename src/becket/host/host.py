@@ -532,6 +532,7 @@ class Host:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self._kept.close)
                 await anyio.to_thread.run_sync(GUARDIAN.release)
+                await anyio.to_thread.run_sync(self._settings.folders.close)
             self._closed.set()
             if self._stop_signals is not None:
                 self._stop_signals.finish()
@@ -881,6 +882,7 @@ def list_disabled(copy: Extension) -> list[Diagnostic]:
         Diagnostic(
             extension=copy.id,
             problem=f"the tool `{name}` is disabled, its schema cannot be applied: {because}",
+            code=ProblemCode.TOOL_LEFT_OUT,
             hint=hint,
             severity=Severity.WARNING,
         )

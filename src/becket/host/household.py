@@ -7,7 +7,7 @@ of their copies.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio
@@ -48,7 +48,9 @@ Watching = Literal["report", "reload"]
 
 
 class ExtensionStatus(Struct, frozen=True):
-    """How one extension does, at a glance. `not_persistent` are revoked permissions that could not be written down."""
+    """How one extension does, at a glance. `not_persistent` are revoked permissions that could not be written down.
+
+    `plugin` is what it said of itself at its start, in a system that has no manifests (cigen)."""
 
     id: str
     state: State
@@ -63,6 +65,7 @@ class ExtensionStatus(Struct, frozen=True):
     dialect: str = "native"
     not_persistent: tuple[str, ...] = ()
     hooks: tuple[HookStatus, ...] = ()
+    plugin: Mapping[str, Any] = {}
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all of it as JSON has it: texts, numbers, lists and dictionaries."""
@@ -471,13 +474,14 @@ class Household:
         peer = extension.peer
         process = None if peer is None else peer.process
         guest, supervisor = self._door.guests[id], extension.supervisor
+        copy = supervisor.current()
         hooks = self._hooks.status(id, now)
         because = silent_hooks(hooks) if supervisor.failure is None else str(supervisor.failure)
         return ExtensionStatus(
             id,
             extension.state,
             extension.health,
-            supervisor.version,
+            supervisor.version if copy is None or copy.version is None else copy.version,
             None if process is None else process.pid,
             extension.restarts,
             supervisor.in_flight,
@@ -487,6 +491,7 @@ class Household:
             self.candidates[id].manifest.dialect,
             self._door.unwritten_revocations(id),
             hooks,
+            {} if copy is None else copy.plugin,
         )
 
 

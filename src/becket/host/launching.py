@@ -40,6 +40,7 @@ from becket.host.restart import RestartPolicy, RestartStrategy
 from becket.host.secrets import Secrets
 from becket.host.slices import Slices
 from becket.host.supervisor import Care
+from becket.host.temporary_folders import TemporaryFolders, make_habitual_variables
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.host.working_copies import WorkingCopy
 from becket.limits import DEFAULT_LIMITS, Limits
@@ -78,7 +79,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     them see, and `inherit_environment` the dialects whose programs see what their own hosts pass on. `policy` has its
     say about every call of an extension. What each of them logs is told as `events`. `wrap` puts another program in
     front of each command. `budget` is what all of them may have held together. With `guard` they are killed when this
-    program is gone. All starts share the `slices` of the loop."""
+    program is gone. All starts share the `slices` of the loop, and the temporary `folders`."""
 
     store: Store
     audit: Audit
@@ -102,6 +103,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     budget: SharedBudget | None = None
     guard: bool = False
     slices: Slices = field(default_factory=Slices)
+    folders: TemporaryFolders = field(default_factory=TemporaryFolders)
 
 
 class Way(Struct, frozen=True):
@@ -153,7 +155,8 @@ async def launch_extension(
         manifest.environment,
         settings.environment,
         candidate.operator.environment,
-        own=build_own_variables(id, data, is_copy=way.is_copy) | build_habitual_variables(habits, id, data, settings),
+        own=build_own_variables(id, data, is_copy=way.is_copy, habits=habits)
+        | set_habitual_variables(habits, id, data, settings),
         policy=policy_of(habits, inherits=manifest.dialect in settings.inherit_environment),
     )
     visible = list_launch_variables(candidate, settings)
@@ -268,7 +271,7 @@ def adopt_habits(given: S, default: S, habitual: Mapping[str, object]) -> S:
     return replace(given, **free)
 
 
-def build_habitual_variables(
+def set_habitual_variables(
     habits: Habits, extension: str, data: str | None, settings: LaunchSettings
 ) -> dict[str, str]:
     """Returns the variables that a host of the extension's own system would set, and makes the folders they name.
@@ -276,13 +279,11 @@ def build_habitual_variables(
     Raises:
         ExtensionRefused: such a folder cannot be made.
     """
-    if habits.own_variables is None:
-        return {}
-    variables = dict(habits.own_variables(Surroundings(extension, settings.host, data, settings.variables)))
-    for name in habits.folder_variables:
-        if name in variables:
-            make_folder(extension, variables[name])
-    return variables
+    surroundings = Surroundings(extension, settings.host, data, settings.variables)
+    try:
+        return make_habitual_variables(habits, surroundings, settings.folders)
+    except OSError as error:
+        raise refuse_folder(extension, error) from error
 
 
 def make_data_folder(places: Places | None, id: str) -> str | None:
@@ -298,7 +299,11 @@ def make_folder(id: str, folder: str) -> None:
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as error:
-        raise ExtensionRefused(id, f"its folder for data cannot be made: {error}") from error
+        raise refuse_folder(id, error) from error
+
+
+def refuse_folder(id: str, error: OSError) -> ExtensionRefused:
+    return ExtensionRefused(id, f"its folder for data cannot be made: {error}")
 
 
 def read_config(

@@ -100,6 +100,42 @@ async def test_a_plugin_in_plain_python_is_hosted() -> None:
     assert lines[:2] == ["provider/make: plan", "provider/make: generate"]
 
 
+@pytest.mark.loops
+@pytest.mark.process
+async def test_the_status_shows_the_version_and_what_the_plugin_says_of_itself(tmp_path: Path) -> None:
+    program = tmp_path / "cigen-provider-make"
+    info = (
+        b"\x0a\x0dprovider/make\x12\x050.1.0\x18\x01\x22\x0dprovider:make"
+        b"\x2a\x07lang/go\x32\x0eprovider/ninja\x3a\x0c\x0a\x04home\x12\x04here"
+    )
+    program.write_text(
+        f"""#!{sys.executable}
+import sys
+sys.stdin.buffer.read(int.from_bytes(sys.stdin.buffer.read(4), "big"))
+sys.stdout.buffer.write({len(info).to_bytes(4, "big") + info!r})
+sys.stdout.flush()
+sys.stdin.read()
+""",
+        encoding="utf-8",
+    )
+    program.chmod(0o755)
+    with anyio.fail_after(20):
+        async with Host([tmp_path], grants={"cigen-provider-make": []}, data=None) as host:
+            await host.ready("cigen-provider-make")
+            (status,) = host.status()
+
+    assert status.version == "0.1.0"
+    assert status.plugin == {
+        "name": "provider/make",
+        "version": "0.1.0",
+        "protocol": 1,
+        "capabilities": ["provider:make"],
+        "requires": ["lang/go"],
+        "conflicts_with": ["provider/ninja"],
+        "metadata": {"home": "here"},
+    }
+
+
 @pytest.mark.process
 async def test_generate_before_plan_is_refused_and_nothing_was_sent() -> None:
     async with start(sys.executable, EXAMPLES / "provider.py") as plugin:

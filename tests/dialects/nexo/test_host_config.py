@@ -47,7 +47,7 @@ def test_a_host_is_started_with_what_the_file_says(tmp_path: Path) -> None:
     arguments = load_extensions_yaml(write(tmp_path, WHOLE)).arguments()
 
     assert arguments == {
-        "roots": ("/opt/extensions", str(tmp_path / "extensions")),
+        "roots": (str(tmp_path / "extensions"), "/opt/extensions"),
         "discovery": DiscoverySettings(depth=3, ignore=("node_modules", ".git"), follow_links=True),
         "only": ("weather", "news"),
         "disabled": ("chess",),

@@ -283,10 +283,6 @@ def test_restarts_come_after_one_second_and_twice_as_long_each_time_and_five_tim
     assert delays == [1, 2, 4, 8, 16]
 
 
-def test_from_the_goodbye_to_the_first_signal_are_three_seconds() -> None:
-    assert NEXO.habits.timeouts["shutdown"] + NEXO.habits.host_limits["stdin_grace"] == 3
-
-
 @pytest.mark.parametrize(
     ("data", "variables", "root"),
     [
@@ -309,7 +305,7 @@ def test_a_program_is_told_what_it_is_and_where_it_may_keep_something(
     assert NEXO.habits.folder_variables == ("NEXO_EXTENSION_STATE_ROOT",)
 
 
-def test_a_host_that_keeps_nothing_makes_no_folder() -> None:
+def test_nothing_is_made_in_the_home_of_a_user_whose_host_keeps_nothing() -> None:
     assert NEXO.habits.own_variables is not None
     surroundings = Surroundings("weather", HostInfo("ana", "0.1.0"), None, {"HOME": "/home/ana"})
 

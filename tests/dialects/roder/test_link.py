@@ -62,7 +62,7 @@ def test_the_habits_are_members_of_what_they_stand_in_for() -> None:
     habits = RODER.habits
 
     assert replace(DEFAULT_LIMITS, **habits.limits, **habits.host_limits).handshake == 10.0
-    assert replace(DEFAULT_TIMEOUTS, **habits.timeouts).shutdown == 2.0
+    assert replace(DEFAULT_TIMEOUTS, **habits.timeouts).shutdown == 1.8
     restart = {**habits.restart, "strategy": RestartStrategy(habits.restart["strategy"])}
     assert replace(RestartPolicy(), **restart).strategy is RestartStrategy.NEVER
     assert habits.variables == ("PATH",)

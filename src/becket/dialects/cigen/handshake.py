@@ -58,6 +58,8 @@ def greet(introduction: Introduction) -> Greeting:
         declared=Capabilities(capabilities=tuple(read_capability(text) for text in info.capabilities if text.strip())),
         about=ExtensionInfo(build=BuildInfo(info.name, version=info.version)),
         particulars=info,
+        version=info.version or None,
+        plugin=msgspec.json.decode(msgspec.json.encode(info)),
     )
 
 

@@ -98,6 +98,7 @@ MORPHIR = Dialect(
         restart={"strategy": "never", "first_is_immediate": False},
         inherited="all",
         works_in_root=False,
+        duplicates="last",
         writes_in_root=True,
     ),
 )

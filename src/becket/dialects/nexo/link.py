@@ -52,8 +52,8 @@ EXTENSION_SPELLING: Final = Spelling(id_prefix="app:", answers=Answers.RESULT_FI
 def own_variables(surroundings: Surroundings) -> Mapping[str, str]:
     """Returns the variables that a host sets for a program: what it is, and the folder for what it keeps.
 
-    That lies where that system has it if `NEXO_HOME` is set, else where this host keeps data. Where it keeps none there
-    is no such folder, and nothing is made in the user's home."""
+    That lies where that system has it if `NEXO_HOME` is set, else where this host keeps data. Where it keeps none the
+    folder is for the host to choose: nothing is made in the user's home."""
     extension, home = surroundings.extension, surroundings.variables.get("NEXO_HOME")
     root = os.path.join(home, "extensions", extension) if home else surroundings.data
     known = {"AGENT_VERSION": surroundings.host.version, "AGENT_EXTENSION_ID": extension}
@@ -88,6 +88,7 @@ HABITS: Final = Habits(
     own_variables=own_variables,
     folder_variables=(STATE_ROOT,),
     prefixes_tools=True,
+    duplicates="first",
     writes_in_root=True,
     kills_before_goodbye=False,  # that system does, and its goodbye never arrives
 )

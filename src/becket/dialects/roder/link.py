@@ -39,6 +39,7 @@ HABITS: Final = Habits(
     works_in_root=False,
     writes_in_root=True,
     starts_when_needed=True,
+    duplicates="first, others are errors",  # "is already installed"
 )
 
 

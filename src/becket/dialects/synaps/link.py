@@ -91,6 +91,7 @@ HABITS: Final = Habits(
     has_typed_config=False,
     keeps_ids=True,
     resends_hooks=True,
+    sets_our_variables=False,
     writes_in_root=True,
 )
 

@@ -85,11 +85,10 @@ class NexoHostConfig(Table, frozen=True, kw_only=True):
     def arguments(self) -> dict[str, Any]:
         """Returns the keyword arguments for `Host`.
 
-        Of two extensions with the same id the one in the earlier search path is taken there; here it is that of the
-        later root, and so the roots come in the other order. Whoever is granted a capability of administration is
-        granted what every extension of that system may do as well."""
+        Whoever is granted a capability of administration is granted what every extension of that system may do as
+        well."""
         return {
-            "roots": self.search_paths[::-1] if self.enabled else (),
+            "roots": self.search_paths if self.enabled else (),
             "discovery": DiscoverySettings(depth=self.depth, ignore=self.ignore_dirs, follow_links=self.follow_links),
             "only": self.only,
             "disabled": self.disabled,
