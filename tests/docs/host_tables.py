@@ -63,6 +63,7 @@ OPTIONS = {
     "mcp": "a `McpSettings`: what is done for MCP servers that ask for a model or a person; see [MCP](mcp.md)",
     "wrap": "gets the id and the command of each start, and returns what to start in its place: a tracer, a sandbox",
     "hooks": "in which order extensions are consulted at hooks, and which must not be skipped",
+    "live_trace": "let programs of the same user follow its traffic: [Tracing](tracing.md#follow-a-running-host)",
 }
 
 # For subscribing to whatever is below them.

@@ -65,6 +65,7 @@ def run(
         more["wrap"] = record_each(trace)
     if once:
         return run_async(run_once, options, more, as_json)
+    more["live_trace"] = True
     return run_async(run_on, options, more, as_json, logs)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
@@ -14,7 +14,17 @@ from becket.errors import harmless
 from becket.testing.conversations import Kind, Step
 from becket.testing.transcripts import Side
 
-__all__ = ["ASCII", "LINES", "Drawing", "content_of", "draw_sequence", "longest_label", "time_text", "without_meta"]
+__all__ = [
+    "ASCII",
+    "LINES",
+    "Drawing",
+    "content_of",
+    "draw_sequence",
+    "longest_label",
+    "step_object",
+    "time_text",
+    "without_meta",
+]
 
 NARROWEST = 40
 EDGES = 7  # columns of an arrow around its label
@@ -92,6 +102,14 @@ def content_of(step: Step) -> str:
             return f"the child has ended: {exit_text(int(step.content))}"
         case _:
             return harmless(step.content)
+
+
+def step_object(step: Step) -> dict[str, Any]:
+    """Returns a step for programs: what it bears as a value, where it is one."""
+    found: dict[str, Any] = msgspec.to_builtins(step)
+    if step.content and step.kind in (Kind.CALL, Kind.NOTIFICATION, Kind.ANSWER, Kind.ERROR):
+        found["content"] = Raw(step.content.encode())
+    return found
 
 
 def without_meta(step: Step) -> Step:

@@ -7,12 +7,13 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from becket.cli.exits import Exit
+from becket.cli.hosting import PlaceOptions, place_options
 from becket.cli.other_programs import TakesProgram
 from becket.cli.output import (
     console,
@@ -40,16 +41,44 @@ READ_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 NEW_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def trace() -> None:
-    """Record a conversation between a host and a child, show it, and replay it.
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--follow", "-f", is_flag=True, help="Show the traffic of a running host, until Ctrl-C.")
+@click.option("--extension", "-e", "extensions", multiple=True, metavar="ID", help="Follow only this one; repeatable.")
+@click.option("--full", is_flag=True, help="With --follow: params and results whole, and pings.")
+@json_option
+@place_options
+@click.pass_context
+def trace(
+    ctx: click.Context,
+    options: PlaceOptions,
+    follow: bool,
+    extensions: tuple[str, ...],
+    full: bool,
+    as_json: bool,
+) -> Exit | None:
+    """Record a conversation between a host and a child, show it, and replay it; or follow that of a running host.
 
     \b
+    becket trace --follow                                 all that a running `becket run` and its extensions send
+    becket trace --follow --data state -e notes --json
     becket trace record notes.jsonl -- python3 notes.py   between any host and this program
     becket trace show notes.jsonl                         a table of all messages
     becket trace show --diagram notes.jsonl               who said what to whom
     becket trace replay notes.jsonl -- python3 notes.py   does it still answer the same?
+
+    A host in Python is followed where it was started with `Host(live_trace=True)`.
     """
+    if ctx.invoked_subcommand is not None:
+        if follow:
+            raise click.UsageError(f"--follow stands without `{ctx.invoked_subcommand}`", ctx)
+        return None
+    if not follow:
+        click.echo(ctx.get_help())
+        return None
+    from becket.cli.follow import follow_host
+    from becket.cli.hosting import run_async
+
+    return run_async(follow_host, options.places().folder, extensions, full, as_json)
 
 
 def record_command(path: Path, command: Sequence[str]) -> list[str]:
@@ -132,7 +161,7 @@ def show(file: Path, dialect: str | None, diagram: bool, full: bool, method: tup
     becket trace show --diagram notes.jsonl | less -R
     becket trace show --json -m tool.call notes.jsonl | jq .seconds
     """
-    from becket.cli.sequence import without_meta
+    from becket.cli.sequence import step_object, without_meta
 
     notes: set[str] = set()
 
@@ -143,7 +172,7 @@ def show(file: Path, dialect: str | None, diagram: bool, full: bool, method: tup
 
     if as_json:
         for step in read():
-            print_json_line(as_object(step))
+            print_json_line(step_object(step))
     elif diagram:
         print_diagram([step if full else with_short_content(step) for step in read()], full=full)
     else:
@@ -182,14 +211,6 @@ def choose_dialect(name: str | None, transcript: Transcript) -> Dialect:
         return transcript.recognise_dialect() if name is None else find_dialect(name)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--dialect") from error
-
-
-def as_object(step: Step) -> dict[str, Any]:
-    """Returns a step for programs: what it bears as a value, where it is one."""
-    found: dict[str, Any] = msgspec.to_builtins(step)
-    if step.content and step.kind in ("call", "notification", "answer", "error"):
-        found["content"] = msgspec.Raw(step.content.encode())
-    return found
 
 
 def print_steps(read: Callable[[], Iterable[Step]], *, full: bool) -> None:

@@ -77,7 +77,8 @@ class ExtensionOptions(TypedDict, total=False):
     and `variables` are for the audit: the version of the extension, the digest of its files where these are known, how
     often it was started again, and the names of the variables outside the base list that it gets. `budget` is the one
     that all extensions of a host share. `slices` divides the work of many starts on one loop; give the same to all of
-    them. `on_end` is called when the handle was closed and the process has ended."""
+    them. `on_link` is called with the new link before its first frame, `on_end` when the handle was closed and the
+    process has ended."""
 
     config: Mapping[str, Any]
     root: str | os.PathLike[str] | None
@@ -103,6 +104,7 @@ class ExtensionOptions(TypedDict, total=False):
     budget: SharedBudget | None
     variables: Sequence[str]
     slices: Slices
+    on_link: Callable[[Peer], object] | None
     on_end: Callable[[], object] | None
 
 
@@ -282,6 +284,8 @@ class Start:
                     "budget": self._options.get("budget"),
                 }
             )
+        if (on_link := self._options.get("on_link")) is not None:
+            on_link(peer)
         record(self._audit, self._describe_start())
         waits_for_schemas = self._schemas is not SchemaMode.OFF and not is_ready()
         if waits_for_schemas:

@@ -95,6 +95,7 @@ from becket.typed.schema import SchemaMode
 
 if TYPE_CHECKING:
     from becket.host.host_commands import HostCommands
+    from becket.host.live_traffic import LiveTraffic
     from becket.host.mcp_servers import HostedServers, McpSettings
     from becket.peer.roles import Loop
 
@@ -137,7 +138,8 @@ class Host:
     `most_limits` is the most that one may ask for. `mcp` says what is done for MCP servers that ask. `wrap` puts
     another program in front of each command: a tracer, or a sandbox. `hooks` says in which order extensions are
     consulted, and which of them must not be skipped. `require_parent` refuses calls of an extension that do not say to
-    which request they belong while it handles one of another extension.
+    which request they belong while it handles one of another extension. With `live_trace` programs of the same user may
+    follow its traffic (`becket trace --follow`).
     """
 
     def __init__(
@@ -173,6 +175,7 @@ class Host:
         mcp: McpSettings | None = None,
         wrap: Wrap | None = None,
         hooks: HookSettings | None = None,
+        live_trace: bool = False,
     ) -> None:
         self.name = name
         self.roots = tuple(roots)
@@ -210,6 +213,7 @@ class Host:
         self._settled = dict(extensions or {})
         self._mcp = mcp
         self._wrap = wrap
+        self._traffic = open_traffic(name, self.places) if live_trace else None
         self._hosted_servers: HostedServers | None = None
         self._host_commands: HostCommands | None = None
         self._variables = with_own_programs(os.environ if variables is None else variables)
@@ -392,6 +396,7 @@ class Host:
             secrets=kept.secrets,
             budget=SharedBudget(self._limits.host_inbound_bytes, "bytes held for all extensions"),
             guard=find_guarding_problem() is None,
+            on_link=None if self._traffic is None else self._traffic.add,
         )
 
     def _build_door(self, kept: Kept, settings: LaunchSettings) -> Doorkeeper:
@@ -525,6 +530,8 @@ class Host:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._keep_audit)
                 tasks.start_soon(self._keep_revocations)
+                if self._traffic is not None:
+                    tasks.start_soon(self._traffic.serve)
                 await self._household.run(started, self._closing)
                 tasks.cancel_scope.cancel()
         finally:
@@ -904,6 +911,15 @@ def priorities_of(candidates: Iterable[Candidate]) -> dict[str, int]:
         priority: object = getattr(candidate.particulars, "priority", 0)
         found[candidate.id] = priority if isinstance(priority, int) else 0
     return found
+
+
+def open_traffic(name: str, places: Places | None) -> LiveTraffic | None:
+    """Returns what serves the traffic of a host, None where it has no folder for a socket."""
+    if places is None:
+        return None
+    from becket.host.live_traffic import LiveTraffic
+
+    return LiveTraffic(name, places.folder)
 
 
 def check_inheriting(dialects: Collection[str]) -> frozenset[str]:

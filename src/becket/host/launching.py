@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct, field
@@ -48,6 +49,7 @@ from becket.methods.permissions import Gate
 from becket.methods.policies import Policy
 from becket.methods.registry import Registry
 from becket.peer.loops import loop_time
+from becket.peer.peer import Peer
 from becket.rpc.budget import SharedBudget
 from becket.rpc.records import Ids
 from becket.stores.store import Store
@@ -72,6 +74,10 @@ Wrap = Callable[[str, Sequence[str]], Sequence[str]]
 """Gets the id of an extension and the command that starts it, and returns the one to start in its place."""
 
 
+OnLink = Callable[[str, str, Peer], object]
+"""Gets the id of an extension, the name of its dialect and the new link to it, before the first frame."""
+
+
 class LaunchSettings(Struct, frozen=True, kw_only=True):
     """What a host gives to every extension that it starts.
 
@@ -79,7 +85,8 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     them see, and `inherit_environment` the dialects whose programs see what their own hosts pass on. `policy` has its
     say about every call of an extension. What each of them logs is told as `events`. `wrap` puts another program in
     front of each command. `budget` is what all of them may have held together. With `guard` they are killed when this
-    program is gone. All starts share the `slices` of the loop, and the temporary `folders`."""
+    program is gone. `on_link` gets each new link. All starts share the `slices` of the loop, and the temporary
+    `folders`."""
 
     store: Store
     audit: Audit
@@ -102,6 +109,7 @@ class LaunchSettings(Struct, frozen=True, kw_only=True):
     secrets: Secrets | None = None
     budget: SharedBudget | None = None
     guard: bool = False
+    on_link: OnLink | None = None
     slices: Slices = field(default_factory=Slices)
     folders: TemporaryFolders = field(default_factory=TemporaryFolders)
 
@@ -195,6 +203,7 @@ async def launch_extension(
         budget=settings.budget,
         slices=settings.slices,
         on_log=None if settings.events is None else LogEvents(id, settings.events, loop_time),
+        on_link=None if settings.on_link is None else partial(settings.on_link, id, dialect.name),
         on_end=None if way.working is None else way.working.release,
     )
 

@@ -435,6 +435,14 @@ class Peer:
         """Registers the decorated function for this notification. They are handled one at a time, in order."""
         return self.methods.on(notification, thread=thread)
 
+    def observe_frames(self, observe: Callable[[bool, bytes], object]) -> Callable[[], None]:
+        """Calls a function with the body of each frame from now on, after whether it came in: `observe(True, b"...")`.
+
+        Returns what ends that. It is called within the link's own turn: it must be quick and must not raise."""
+        from becket.peer.tap import tap
+
+        return tap(self._link, observe)
+
     # -- the end
 
     @property

@@ -17,7 +17,7 @@ from becket.rpc.json_values import encode_json
 from becket.rpc.messages import Batch, Failure, Invalid, Malformed, Message, Notification, Request, Success
 from becket.testing.transcripts import Closed, Ended, Entry, Frame, Side, Stray
 
-__all__ = ["Decode", "Kind", "Step", "read_steps"]
+__all__ = ["Decode", "Kind", "Step", "StepReader", "read_steps"]
 
 Decode: TypeAlias = Callable[[Side, bytes], Message]
 """Returns the message in the body of a frame to one side; called for each of them in order, and never raises."""
@@ -60,21 +60,34 @@ def read_steps(entries: Iterable[Entry], decode: Decode | None = None) -> Iterat
     """Yields what was said, in order; a batch is several steps with the same number.
 
     `decode` is `Interpreter(dialect).read` where another dialect than JSON-RPC as it is written down was spoken."""
-    decode = decode or decode_json_rpc()
-    calls: Calls = {}
-    for number, entry in enumerate(entries, 1):
+    reader = StepReader(decode)
+    for entry in entries:
+        yield from reader.read(entry)
+
+
+class StepReader:
+    """Reads a conversation entry by entry, as it goes on; `decode` is that of `read_steps`."""
+
+    def __init__(self, decode: Decode | None = None) -> None:
+        self._decode = decode or decode_json_rpc()
+        self._calls: Calls = {}
+        self._number = 0
+
+    def read(self, entry: Entry) -> Iterator[Step]:
+        """Yields what an entry says: several steps for a batch."""
+        self._number += 1
         match entry:
             case Frame(at, to, body):
-                message = decode(to, body)
+                message = self._decode(to, body)
                 for member in message.members if isinstance(message, Batch) else [message]:
-                    step = Step(number, at, Kind.INVALID, to, size=len(body))
-                    yield pair(describe(step, member), to, calls)
+                    step = Step(self._number, at, Kind.INVALID, to, size=len(body))
+                    yield pair(describe(step, member), to, self._calls)
             case Stray(at, to, data):
-                yield Step(number, at, Kind.STRAY, to, size=len(data), content=data.decode(errors="replace"))
+                yield Step(self._number, at, Kind.STRAY, to, size=len(data), content=data.decode(errors="replace"))
             case Closed(at, to):
-                yield Step(number, at, Kind.CLOSED, to)
+                yield Step(self._number, at, Kind.CLOSED, to)
             case Ended(at, exit_code):
-                yield Step(number, at, Kind.EXIT, content=str(exit_code))
+                yield Step(self._number, at, Kind.EXIT, content=str(exit_code))
             case _:
                 assert_never(entry)
 
