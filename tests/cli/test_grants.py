@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.commands import BECKET, here, write_extension
+from tests.cli.commands import BECKET, becket, here, write_extension
 from tests.cli.terminals import Terminal
 
 from becket.cli.exits import Exit
@@ -203,6 +203,7 @@ def test_a_refusal_at_the_terminal_is_kept_and_an_operator_undoes_it(root: Path,
         assert terminal.end() == Exit.NOT_RUNNING
         assert "agree?" not in terminal.text
         assert "becket revoke notes" in terminal.text
+    assert becket("run", str(root), "--data", str(data), "--once", "--yes").returncode == Exit.NOT_RUNNING
     (listed,) = run(data, "list", str(root))
     assert (listed["starts"], "refused" in listed["because"]) == ("no", True)
 

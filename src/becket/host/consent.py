@@ -140,7 +140,7 @@ def describe_changes(changes: ConsentChanges) -> Iterator[str]:
     if changes.added_permissions:
         yield f"since the last consent it asks for more permissions: {', '.join(changes.added_permissions)}"
     if changes.removed_permissions:
-        yield f"since the last consent it asks no longer for: {', '.join(changes.removed_permissions)}"
+        yield f"since the last consent it asks no longer for: {', '.join(map(quote, changes.removed_permissions))}"
     values = [(name, describe_value(name, before)) for name, before in changes.variables.items()]
     values += [(name, "no longer set") for name in changes.removed_variables]
     if values:
