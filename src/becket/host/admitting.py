@@ -22,7 +22,7 @@ from becket.dialects import DIALECTS, find_dialect
 from becket.errors import BadFile, ExtensionRefused, RevocationNotPersistent, StartFailed
 from becket.host.approvals import Approval, find_changes
 from becket.host.connecting import required_by
-from becket.host.consent import ConsentRequest, describe_request
+from becket.host.consent import AskConsent, ConsentRequest, describe_request
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 from becket.host.digests import FolderCopy, copy_folder, find_copy, remove_copies
 from becket.host.discovery import Candidate
@@ -343,11 +343,14 @@ class Doorkeeper:
         entry = self._kept.grants_of(id)
         if entry is not None and entry.refused == consent.fingerprint:
             raise replace(consent, is_refused=True).refusal.error
+        ask = self._settings.ask
+        if ask is None:  # at once: a grant that comes meanwhile finds it refused, and starts it
+            raise consent.refusal.error
         self._asked[id] += 1
         if self._asked[id] > MOST_QUESTIONS:
             raise ExtensionRefused(id, "its files have changed too often: nobody is asked any more")
         approval = await in_thread(self._describe, candidate, consent)
-        answer = await self._ask_person(await in_thread(self._request, consent, approval))
+        answer = await self._ask_person(ask, await in_thread(self._request, consent, approval))
         if answer is False:
             consent = await self._keep_refusal(consent)
         if answer is not True:
@@ -402,11 +405,8 @@ class Doorkeeper:
         except BadFile as error:
             raise ExtensionRefused(id, f"what was agreed to cannot be written down: {error}") from error
 
-    async def _ask_person(self, request: ConsentRequest) -> bool | None:
+    async def _ask_person(self, ask: AskConsent, request: ConsentRequest) -> bool | None:
         """Asks a person whether an extension may run with all that it asks for; None where nobody answers in time."""
-        ask = self._settings.ask
-        if ask is None:
-            return None
         answer: Any = None
         async with self._asking:
             with anyio.move_on_after(CONSENT_PATIENCE):
