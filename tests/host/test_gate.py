@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 from msgspec.structs import replace
 from tests.host.folders import write_extension
 
 from becket.dialects import DIALECTS
+from becket.dialects.synaps.manifest import PluginCommand
 from becket.errors import ExtensionRefused
 from becket.host.configuration import ResolvedConfig, resolve_config
 from becket.host.diagnostics import Diagnostic
@@ -29,6 +31,7 @@ from becket.host.gate import (
     decide_admission,
     digest_candidate,
     look_at,
+    refuse_uncopyable,
 )
 from becket.host.grants_file import GrantEntry, edit_grants, load_grants
 from becket.host.manifest import Environment, Manifest, parse_manifest
@@ -160,6 +163,9 @@ def test_a_folder_that_cannot_be_read_whole_is_a_problem(candidate: Candidate) -
     found = look_at(candidate, variables={}, program_folders=SYSTEM, limits=Limits(digest_files=1))
 
     assert [problem.problem.partition(":")[0] for problem in found.problems] == ["its folder"]
+    assert [problem.hint for problem in found.problems] == [
+        "an extension that cannot be read whole cannot be agreed to"
+    ]
     assert found.digest == ""
 
 
@@ -210,16 +216,89 @@ def test_a_configuration_that_lacks_a_value_is_a_problem(tmp_path: Path) -> None
 
     assert len(found.problems) == 1
     assert "/token" in found.problems[0].problem
+    assert found.problems[0].hint == "set it, or give it another value"
     assert look_at(candidate, variables={}, program_folders=SYSTEM, config=ResolvedConfig()).problems == ()
+
+
+class Particulars(Struct):
+    """What the manifest of a foreign system says besides."""
+
+    setup: str | None = None
+    host_commands: tuple[PluginCommand, ...] = ()
+
+
+def test_a_program_that_is_not_there_may_come_of_the_setup_script_of_its_extension(candidate: Candidate) -> None:
+    lacking = replace(candidate, manifest=replace(candidate.manifest, command=("no-such-tool",)))
+
+    plain = look_at(lacking, variables={}, program_folders=SYSTEM)
+    scripted = look_at(
+        replace(lacking, particulars=Particulars(setup="./bin/../setup.sh")), variables={}, program_folders=SYSTEM
+    )
+
+    usual = f"look at `command` in {candidate.manifest_path}"
+    assert [problem.hint for problem in plain.problems] == [usual]
+    assert [problem.hint for problem in scripted.problems] == [
+        f"run its setup script, {candidate.folder}/setup.sh, or {usual}"
+    ]
+
+
+def test_the_setup_script_is_no_remedy_for_a_command_that_is_not_allowed(candidate: Candidate) -> None:
+    outside = replace(
+        candidate,
+        manifest=replace(candidate.manifest, command=("../outside",)),
+        particulars=Particulars(setup="setup.sh"),
+    )
+
+    [problem] = look_at(outside, variables={}, program_folders=SYSTEM).problems
+
+    assert problem.hint == f"look at `command` in {candidate.manifest_path}"
+
+
+def test_programs_that_the_host_runs_for_its_commands_are_named(candidate: Candidate) -> None:
+    commands = (PluginCommand("build", command="make", args=("all",)), PluginCommand("say", prompt="Say it."))
+
+    found = look_at(
+        replace(candidate, particulars=Particulars(host_commands=commands)), variables={}, program_folders=SYSTEM
+    )
+
+    assert found.programs == (("build", ("make", "all")),)
+
+
+def test_a_folder_that_cannot_be_copied_says_why(candidate: Candidate) -> None:
+    os.mkfifo(f"{candidate.folder}/pipe")
+
+    because = look_at(candidate, variables={}, program_folders=SYSTEM).uncopyable
+
+    assert "pipe" in because
+    [reason] = refuse_uncopyable("notes", because).reasons
+    assert (reason.extension, reason.problem) == ("notes", f"its folder cannot be copied: {because}")
+    assert "in_place = true" in (reason.hint or "")
+    assert "[extensions.notes]" in (reason.hint or "")
+
+
+@pytest.mark.parametrize("role", ["is_operators", "is_listed"])
+def test_a_program_anywhere_is_for_the_operator_and_for_lists_of_this_machine(
+    tmp_path: Path, candidate: Candidate, role: str
+) -> None:
+    program = tmp_path / "elsewhere"
+    program.write_text("#!/bin/sh\n", encoding="utf-8")
+    program.chmod(0o755)
+    outside = replace(candidate, manifest=replace(candidate.manifest, command=(str(program),)))
+
+    assert look_at(outside, variables={}, program_folders=SYSTEM).problems
+    allowed = look_at(replace(outside, **{role: True}), variables={}, program_folders=SYSTEM)
+    assert (allowed.problems, allowed.command) == ((), (str(program),))
 
 
 # -- what nobody can make possible
 
 
 def test_a_disabled_extension_is_skipped() -> None:
-    assert problems_of(decide_admission(ASKING, FOUND, is_enabled=False, given=Grants.of(PERMISSIONS))) == [
-        "is disabled"
-    ]
+    admission = skipped(decide_admission(ASKING, FOUND, is_enabled=False, given=Grants.of(PERMISSIONS)))
+
+    [reason] = admission.reasons
+    assert (admission.extension, reason.extension) == ("notes", "notes")
+    assert (reason.problem, reason.hint) == ("is disabled", "enable it")
 
 
 @pytest.mark.parametrize(
@@ -281,6 +360,31 @@ def test_what_it_asks_for_and_the_host_knows_is_no_reason() -> None:
 
 
 QUIET = manifest_with()
+
+
+def test_what_was_found_is_what_a_person_agrees_to_and_what_starts() -> None:
+    found = replace(FOUND, cwd="/srv/notes", runs_in="/srv/notes", programs=(("build", ("make",)),))
+
+    asked = consent(decide_admission(QUIET, found, can_ask=True))
+    started = admitted(decide_admission(QUIET, found, entry=asked.agreed_to()))
+
+    assert (asked.command, asked.cwd, asked.runs_in) == (found.command, "/srv/notes", "/srv/notes")
+    assert asked.programs == found.programs
+    assert (started.command, started.cwd, started.agreed_digest) == (found.command, "/srv/notes", "")
+
+
+def test_a_new_extension_holds_nothing_whatever_an_entry_for_other_files_says() -> None:
+    entry = GrantEntry(("memory.read",), (), OTHERS)
+
+    assert consent(decide_admission(ASKING, FOUND, entry=entry, can_ask=True)).held == ()
+
+
+def test_only_variables_are_asked_for_where_permissions_can_be_asked_for_later() -> None:
+    entry = GrantEntry(("audio.input",), (), THESE)
+
+    admission = consent(decide_admission(CURIOUS, FOUND, entry=entry, can_ask=True))
+
+    assert (admission.permissions, admission.requested, admission.agreed_digest) == ((), WANTED, "")
 
 
 def test_one_that_asks_for_nothing_starts_where_there_is_nobody_to_ask() -> None:
