@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import becket.contract
-from becket.errors import BadGrants, Meaning, PermissionDenied, ReservedPermission, UnknownPermission
+from becket.errors import BadGrants, Meaning, PermissionDenied, ReservedPermission, RpcError, UnknownPermission
 from becket.methods.descriptors import Method
 from becket.methods.permissions import (
     LONGEST_PART,
@@ -469,7 +469,10 @@ def test_a_subscriber_that_fails_keeps_nobody_from_hearing(caplog: pytest.LogCap
     gate.revoke("memory.read")
 
     assert told == ["memory.read"]
-    assert len(caplog.records) == 1
+    [record] = caplog.records
+    assert record.name == "becket.host"
+    assert record.getMessage() == "a subscriber to the grants of 'notes' failed"
+    assert record.exc_info is not None
 
 
 @pytest.mark.parametrize("change", [Gate.grant, Gate.revoke])
@@ -703,3 +706,59 @@ def test_subscribers_hear_of_each_change_of_what_is_held(grants: Grants, history
     change(gate, history)
 
     assert held == {name for name in ALL if gate.allows(name)}
+
+
+# -- where a decision is enforced
+
+
+@pytest.mark.parametrize(("requires", "named"), [("memory.read", "memory.read"), (None, "memory.query")])
+def test_a_denial_names_permission_method_and_extension(requires: str | None, named: str) -> None:
+    gate = Gate("notes", Grants(), policy=lambda decision: False)
+
+    with pytest.raises(PermissionDenied) as caught:
+        gate.check("memory.query", requires)
+
+    error = caught.value
+    assert (error.permission, error.method, error.extension) == (named, "memory.query", "notes")
+
+
+def test_a_check_counts_those_on_whose_behalf_it_is() -> None:
+    gate, other = Gate("notes", Grants.of(["memory.read"])), Gate("diary", Grants())
+    gate.check("memory.query", "memory.read")
+
+    with pytest.raises(PermissionDenied):
+        gate.check("memory.query", "memory.read", [other])
+
+
+def test_a_policy_has_a_say_where_anyone_in_the_chain_has_one() -> None:
+    plain, strict = Gate("a", Grants()), Gate("b", Grants(), policy=lambda decision: True)
+
+    assert [plain.consults(chain) for chain in ([], [plain], [plain, strict])] == [False, False, True]
+    assert strict.consults([plain])
+
+
+@pytest.mark.parametrize(
+    ("is_unknown", "handling", "because"),
+    [(True, (), "its parent is no open call"), (False, ("diary",), "it names no parent")],
+)
+def test_a_call_that_is_refused_for_its_parent_is_recorded(
+    is_unknown: bool, handling: tuple[str, ...], because: str
+) -> None:
+    recorded: list[Decision] = []
+    gate = Gate("notes", Grants(), audit=recorded.append, require_parent=True)
+
+    with pytest.raises(RpcError) as caught:
+        gate.check_parent("memory.query", "memory.read", is_unknown=is_unknown, handling=handling)
+
+    assert caught.value.meaning is Meaning.PERMISSION_DENIED
+    assert recorded == [Decision("notes", "memory.query", "memory.read", False, because, handling=handling)]
+
+
+def test_a_permission_of_the_hosts_own_can_be_denied_and_written_down() -> None:
+    known = PERMISSIONS | {"acme.fly"}
+
+    assert Grants.of([], ["acme.fly"], known=known).deny == {"acme.fly"}
+    assert Grants.parse({"allow": ["acme.fly"], "deny": ["acme.fly"]}, known=known).deny == {"acme.fly"}
+    with pytest.raises(BadGrants) as caught:
+        Grants.parse({"allow": ["acme.swim"]}, known=known)
+    assert "acme.swim" in caught.value.problems[0][1]

@@ -464,6 +464,12 @@ def test_consent_to_variables_is_for_these_files_alone_whatever_the_program_give
     assert admitted(decide_admission(CURIOUS, FOUND, entry=entry, given=given)).bound_to == THESE
 
 
+def test_consent_to_other_files_drops_the_variables_that_were_agreed_to_for_those() -> None:
+    entry = GrantEntry(("audio.input",), (), OTHERS, ("OLD_VARIABLE",))
+
+    assert consent(decide_admission(CURIOUS, FOUND, entry=entry)).agreed_to().variables == WANTED
+
+
 def test_a_variable_that_was_not_agreed_to_is_asked_for_alone() -> None:
     entry = GrantEntry(("memory.read",), (), THESE, ("EDITOR", "GITHUB_TOKEN"))
 
