@@ -213,8 +213,10 @@ def why_not(entrant: Entrant) -> str | None:
     return None
 
 
-def run_host(entrant: Entrant, settings: dict[str, Any], *, is_pinned: bool, nice: int = 0) -> dict[str, float]:
-    """Runs one workload of one entrant in processes of its own and returns the figures.
+def run_host(
+    entrant: Entrant, settings: dict[str, Any], *, is_pinned: bool, nice: int = 0, seconds: float = RUN_SECONDS
+) -> dict[str, float]:
+    """Runs one workload of one entrant in processes of its own and returns the figures. It has `seconds` for it.
 
     Raises:
         HostFailed: it ended without figures, or did not end.
@@ -233,11 +235,11 @@ def run_host(entrant: Entrant, settings: dict[str, Any], *, is_pinned: bool, nic
         text=True,
     ) as host:
         try:
-            out, err = host.communicate(timeout=RUN_SECONDS)
+            out, err = host.communicate(timeout=seconds)
         except BaseException as error:
             os.killpg(host.pid, signal.SIGKILL)  # its children too; those in sessions of their own end with their pipes
             if isinstance(error, subprocess.TimeoutExpired):
-                raise HostFailed(f"did not end within {RUN_SECONDS:.0f} s") from None
+                raise HostFailed(f"did not end within {seconds:.0f} s") from None
             raise
     try:
         figures: dict[str, float] = json.loads(out.strip().rpartition("\n")[2])

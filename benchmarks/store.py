@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.faults import DOUBT, calm_of
 from benchmarks.roster import Entrant, Kind
-from benchmarks.run import HostFailed, Plan, run_host, say
+from benchmarks.run import RUN_SECONDS, HostFailed, Plan, run_host, say
 
 __all__ = ["StoreFigures", "measure_store", "render_store"]
 
@@ -107,11 +107,13 @@ def measure_store(plan: Plan, records: int | None) -> StoreFigures:
     """Returns what each experiment measured, each in a host of its own."""
     sizes = QUICK_SIZES if plan.quick else SIZES
     sizes = sizes if records is None else {**sizes, "records": records}
+    seconds = RUN_SECONDS * max(1.0, sizes["records"] / SIZES["records"])  # to write them takes most of the time
     figures: StoreFigures = {}
     for experiment in dict.fromkeys(goal.experiment for goal in GOALS):
         try:
             settings = {"experiment": experiment, **sizes}
-            figures[experiment] = {"sizes": sizes, **run_host(ENTRANT, settings, is_pinned=False, nice=plan.nice)}
+            found = run_host(ENTRANT, settings, is_pinned=False, nice=plan.nice, seconds=seconds)
+            figures[experiment] = {"sizes": sizes, **found}
         except HostFailed as error:
             figures[experiment] = {"failed": str(error)}
         say(f"store  {experiment}")
