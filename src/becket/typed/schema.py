@@ -30,8 +30,20 @@ class SchemaMode(Enum):
 class Validator:
     """One compiled schema. It holds nothing of the values that it has seen: threads may share it."""
 
-    def __init__(self, engine: Any) -> None:
-        self._engine = engine
+    __slots__ = ("_built", "_root")
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._built: Any = None
+
+    @property
+    def _engine(self) -> Any:
+        """What applies the schema, built for the first value: most tools of a host are never called."""
+        if self._built is None:
+            from becket.typed.schema_keywords import build_engine
+
+            self._built = build_engine(self._root)
+        return self._built
 
     def find_problems(self, value: object) -> list[Problem]:
         """Returns all that is wrong with a JSON value, each with its JSON pointer; empty when nothing is.
@@ -70,15 +82,14 @@ def compile_schema(schema: object, *, trusted: bool = False) -> Validator:
         BadSchema: it is no schema, or one that is not safe to apply; all problems, each with its JSON pointer.
     """
     from becket.typed.schema_compiler import compile_root
-    from becket.typed.schema_keywords import build_engine
 
-    return Validator(build_engine(compile_root(schema, trusted=trusted)))
+    return Validator(compile_root(schema, trusted=trusted))
 
 
 @cache
 def get_ready() -> None:
     """Imports and reads all that the first schema needs. It takes about as long as an extension needs to start."""
-    compile_schema({})
+    compile_schema({}).find_problems(None)
 
 
 def is_ready() -> bool:
