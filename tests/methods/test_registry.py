@@ -322,6 +322,27 @@ def number_of(params: list[int]) -> int:
     return len(params)
 
 
+def test_handlers_that_are_made_later_are_made_once_when_the_first_is_looked_for() -> None:
+    made: list[Registry] = []
+
+    def make(registry: Registry) -> None:
+        made.append(registry)
+        registry.handle("a")(number_of)
+
+    registry = Registry(make)
+    copy = registry.copy()
+    assert made == []
+    found = registry.get("a")
+    assert found is not None
+    assert found.function is number_of
+    assert registry.get("b") is None
+    assert made == [registry]
+    copy.handle("b")(later)
+    assert (list(copy), list(registry)) == (["a", "b"], ["a"])
+    assert made == [registry, copy]
+    assert list(registry.copy()) == ["a"]
+
+
 def test_structs_made_at_run_time_are_types_like_any_other() -> None:
     kind = msgspec.defstruct("Kind", [("x", int)])
 

@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypedDict, Unpack
 
@@ -343,15 +344,14 @@ class Start:
 
     def _offer(self, services: Services, told: Told, scene: Scene) -> Registry:
         """Returns all that the extension may call, under the names of its dialect."""
-        methods = Registry()
-        services.register(methods)
-        told.register(methods)
-        self._log.register(methods)
+        # Most extensions of a host call it seldom or never: their handlers are made with the first call.
+        methods = Registry(partial(register_all, (services, told, self._log)))
         if self._speech is not None:
             from becket.peer.spoken import translate_methods
 
             methods = translate_methods(methods, self._speech, scene)
-        return methods.including(self._options.get("methods") or Registry())
+        own = self._options.get("methods")
+        return methods.including(own) if own else methods
 
     async def _greet(self, voice: Voice) -> Greeted:
         timeout = self._limits.handshake
@@ -426,6 +426,11 @@ class Start:
             host=self._options.get("host", HOST),
             features=FEATURES if self._dialect.features else (),
         )
+
+
+def register_all(parts: Iterable[Services | Told | ExtensionLog], methods: Registry) -> None:
+    for part in parts:
+        part.register(methods)
 
 
 def required_by(methods: Registry | None) -> frozenset[str]:

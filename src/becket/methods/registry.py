@@ -46,7 +46,6 @@ class Handler:
         "descriptor",
         "function",
         "in_thread",
-        "invoke",
         "is_async",
         "is_for_notifications",
         "is_inline",
@@ -86,7 +85,6 @@ class Handler:
         if has_params:
             self.decode = decoder_for(annotation) if descriptor is None else decoder_of(descriptor)
         self._params: Any = annotation if has_params else Any
-        self.invoke: Callable[[Raw | None, object], Any] = self._build_invoke()
 
     def build_quick(self) -> Quick | None:
         """Returns how params are decoded, and the function that takes them and returns the result, where nothing else
@@ -97,14 +95,13 @@ class Handler:
         function = self.function
         return decode, function if self.arity else lambda _: function()
 
-    def _build_invoke(self) -> Callable[[Raw | None, object], Any]:
-        """Returns a function from raw params and context to what the handler returns, with nothing left to decide."""
-        function, decode = self.function, self.decode
+    def invoke(self, params: Raw | None, context: object) -> Any:
+        """Returns what the handler returns for raw params."""
         if self.arity == 1:
-            return lambda params, context: function(decode(params))
+            return self.function(self.decode(params))
         if self.arity == 2:
-            return lambda params, context: function(decode(params), context)
-        return lambda params, context: function(*self.arguments(params, context))
+            return self.function(self.decode(params), context)
+        return self.function(*self.arguments(params, context))
 
     def arguments(self, params: Raw | None, context: object) -> tuple[object, ...]:
         """Returns what the function is called with.
@@ -155,14 +152,28 @@ class Written:
 
 
 class Registry:
-    """Handlers by name. One registry may serve many peers at once."""
+    """Handlers by name. One registry may serve many peers at once.
 
-    def __init__(self) -> None:
-        self._handlers: dict[str, Handler] = {}
-        self.get = self._handlers.get
+    With `later` its handlers are made when the first is looked for: `later` gets the registry and registers them."""
+
+    def __init__(self, later: Callable[[Registry], object] | None = None) -> None:
+        self._made: dict[str, Handler] = {}
+        self._later = later
+        self.get: Callable[[str], Handler | None] = self._made.get if later is None else self._make_and_get
         self.quick: dict[str, Quick] = {}  # of those that were asked for
         self.fallback: Handler | None = None  # for requests of methods without a handler
         self.on_change: Callable[[str], None] | None = None  # gets the name of a handler that was added or removed
+
+    @property
+    def _handlers(self) -> dict[str, Handler]:
+        later, self._later = self._later, None
+        if later is not None:
+            self.get = self._made.get
+            later(self)
+        return self._made
+
+    def _make_and_get(self, name: str) -> Handler | None:
+        return self._handlers.get(name)
 
     @overload
     def handle(self, method: str, *, thread: bool = False) -> Callable[[F], F]: ...
@@ -218,6 +229,10 @@ class Registry:
         self.quick.pop(name, None)
         if self.on_change is not None:
             self.on_change(name)
+
+    def copy(self) -> Registry:
+        """Returns a new registry with the same handlers."""
+        return Registry().including(self) if self._later is None else Registry(self._later)
 
     def including(self, other: Registry) -> Registry:
         """Returns a new registry with the handlers of both; where both have a name, the other's holds."""

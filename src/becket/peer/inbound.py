@@ -103,7 +103,6 @@ class Inbound:
         "_answer_unfiled",
         "_context",
         "_credit_waiters",
-        "_get",
         "_is_working_off",
         "_nests",
         "_notification_bytes",
@@ -143,7 +142,6 @@ class Inbound:
         self._registry = registry
         registry.on_change = link.claims.reconsider
         link.claims.share_with(self._receives)
-        self._get = registry.get
         self._quick = registry.quick
         self._requests = link.connection.requests
         self._answer_unfiled = link.connection.answer_unfiled
@@ -229,7 +227,7 @@ class Inbound:
 
     def _serve_another(self, id: bytes, method: str, params: Raw) -> bool:
         """Serves a request of a method that is not known as a quick one, or not yet."""
-        handler = self._get(method)
+        handler = self._registry.get(method)
         if handler is None or id in self._requests or self._transport.queued:
             return False
         if handler.is_async:  # which there is none of where functions nest
@@ -280,9 +278,9 @@ class Inbound:
         try:
             if link.dialect.features:
                 self._read_meta(request)
-            handler = self._get(request.method)
+            handler = self._registry.get(request.method)
             if handler is None or handler.is_for_notifications:
-                handler = find_handler(self._get, request.method, self._registry.fallback)
+                handler = find_handler(self._registry.get, request.method, self._registry.fallback)
             if link.transport.queued:
                 self._check_that_they_read()
             context = self._context(self, request.method, request) if handler.arity == 2 else None
@@ -540,7 +538,7 @@ class Inbound:
     def take_revocation(self, permission: str) -> None:
         """A permission was taken away: what runs on it ends."""
         for request in list(self._requests.values()):
-            handler = self._get(request.method)
+            handler = self._registry.get(request.method)
             if handler is not None and handler.requires == permission:
                 self._interrupt(request, PermissionDenied(permission))
 
@@ -620,7 +618,7 @@ class Inbound:
         is_streamed = link.claims.take(method, params, owner)
         if owner is not None and not is_streamed:
             self._return_credit(owner)
-        handler = self._get(method)
+        handler = self._registry.get(method)
         if handler is None:
             if method == link.dialect.credit:
                 self._take_credit(notification)
@@ -644,7 +642,7 @@ class Inbound:
 
     def _receives(self, method: str) -> bool:
         """Returns whether a notification goes to a handler although a call receives it."""
-        handler = self._get(method)
+        handler = self._registry.get(method)
         return handler is not None and not handler.unless_streamed
 
     def _return_credit(self, owner: bytes) -> None:

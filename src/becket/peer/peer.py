@@ -60,7 +60,7 @@ class Peer:
         try:
             spoken = find_dialect(dialect)
             self.name = name
-            self.methods: Registry = Registry() if methods is None else Registry().including(methods)
+            self.methods: Registry = Registry() if methods is None else methods.copy()
             connection = spoken.connection(limits or spoken.limits, framing, budget)
             self._link = Link(loop, transport, spoken, connection, name=name)
             self._outbound = Outbound(self._link)
