@@ -6,6 +6,7 @@ When to ping and what silence means is `heartbeat`'s, a pure matter; here it is 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,7 @@ from becket.peer.transport import wake
 
 if TYPE_CHECKING:
     from becket.peer.peer import Peer
-    from becket.peer.roles import Loop, Timer, Waiter
+    from becket.peer.roles import Loop, Timer
 
 __all__ = ["Heartbeats"]
 
@@ -36,14 +37,26 @@ class Heartbeats:
 
     async def keep(self, peer: Peer, policy: HeartbeatPolicy, take: Callable[[Beat], None]) -> None:
         """Pings a peer after silence and hands on each beat of its heart; returns when it is dead."""
+        waiter = self._loop.create_waiter()
+        remove = self.add(peer, policy, take, partial(wake, waiter))
+        try:
+            await waiter
+        finally:
+            remove()
+
+    def add(
+        self,
+        peer: Peer,
+        policy: HeartbeatPolicy,
+        take: Callable[[Beat], None],
+        on_dead: Callable[[], object],
+    ) -> Callable[[], object]:
+        """Does the same without a task, and calls `on_dead` once; returns what ends it."""
         heart = Heartbeat(self._loop.time(), policy)
-        kept = Kept(peer, heart, take, self._loop.create_waiter(), policy.every, peer.heard_at, heart.next_look)
+        kept = Kept(peer, heart, take, on_dead, policy.every, peer.heard_at, heart.next_look)
         self._kept[id(kept)] = kept
         self._plan(kept.next_look)
-        try:
-            await kept.waiter
-        finally:
-            del self._kept[id(kept)]
+        return partial(self._kept.pop, id(kept))
 
     def _plan(self, look: float) -> None:
         """Makes sure that this look is taken: on time where there is one heart, else together with others."""
@@ -58,24 +71,25 @@ class Heartbeats:
         self._timer = None
         self._wakes_at = inf
         now = self._loop.time()
-        due = [kept for kept in self._kept.values() if kept.next_look <= now and not kept.waiter.done()]
+        due = [kept for kept in self._kept.values() if kept.next_look <= now and not kept.is_dead]
         for kept in due[:MOST_AT_ONCE]:
             kept.look(now)
-        looks = [kept.next_look for kept in self._kept.values() if not kept.waiter.done()]
+        looks = [kept.next_look for kept in self._kept.values() if not kept.is_dead]
         if looks:
             self._plan(min(looks) if len(due) <= MOST_AT_ONCE else -inf)
 
 
 class Kept(Struct, eq=False):
-    """One heart: the peer that it belongs to, and the task that waits for its last beat."""
+    """One heart: the peer that it belongs to, and who is told of its beats and of its death."""
 
     peer: Peer
     heart: Heartbeat
     take: Callable[[Beat], None]
-    waiter: Waiter
+    on_dead: Callable[[], object]
     every: float
     heard_at: float
     next_look: float
+    is_dead: bool = False
 
     def look(self, now: float) -> None:
         heard_at = self.peer.heard_at
@@ -86,7 +100,8 @@ class Kept(Struct, eq=False):
         self.next_look = min(beat.next_look, now + self.every)  # it may be heard long before the next look is due
         self.take(beat)
         if beat.pulse is Pulse.DEAD:
-            wake(self.waiter)
+            self.is_dead = True
+            self.on_dead()
         elif beat.sends_ping:
             try:
                 self.peer.ping_nowait()

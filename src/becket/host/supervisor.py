@@ -392,6 +392,10 @@ class Supervisor:
 
     async def run(self) -> None:
         """Owns the extension until `close`. Whatever happens to the extension, this does not fail."""
+        own_loop = None
+        if self._heartbeats is None:
+            own_loop = await current_loop()
+            self._heartbeats = Heartbeats(own_loop)
         try:
             while not self._is_over:
                 await self._wait_while(lambda: not self._wants_running and not self._is_over)
@@ -402,6 +406,8 @@ class Supervisor:
                 await self._end_copy()
             self._is_over = True
             self._tell()
+            if own_loop is not None:
+                own_loop.end()
 
     async def close(self) -> None:
         """Stops the extension, and ends `run`; nobody can start it meanwhile."""
@@ -469,57 +475,57 @@ class Supervisor:
         assert self._extension is not None
         extension = self._extension
         endings: list[Ending] = []
-        async with anyio.create_task_group() as tasks:
 
-            def end(ending: Ending) -> None:
-                endings.append(ending)
+        def end(ending: Ending) -> None:
+            endings.append(ending)
+            self._tell()
+
+        async def wait_for_end() -> None:
+            lost = await extension.peer.wait_closed()
+            end(Ending(str(lost), lost))
+
+        stop_heartbeat = self._keep_heartbeat(extension, end)
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(wait_for_end)
+                is_open = False
+                while not endings and self._wish is Wish.NOTHING:
+                    is_open = self._judge_calls(is_open)
+                    await self._changed.wait()
                 tasks.cancel_scope.cancel()
+        finally:
+            stop_heartbeat()
+        return endings[0] if endings else Ending(self._wish.value, wish=self._wish)
 
-            async def wait_for_end() -> None:
-                lost = await extension.peer.wait_closed()
-                end(Ending(str(lost), lost))
-
-            async def wait_for_wish() -> None:
-                await self._wait_while(lambda: self._wish is Wish.NOTHING)
-                end(Ending(self._wish.value, wish=self._wish))
-
-            async def keep_time() -> None:
-                end(Ending(await self._listen(extension), is_hung=True))
-
-            tasks.start_soon(wait_for_end)
-            tasks.start_soon(wait_for_wish)
-            tasks.start_soon(self._judge_calls)
-            if self.care.heartbeat is not None and "ping" in extension.features:
-                tasks.start_soon(keep_time)
-        return endings[0]
-
-    async def _judge_calls(self) -> None:
-        """Calls the extension degraded while its circuit is open."""
-        while True:
-            await self._wait_while(lambda: self._breaker.state(loop_time()) is BreakerState.CLOSED)
+    def _judge_calls(self, was_open: bool) -> bool:
+        """Calls the extension degraded while its circuit is open; returns whether it is."""
+        is_open = self._breaker.state(loop_time()) is not BreakerState.CLOSED
+        if is_open and not was_open:
             self._degrade("too many of its calls fail")
-            await self._wait_while(lambda: self._breaker.state(loop_time()) is not BreakerState.CLOSED)
+        elif was_open and not is_open:
             self._recover_health()
+        return is_open
 
-    async def _listen(self, extension: Extension) -> str:
-        """Keeps the heartbeat, and returns why the extension is dead."""
-        policy = self.care.heartbeat or HeartbeatPolicy()
-        if self._heartbeats is not None:
-            await self._heartbeats.keep(extension.peer, policy, self._take_beat)
-        else:
-            loop = await current_loop()
-            try:
-                await Heartbeats(loop).keep(extension.peer, policy, self._take_beat)
-            finally:
-                loop.end()
-        return f"did not respond to a ping for {policy.dead_after:g} s and was ended: does it block its event loop?"
+    def _keep_heartbeat(self, extension: Extension, end: Callable[[Ending], None]) -> Callable[[], object]:
+        """Calls `end` when the extension is dead; returns what stops the heartbeat."""
+        policy = self.care.heartbeat
+        if policy is None or "ping" not in extension.features:
+            return lambda: None
+        assert self._heartbeats is not None  # there is one as long as `run` runs
+        because = f"did not respond to a ping for {policy.dead_after:g} s and was ended: does it block its event loop?"
+        dead = Ending(because, is_hung=True)
+        return self._heartbeats.add(extension.peer, policy, self._take_beat, partial(end, dead))
 
     def _take_beat(self, beat: Beat) -> None:
         if beat.stalled:
             self._events.publish(HostStalled(beat.stalled))
         if beat.pulse is Pulse.SLOW:
             self._degrade("it is slow to answer")
-        elif beat.pulse is Pulse.ALIVE and self._breaker.state(loop_time()) is BreakerState.CLOSED:
+        elif (
+            beat.pulse is Pulse.ALIVE
+            and self.state is State.DEGRADED
+            and self._breaker.state(loop_time()) is BreakerState.CLOSED
+        ):
             self._recover_health()
 
     def _degrade(self, because: str) -> None:
