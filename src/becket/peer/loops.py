@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import trio
 
     from becket.peer.roles import Loop, Running, Timer, Waiter
+    from becket.peer.trio_poller import TrioPoller
 
 __all__ = ["current_loop", "loop_time"]
 
@@ -197,11 +198,15 @@ class TrioLoop:
     def __init__(self) -> None:
         import trio
 
+        from becket.peer.trio_poller import find_poller
+
         self._trio = trio
+        self._find_poller = find_poller
         self._nursery: trio.Nursery | None = None
         self._is_ended = False
         self._is_over = False  # with the whole run, and not because it was told to end
-        self._watches: dict[tuple[int, bool], trio.CancelScope] = {}
+        self._watches: dict[tuple[int, bool], trio.CancelScope] = {}  # where there is no poller
+        self._polled: dict[tuple[int, bool], TrioPoller] = {}
         self._run_soon = trio.lowlevel.current_trio_token().run_sync_soon
         self.time = trio.lowlevel.current_clock().current_time  # unlike `trio.current_time` for any thread
         self.ledger = trio_ledger()
@@ -273,6 +278,11 @@ class TrioLoop:
 
     def _watch(self, fd: int, writes: bool, wait: Callable[[int], Any], function: Callable[[], object]) -> None:
         self._unwatch(fd, writes)
+        poller = self._find_poller()
+        if poller is not None:
+            poller.watch(fd, writes, self._context, function)
+            self._polled[fd, writes] = poller
+            return
         scope = self._watches[fd, writes] = self._trio.CancelScope()
         self._context.run(self._start, self._call_whenever, fd, wait, function, scope)
 
@@ -280,6 +290,9 @@ class TrioLoop:
         scope = self._watches.pop((fd, writes), None)
         if scope is not None:
             scope.cancel()
+        poller = self._polled.pop((fd, writes), None)
+        if poller is not None:
+            poller.unwatch(fd, writes)
 
     async def _call_whenever(
         self, fd: int, wait: Callable[[int], Any], function: Callable[[], object], scope: trio.CancelScope
@@ -340,6 +353,8 @@ class TrioLoop:
 
     def end(self) -> None:
         self._is_ended = True
+        for fd, writes in [*self._polled]:
+            self._unwatch(fd, writes)
         if self._nursery is not None:
             self._nursery.cancel_scope.cancel()
 
