@@ -182,8 +182,28 @@ PROMISES = (
         "ms",
         SCALE,
     ),
-    Promise("many", "many_start", "start of 200 extensions: processor time of one iteration", 50, "ms", SCALE),
-    Promise("many", "many_idle", "200 idle extensions that are pinged: processor time", 2, "%", SCALE),
+    *(
+        promise
+        for on in ("", " trio")
+        for promise in (
+            Promise(
+                f"many{on}",
+                "many_start",
+                f"start of 200 extensions: processor time of one iteration{on and f',{on}'}",
+                50,
+                "ms",
+                SCALE,
+            ),
+            Promise(
+                f"many{on}",
+                "many_idle",
+                f"200 idle extensions that are pinged: processor time{on and f',{on}'}",
+                2,
+                "%",
+                SCALE,
+            ),
+        )
+    ),
     Promise(
         "working_copy",
         "working_copy",
