@@ -122,12 +122,13 @@ class StreamOverrun(BecketError):
 
 
 class ExtensionRefused(BecketError):
-    """The host does not start this extension. `because` says why and what to do."""
+    """The host does not start this extension. `because` says why, `hint` what to do."""
 
-    def __init__(self, id: str, because: str) -> None:
+    def __init__(self, id: str, because: str, hint: str = "") -> None:
         self.id = id
         self.because = because
-        super().__init__(f"{id}: refused: {because}")
+        self.hint = hint
+        super().__init__(f"{id}: refused: {because} ({hint})" if hint else f"{id}: refused: {because}")
 
 
 class HandshakeFailed(BecketError):

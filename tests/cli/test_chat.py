@@ -10,12 +10,21 @@ from tests.cli.commands import BECKET, EXTENSIONS, HOSTED, becket, here, json_li
 from tests.cli.terminals import CTRL_C, CTRL_D, Terminal
 
 from becket.cli.chat import choose_model
+from becket.cli.exits import Exit
 from becket.errors import NotDeclared
 
 pytestmark = pytest.mark.process
 
 ONLY_ELIZA = (*HOSTED, "--only", "eliza")
 
+QUIET = """
+from becket.extension import ExtensionServer
+
+class Quiet(ExtensionServer):
+    id, version = "quiet", "1.0.0"
+
+Quiet().run()
+"""
 # Repeats what it has heard so far, asks for tools, never ends, or fails.
 PARROT = """
 import asyncio
@@ -62,6 +71,17 @@ def parrot(tmp_path: Path) -> tuple[str, ...]:
 
 
 # -- once
+
+
+def test_without_models_the_message_is_plain(tmp_path: Path) -> None:
+    root = write_extension(tmp_path / "extensions", "quiet", QUIET)
+
+    for words in (["hi"], ["-m", "eliza", "hi"]):
+        done = becket("chat", "--root", str(root), "--no-data", "--yes", *words)
+
+        assert (done.returncode, done.stdout) == (Exit.NOT_FOUND, "")
+        assert done.stderr.startswith("error: No extension that runs has a model")
+        assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_question_is_answered_on_stdout() -> None:

@@ -13,7 +13,8 @@ from msgspec import Struct
 from tests.cli.terminals import Terminal
 
 from becket.cli.logs import show_logs
-from becket.cli.output import count, print_json, print_json_line, print_table, say, without_id
+from becket.cli.output import count, print_json, print_json_line, print_table, say
+from becket.host.diagnostics import without_id
 from becket.host.host_config import LogConfig
 
 DRAW = "from becket.cli.output import *; print_table(('a', 'b'), [('1', 'two\\x1b[2J')]); print_json({'k': [1]})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -231,3 +232,15 @@ def test_errors_have_the_numbers_of_the_native_dialect() -> None:
     assert errors["permission-denied"] == {"code": 1003, "message": "permission denied"}
     assert {error["code"] for error in errors.values()} <= set(NUMBERS.values())
     assert errors["invalid-params"]["code"] == NUMBERS[Meaning.INVALID_PARAMS]
+
+
+def test_pages_and_schemas_agree_on_a_version_that_an_extension_does_not_support() -> None:
+    root = Path(__file__).parents[2]
+    number = str(NUMBERS[Meaning.INCOMPATIBLE])
+    schema = json.loads((root / "schemas" / "initialize.schema.json").read_text(encoding="utf-8"))
+    version = schema["$defs"]["params"]["properties"]["extension_protocol_version"]["description"]
+    page = (root / "docs" / "contract.md").read_text(encoding="utf-8").partition("## Versions")[2]
+
+    for text in (version, page):
+        assert f"responds with the error {number}" in " ".join(text.split())
+        assert "`data.supported`" in text

@@ -34,6 +34,14 @@ def test_every_link_leads_to_a_file_or_a_heading(page: Path) -> None:
     assert missing == []
 
 
+def test_the_index_lists_every_page_once() -> None:
+    index = ROOT / "docs" / "index.md"
+    table = [line.split("|")[1] for line in read_page(index).splitlines() if line.startswith("| [")]
+    listed = [re.findall(r"\((.+?)\)", cell)[0] for cell in table]
+
+    assert sorted(listed) == sorted(page.name for page in (ROOT / "docs").glob("*.md") if page != index)
+
+
 def anchors_of(page: Path) -> set[str]:
     return {slug_of(heading) for heading in re.findall(r"^#+ (.+)$", read_page(page), flags=re.MULTILINE)}
 

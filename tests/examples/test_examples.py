@@ -88,7 +88,7 @@ def test_a_host_uses_four_extensions(tmp_path: Path) -> None:
         "to be asked: `git push --force` rewrites what others have pulled. Run it?",
         "run as {'command': 'ls', 'timeout': 60}",
         "not started: notes: handshake failed: /capabilities/tools: "
-        "Extension 'notes' registered tools but lacks permission 'tools.register'",
+        "registered tools but lacks permission 'tools.register'",
     ]
 
 

@@ -399,7 +399,7 @@ async def test_a_folder_that_cannot_be_copied_is_refused_before_anybody_is_asked
             await house.door.meet(house.find())
 
         assert "cannot be copied" in refused.value.because
-        assert "in_place = true" in refused.value.because
+        assert "in_place = true" in refused.value.hint
         assert house.questions == []
 
 
@@ -514,7 +514,7 @@ async def test_a_refusal_is_kept_until_the_files_change(root: Path, tmp_path: Pa
             await house.let_in()
         assert len(house.questions) == 1
         assert str(again.value) == str(refused.value)
-        assert "becket grant notes" in refused.value.because
+        assert "becket grant notes" in refused.value.hint
 
         change(root)
         with pytest.raises(ExtensionRefused):

@@ -38,7 +38,7 @@ def test_it_travels_as_json() -> None:
     assert msgspec.json.decode(msgspec.json.encode(given), type=Diagnostic) == given
 
 
-def test_every_diagnostic_of_the_package_has_a_code_and_every_code_is_used() -> None:
+def test_every_diagnostic_of_the_package_has_a_code_and_a_hint_and_every_code_is_used() -> None:
     package = Path(becket.__file__).parent
     trees = [
         ast.parse(path.read_text(encoding="utf-8"))
@@ -50,6 +50,7 @@ def test_every_diagnostic_of_the_package_has_a_code_and_every_code_is_used() -> 
     used = {one.attr for one in nodes if isinstance(one, ast.Attribute) and ast.unparse(one.value) == "ProblemCode"}
 
     assert [ast.unparse(one) for one in made if "code" not in {keyword.arg for keyword in one.keywords}] == []
+    assert [ast.unparse(one) for one in made if "hint" not in {keyword.arg for keyword in one.keywords}] == []
     assert used == set(ProblemCode.__members__)
 
 

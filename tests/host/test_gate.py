@@ -332,7 +332,8 @@ def test_all_reasons_are_told_together_and_become_one_error() -> None:
     assert len(admission.reasons) == 2
     assert isinstance(admission.error, ExtensionRefused)
     assert admission.error.id == "notes"
-    assert admission.error.because == admission.because
+    assert admission.error.because == "needs the program `rg`; speaks `klingon`"
+    assert admission.error.hint == "install it; this host speaks: native"
     assert admission.because == "needs the program `rg` (install it); speaks `klingon` (this host speaks: native)"
 
 

@@ -338,7 +338,7 @@ async def test_a_broken_rule_is_told_in_the_words_of_the_contract(
         script.say(answer(goodbye))
     (error,) = failures
     assert isinstance(error, BadCapabilities)
-    assert error.problems == ((f"/capabilities/{pointer}", f"Extension 'demo' {text}"),)
+    assert error.problems == ((f"/capabilities/{pointer}", text),)
     assert script.is_closed
 
 
@@ -366,7 +366,7 @@ async def test_a_provider_cannot_be_registered_twice() -> None:
 async def test_to_register_something_needs_the_permission(declared: Any, what: str, permission: str) -> None:
     error = await refused(initialized(**declared), grants=["memory.read"])
     assert isinstance(error, BadCapabilities)
-    text = f"Extension 'demo' registered {what} but lacks permission '{permission}'"
+    text = f"registered {what} but lacks permission '{permission}'"
     assert error.problems == ((f"/capabilities/{what}", text),)
 
 
@@ -392,9 +392,7 @@ async def test_another_version_is_told_as_such_whatever_shape_the_rest_has(versi
     error = await refused({"protocol_version": version, "capabilities": capabilities})
     assert isinstance(error, VersionMismatch)
     assert (error.given, error.supported) == (version, 1)
-    assert error.because == (
-        f"Extension 'demo' initialize returned unsupported protocol_version {version} (supported: 1)"
-    )
+    assert error.because == (f"initialize returned unsupported protocol_version {version} (supported: 1)")
 
 
 @pytest.mark.parametrize(

@@ -255,7 +255,7 @@ async def test_an_extension_that_nobody_has_agreed_to_is_refused_and_says_what_t
             with pytest.raises(ExtensionRefused) as refused:
                 await host.ready("notes")
             assert "memory.write" in refused.value.because
-            assert "becket grant notes" in refused.value.because
+            assert "becket grant notes" in refused.value.hint
             assert len(host.tools) == 0
 
 

@@ -179,7 +179,7 @@ async def test_one_of_another_version_is_ended() -> None:
 async def test_one_that_declares_what_it_must_not_is_ended() -> None:
     error = await failed("forgets_itself")
     assert isinstance(error, BadCapabilities)
-    assert error.problems[0][1] == "Extension 'notes' registered a tool with an empty tool name"
+    assert error.problems[0][1] == "registered a tool with an empty tool name"
 
 
 async def test_one_that_is_not_there_is_named() -> None:

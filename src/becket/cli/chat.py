@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
+from becket.cli.exits import Exit
 from becket.cli.hosting import HostOptions, Terminated, host_options, run_async
 from becket.cli.output import is_terminal, json_option, say
 
@@ -108,11 +109,21 @@ async def open_model(options: HostOptions, how: ChatOptions) -> AsyncGenerator[t
             yield host, choose_model(host.models(), how.model)
 
 
+class NoModels(click.ClickException):
+    """There is nobody to talk to."""
+
+    exit_code = Exit.NOT_FOUND
+
+    def __init__(self) -> None:
+        super().__init__("No extension that runs has a model: name a folder with one that does (--root PATH)")
+
+
 def choose_model(models: Sequence[str], wanted: str | None) -> str:
     """Returns the one model that is meant: by its id, by a part of it, or because there is no other.
 
     Raises:
-        NotDeclared: there is none, or more than one.
+        NotDeclared, NoModels: there is none.
+        click.UsageError: there is more than one.
     """
     from becket.errors import NotDeclared
 
@@ -125,7 +136,9 @@ def choose_model(models: Sequence[str], wanted: str | None) -> str:
         raise click.UsageError(
             f"Which model? --model can be: {', '.join(fitting)}", click.get_current_context(silent=True)
         )
-    raise NotDeclared("becket", "model", wanted or "at all", models)
+    if not models:
+        raise NoModels
+    raise NotDeclared("becket", "model", str(wanted), models)
 
 
 async def answer(host: Host, model: str, how: ChatOptions, messages: Sequence[Message]) -> ProviderResult:

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from becket.cli.assumed_consent import assume_consent, give_assumed
 from becket.cli.exits import Exit
 from becket.cli.hosting import HostOptions, host_options, run_async
-from becket.cli.output import console, count, is_terminal, json_option, print_json, print_line, say, without_id
+from becket.cli.output import console, count, is_terminal, json_option, print_json, print_line, say
 from becket.cli.run import wait_for_all
 from becket.cli.status import is_up, problem_objects
 from becket.errors import BadFile, StoreUnavailable, harmless
 from becket.host.audit_anchor import read_anchor
 from becket.host.audit_log import verify_audit
-from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity, without_id
 from becket.host.gate import Admitted, NeedsConsent, Skipped
 from becket.host.hook_plan import describe_order
 from becket.host.host import Survey

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from becket.cli.output import without_id
+from becket.host.diagnostics import without_id
 from becket.host.events import (
     ExtensionChanged,
     ExtensionDegraded,

@@ -31,7 +31,6 @@ __all__ = [
     "print_long_table",
     "print_table",
     "say",
-    "without_id",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -95,11 +94,6 @@ def say(text: str) -> None:
 def count(number: int, noun: str) -> str:
     """Returns a number and a noun that fits it."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def without_id(id: str, text: str) -> str:
-    """Returns what is said of an extension without its id, which is told already."""
-    return text.removeprefix(f"{id}: ")
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "") -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from becket.cli.output import without_id
-from becket.host.diagnostics import Diagnostic
+from becket.host.diagnostics import Diagnostic, without_id
 from becket.host.host import ExtensionStatus
 from becket.host.lifecycle import State
 

@@ -75,8 +75,7 @@ def check_version(extension: str, raw: Raw) -> None:
     except UNREADABLE:
         return  # what it is instead is told by whoever reads the whole
     if isinstance(given, int) and not isinstance(given, bool) and given != PROTOCOL_VERSION:
-        because = f"Extension '{extension}' {unsupported(given)}"
-        raise VersionMismatch(extension, because, given=given, supported=PROTOCOL_VERSION)
+        raise VersionMismatch(extension, unsupported(given), given=given, supported=PROTOCOL_VERSION)
 
 
 def unsupported(version: int) -> str:
@@ -122,7 +121,7 @@ def find_handshake_problems(
     given; `known` are the permissions that exist, where the host has some of its own.
     """
     if initialized.protocol_version != PROTOCOL_VERSION:  # the rules below are those of our version alone
-        return [("/protocol_version", f"Extension '{extension}' {unsupported(initialized.protocol_version)}")]
+        return [("/protocol_version", unsupported(initialized.protocol_version))]
     declared = initialized.capabilities
     search = Search(extension)
     search.visit_tools(declared.tools)
@@ -152,7 +151,7 @@ class Search:
         self._extension = extension
 
     def add(self, pointer: str, text: str) -> None:
-        self.problems.append((f"/capabilities{pointer}", f"Extension '{self._extension}' {text}"))
+        self.problems.append((f"/capabilities{pointer}", text))
 
     def visit_tools(self, tools: Sequence[Tool]) -> None:
         seen: set[str] = set()

@@ -406,7 +406,8 @@ def check_capabilities(cls: type[ExtensionServer], declared: tuple[Declared, ...
     from becket.contract.tools import Tool
 
     check_are_capabilities(cls)
-    search = Search(cls.id or cls.__name__)
+    name = cls.id or cls.__name__
+    search = Search(name)
     tools = [each.what for each in declared if isinstance(each.what, DeclaredTool)]
     providers = [each.what for each in declared if isinstance(each.what, DeclaredProvider)]
     search.visit_tools([Tool(tool.name, tool.description, tool.input_schema or {}) for tool in tools])
@@ -418,7 +419,7 @@ def check_capabilities(cls: type[ExtensionServer], declared: tuple[Declared, ...
     )
     search.visit_capabilities(cls.capabilities, lambda _: True, lambda _: True)
     if search.problems:
-        raise TypeError(search.problems[0][1])
+        raise TypeError(f"Extension '{name}' {search.problems[0][1]}")
 
 
 def check_are_capabilities(cls: type[ExtensionServer]) -> None:

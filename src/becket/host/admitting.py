@@ -55,6 +55,7 @@ __all__ = ["Doorkeeper", "Guest", "writes_in_root"]
 
 T = TypeVar("T")
 
+MAKE_WRITABLE: Final = "make the data folder writable, and make room on its disk"
 CONSENT_PATIENCE: Final = 60.0  # seconds for a person to agree; no answer is no
 MOST_LOOKS: Final = 3  # at files that change while somebody looks at them
 ANSWER: Final = "answer"
@@ -377,8 +378,15 @@ class Doorkeeper:
             await in_thread(self._kept.keep_approval, id, approval)
         except OSError as error:
             problem = f"what was agreed to cannot be kept, so the next prompt cannot tell what has changed: {error}"
-            code = ProblemCode.CONSENT_NOT_PERSISTENT
-            self._complain(Diagnostic(code=code, extension=id, problem=problem, severity=Severity.WARNING))
+            self._complain(
+                Diagnostic(
+                    code=ProblemCode.CONSENT_NOT_PERSISTENT,
+                    extension=id,
+                    problem=problem,
+                    hint=MAKE_WRITABLE,
+                    severity=Severity.WARNING,
+                )
+            )
 
     async def _keep_refusal(self, consent: NeedsConsent) -> NeedsConsent:
         """Keeps a refusal until the files or what they ask for are others, and returns the consent that was refused."""
@@ -391,7 +399,9 @@ class Doorkeeper:
             await self._change_grants(id, lambda entry: replace(entry, refused=consent.fingerprint))
         except BadFile as error:
             problem = f"the refusal cannot be written down, and the next start asks again: {error}"
-            self._complain(Diagnostic(code=ProblemCode.CONSENT_NOT_PERSISTENT, extension=id, problem=problem))
+            self._complain(
+                Diagnostic(code=ProblemCode.CONSENT_NOT_PERSISTENT, extension=id, problem=problem, hint=MAKE_WRITABLE)
+            )
             return consent
         return replace(consent, is_refused=True)
 
@@ -421,7 +431,12 @@ class Doorkeeper:
                 except Exception as error:
                     problem = f"asking has failed: {error}"
                     self._complain(
-                        Diagnostic(code=ProblemCode.CONSENT_FAILED, extension=request.extension, problem=problem)
+                        Diagnostic(
+                            code=ProblemCode.CONSENT_FAILED,
+                            extension=request.extension,
+                            problem=problem,
+                            hint="look at the function that the host has for `ask`",
+                        )
                     )
         return answer if isinstance(answer, bool) else None
 

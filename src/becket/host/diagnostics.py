@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-__all__ = ["Diagnostic", "ProblemCode", "Severity"]
+__all__ = ["Diagnostic", "ProblemCode", "Severity", "without_id"]
 
 
 class Severity(StrEnum):
@@ -115,3 +115,8 @@ class Diagnostic(Struct, frozen=True, kw_only=True, omit_defaults=True):
         where = ": ".join(part for part in (self.extension, self.path) if part)
         said = f"{where}: {self.problem}" if where else self.problem
         return f"{said} ({self.hint})" if self.hint else said
+
+
+def without_id(id: str, text: str) -> str:
+    """Returns what is said of an extension without its id, which is told already."""
+    return text.removeprefix(f"{id}: ")

@@ -58,6 +58,7 @@ class DiscoverySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 DEFAULT_SETTINGS: Final = DiscoverySettings()
+CORRECT_IT: Final = "correct it there"
 
 
 class OperatorSettings(Struct, frozen=True, kw_only=True):
@@ -167,7 +168,7 @@ def discover_extensions(
 
 
 def note_of(
-    candidate: Candidate, code: ProblemCode, problem: str, hint: str = "", severity: Severity = Severity.NOTE
+    candidate: Candidate, code: ProblemCode, problem: str, hint: str, severity: Severity = Severity.NOTE
 ) -> Diagnostic:
     """Returns a diagnostic about a candidate and its manifest."""
     path = show_path(candidate.manifest_path)
@@ -237,14 +238,16 @@ class Walk:
             self._warn(ProblemCode.ROOT_MISSING, root, "no such folder", hint)
             return
         except (OSError, ValueError) as error:  # links in a circle; a zero byte
-            self._warn(ProblemCode.FOLDER_UNREADABLE, root, f"cannot be looked into: {error}", severity=Severity.ERROR)
+            hint = "make it readable, or take it out of `roots`"
+            self._warn(ProblemCode.FOLDER_UNREADABLE, root, f"cannot be looked into: {error}", hint, Severity.ERROR)
             return
         if not is_text(self._root):
             self._warn(
                 ProblemCode.FOLDER_UNREADABLE,
                 root,
                 "its name is no UTF-8, and could not be told to an extension",
-                severity=Severity.ERROR,
+                "give it another name",
+                Severity.ERROR,
             )
             return
         self._number = number
@@ -386,7 +389,12 @@ class Walk:
                 folder = nearby.find(one.folder)
             except BadFile as error:
                 self.diagnostics.append(
-                    Diagnostic(code=ProblemCode.MANIFEST_INVALID, path=error.path, problem=error.problems[0][1])
+                    Diagnostic(
+                        code=ProblemCode.MANIFEST_INVALID,
+                        path=error.path,
+                        problem=error.problems[0][1],
+                        hint="make the folder itself a root",
+                    )
                 )
                 continue
             if os.path.isdir(folder) and is_text(folder):
@@ -506,7 +514,7 @@ class Walk:
         code: ProblemCode,
         path: str | os.PathLike[str],
         problem: str,
-        hint: str = "",
+        hint: str,
         severity: Severity = Severity.WARNING,
     ) -> None:
         self.diagnostics.append(
@@ -566,7 +574,7 @@ def explain(error: BadFile, reader: ManifestReader) -> Iterator[Diagnostic]:
             code=ProblemCode.MANIFEST_INVALID,
             path=error.path,
             problem=problem,
-            hint=reader.hint_for((pointer, message)),
+            hint=reader.hint_for((pointer, message)) or CORRECT_IT,
         )
 
 
@@ -612,11 +620,8 @@ def without_nested(found: list[Candidate], owned: set[str], notes: list[Diagnost
     for candidate in found:
         if candidate.folder not in top:
             owner = owner_of(candidate.folder, owned)
-            notes.append(
-                note_of(
-                    candidate, ProblemCode.NESTED, f"lies in the folder of another extension: {show_path(owner or '')}"
-                )
-            )
+            problem = f"lies in the folder of another extension: {show_path(owner or '')}"
+            notes.append(note_of(candidate, ProblemCode.NESTED, problem, "move it out of there to start it"))
         else:
             entry = candidate.root, candidate.manifest_path, candidate.id
             kept.setdefault((candidate.manifest_path, candidate.id, entries[entry]), candidate)

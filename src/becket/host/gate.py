@@ -277,7 +277,9 @@ class Skipped(Struct, frozen=True, kw_only=True):
     @property
     def error(self) -> ExtensionRefused:
         """What whoever asked for this extension gets."""
-        return ExtensionRefused(self.extension, self.because)
+        because = "; ".join(reason.problem for reason in self.reasons)
+        hints = dict.fromkeys(reason.hint for reason in self.reasons if reason.hint)
+        return ExtensionRefused(self.extension, because, "; ".join(hints))
 
 
 class NeedsConsent(Struct, frozen=True, kw_only=True):

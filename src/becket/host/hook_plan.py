@@ -134,7 +134,8 @@ class Hooks:
         for wish in wishes:
             problem = find_hook_problem(wish.hook, wish.match, required=wish.required)
             if problem is not None:
-                diagnostics.append(warning(ProblemCode.HOOK_LEFT_OUT, extension, problem))
+                hint = "correct the hook in its manifest or in its code: it is not consulted"
+                diagnostics.append(warning(ProblemCode.HOOK_LEFT_OUT, extension, problem, hint))
                 continue
             rule = HOOKS[HookKind(wish.hook)]
             must = wish.required or (extension in self.settings.required and rule.can_hold_back)
@@ -142,7 +143,8 @@ class Hooks:
                 diagnostics.append(lacking(extension, rule.permission, wish.hook))
             elif self._is_full(wish.hook, extension) and not must:
                 problem = f"{MOST_ASKED} extensions are consulted at `{wish.hook}` already: this one is not"
-                diagnostics.append(warning(ProblemCode.HOOK_LEFT_OUT, extension, problem))
+                hint = "disable extensions with this hook that are not needed"
+                diagnostics.append(warning(ProblemCode.HOOK_LEFT_OUT, extension, problem, hint))
             else:
                 taken.append(replace(wish, required=must))
         self._wishes[extension] = tuple(taken)
@@ -252,12 +254,12 @@ class Hooks:
 # -- what is told
 
 
-def warning(code: ProblemCode, extension: str, problem: str, hint: str = "") -> Diagnostic:
+def warning(code: ProblemCode, extension: str, problem: str, hint: str) -> Diagnostic:
     return Diagnostic(code=code, extension=extension, problem=problem, hint=hint, severity=Severity.WARNING)
 
 
 def lacking(extension: str, permission: str, hook: str) -> Diagnostic:
-    problem = f"Extension '{extension}' lacks permission '{permission}' required for hook '{hook}'"
+    problem = f"lacks the permission `{permission}`, which its hook `{hook}` needs"
     return warning(
         ProblemCode.PERMISSION_NOT_GRANTED,
         extension,

@@ -359,7 +359,14 @@ class Host:
             moved = await anyio.to_thread.run_sync(move_secrets, store, secrets, candidate.id, keys)
         except (OSError, BecketError) as error:
             problem = f"its secrets are still in the store, and cannot be moved to {secrets.path.name}: {error}"
-            self._complain(Diagnostic(code=ProblemCode.SECRETS_NOT_MOVED, extension=candidate.id, problem=problem))
+            self._complain(
+                Diagnostic(
+                    code=ProblemCode.SECRETS_NOT_MOVED,
+                    extension=candidate.id,
+                    problem=problem,
+                    hint="make the data folder writable, and start the host again",
+                )
+            )
             return
         if moved:
             problem = f"moved out of the store, to {secrets.path.name}: {', '.join(moved)}"
@@ -525,7 +532,10 @@ class Host:
             unguarded = (
                 f"extensions that ignore their stdin outlive this host if it is killed: {find_guarding_problem()}"
             )
-            self._complain(Diagnostic(code=ProblemCode.UNGUARDED, problem=unguarded, severity=Severity.WARNING))
+            hint = "stop the host with SIGTERM or Ctrl-C, not with SIGKILL"
+            self._complain(
+                Diagnostic(code=ProblemCode.UNGUARDED, problem=unguarded, hint=hint, severity=Severity.WARNING)
+            )
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._keep_audit)
@@ -551,7 +561,11 @@ class Host:
                 await anyio.to_thread.run_sync(self._kept.audit.flush)
             except OSError as error:
                 self._complain(
-                    Diagnostic(code=ProblemCode.AUDIT_NOT_WRITABLE, problem=f"the audit cannot be written: {error}")
+                    Diagnostic(
+                        code=ProblemCode.AUDIT_NOT_WRITABLE,
+                        problem=f"the audit cannot be written: {error}",
+                        hint=f"make room for it on the disk; it is tried again every {FLUSH_EVERY:g} s",
+                    )
                 )
 
     async def _keep_revocations(self) -> None:
@@ -573,6 +587,7 @@ class Host:
                     code=ProblemCode.REVOCATION_PERSISTENT,
                     extension=id,
                     problem="revocation is persistent now",
+                    hint="nothing is left to do",
                     severity=Severity.NOTE,
                 )
                 self.events.publish(ProblemFound(solved))

@@ -18,7 +18,7 @@ from msgspec import Struct
 from becket.contract.handshake import Capabilities
 from becket.errors import BadFile, BecketError, ExtensionRefused, NotDeclared, NotRunning
 from becket.host.admitting import Doorkeeper, Guest, writes_in_root
-from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity, without_id
 from becket.host.discovery import Candidate
 from becket.host.events import Events, ExtensionChanged, ExtensionDiscovered, ExtensionRestarted, ProblemFound
 from becket.host.events import ExtensionRefused as ExtensionWasRefused
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ExtensionStatus", "Household", "Watching"]
 
+LOOK_AT_IT: Final = "look at it with `becket doctor`"
 LOOK_EVERY: Final = 0.25  # seconds between two looks at the file of grants
 RUNNING: Final = (State.READY, State.DEGRADED)
 
@@ -172,10 +173,16 @@ class Household:
 
     def _refuse(self, id: str, error: ExtensionRefused) -> None:
         self._problems.append(
-            Diagnostic(code=ProblemCode.REFUSED, extension=id, path=self.candidates[id].folder, problem=error.because)
+            Diagnostic(
+                code=ProblemCode.REFUSED,
+                extension=id,
+                path=self.candidates[id].folder,
+                problem=error.because,
+                hint=error.hint or LOOK_AT_IT,
+            )
         )
         self._refused[id] = error
-        self._events.publish(ExtensionWasRefused(id, error.because))
+        self._events.publish(ExtensionWasRefused(id, error.because, error.hint))
 
     def _complain(self, diagnostic: Diagnostic) -> None:
         self._problems.append(diagnostic)
@@ -236,7 +243,12 @@ class Household:
             await anyio.to_thread.run_sync(remove, *arguments)
         except BadFile as error:
             self._complain(
-                Diagnostic(code=ProblemCode.COPIES_NOT_REMOVED, problem=str(error), severity=Severity.WARNING)
+                Diagnostic(
+                    code=ProblemCode.COPIES_NOT_REMOVED,
+                    problem=str(error),
+                    hint="remove it by hand",
+                    severity=Severity.WARNING,
+                )
             )
 
     async def _start_all(self) -> None:
@@ -285,6 +297,7 @@ class Household:
                             code=ProblemCode.DEPENDENCY_MISSING,
                             extension=id,
                             problem=f"needs {needed}, which was refused",
+                            hint=f"find out why with `becket doctor`, or take {needed} out of `after`",
                         )
                     )
                     self._leave_out(id)
@@ -293,7 +306,11 @@ class Household:
         except BecketError as error:  # one bad extension never stops the others; its own state tells why
             self._problems.append(
                 Diagnostic(
-                    code=ProblemCode.START_FAILED, extension=id, path=self.candidates[id].folder, problem=str(error)
+                    code=ProblemCode.START_FAILED,
+                    extension=id,
+                    path=self.candidates[id].folder,
+                    problem=without_id(id, str(error)),
+                    hint="look at what it writes to stderr, and try its command with `becket check`",
                 )
             )
         finally:
@@ -378,16 +395,19 @@ class Household:
                             extension=id,
                             path=self.candidates[id].folder,
                             problem=problem,
+                            hint=error.hint or LOOK_AT_IT,
                         )
                     )
                 except BecketError as error:
-                    problem = f"the changed files do not start, and those that run stay: {error}"
+                    text = without_id(id, str(error))
+                    problem = f"the changed files do not start, and those that run stay: {text}"
                     self._complain(
                         Diagnostic(
                             code=ProblemCode.RELOAD_FAILED,
                             extension=id,
                             path=self.candidates[id].folder,
                             problem=problem,
+                            hint="correct them: the next change is tried again",
                         )
                     )
         finally:
@@ -462,7 +482,7 @@ class Household:
                 id,
                 State.FAILED,
                 Health.FAILED_VALIDATION,
-                because=error.because,
+                because=f"{error.because} ({error.hint})" if error.hint else error.because,
                 dialect=self.candidates[id].manifest.dialect,
                 not_persistent=self._door.unwritten_revocations(id),
             )

@@ -77,6 +77,7 @@ def servers_of(owner: Candidate, notes: list[Diagnostic]) -> list[Candidate]:
             extension=owner.id,
             path=path,
             problem=f"{pointer}: {text}",
+            hint="correct this server in the manifest, or take it out: the others are there",
             severity=Severity.WARNING,
         )
         for pointer, text in listing.problems

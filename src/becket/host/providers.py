@@ -100,6 +100,7 @@ class Providers:
                         code=ProblemCode.PROVIDER_LEFT_OUT,
                         extension=extension,
                         problem=problem,
+                        hint="give one of the two another id: the first is there",
                         severity=Severity.WARNING,
                     )
                 )

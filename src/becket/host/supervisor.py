@@ -30,6 +30,7 @@ from becket.errors import (
     StartFailed,
 )
 from becket.host.breaker import Breaker, BreakerPolicy, BreakerState, outcome_of
+from becket.host.diagnostics import without_id
 from becket.host.events import (
     Events,
     ExtensionDegraded,
@@ -553,7 +554,9 @@ class Supervisor:
                 return
             if self.state is not State.RESTARTING:
                 self._move(State.RESTARTING)
-            self._events.publish(ExtensionRestarting(self.id, decision.attempt, decision.delay, text_of(because)))
+            self._events.publish(
+                ExtensionRestarting(self.id, decision.attempt, decision.delay, text_of(self.id, because))
+            )
             if not await self._pause(decision.delay):
                 await self._stop_copy()
                 return
@@ -666,7 +669,8 @@ class Supervisor:
     def _fail(self, error: BecketError, because: str = "") -> None:
         self.failure = error
         self._wants_running = False
-        text = f"{because}: {error}" if because else str(error)
+        said = without_id(self.id, str(error))
+        text = f"{because}: {said}" if because else said
         self._move(State.FAILED)
         tail = error.stderr_tail if isinstance(error, PeerCrashed | StartFailed) else ""
         self._events.publish(ExtensionFailed(self.id, text, stderr_tail=tail))
@@ -692,11 +696,11 @@ class Supervisor:
             await self._changed.wait()
 
 
-def text_of(error: BecketError) -> str:
-    """Returns why a copy has ended; of one that the host itself has ended, the reason alone."""
+def text_of(id: str, error: BecketError) -> str:
+    """Returns why a copy has ended, without its id; of one that the host itself has ended, the reason alone."""
     if isinstance(error, ConnectionLost) and error.reason is DisconnectReason.LOCAL_CLOSE and error.detail:
         return error.detail
-    return str(error)
+    return without_id(id, str(error))
 
 
 def describe_exit(id: str, lost: ConnectionLost | None, *, expected: bool) -> ExtensionExited:
