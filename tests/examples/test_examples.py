@@ -18,7 +18,7 @@ RUN_HERE = {
     "new_dialect.py",
     "new_framing.py",
 }
-RUN_ELSEWHERE = {"fastapi_host.py"}  # in test_fastapi.py
+RUN_ELSEWHERE = {"fastapi_host.py", "pydantic_tools.py"}  # in test_fastapi.py and test_pydantic.py
 CHILDREN_OF_THOSE = {"raw_child.py", "raw_child_stdlib.py", "raw_child.js", "blocking_child.py"}
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")

@@ -24,7 +24,7 @@ from becket.extension.declarations import (
     is_async,
 )
 from becket.extension.faces import Routine, run_now
-from becket.extension.results import ToolOutput, read_tool_output
+from becket.extension.results import Output, read_tool_output
 from becket.extension.signatures import ToolInput, read_tool_input
 from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import Registry, read_signature
@@ -50,7 +50,7 @@ class ServedTool(Struct, frozen=True, eq=False):
     declared: DeclaredTool
     routine: Routine
     input: ToolInput
-    output: ToolOutput | None
+    output: Output | None
 
 
 class Handlers:

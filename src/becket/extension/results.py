@@ -6,22 +6,31 @@ and whatever has JSON is returned.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import NoneType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from becket.contract.shapes import is_array, is_object
 from becket.errors import BadValue, Problem, list_problems
 from becket.extension.declarations import unwrapped
-from becket.extension.signatures import Schemas, annotation_of, has_members, reader_of
+from becket.extension.signatures import REFERENCE, Schemas, annotation_of, has_members, reader_of
 from becket.rpc.json_values import decode_json, encode_json
-from becket.typed.type_parts import bare, is_shaped, name_of, walk
+from becket.typed.type_parts import bare, is_model, is_shaped, name_of, walk
 
-__all__ = ["ToolOutput", "read_tool_output"]
+__all__ = ["Output", "read_tool_output"]
 
 AS_THEY_ARE: Final = "becket.dialects.mcp."  # modules whose classes say themselves what a client of MCP receives
 SIMPLE: Final = (str, int, float, bool, NoneType)
+
+
+class Output(Protocol):
+    """What a tool returns."""
+
+    schema: dict[str, Any] | None
+
+    def write(self, tool: str, value: Any) -> Any: ...
 
 
 class ToolOutput:
@@ -46,8 +55,7 @@ class ToolOutput:
         plain = self._make_plain(value)
         problems = self._find_problems(plain)
         if problems:
-            what = f"the tool {tool!r} returned what does not fit its annotation `{annotation_text(self._kind)}`"
-            raise TypeError(f"{what}: {list_problems(problems)}")
+            raise misfit(tool, self._kind, problems)
         return plain if self._is_shaped else value
 
     def _make_plain(self, value: Any) -> Any:
@@ -73,7 +81,42 @@ class ToolOutput:
         return find_unknown_members(plain, self.schema, "")
 
 
-def read_tool_output(function: Any) -> ToolOutput | None:
+class ModelOutput:
+    """The same for what holds pydantic models, which have schemas of their own and write themselves."""
+
+    def __init__(self, kind: Any) -> None:
+        from becket.typed.models import find_model
+
+        self._kind = kind
+        self._model = find_model(kind)
+        self.schema: dict[str, Any] | None = flat(self._model.schema("serialization"))
+
+    def write(self, tool: str, value: Any) -> Any:
+        """Returns a result as JSON values; raises TypeError as `ToolOutput.write` does."""
+        plain, problem = self._model.write(value)
+        if problem:
+            from becket.typed.schema import compile_schema
+
+            # pydantic names no place; its schema does, where JSON shows the difference.
+            found = compile_schema(self.schema, trusted=True).find_problems(plain)
+            raise misfit(tool, self._kind, list(found) or [("", problem)])
+        return plain
+
+
+def flat(schema: dict[str, Any]) -> dict[str, Any]:
+    """Returns a schema that is no reference: a model that holds itself stands among the definitions."""
+    name = schema.get("$ref", "").removeprefix(REFERENCE)
+    whole = {**schema["$defs"][name], "$defs": schema["$defs"]} if name else dict(schema)
+    whole.pop("title", None)
+    return whole
+
+
+def misfit(tool: str, kind: Any, problems: Sequence[Problem]) -> TypeError:
+    what = f"the tool {tool!r} returned what does not fit its annotation `{annotation_text(kind)}`"
+    return TypeError(f"{what}: {list_problems(problems)}")
+
+
+def read_tool_output(function: Any) -> Output | None:
     """Returns what the annotation of a function says of its result; None where it says nothing that can be checked."""
     target = unwrapped(function)
     if "return" not in target.__annotations__:
@@ -83,6 +126,8 @@ def read_tool_output(function: Any) -> ToolOutput | None:
         kind = NoneType if kind is None else kind
         if kind is Any or is_content(kind):
             return None
+        if any(is_model(part) for part in walk(kind, into_members=True)):
+            return ModelOutput(kind)
         return ToolOutput(kind, Schemas(function))
     except (TypeError, NotImplementedError, RecursionError):
         return None  # a name that only a type checker knows, or a class that has no schema

@@ -28,6 +28,7 @@ from becket.typed.type_parts import (
     fields_of,
     is_a,
     is_class,
+    is_model,
     is_path,
     is_shaped,
     is_typed_dict,
@@ -37,6 +38,7 @@ from becket.typed.type_parts import (
 )
 
 __all__ = [
+    "REFERENCE",
     "Parameter",
     "Schemas",
     "ToolInput",
@@ -213,6 +215,8 @@ def has_members(kind: Any) -> bool:
     made: Any = get_origin(kind) or kind
     if is_a(made, Struct):
         return not made.__struct_config__.array_like
+    if is_model(made):
+        return not getattr(made, "__pydantic_root_model__", False)
     return is_class(kind) or is_typed_dict(kind)
 
 
@@ -280,7 +284,7 @@ class Schemas:
             schema = dict(self._definitions[name])
             if not mentions(self._definitions, reference):
                 del self._definitions[name]
-        schema["additionalProperties"] = False
+        schema.setdefault("additionalProperties", False)
         schema.pop("title", None)
         return self._with_definitions(schema)
 
@@ -300,6 +304,8 @@ class Schemas:
         kind = bare(kind)
         if is_path(kind):
             return {"type": "string"}
+        if is_model(kind):
+            return self._of_model(kind)
         if is_class(kind):
             return self._of_class(kind)
         origin, parts = get_origin(kind), get_args(kind)
@@ -318,7 +324,7 @@ class Schemas:
             self.function, kind, lambda: msgspec.json.schema_components((kind,), ref_template=REFERENCE + "{name}")
         )
         for name, definition in definitions.items():
-            self._define(name, {**definition, "additionalProperties": False} if is_open(definition) else definition)
+            self._define(name, closed(definition))
         return dict(schema)
 
     def _of_class(self, kind: Any) -> dict[str, Any]:
@@ -339,6 +345,19 @@ class Schemas:
                 schema["required"] = required
             self._define(name, schema)
         return {"$ref": REFERENCE + self._names[kind]}
+
+    def _of_model(self, kind: Any) -> dict[str, Any]:
+        """Returns a reference to a pydantic model, which says itself what it takes."""
+        from becket.typed.models import find_model
+
+        schema: dict[str, Any] = with_reason(self.function, kind, lambda: find_model(kind).schema("validation"))
+        for name, definition in schema.pop("$defs", {}).items():
+            self._define(name, closed(definition))
+        if "$ref" in schema:  # it holds itself, and stands among the definitions
+            return schema
+        name = name_of(kind)
+        self._define(name, closed(schema))
+        return {"$ref": REFERENCE + name}
 
     def _of_member(self, kind: Any, field: Field) -> dict[str, Any]:
         schema = self.of(kind) if field.converter is None else self._of_converted(kind, field)
@@ -403,8 +422,10 @@ def documentation_of(kind: Any) -> dict[str, str]:
     return {"description": cleandoc(made.__doc__)}
 
 
-def is_open(definition: dict[str, Any]) -> bool:
-    return "properties" in definition and "additionalProperties" not in definition
+def closed(definition: dict[str, Any]) -> dict[str, Any]:
+    """Returns the schema of a class without room for members that it does not know, unless it says otherwise."""
+    is_open = "properties" in definition and "additionalProperties" not in definition
+    return {**definition, "additionalProperties": False} if is_open else definition
 
 
 def mentions(schema: Any, reference: str) -> bool:

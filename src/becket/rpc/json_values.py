@@ -15,7 +15,16 @@ __all__ = ["decode_json", "decode_string", "encode_json"]
 
 decode_string = msgspec.json.Decoder(str).decode
 decode_json = msgspec.json.Decoder().decode
-encode_any = msgspec.json.Encoder().encode
+
+
+def write_other(value: Any) -> object:
+    """Returns a pydantic model as JSON values: msgspec asks for all that it does not know."""
+    if hasattr(value, "__pydantic_serializer__"):
+        return value.model_dump(mode="json", by_alias=True)
+    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
+
+
+encode_any = msgspec.json.Encoder(enc_hook=write_other).encode
 
 
 def encode_json(value: object) -> bytes:

@@ -30,6 +30,7 @@ from becket.typed.type_parts import (
     holds_class,
     is_a,
     is_class,
+    is_model,
     is_path,
     is_shaped,
     member_types,
@@ -135,6 +136,8 @@ class Hooks:
         type = bare(type)
         if is_path(type):
             return path_hook(type)
+        if is_model(type):
+            return model_hook(type)
         if is_class(type):
             return self._class_hook(type)
         kind, parts = get_origin(type), get_args(type)
@@ -258,6 +261,8 @@ class Hooks:
     def _choice(self, members: list[Any]) -> Hook:
         if len(members) == 1:
             return self.find(members[0])
+        if all(is_model(bare(member)) for member in members):
+            return model_hook(Union[(*members,)])
         names = ", ".join(f"`{name_of(member)}`" for member in members)
         if not all(is_class(bare(member)) for member in members):
             raise TypeError(f"JSON cannot tell apart {names}")
@@ -401,6 +406,21 @@ def path_hook(type: Any) -> Hook:
         if value.__class__ is str:
             return type(value)
         raise misfit_of(value, str)
+
+    return hook
+
+
+def model_hook(type: Any) -> Hook:
+    """Returns the hook of a pydantic model, or of a union of such: it reads them itself."""
+    from becket.typed.models import find_model
+
+    model = find_model(type)
+
+    def hook(value: Any, _: Any) -> Any:
+        found, problems = model.read(value)
+        if problems:
+            raise Misfit(problems)
+        return found
 
     return hook
 

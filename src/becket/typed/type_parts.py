@@ -32,6 +32,7 @@ __all__ = [
     "holds_class",
     "is_a",
     "is_class",
+    "is_model",
     "is_path",
     "is_shaped",
     "is_typed_dict",
@@ -102,7 +103,7 @@ def walk(annotation: Any, *, into_members: bool) -> Iterator[Any]:
 
 def holds_class(annotation: Any) -> bool:
     """Returns whether a class of a user, or a path, is in this expression; inside a Struct is not in it."""
-    return any(is_class(part) or is_path(part) for part in walk(annotation, into_members=False))
+    return any(is_class(part) or is_path(part) or is_model(part) for part in walk(annotation, into_members=False))
 
 
 def is_shaped(annotation: Any) -> bool:
@@ -117,9 +118,9 @@ def is_shaped(annotation: Any) -> bool:
 
 def is_shaped_itself(part: Any) -> bool:
     if get_origin(part) in UNIONS:
-        return sum(is_class(bare(member)) for member in get_args(part)) > 1
+        return sum(is_class(bare(member)) or is_model(bare(member)) for member in get_args(part)) > 1
     if not is_class(part):
-        return is_path(part)
+        return is_path(part) or is_model(part)
     kind = get_origin(part) or part
     if is_attrs(kind):
         return hasattr(kind, "__attrs_init__") or any(map(is_shaped_attribute, kind.__attrs_attrs__))
@@ -137,7 +138,15 @@ def is_shaped_attribute(field: Any) -> bool:
 def is_class(annotation: Any) -> bool:
     """Returns whether this is an attrs class or a dataclass."""
     kind = get_origin(annotation) or annotation
-    return isinstance(kind, type) and (is_attrs(kind) or hasattr(kind, "__dataclass_fields__"))
+    if not isinstance(kind, type) or is_model(kind):
+        return False
+    return is_attrs(kind) or hasattr(kind, "__dataclass_fields__")
+
+
+def is_model(annotation: Any) -> bool:
+    """Returns whether this is a model or a dataclass of pydantic, which is imported by those who have one."""
+    kind = get_origin(annotation) or annotation
+    return "pydantic" in sys.modules and isinstance(kind, type) and hasattr(kind, "__pydantic_validator__")
 
 
 def is_attrs(kind: Any) -> bool:

@@ -50,8 +50,8 @@ class Atlas(ExtensionServer):
         return 2
 
     @tool("Finds a place that may not be there.")
-    async def search(self) -> Place | None:
-        return None
+    async def search(self, name: str = "") -> Place | None:
+        return Place(name) if name else None
 
     @tool("Draws a place.")
     async def draw(self) -> list[TextContent | ImageContent]:
@@ -84,6 +84,8 @@ async def check_client(client: McpClient, prefix: str = "") -> None:
         assert result.structured_content == expected
         assert schemas[name]["type"] == "object"
         jsonschema.validate(result.structured_content, schemas[name])
+    there = await client.call_tool(prefix + "search", {"name": "Cork"})
+    assert there.structured_content == {"result": {"name": "Cork", "north": 0.0}}
     assert schemas["draw"] is None
     assert schemas["shape"] is None
     assert (await client.call_tool(prefix + "name")).text == "Bonn"

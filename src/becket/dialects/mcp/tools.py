@@ -71,9 +71,9 @@ def output_schema_of(tool: DeclaredTool) -> dict[str, Any] | None:
 def structure(result: ToolResult, tool: DeclaredTool, given: Any) -> ToolResult:
     """Returns a result with the structured content that its tool promises; `given` is what that returned, as JSON.
 
-    An object is there already, and what a tool says itself in the words of MCP stays."""
+    Where an object is promised it is there already."""
     schema = tool.output_schema
-    if not is_object(schema) or is_object_schema(schema) or result.structured_content is not None:
+    if not is_object(schema) or is_object_schema(schema):
         return result
     return replace(result, structured_content={RESULT: given})
 
