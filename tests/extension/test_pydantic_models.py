@@ -8,6 +8,7 @@ from datetime import date
 from typing import Annotated, Any, Literal
 
 import pytest
+from msgspec import Struct
 
 from becket import Meaning, RemoteError
 from becket.dialects.mcp import MCP
@@ -236,6 +237,17 @@ def test_a_model_that_has_no_schema_is_refused_with_the_reason_of_pydantic() -> 
     with pytest.raises(TypeError, match="pydantic refuses"):
         read_tool_input(take)
     assert read_tool_output(take) is None
+
+
+class Holder(Struct):
+    author: Author
+
+
+def test_a_model_in_a_struct_is_refused_with_a_hint() -> None:
+    def take(self: Any, holder: Holder) -> None: ...
+
+    with pytest.raises(TypeError, match="use an attrs class there"):
+        read_tool_input(take)
 
 
 @pytest.mark.process

@@ -309,6 +309,10 @@ class Schemas:
         if is_class(kind):
             return self._of_class(kind)
         origin, parts = get_origin(kind), get_args(kind)
+        if not parts:
+            from becket.typed.convert import check_type
+
+            with_reason(self.function, kind, lambda: check_type(kind))  # it holds a class that it would not build
         if origin in UNIONS:
             return {"anyOf": [self.of(part) for part in parts]}
         if origin is tuple and parts[-1] is not ...:
