@@ -25,10 +25,10 @@ IN_ALL_DIALECTS = ("script", "module")
 
 
 def write_code(folder: Path, says: str, seen: Path) -> None:
-    """Writes programs that leave a file with the name of the extension and of whose they are."""
+    """Writes programs that leave a file which says whose they are."""
     (folder / "package").mkdir(parents=True)
-    python = f"import os\nopen('{seen}/' + os.environ['BECKET_EXTENSION_ID'] + '={says}', 'w').close()\n"
-    node = f"require('fs').writeFileSync('{seen}/' + process.env.BECKET_EXTENSION_ID + '={says}', '')\n"
+    python = f"open('{seen}/{says}', 'w').close()\n"
+    node = f"require('fs').writeFileSync('{seen}/{says}', '')\n"
     for name, text in {"main.py": python, "package/__main__.py": python, "main.js": node, "empty.js": ""}.items():
         (folder / name).write_text(text, encoding="utf-8")
 
@@ -41,7 +41,7 @@ def write_extensions(root: Path, seen: Path) -> Iterator[str]:
             if command[0] == "node" and shutil.which("node") is None:
                 continue
             id = f"{dialect}-{kind}"
-            write_code(root / id, "own", seen)
+            write_code(root / id, id, seen)
             manifest = f'id = "{id}"\nversion = "1.0.0"\ncommand = {command}\ndialect = "{dialect}"\n'
             (root / id / "becket.toml").write_text(manifest + '[restart]\nstrategy = "never"\n', encoding="utf-8")
             if kind != "missing":
@@ -60,4 +60,4 @@ def test_a_planted_file_of_the_same_name_never_runs_in_any_dialect(tmp_path: Pat
     words = ["--data", str(tmp_path / "data")] if keeping == "--data" else ["--no-data"]
     becket("run", str(tmp_path / "root"), "--once", "--yes", *words, folder=planted)
 
-    assert sorted(path.name for path in seen.iterdir()) == sorted(f"{id}=own" for id in ids)
+    assert sorted(path.name for path in seen.iterdir()) == sorted(ids)
