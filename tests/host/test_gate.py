@@ -16,9 +16,10 @@ from tests.host.folders import write_extension
 
 from becket.dialects import DIALECTS
 from becket.dialects.synaps.manifest import PluginCommand
-from becket.errors import ExtensionRefused
+from becket.errors import BadFile, ExtensionRefused
+from becket.host.approvals import Approval
 from becket.host.configuration import ResolvedConfig, resolve_config
-from becket.host.diagnostics import Diagnostic
+from becket.host.diagnostics import Diagnostic, ProblemCode
 from becket.host.digests import digest_folder
 from becket.host.discovery import Candidate, discover_extensions
 from becket.host.environment import list_variables
@@ -30,6 +31,7 @@ from becket.host.gate import (
     Skipped,
     decide_admission,
     digest_candidate,
+    list_files,
     look_at,
     refuse_uncopyable,
 )
@@ -156,7 +158,8 @@ def test_a_command_that_may_not_run_is_a_problem(tmp_path: Path, command: str) -
     found = look_at(candidate, variables={}, program_folders=SYSTEM)
 
     assert [problem.problem.partition(":")[0] for problem in found.problems] == ["its command"]
-    assert found.command == ()
+    assert [problem.code for problem in found.problems] == [ProblemCode.COMMAND_INVALID]
+    assert (found.command, found.cwd) == ((), None)
 
 
 def test_a_folder_that_cannot_be_read_whole_is_a_problem(candidate: Candidate) -> None:
@@ -166,6 +169,7 @@ def test_a_folder_that_cannot_be_read_whole_is_a_problem(candidate: Candidate) -
     assert [problem.hint for problem in found.problems] == [
         "an extension that cannot be read whole cannot be agreed to"
     ]
+    assert [problem.code for problem in found.problems] == [ProblemCode.FOLDER_UNREADABLE]
     assert found.digest == ""
 
 
@@ -217,6 +221,7 @@ def test_a_configuration_that_lacks_a_value_is_a_problem(tmp_path: Path) -> None
     assert len(found.problems) == 1
     assert "/token" in found.problems[0].problem
     assert found.problems[0].hint == "set it, or give it another value"
+    assert found.problems[0].code is ProblemCode.SETTING_INVALID
     assert look_at(candidate, variables={}, program_folders=SYSTEM, config=ResolvedConfig()).problems == ()
 
 
@@ -270,7 +275,9 @@ def test_a_folder_that_cannot_be_copied_says_why(candidate: Candidate) -> None:
     because = look_at(candidate, variables={}, program_folders=SYSTEM).uncopyable
 
     assert "pipe" in because
-    [reason] = refuse_uncopyable("notes", because).reasons
+    refusal = refuse_uncopyable("notes", because)
+    [reason] = refusal.reasons
+    assert (refusal.extension, reason.code) == ("notes", ProblemCode.NOT_COPYABLE)
     assert (reason.extension, reason.problem) == ("notes", f"its folder cannot be copied: {because}")
     assert "in_place = true" in (reason.hint or "")
     assert "[extensions.notes]" in (reason.hint or "")
@@ -298,7 +305,7 @@ def test_a_disabled_extension_is_skipped() -> None:
 
     [reason] = admission.reasons
     assert (admission.extension, reason.extension) == ("notes", "notes")
-    assert (reason.problem, reason.hint) == ("is disabled", "enable it")
+    assert (reason.problem, reason.hint, reason.code) == ("is disabled", "enable it", ProblemCode.DISABLED)
 
 
 @pytest.mark.parametrize(
@@ -372,6 +379,45 @@ def test_what_was_found_is_what_a_person_agrees_to_and_what_starts() -> None:
     assert (asked.command, asked.cwd, asked.runs_in) == (found.command, "/srv/notes", "/srv/notes")
     assert asked.programs == found.programs
     assert (started.command, started.cwd, started.agreed_digest) == (found.command, "/srv/notes", "")
+
+
+def test_a_person_is_asked_about_all_that_was_found_and_that_is_what_is_kept() -> None:
+    found = replace(FOUND, runs_in="/srv/notes", programs=(("build", ("make",)),))
+    entry = GrantEntry(("memory.read",), (), THESE)
+    manifest = manifest_with(permissions=["memory.write", "memory.read"], environment={"set": {"MODE": "calm"}})
+    asked = consent(decide_admission(manifest, found, entry=entry))
+
+    request = asked.request()
+    approval = asked.approval({"main.py": "1234"})
+
+    assert (request.extension, request.method, request.because) == ("notes", "start", "it needs consent")
+    assert (request.permission, request.allowed, request.changes) == (None, None, None)
+    assert (request.version, request.digest) == ("1.0.0", THESE)
+    assert (request.command, request.working_directory) == (found.command, "/srv/notes")
+    assert (request.permissions, request.held) == (("memory.write",), ("memory.read",))
+    assert (request.programs, request.variables.set) == (found.programs, {"MODE": "calm"})
+    assert approval == Approval(
+        digest=THESE,
+        command=found.command,
+        working_directory="/srv/notes",
+        variables={"MODE": "calm"},
+        permissions=("memory.read", "memory.write"),
+        files={"main.py": "1234"},
+    )
+
+
+def test_files_are_listed_while_they_are_those_of_the_digest(candidate: Candidate) -> None:
+    digest = digest_candidate(candidate)
+    data = f"{candidate.folder}/data"
+
+    assert sorted(list_files(candidate, digest)) == sorted(os.listdir(candidate.folder))
+    Path(data).touch()
+    assert list_files(candidate, digest) == {}
+    assert sorted(list_files(candidate, digest, without=[data])) == sorted({*os.listdir(candidate.folder)} - {"data"})
+    assert list_files(candidate, digest, without=[data], limits=Limits(digest_files=1)) == {}
+    assert digest_candidate(candidate, without=[data]) == digest
+    with pytest.raises(BadFile):
+        digest_candidate(candidate, limits=Limits(digest_files=1))
 
 
 def test_a_new_extension_holds_nothing_whatever_an_entry_for_other_files_says() -> None:

@@ -40,10 +40,8 @@ class Area(Struct, frozen=True):
 AREAS = {
     "framing": Area(("wire/*",), ("tests/wire",)),
     "messages": Area(("rpc/*",), ("tests/rpc",)),
-    "permissions": Area(
-        ("methods/permissions", "host/gate"),
-        ("tests/test_permissions.py", "tests/host/test_gate.py", "tests/host/test_permissions.py"),
-    ),
+    "permissions": Area(("methods/permissions",), ("tests/test_permissions.py", "tests/host/test_permissions.py")),
+    "consent": Area(("host/gate",), ("tests/host/test_gate.py",)),
     "restarts": Area(
         ("host/restart", "host/breaker", "host/lifecycle"),
         ("tests/host/test_restart.py", "tests/host/test_breaker.py", "tests/host/test_lifecycle.py"),
