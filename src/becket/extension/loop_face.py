@@ -214,6 +214,11 @@ class WorkerContext:
         return self._context.method
 
     @property
+    def is_streamed(self) -> bool:
+        """Whether a running call has received the notification as well."""
+        return self._context.is_streamed
+
+    @property
     def peer(self) -> BlockingPeer:
         """Refused: the peer of this extension is on an event loop."""
         raise NotSupported("ctx.peer", "this extension has an event loop: use ctx.call and ctx.notify")
