@@ -60,7 +60,7 @@ def test_each_problem_has_its_file_the_reason_and_a_hint(root: Path) -> None:
     found = {one["extension"] or one["path"]: one for one in told["problems"]}
     assert found.keys() == {str(bad), "greedy", "lost", "lonely"}
     assert found[str(bad)]["problem"].startswith("/command")
-    assert "becket grant greedy" in found["greedy"]["hint"]
+    assert "becket run --yes" in found["greedy"]["hint"]
     assert "no-such-program" in found["lost"]["problem"]
     assert found["lost"]["path"] == str(root / "lost" / "becket.toml")
     assert "nobody" in found["lonely"]["problem"]
@@ -110,10 +110,10 @@ def test_a_folder_that_cannot_be_copied_is_an_error_until_the_operator_lets_it_r
     assert problems(root, data, "--config", str(config)) == []
 
 
-def test_what_was_left_undecided_waits_with_both_ways_to_decide_it(root: Path) -> None:
+def test_what_was_left_undecided_waits_with_both_ways_to_decide_it(root: Path, data: Path) -> None:
     write_extension(root, "greedy", "", permissions=["memory.read", "memory.write"])
 
-    told = examine(root, "--no-data", "--grant", "greedy=memory.read")
+    told = examine(root, "--data", str(data), "--grant", "greedy=memory.read")
 
     assert told["ok"]
     (problem,) = told["problems"]
@@ -285,7 +285,7 @@ def test_with_a_start_it_tells_what_ends_before_it_is_ready(root: Path) -> None:
     (problem,) = [one for one in json.loads(done.stdout)["problems"] if one["severity"] == "error"]
     assert done.returncode == Exit.FAILED
     assert "not today" in problem["problem"]
-    assert problem["hint"] == "try: becket check -- python3 broken.py"
+    assert problem["hint"] == f"try: becket check --folder {root / 'broken'} -- python3 broken.py"
 
 
 @pytest.mark.process

@@ -96,7 +96,7 @@ def test_variables_outside_the_base_list_are_named(root: Path, monkeypatch: pyte
 
 
 def test_why_one_would_be_asked_about_is_told(root: Path) -> None:
-    found = {one["id"]: one for one in json.loads(here("list", str(root), "--no-data", "--json").stdout)}
+    found = {one["id"]: one for one in json.loads(here("list", str(root), "--data", "state", "--json").stdout)}
 
     assert found["greedy"]["starts"] == "ask"
     assert "becket grant greedy" in found["greedy"]["because"]

@@ -87,7 +87,7 @@ def test_once_tells_what_is_wrong_on_stderr(root: Path) -> None:
     done = becket("run", str(root), "--no-data", "--once")
 
     assert done.returncode == Exit.NOT_RUNNING
-    assert "becket grant greedy" in done.stderr
+    assert "becket run --yes" in done.stderr
     assert str(root / "bad" / "becket.toml") in done.stderr
 
 

@@ -64,6 +64,7 @@ OPTIONS = {
     "wrap": "gets the id and the command of each start, and returns what to start in its place: a tracer, a sandbox",
     "hooks": "in which order extensions are consulted at hooks, and which must not be skipped",
     "live_trace": "let programs of the same user follow its traffic: [Tracing](tracing.md#follow-a-running-host)",
+    "command_lines": "the commands of `becket` that hints name; by default with its roots and its data folder",
 }
 
 # For subscribing to whatever is below them.

@@ -249,13 +249,15 @@ async def test_one_bad_extension_does_not_disturb_the_others(root: Path) -> None
             assert {"broken", "missing"} <= {problem.extension for problem in host.problems}
 
 
-async def test_an_extension_that_nobody_has_agreed_to_is_refused_and_says_what_to_do(root: Path) -> None:
+async def test_an_extension_that_nobody_has_agreed_to_is_refused_and_says_what_to_do(
+    root: Path, tmp_path: Path
+) -> None:
     with anyio.fail_after(60):
-        async with host_of(root, grants={}) as host:
+        async with host_of(root, grants={}, data=tmp_path / "data") as host:
             with pytest.raises(ExtensionRefused) as refused:
                 await host.ready("notes")
             assert "memory.write" in refused.value.because
-            assert "becket grant notes" in refused.value.hint
+            assert f"`becket grant notes --root {root} --data {tmp_path / 'data'}`" in refused.value.hint
             assert len(host.tools) == 0
 
 

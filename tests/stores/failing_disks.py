@@ -18,11 +18,16 @@ MOUNT = 'mount -t tmpfs -o size=$0 tmpfs "$1" && shift && exec "$@"'
 
 def run_on_small_disk(program: str, folder: Path, size: str) -> Any:
     """Returns what a program tells that has `folder` as a disk of this size, which nobody else sees."""
+    return run([*with_small_disk(folder, size), sys.executable, str(PROGRAMS / program), str(folder)])
+
+
+def with_small_disk(folder: Path, size: str) -> list[str]:
+    """Returns what stands in front of a command that has `folder` as a disk of this size, which nobody else sees."""
     unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
     command = [*unshare, "sh", "-c", MOUNT, size, str(folder)]
     if shutil.which("unshare") is None or subprocess.run([*command, "true"], check=False, stderr=-3).returncode != 0:
         pytest.skip("no small disk can be had here: it takes `unshare` and a mount")
-    return run([*command, sys.executable, str(PROGRAMS / program), str(folder)])
+    return command
 
 
 def run_with_failing_syncs(program: str, which: str, *arguments: object) -> Any:

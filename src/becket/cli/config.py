@@ -94,7 +94,8 @@ def get(options: PlaceOptions, extension: str, key: str, as_json: bool) -> int:
     with SqliteStore(options.places().store, read_only=True) as store:
         found = store.get_config(extension, key)
     if found.value is None:
-        say(f"error: {extension} keeps no value of `{key}` (`becket config list {extension}` shows which it keeps)")
+        line = options.command_lines().keep("config", "list", extension)
+        say(f"error: {extension} keeps no value of `{key}` (`{line}` shows which it keeps)")
         return Exit.NOT_FOUND
     value = HIDDEN if trim(key) in open_secrets(options).keys_of(extension) else found.value
     if as_json:

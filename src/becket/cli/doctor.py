@@ -21,7 +21,9 @@ from becket.cli.status import is_up, problem_objects
 from becket.errors import BadFile, StoreUnavailable, harmless
 from becket.host.audit_anchor import read_anchor
 from becket.host.audit_log import verify_audit
+from becket.host.command_lines import CommandLines
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity, without_id
+from becket.host.discovery import Candidate
 from becket.host.gate import Admitted, NeedsConsent, Skipped
 from becket.host.hook_plan import describe_order
 from becket.host.host import Survey
@@ -57,13 +59,13 @@ def doctor(options: HostOptions, start: bool, as_json: bool) -> Exit:
     survey = None
     if host is not None:
         if host.places is not None:
-            found.problems += find_problems_of_files(host.places)
+            found.problems += find_problems_of_files(host.places, host.command_lines)
         found.problems += find_problems_of_inheriting(host.inherit_environment)
         survey = found.attempt(host.survey, ProblemCode.GRANTS_INVALID)
         if survey is not None:
             more = give_assumed(options.arguments(), survey) if options.yes else {"ask": None}
             survey = assume_consent(survey) if options.yes else survey
-            found.problems += find_problems_of_extensions(survey)
+            found.problems += find_problems_of_extensions(survey, host.command_lines)
             if start:
                 found.problems += run_async(find_problems_of_starts, options, more)
     show(found.problems, survey, as_json)
@@ -101,13 +103,13 @@ def explain(error: BadFile | StoreUnavailable, code: ProblemCode) -> Iterator[Di
 # -- the files of the host
 
 
-def find_problems_of_files(places: Places) -> Iterator[Diagnostic]:
+def find_problems_of_files(places: Places, lines: CommandLines) -> Iterator[Diagnostic]:
     """Yields what is wrong with what a host keeps. A host that was never started keeps nothing, which is well."""
     folder = places.folder
     if not folder.is_dir():
         return
     if folder.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        hint = f"chmod 700 {folder}"
+        hint = shlex.join(["chmod", "700", str(folder)])
         problem = "others on this machine may look into it"
         yield Diagnostic(
             code=ProblemCode.DATA_EXPOSED, path=str(folder), problem=problem, hint=hint, severity=Severity.WARNING
@@ -119,9 +121,9 @@ def find_problems_of_files(places: Places) -> Iterator[Diagnostic]:
             problem="cannot be written",
             hint="give it to the user who runs the host",
         )
-    yield from find_pending_revocations(places)
+    yield from find_pending_revocations(places, lines)
     if places.secrets.exists() and places.secrets.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        hint = f"chmod 600 {places.secrets}"
+        hint = shlex.join(["chmod", "600", str(places.secrets)])
         problem = "others on this machine may read the secrets in it"
         yield Diagnostic(code=ProblemCode.DATA_EXPOSED, path=str(places.secrets), problem=problem, hint=hint)
     trust = load_trust(places)
@@ -139,14 +141,14 @@ def find_problems_of_files(places: Places) -> Iterator[Diagnostic]:
             )
 
 
-def find_pending_revocations(places: Places) -> Iterator[Diagnostic]:
+def find_pending_revocations(places: Places, lines: CommandLines) -> Iterator[Diagnostic]:
     try:
         pending = load_pending(places.grants)
     except BadFile:
         return  # the grants cannot be read either, which is told with them
     for extension, names in pending.items():
         problem = f"revocation not persistent: {', '.join(names)}: it is not in the file yet"
-        hint = f"see that it can be written, then: becket revoke {extension} {' '.join(names)}"
+        hint = f"see that it can be written, then: {lines.revoke(extension, names)}"
         yield Diagnostic(
             code=ProblemCode.REVOCATION_NOT_PERSISTENT,
             extension=extension,
@@ -167,7 +169,7 @@ def find_problems_of_inheriting(dialects: Collection[str]) -> Iterator[Diagnosti
         yield Diagnostic(code=ProblemCode.VARIABLES_VISIBLE, problem=problem, hint=hint, severity=Severity.WARNING)
 
 
-def find_problems_of_extensions(survey: Survey) -> Iterator[Diagnostic]:
+def find_problems_of_extensions(survey: Survey, lines: CommandLines) -> Iterator[Diagnostic]:
     """Yields what keeps extensions from starting, and what will surprise once they run."""
     yield from survey.report.diagnostics
     yield from survey.problems
@@ -186,7 +188,7 @@ def find_problems_of_extensions(survey: Survey) -> Iterator[Diagnostic]:
                     yield replace(reason, path=path, severity=Severity.NOTE if asked.is_refused else Severity.WAITING)
             case Admitted(undecided=undecided) if undecided:
                 names = ", ".join(undecided)
-                hint = f"becket grant {candidate.id} {' '.join(undecided)}"
+                hint = lines.grant(candidate.id, undecided)
                 problem = f"asks for what was neither given nor denied: {names}"
                 yield Diagnostic(
                     code=ProblemCode.PERMISSION_UNDECIDED,
@@ -200,7 +202,7 @@ def find_problems_of_extensions(survey: Survey) -> Iterator[Diagnostic]:
                 pass
         if variables := survey.variables[candidate.id].names:
             problem = f"sees variables outside the base list: {', '.join(variables)}"
-            hint = "`becket list` names them too, and the audit those of each start"
+            hint = f"`{lines.look('list')}` names them too, and the audit those of each start"
             yield Diagnostic(
                 code=ProblemCode.VARIABLES_VISIBLE,
                 extension=candidate.id,
@@ -222,14 +224,22 @@ async def find_problems_of_starts(options: HostOptions, more: dict[str, Any]) ->
         async with options.open(**more) as host:
             await wait_for_all(host)
             up = {status.id for status in host.status() if is_up(status)}
-            commands = {one.id: shlex.join(redact_command(one.manifest.command)) for one in host.report.candidates}
+            checks = {one.id: check_line(one) for one in host.report.candidates}
             return [
-                problem if problem.extension in up else replace(problem, hint=f"try: becket check -- {commands[id]}")
+                problem if problem.extension in up else replace(problem, hint=f"try: {checks[id]}")
                 for problem in host.problems
                 if (id := problem.extension or "") in set(host) and problem.code not in BEFORE_STARTS
             ]
     except (BadFile, StoreUnavailable) as error:
         return [*explain(error, ProblemCode.OTHER)]
+
+
+def check_line(candidate: Candidate) -> str:
+    """Returns the command that looks at the program of an extension, with nothing secret in it."""
+    words = ["becket", "check", "--folder", candidate.folder]
+    if candidate.manifest.dialect != "native":
+        words += ["--dialect", candidate.manifest.dialect]
+    return shlex.join([*words, "--", *redact_command(candidate.manifest.command)])
 
 
 # -- showing

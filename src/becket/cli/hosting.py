@@ -5,8 +5,9 @@ loop that ends in good order when somebody asks it to.
 from __future__ import annotations
 
 import functools
+import shlex
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -15,6 +16,7 @@ from click.shell_completion import CompletionItem
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from becket.host.command_lines import CommandLines
     from becket.host.consent import AskConsent
     from becket.host.host import Host
     from becket.host.host_config import HostConfig, LogConfig
@@ -27,6 +29,8 @@ Command = Callable[..., Any]
 ReadAnswer = Callable[[str], Awaitable[str | None]]
 DEFAULT_NAME = "becket"
 DEFAULT_PATIENCE = 60.0  # seconds for a person to answer
+LOOKING = ("list", "doctor")  # commands that start nothing, so that consent for them alone would be of no use
+WORDS = "becket.words"  # under which the context has the words of the command line
 INHERITING = ("cigen", "morphir", "nexo")  # dialects whose own hosts pass variables on; a test compares the two
 
 
@@ -70,6 +74,16 @@ class PlaceOptions(Struct, frozen=True, kw_only=True):
                 raise click.UsageError(f"`data` is false in {self.config_file}: this host keeps nothing")
             return Places(folder)
         return Places(default_data_folder(self.name or DEFAULT_NAME))
+
+    def command_lines(self) -> CommandLines:
+        """Returns the commands that hints name, with the options in use."""
+        from becket.host.command_lines import CommandLines
+
+        return CommandLines(options=self._place_words())
+
+    def _place_words(self) -> tuple[str, ...]:
+        given = (("--config", self.config_file), ("--name", self.name), ("--data", self.data))
+        return tuple(word for option, value in given if value is not None for word in (option, str(value)))
 
 
 # -- what a host is started with
@@ -136,11 +150,36 @@ class HostOptions(PlaceOptions, frozen=True, kw_only=True):
         patience = DEFAULT_PATIENCE if config is None else config.ask
         return ask_at_terminal(patience, read_answer) if patience and can_ask() else None
 
+    def command_lines(self) -> CommandLines:
+        """Returns the commands that hints name, with the options in use."""
+        from becket.host.command_lines import CommandLines
+
+        config = self.load_config()
+        is_kept = self.data is not None or self.name is not None or config is None or config.data_folder() is not None
+        keeps = is_kept and not self.no_data
+        options = (*self._place_words(), *(["--no-data"] if self.no_data else []))
+        roots = tuple(map(str, self.roots))
+        return CommandLines(
+            roots=roots, options=options, keeps_consent=keeps, consent="" if keeps else consent_line(roots, options)
+        )
+
     def open(self, *, read_answer: ReadAnswer | None = None, **more: Any) -> Host:
         """Returns the host that is meant, not started yet: `async with options.open() as host`."""
         from becket.host.host import Host
 
-        return Host(**{**self.arguments(read_answer=read_answer), **more})
+        arguments = self.arguments(read_answer=read_answer)
+        arguments["command_lines"] = self.command_lines()
+        return Host(**{**arguments, **more})
+
+
+def consent_line(roots: Sequence[str], options: Sequence[str]) -> str:
+    """Returns the command line of this program again, with consent; `becket run` where it only looks."""
+    ctx = click.get_current_context(silent=True)
+    words = [] if ctx is None else [*ctx.meta.get(WORDS, ())]
+    if ctx is None or ctx.info_name in LOOKING or ctx.info_name not in words:
+        return shlex.join(["becket", "run", "--yes", *roots, *options])
+    at = words.index(ctx.info_name) + 1
+    return shlex.join(["becket", *words[:at], "--yes", *words[at:]])
 
 
 if TYPE_CHECKING:

@@ -55,7 +55,8 @@ def list_extensions(options: HostOptions, as_json: bool) -> None:
             say(f"does not start: {candidate.id}: {why_not(admission)}")
     broken = survey.report.invalid
     if broken or not found:
-        say(f"{len(found)} extensions, {broken} manifests that cannot be used (try: becket doctor)")
+        doctor = options.command_lines().look("doctor")
+        say(f"{len(found)} extensions, {broken} manifests that cannot be used (try: {doctor})")
 
 
 def row_of(candidate: Candidate, admission: Admission, variables: Sequence[str]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ A command is a function that returns an exit code, or None where all is well. It
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from click.shell_completion import CompletionItem
 
 from becket import __version__
 from becket.cli.exits import Exit, exit_of
-from becket.cli.hosting import Terminated
+from becket.cli.hosting import WORDS, Terminated
 from becket.errors import BadFile, BecketError
 
 __all__ = ["COMMANDS", "cli", "main"]
@@ -129,8 +130,11 @@ class Becket(click.Group):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Parses the command line; `--help` and `--version` are written here."""
+        words = tuple(args)  # which parsing takes away
         with noticing_the_reader():
-            return super().make_context(info_name, args, parent, **extra)
+            ctx = super().make_context(info_name, args, parent, **extra)
+        ctx.meta[WORDS] = words
+        return ctx
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command."""
@@ -168,6 +172,8 @@ def hint_of(error: click.ClickException) -> str:
 
 def lines_of(error: BaseException) -> Iterator[str]:
     """Yields what to tell about an error; one line for each problem where there are many."""
+    from becket.typed.small_files import describe_os_error
+
     match error:
         case BaseExceptionGroup():
             for inner in error.exceptions:
@@ -177,12 +183,13 @@ def lines_of(error: BaseException) -> Iterator[str]:
                 yield ": ".join(part for part in (error.path, pointer, message) if part)
         case BecketError():
             yield str(error)
-        case OSError(filename=str(path), strerror=str(problem)):
-            yield f"{path}: {problem}"
+        case OSError(filename=str(path)):
+            yield f"{path}: {describe_os_error(error)}"
         case OSError():
-            yield str(error)
+            yield describe_os_error(error)
         case _:
-            yield f"a mistake in becket itself: {type(error).__name__}: {error} (`becket --debug` shows where)"
+            again = shlex.join(["becket", "--debug", *sys.argv[1:]])
+            yield f"a mistake in becket itself: {type(error).__name__}: {error} (`{again}` shows where)"
 
 
 def tell(lines: Iterator[str] | Sequence[str], hint: str = "") -> None:

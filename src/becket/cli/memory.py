@@ -147,7 +147,8 @@ def show(options: PlaceOptions, extension: str, id: int, as_json: bool) -> int:
 
     record = find_record(options.places().store, extension, id)
     if record is None:
-        say(f"error: {extension} has no record {id} (`becket memory list {extension}` shows which)")
+        line = options.command_lines().keep("memory", "list", extension)
+        say(f"error: {extension} has no record {id} (`{line}` shows which)")
         return Exit.NOT_FOUND
     if as_json:
         print_json(record)

@@ -19,6 +19,7 @@ from becket.cli.output import json_option, print_json, print_line, say
 from becket.cli.templates import IGNORED, PROGRAM, README, TEMPLATES
 from becket.errors import BadFile
 from becket.host.manifest import FILE_NAME, parse_manifest
+from becket.typed.small_files import writing
 from becket.typed.toml_files import parse_toml
 
 __all__ = ["new"]
@@ -54,7 +55,8 @@ def new(folder: Path, id: str | None, template: str, as_json: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         path = folder / name
-        path.write_text(text, encoding="utf-8")
+        with writing(path):
+            path.write_text(text, encoding="utf-8")
         if name == LAUNCHER:
             path.chmod(0o755)
     if as_json:

@@ -83,7 +83,11 @@ def escape_for_json(char: str) -> str:
 
 def print_line(text: str = "") -> None:
     """Writes one line of data. It stays as it is: what came from outside was made `harmless` before."""
-    click.echo(text)
+    try:
+        click.echo(text)
+    except OSError as error:
+        error.filename = error.filename or "stdout"
+        raise
 
 
 def say(text: str) -> None:

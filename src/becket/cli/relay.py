@@ -27,6 +27,7 @@ from becket.peer.exits import watch_exit
 from becket.peer.process import explain, find_executable
 from becket.stores.store import now_ms
 from becket.testing.transcripts import Recorder, Side
+from becket.typed.small_files import describe_os_error
 
 __all__ = ["end_like", "open_recording", "relay"]
 
@@ -195,7 +196,8 @@ class Recording:
             self._file.write(lines)
         except OSError as error:
             self._has_failed = True
-            print(f"becket: the recording ends here: {error}", file=sys.stderr, flush=True)
+            said = f"{self._file.name}: the recording ends here: {describe_os_error(error)}"
+            print(f"becket: {said}", file=sys.stderr, flush=True)
 
 
 def open_recording(path: Path, *, overwrite: bool) -> tuple[Path, BinaryIO]:

@@ -108,7 +108,7 @@ async def wait_for_one(host: Host, id: str) -> None:
 
 def none_found(host: Host) -> Exit:
     roots = ", ".join(str(root) for root in host.roots)
-    say(f"error: there is no extension to start in: {roots} (try: becket doctor)")
+    say(f"error: there is no extension to start in: {roots} (try: {host.command_lines.look('doctor')})")
     return Exit.NOT_FOUND
 
 

@@ -21,6 +21,7 @@ from becket.contract.audit import ConsentRefused, ExtensionChanged
 from becket.dialects import DIALECTS, find_dialect
 from becket.errors import BadFile, ExtensionRefused, RevocationNotPersistent, StartFailed
 from becket.host.approvals import Approval, find_changes
+from becket.host.command_lines import NO_OPTIONS, CommandLines
 from becket.host.connecting import required_by
 from becket.host.consent import AskConsent, ConsentRequest, describe_request
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
@@ -100,7 +101,7 @@ class Guest:
 class Doorkeeper:
     """Lets extensions into one host. `given` are the grants of the host's own program, `configured` its values for the
     configuration of extensions. `find_again` looks for an extension whose files may have changed, and `complain` takes
-    what an operator should know of."""
+    what an operator should know of. `lines` are the commands that hints name."""
 
     def __init__(
         self,
@@ -113,6 +114,7 @@ class Doorkeeper:
         events: Events,
         complain: Callable[[Diagnostic], None],
         find_again: Callable[[str], Candidate],
+        lines: CommandLines = NO_OPTIONS,
     ) -> None:
         self.guests: dict[str, Guest] = {}
         self._kept = kept
@@ -123,6 +125,7 @@ class Doorkeeper:
         self._events = events
         self._complain = complain
         self._find_again = find_again
+        self._lines = lines
         self._known = PERMISSIONS | required_by(settings.methods)
         self._data = () if settings.places is None else (str(settings.places.folder),)
         self._asking = anyio.Lock()  # a person answers one question at a time
@@ -154,7 +157,7 @@ class Doorkeeper:
         )
         if findings.uncopyable and self._is_copied(candidate) and self._is_bound(outcome):
             return refuse_uncopyable(candidate.id, findings.uncopyable)
-        return outcome
+        return replace(outcome, lines=self._lines) if isinstance(outcome, NeedsConsent) else outcome
 
     def list_variables(self, candidate: Candidate) -> ExtensionVariables:
         """Returns the variables outside the base list that an extension would get."""

@@ -22,7 +22,7 @@ from msgspec import Struct
 from becket.errors import BadFile
 from becket.host.manifest import is_below
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.typed.small_files import show_path
+from becket.typed.small_files import show_path, writing
 
 __all__ = [
     "FolderCopy",
@@ -353,14 +353,6 @@ class Digesting:
 def leads_out(path: str, target: str) -> bool:
     way = os.path.normpath(os.path.join(os.path.dirname(path), target))
     return way == os.pardir or way.startswith(os.pardir + os.sep)
-
-
-@contextmanager
-def writing(path: str | os.PathLike[str]) -> Generator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise BadFile(show_path(path), [("", f"cannot be written: {error.strerror}")]) from error
 
 
 @contextmanager

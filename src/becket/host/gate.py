@@ -21,6 +21,7 @@ from becket.contract.hooks import HOOKS
 from becket.dialects import DIALECTS
 from becket.errors import BadFile, ExtensionRefused, ReservedPermission, UnknownPermission
 from becket.host.approvals import Approval
+from becket.host.command_lines import NO_OPTIONS, CommandLines
 from becket.host.configuration import ResolvedConfig
 from becket.host.consent import START, ConsentChanges, ConsentRequest, describe_request
 from becket.host.diagnostics import Diagnostic, ProblemCode
@@ -289,7 +290,7 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
     are those that the host runs for its commands.
     `agreed_digest` is that of the files that were agreed to before; empty where it is new. `keeps_entry` says that what
     was agreed to before holds on, and this comes besides. `fingerprint` is that of all that is asked for; it
-    `is_refused` where a person has refused just this."""
+    `is_refused` where a person has refused just this. `lines` are the commands that the hint names."""
 
     extension: str
     version: str
@@ -307,6 +308,7 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
     keeps_entry: bool = False
     fingerprint: str = ""
     is_refused: bool = False
+    lines: CommandLines = NO_OPTIONS
 
     @property
     def question(self) -> str:
@@ -358,17 +360,25 @@ class NeedsConsent(Struct, frozen=True, kw_only=True):
         changed = "its files have changed since they were agreed to" if self.agreed_digest else ""
         asked = f"it asks for what nobody has agreed to: {wanted}" if wanted else ""
         problem = ", and ".join(filter(None, [changed, asked]))
+        problem = problem or "nobody has agreed to start it"
+        hint = f"look at it, then {self._describe_consent()}"
         if self.is_refused:
-            problem = f"consent was refused{f': {problem}' if problem else ''}"
-            hint = f"`becket grant {self.extension}` gives it, `becket revoke {self.extension}` lets a host ask again"
-        else:
-            problem = problem or "nobody has agreed to start it"
-            hint = f"look at it, then run `becket grant {self.extension}`, or add it to grants.toml"
-        if self.held and self.permissions:
-            hint += f"; `becket revoke {self.extension} {' '.join(self.permissions)}` starts it without"
+            problem = f"consent was refused: {problem}"
+            if self.lines.keeps_consent:
+                grant, revoke = self.lines.grant(self.extension), self.lines.revoke(self.extension)
+                hint = f"`{grant}` gives it, `{revoke}` lets a host ask again"
+        if self.held and self.permissions and self.lines.keeps_consent:
+            hint += f"; `{self.lines.revoke(self.extension, self.permissions)}` starts it without"
         code = ProblemCode.CONSENT_REFUSED if self.is_refused else ProblemCode.CONSENT_MISSING
         reason = Diagnostic(code=code, extension=self.extension, problem=problem, hint=hint)
         return Skipped(extension=self.extension, reasons=(reason,))
+
+    def _describe_consent(self) -> str:
+        if self.lines.keeps_consent:
+            return f"run `{self.lines.grant(self.extension)}`"
+        if self.lines.consent:
+            return f"run `{self.lines.consent}`: this host keeps no consent"
+        return "give consent by `ask` or by `grants` of the host, which keeps none without a data folder"
 
 
 Admission: TypeAlias = Admitted | Skipped | NeedsConsent

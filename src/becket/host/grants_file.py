@@ -25,7 +25,7 @@ from becket.host.pending_revocations import load_pending, remove_pending
 from becket.limits import DEFAULT_LIMITS
 from becket.methods.permissions import PERMISSIONS, Grants, find_bad_names
 from becket.typed.problems import below, find_problems
-from becket.typed.small_files import read_small_file, replace_file, show_path
+from becket.typed.small_files import read_small_file, replace_file, show_path, writing
 from becket.typed.toml_files import TOKEN, parse_toml
 
 __all__ = ["FILE_NAME", "GrantEntry", "edit_grants", "load_grants", "rewrite_grants"]
@@ -189,14 +189,6 @@ def locked(path: str) -> Generator[None]:
         yield
     finally:
         os.close(lock)
-
-
-@contextmanager
-def writing(path: str) -> Generator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise BadFile(show_path(path), [("", f"cannot be written: {error.strerror}")]) from error
 
 
 # -- the text, with what people wrote in it

@@ -42,6 +42,7 @@ from becket.errors import (
 )
 from becket.host.admitting import Doorkeeper, Guest
 from becket.host.audit_log import ROTATE_AT, AuditMode
+from becket.host.command_lines import CommandLines, command_lines_of
 from becket.host.connecting import required_by
 from becket.host.consent import AskConsent
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
@@ -139,7 +140,8 @@ class Host:
     another program in front of each command: a tracer, or a sandbox. `hooks` says in which order extensions are
     consulted, and which of them must not be skipped. `require_parent` refuses calls of an extension that do not say to
     which request they belong while it handles one of another extension. With `live_trace` programs of the same user may
-    follow its traffic (`becket trace --follow`).
+    follow its traffic (`becket trace --follow`). `command_lines` are the commands of `becket` that hints name; by
+    default they have the roots and the data folder of this host as options.
     """
 
     def __init__(
@@ -176,6 +178,7 @@ class Host:
         wrap: Wrap | None = None,
         hooks: HookSettings | None = None,
         live_trace: bool = False,
+        command_lines: CommandLines | None = None,
     ) -> None:
         self.name = name
         self.roots = tuple(roots)
@@ -185,6 +188,9 @@ class Host:
         self.hooks = Hooks(hooks)
         self.report = DiscoveryReport()
         self.places = None if data is None else Places(default_data_folder(name) if data == DEFAULT_DATA else data)
+        self.command_lines = command_lines or command_lines_of(
+            self.roots, None if self.places is None else self.places.folder
+        )
         self._methods = Registry() if methods is None else methods  # an empty one may be filled until the start
         self._given_grants = {
             id: one if isinstance(one, Grants) else Grants.of(one, known=self._known)
@@ -416,6 +422,7 @@ class Host:
             events=self.events,
             complain=self._complain,
             find_again=self._find_again,
+            lines=self.command_lines,
         )
 
     def discover(self) -> DiscoveryReport:

@@ -7,17 +7,21 @@ grow while it is read. What a file means is not known here.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from becket.errors import BadFile
 from becket.limits import DEFAULT_LIMITS
 
-__all__ = ["read_small_file", "replace_file", "show_path"]
+__all__ = ["describe_os_error", "read_small_file", "replace_file", "show_path", "writing"]
 
 # No child inherits it, a terminal does not become ours, and a pipe that nobody writes to is no reason to wait. Windows
 # lacks these flags, and such files too.
 FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOCTTY", "O_NONBLOCK"))
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -38,7 +42,7 @@ def read_small_file(
         finally:
             os.close(file)
     except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
-        raise BadFile(show_path(path), [("", f"cannot be read: {describe(error)}")]) from error
+        raise BadFile(show_path(path), [("", f"cannot be read: {describe_os_error(error)}")]) from error
     if len(data) > limit:
         raise BadFile(show_path(path), [("", f"is larger than {limit} bytes")])
     return data
@@ -82,8 +86,19 @@ def sync_folder(folder: str) -> None:
         os.close(descriptor)
 
 
-def describe(error: OSError | ValueError) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+def describe_os_error(error: OSError | ValueError) -> str:
+    """Returns what the system says, and for a full disk what to do."""
+    said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return f"the disk is full ({said}): free space on it" if getattr(error, "errno", None) in NO_ROOM else said
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Generator[None]:
+    """Turns what the system says against writing a file, in the block, into a `BadFile` that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise BadFile(show_path(path), [("", f"cannot be written: {describe_os_error(error)}")]) from error
 
 
 def show_path(path: str | os.PathLike[str]) -> str:

@@ -8,7 +8,7 @@ import sqlite3
 __all__ = ["DISK_FULL", "FREE_SPACE", "explain", "primary_code"]
 
 DISK_FULL = "the disk is full"
-FREE_SPACE = "free space on that disk, or have extensions forget records (`becket memory forget`)"
+FREE_SPACE = "free space on that disk, or have extensions forget records (`becket memory forget --help`)"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from becket.errors import NotSupported, StoreInUse, StoreUnavailable
+from becket.stores.sqlite.causes import explain
 
 __all__ = ["Ownership"]
 
@@ -41,7 +42,11 @@ class Ownership:
         self.was_damaged = os.pread(self._file, 32, 0).strip() == DAMAGED
         self.was_left = self.was_damaged or read_owner(self._file) is not None
         os.ftruncate(self._file, 0)
-        os.pwrite(self._file, b"%d\n" % os.getpid(), 0)
+        try:
+            os.pwrite(self._file, b"%d\n" % os.getpid(), 0)
+        except OSError as error:
+            os.close(self._file)
+            raise StoreUnavailable(str(store), *explain(error)) from error
 
     def release(self, *, in_order: bool, is_damaged: bool = False) -> None:
         """Lets others in. Unless it is in order, the next owner looks whether the file is sound."""

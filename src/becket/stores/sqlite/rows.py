@@ -7,7 +7,9 @@ there again after it was removed, is noticed although nothing is wrong with the 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -21,13 +23,13 @@ from becket.stores.store import Damage
 
 __all__ = [
     "CHANGE",
-    "LIST_DAMAGE",
     "RECORD",
     "SHARE",
     "VALUE",
     "DamagedRow",
     "Share",
     "checksum",
+    "hint_at_damage",
     "measure",
     "parse_record",
     "parse_share",
@@ -44,8 +46,11 @@ VALUE = "CAST(config.key AS BLOB), CAST(config.value AS BLOB), config.revision, 
 CHANGE = VALUE.replace("config.", "changes.")
 """The columns of a value or a change, in the order that `parse_value` expects."""
 
-LIST_DAMAGE = "`becket memory verify` lists all that is damaged"
-"""What to do about a damaged row."""
+
+def hint_at_damage(path: Path) -> str:
+    """Returns what to do about a damaged row of the store in this file."""
+    return f"`{shlex.join(['becket', 'memory', 'verify', '--data', str(path.parent)])}` lists all that is damaged"
+
 
 encode = msgspec.msgpack.Encoder().encode  # the same bytes for the same values, whatever the version
 decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode

@@ -40,7 +40,7 @@ from becket.stores.sqlite.ledger import ConfigChange, Forgetting, Redaction
 from becket.stores.sqlite.mark import Reached, read_mark
 from becket.stores.sqlite.owner import Ownership
 from becket.stores.sqlite.reader import Readers
-from becket.stores.sqlite.rows import LIST_DAMAGE, SHARE, DamagedRow, Share, measure, parse_share
+from becket.stores.sqlite.rows import SHARE, DamagedRow, Share, hint_at_damage, measure, parse_share
 from becket.stores.sqlite.text_index import can_index
 from becket.stores.sqlite.upgrade import upgrade
 from becket.stores.sqlite.verification import find_loss, keep_losses, verify
@@ -330,7 +330,7 @@ class SqliteStore:
             because, hint = explain(error)
             if is_damage(error):
                 self._is_damaged = True
-                because, hint = "the file is damaged", LIST_DAMAGE
+                because, hint = "the file is damaged", hint_at_damage(self.path)
             raise StoreError(
                 Meaning.INTERNAL, note("a query failed", error), because, path=str(self.path), hint=hint
             ) from error

@@ -13,7 +13,7 @@ from becket.contract.memory import Record
 from becket.errors import StoreUnavailable
 from becket.stores.sqlite.file import HIGHEST_ID, connect, is_ours, key_of
 from becket.stores.sqlite.reader import find_share
-from becket.stores.sqlite.rows import LIST_DAMAGE, RECORD, SHARE, DamagedRow, parse_record, parse_share
+from becket.stores.sqlite.rows import RECORD, SHARE, DamagedRow, hint_at_damage, parse_record, parse_share
 
 __all__ = ["Share", "find_record", "survey"]
 
@@ -76,6 +76,6 @@ def looking_into(path: Path) -> Generator[sqlite3.Connection]:
             connection.execute("BEGIN")
             yield connection
     except sqlite3.Error as error:
-        raise StoreUnavailable(str(path), f"it cannot be read ({error})", LIST_DAMAGE) from error
+        raise StoreUnavailable(str(path), f"it cannot be read ({error})", hint_at_damage(path)) from error
     except DamagedRow as error:
-        raise StoreUnavailable(str(path), str(error), LIST_DAMAGE) from error
+        raise StoreUnavailable(str(path), str(error), hint_at_damage(path)) from error

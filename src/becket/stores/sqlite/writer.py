@@ -26,7 +26,7 @@ from becket.stores.sqlite.causes import DISK_FULL, FREE_SPACE, explain, primary_
 from becket.stores.sqlite.file import PATIENCE, check_sound, connect
 from becket.stores.sqlite.ledger import ConfigChange, Forgetting, Ledger, Redaction
 from becket.stores.sqlite.mark import Mark, Reached
-from becket.stores.sqlite.rows import LIST_DAMAGE, DamagedRow
+from becket.stores.sqlite.rows import DamagedRow, hint_at_damage
 from becket.stores.sqlite.text_index import PIECE, TextIndex
 from becket.stores.store import Clock
 from becket.stores.watchers import settle
@@ -97,7 +97,7 @@ class Writer:
         self.is_sound = True
         self.is_damaged = False
         if not ballast.lay():
-            self._full = note("the disk is full: nothing is added to the store", None)
+            self._full = note(f"{path}: {DISK_FULL}, nothing is added: {FREE_SPACE}", None)
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._patience = PATIENCE  # seconds for queries that keep the log from being emptied
         self._expected = 1  # changes, if everybody comes again who is here now
@@ -350,7 +350,7 @@ class Writer:
     def release_reserve(self) -> None:
         """Frees the reserved space for what the host must write. It is reserved again when the disk has room."""
         self._full = self._full or note(
-            "the disk is full: the reserve is given up, nothing is added to the store", None
+            f"{self._path}: {DISK_FULL}, the reserve is given up and nothing is added: {FREE_SPACE}", None
         )
         self._ballast.drop()
 
@@ -396,7 +396,7 @@ class Waiter:
 def as_store_error(path: Path, damaged: DamagedRow) -> StoreError:
     """Returns what is told of a damaged row, and writes it down."""
     incident = note(f"{path}: damage was met", damaged)
-    return StoreError(Meaning.INTERNAL, incident, str(damaged), path=str(path), hint=LIST_DAMAGE)
+    return StoreError(Meaning.INTERNAL, incident, str(damaged), path=str(path), hint=hint_at_damage(path))
 
 
 def log_bytes(path: Path) -> int:

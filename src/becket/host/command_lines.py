@@ -1,0 +1,54 @@
+"""The commands of `becket` that hints name, as lines to paste: with the options that name this host. Pure."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+__all__ = ["NO_OPTIONS", "CommandLines", "command_lines_of"]
+
+
+class CommandLines(Struct, frozen=True, kw_only=True):
+    """Builds command lines for one host. `roots` are its folders, `options` say where it keeps its files.
+
+    For a host that keeps nothing, and so cannot keep a consent, `consent` is the command line that gives one, where
+    there is such a command."""
+
+    roots: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    keeps_consent: bool = True
+    consent: str = ""
+
+    def grant(self, extension: str, permissions: Iterable[str] = ()) -> str:
+        """Returns the command that gives an extension these permissions, or all that it asks for."""
+        roots = [word for root in self.roots for word in ("--root", root)]
+        return self._join("grant", extension, *permissions, *roots)
+
+    def revoke(self, extension: str, permissions: Iterable[str] = ()) -> str:
+        """Returns the command that denies an extension these permissions, or forgets what was decided."""
+        return self._join("revoke", extension, *permissions)
+
+    def look(self, command: str) -> str:
+        """Returns a command such as `doctor` on all extensions of this host."""
+        return self._join(command, *self.roots)
+
+    def keep(self, *words: str) -> str:
+        """Returns a command on what the host keeps, such as `memory list notes`."""
+        return self._join(*words)
+
+    def _join(self, *words: str) -> str:
+        return shlex.join(["becket", *words, *self.options])
+
+
+NO_OPTIONS = CommandLines()
+
+
+def command_lines_of(roots: Iterable[str | os.PathLike[str]], data: str | os.PathLike[str] | None) -> CommandLines:
+    """Returns the command lines for a host with these folders; `data` is the one that it keeps its files in."""
+    shown = tuple(os.path.abspath(root) for root in roots)
+    if data is None:
+        return CommandLines(roots=shown, keeps_consent=False)
+    return CommandLines(roots=shown, options=("--data", os.path.abspath(data)))
