@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -221,8 +221,7 @@ class Extension:
         tool = self._tools.get(trim(name))
         if tool is None:
             raise NotDeclared(self.id, "tool", name, [*self._tools])
-        given: Any = {} if input is None else input  # of a hook it may be any JSON value
-        given = dict(given) if isinstance(given, Mapping) else given
+        given = copy_input(input)
         await self._parts.inputs.check(trim(name), given)
         seconds = self._timeouts.tool if isinstance(timeout, Unset) else timeout
         params = self._voice.seal(ToolCall(tool.name, given), meta)
@@ -468,3 +467,10 @@ class Extension:
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "open"
         return f"<Extension {self.id}: {len(self.tools)} tools, {len(self.providers)} providers, {state}>"
+
+
+def copy_input(input: object) -> Any:
+    """Returns the input of a tool as it is sent. From a hook of another system it may be any JSON value."""
+    if input is None:
+        return {}
+    return dict(cast("Mapping[str, Any]", input)) if isinstance(input, Mapping) else input
