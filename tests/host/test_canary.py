@@ -38,7 +38,7 @@ NAMES = (
 CRASHING = """
 import os, sys
 print("SEEN", sorted(os.environ.items()), file=sys.stderr)
-print("HEARD", os.read(0, 65536) if os.environ["BECKET_EXTENSION_ID"] != "plain" else b"", file=sys.stderr)
+print("HEARD", os.read(0, 65536) if os.environ.get("BECKET_EXTENSION_ID") != "plain" else b"", file=sys.stderr)
 raise SystemExit(3)
 """
 

@@ -91,7 +91,7 @@ class LanguageClient(Answers):
         self._tokens = count_tokens()
         self._progress: set[Feed[WorkProgress]] = set()
         self._published: set[Feed[types.PublishDiagnosticsParams]] = set()
-        self.methods.on(methods.PROGRESS)(self._report)
+        self.methods.on(methods.PROGRESS, unless_streamed=True)(self._report)  # that of a call is in its stream
         self.methods.on(methods.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(self._publish)
 
     # -- connecting
