@@ -124,7 +124,7 @@ def test_an_extension_that_nobody_has_agreed_to_is_not_started() -> None:
     done = becket("call", *HOSTED[:-1], "notes", "count")
 
     assert done.returncode == 4
-    assert "grant" in done.stderr
+    assert "becket call --yes" in done.stderr
 
 
 def test_with_it_is_started_what_it_needs_and_nothing_else(tmp_path: Path) -> None:
