@@ -257,7 +257,7 @@ def test_a_table_shows_how_all_do_and_ctrl_c_ends_it(root: Path) -> None:
         os.kill(int(pid), signal.SIGKILL)
         terminal.expect("quiet: killed by SIGKILL")
         terminal.expect("quiet: runs again")
-        terminal.expect("ready")
+        terminal.expect_seen("| quiet ~ ready ~ 1")
         terminal.type(CTRL_C)
         assert terminal.end() == Exit.INTERRUPTED
 

@@ -21,7 +21,7 @@ from becket.cli.event_lines import describe_event
 from becket.cli.output import console
 from becket.cli.status import COLOURS, HEADERS, status_rows
 from becket.errors import LocalProtocolError, harmless
-from becket.host.events import HostEvent
+from becket.host.events import ExtensionLogged, HostEvent
 from becket.host.host import ExtensionStatus, Host
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ class Screen:
         """Writes an event above the table."""
         if (text := describe_event(event)) is not None:
             self.log(f"{strftime('%H:%M:%S')} {text}")
+            if not isinstance(event, ExtensionLogged):  # which changes no state, and may come often
+                self._draw()
 
     def log(self, line: str) -> None:
         """Writes a line above the table."""
