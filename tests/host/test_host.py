@@ -1080,6 +1080,24 @@ async def test_a_permission_of_the_hosts_own_methods_is_granted_and_revoked_like
             assert await host.call_tool("porter:open") == "true"
 
 
+async def test_a_grant_during_the_start_check_starts_an_extension_that_the_check_refuses(tmp_path: Path) -> None:
+    write_extension(tmp_path / "root", "porter", PORTER, DOORS)
+    hosts: list[Host] = []
+
+    async def grant_and_refuse(question: str, decision: Decision) -> bool:
+        await hosts[0].grant("porter")
+        return False
+
+    host = Host([tmp_path / "root"], ask=grant_and_refuse, methods=doors(), data=tmp_path / "data")
+    hosts.append(host)
+    ready = anyio.Event()
+    host.on(ExtensionStarted)(lambda event: ready.set())
+    with anyio.fail_after(60):
+        async with host:
+            await ready.wait()
+            assert await host.call_tool("porter:open") == "true"
+
+
 def test_a_permission_that_no_method_of_the_host_requires_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownPermission):
         Host([tmp_path], grants={"porter": ["door.close"]}, methods=doors(), data=None)

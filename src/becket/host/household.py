@@ -114,6 +114,8 @@ class Household:
         self._heartbeats = Heartbeats(loop)
         self._clock = loop.time
         self._refused: dict[str, ExtensionRefused] = {}
+        self._in_start_check: set[str] = set()
+        self._granted_in_start_check: set[str] = set()  # the check under way may not have seen the grant
         self._left_out: set[str] = set()  # for want of others, which may be agreed to later
         self._order = StartOrder(())
         self._stagger = Stagger()
@@ -276,13 +278,19 @@ class Household:
         return {id: self.candidates[id].manifest.after for id in self.extensions}
 
     async def _admit(self, id: str, done: anyio.Event) -> None:
+        self._in_start_check.add(id)
         try:
             await self._door.admit(self._door.guests[id])
             self._expect(self.candidates[id], self.extensions[id])
         except ExtensionRefused as error:
             self._refuse(id, error)
         finally:
+            self._in_start_check.discard(id)
             done.set()
+        if id in self._granted_in_start_check:
+            self._granted_in_start_check.discard(id)
+            await self._tried[id].wait()
+            await self.reconsider(id)
 
     async def _start_one(self, id: str, admitted: anyio.Event) -> None:
         try:
@@ -444,6 +452,9 @@ class Household:
     async def reconsider(self, id: str) -> None:
         """Starts an extension that was refused, where it may start now, and then those that were left out for it."""
         guest = self._door.guests.get(id)
+        if id in self._in_start_check:
+            self._granted_in_start_check.add(id)
+            return
         if id not in self._refused or guest is None:
             return
         try:
