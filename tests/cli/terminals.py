@@ -49,7 +49,8 @@ class Terminal:
         self.picture = Picture(columns, rows)
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
+        foreign = ("NO_COLOR", "COLUMNS", "LINES")  # of the terminal in which the tests run
+        environment = {name: value for name, value in os.environ.items() if name not in foreign}
         self._process = subprocess.Popen(
             [sys.executable, "-c", TAKE_TERMINAL, *command],
             stdin=slave,

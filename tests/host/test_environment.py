@@ -27,6 +27,7 @@ from becket.host.environment import (
     with_own_programs,
 )
 from becket.host.manifest import Environment
+from becket.host.temporary_folders import TemporaryFolders, make_habitual_variables
 
 HARMLESS = {
     "PATH": "/usr/bin:/bin",
@@ -337,9 +338,8 @@ def test_a_search_path_keeps_its_absolute_parts_alone(path: str, clean: str) -> 
 
 
 def test_a_program_without_a_hosts_files_gets_its_base_list_and_its_name() -> None:
-    found = build_habitual_environment(
-        "notes", DEFAULT_HABITS, HostInfo("becket", "1.0"), ALL, Environment(passed=("EDITOR",), set={"A": "1"})
-    )
+    declared = Environment(passed=("EDITOR",), set={"A": "1"})
+    found = build_habitual_environment("notes", DEFAULT_HABITS, ALL, declared, habitual={})
 
     own = {"BECKET_EXTENSION_ID": "notes", "PYTHONDONTWRITEBYTECODE": "1"}
     assert found == HARMLESS | {"EDITOR": ALL["EDITOR"], "A": "1"} | own
@@ -352,11 +352,12 @@ def test_a_system_sets_variables_of_its_own_by_what_the_host_knows() -> None:
         known.append(surroundings)
         return {"BECKET_EXTENSION_ID": "other", "SYSTEM": "1"}
 
-    host = HostInfo("becket", "1.0")
+    surroundings = Surroundings("notes", HostInfo("becket", "1.0"), None, ALL)
     habits = Habits(variables=("HOME",), own_variables=set_variables)
-    found = build_habitual_environment("notes", habits, host, ALL)
+    habitual = make_habitual_variables(habits, surroundings, TemporaryFolders())
+    found = build_habitual_environment("notes", habits, ALL, habitual=habitual)
 
-    assert known == [Surroundings("notes", host, None, ALL)]
+    assert known == [surroundings]
     own = {"BECKET_EXTENSION_ID": "other", "SYSTEM": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     assert found == {"HOME": "/home/ada", "PATH": "/usr/local/bin:/usr/bin:/bin"} | own
 

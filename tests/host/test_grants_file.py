@@ -216,7 +216,8 @@ def test_a_failure_on_disk_leaves_the_old_file_and_no_other(path: Path, monkeypa
     with pytest.raises(BadFile) as caught:
         edit_grants(path, "notes", lambda entry: entry.granting(["audio.input"]))
 
-    assert caught.value.problems == (("", "cannot be written: No space left on device"),)
+    problem = "cannot be written: the disk is full (No space left on device): free space on it"
+    assert caught.value.problems == (("", problem),)
     assert path.read_text(encoding="utf-8") == TEXT
     assert sorted(file.name for file in path.parent.iterdir()) == ["grants.toml", "grants.toml.lock"]
 
