@@ -30,7 +30,7 @@ PYTEST := $(BIN)/python $(RUN_PYTEST)
 PARALLEL := -n $(WORKERS) --dist worksteal
 
 # What another Python can break: tasks, processes, annotations, imports. The rest is the same code on the same data.
-VERSIONED := $(addprefix tests/,blocking extension methods peer rpc test_import_cost.py typed/test_decoding.py)
+VERSIONED := $(addprefix tests/,blocking extension methods peer jsonrpc test_import_cost.py conversion/test_decoding.py)
 
 TYPED := $(wildcard src examples tests/typing)
 # Pure code has no excuse for a line or a branch that no test reaches.
@@ -109,7 +109,7 @@ others = test -x $(1)/bin/python || $(BIN)/python -m venv --without-pip $(1); \
 
 mcp-kit: .venv-mcp/.ready ## Installs the official client of MCP for the tests
 
-.venv-lsp/.ready: tests/interop/lsp/requirements.txt | $(TEST_READY)
+.venv-lsp/.ready: tests/adapters/lsp/requirements.txt | $(TEST_READY)
 	$(call others,.venv-lsp,-r $<,a language server)
 
 language-servers: .venv-lsp/.ready ## Installs the language servers for the tests
@@ -165,12 +165,12 @@ wheel: $(DEV_READY) ## Builds the wheel and tests it in an environment of its ow
 	$(BIN)/python -m build --no-isolation --outdir "$$work/dist" . >"$$work/build.log" 2>&1 || { cat "$$work/build.log" >&2; exit 1; }; \
 	$(BIN)/python -m venv "$$work/venv"; \
 	"$$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$$(ls "$$work"/dist/*.whl)[test]"; \
-	mkdir -p "$$work/outside/tests/typed"; \
+	mkdir -p "$$work/outside/tests/json_schema"; \
 	cp pyproject.toml "$$work/outside/"; \
 	cp tests/conftest.py tests/test_exports.py tests/test_import_cost.py "$$work/outside/tests/"; \
-	cp tests/typed/test_schema_files.py "$$work/outside/tests/typed/"; \
+	cp tests/json_schema/test_schema_files.py "$$work/outside/tests/json_schema/"; \
 	cd "$$work/outside"; \
-	"$$work/venv/bin/python" -I -c 'import becket, becket.typed.schema_files as t; print(becket.__version__, t.load_schema("envelope")["$$id"])'; \
+	"$$work/venv/bin/python" -I -c 'import becket, becket.json_schema.files as t; print(becket.__version__, t.load_schema("envelope")["$$id"])'; \
 	"$$work/venv/bin/python" -m pytest -q
 
 # -- longer runs

@@ -8,10 +8,10 @@ from typing import Any
 
 import anyio
 
-from becket.dialects import cigen
+from becket.adapters import cigen
 from becket.host import Host
 from becket.host.host_config import ExtensionConfig
-from becket.methods.permissions import PERMISSIONS
+from becket.permissions.gate import PERMISSIONS
 from demo_screen import Screen
 
 __all__ = ["show_dialects"]

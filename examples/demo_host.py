@@ -107,7 +107,7 @@ async def show_command(screen: Screen, host: Host) -> None:
 async def show_guard(screen: Screen, host: Host) -> None:
     screen.section("A hook that says no", "`guard` is asked before a model runs a command.")
     screen.line("host", "a model wants to run: rm -rf /")
-    verdict = await host.ask_hooks(HookEvent.before_tool_call("bash", {"command": "rm -rf /"}))
+    verdict = await host.run_hooks(HookEvent.before_tool_call("bash", {"command": "rm -rf /"}))
     screen.line("guard", f"answers: {type(verdict.result).__name__}")
     screen.check(isinstance(verdict.result, Block) and verdict.by == "guard", "It was blocked, and one knows by whom.")
 

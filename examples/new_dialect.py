@@ -15,17 +15,17 @@ import msgspec
 from becket.contract.handshake import PROTOCOL_VERSION, Capabilities, Initialize, Initialized
 from becket.contract.tools import Tool, ToolCall
 from becket.dialects import DIALECTS, Dialect
-from becket.dialects.handshakes import Greeted, Greeting, Introduction, Welcome
-from becket.dialects.phrases import Phrase, Saying, Scene
-from becket.dialects.speech import Speech
+from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
+from becket.dialects.mapping import ContractMapping
+from becket.dialects.phrases import LinkState, MethodMapping, WireRequest
 from becket.errors import HandshakeFailed
 from becket.extension import ExtensionServer, tool
+from becket.framing import JsonLines
 from becket.host import connect_extension
+from becket.jsonrpc.wire_format import WireFormat
 from becket.methods.descriptors import Method
-from becket.rpc.spelling import Spelling
 from becket.testing import check_dialect, connected
-from becket.testing.transcripts import parse_transcript
-from becket.wire import JsonLines
+from becket.testing.transcripts.file import parse_transcript
 
 # -- its words
 
@@ -57,50 +57,50 @@ OUT = Method("out", None, None)
 # -- the first exchange, from both sides
 
 
-def greet(introduction: Introduction) -> Greeting:
-    answer = yield Saying(OVER, Over(introduction.extension))
+def greet(introduction: HandshakeContext) -> ClientHandshake:
+    answer = yield WireRequest(OVER, Over(introduction.extension))
     try:
         here = msgspec.json.decode(answer, type=Here)
     except msgspec.ValidationError as error:
         raise HandshakeFailed(introduction.extension, f"it does not say what it can do: {error}") from error
     tools = [Tool(name, described, {"type": "object"}) for name, described in here.can.items()]
-    return Greeted(declared=Capabilities(tuple(tools)))
+    return HandshakeResult(capabilities=Capabilities(tuple(tools)))
 
 
-def read_over(given: Any, scene: Scene) -> Initialize:
+def read_over(given: Any, scene: LinkState) -> Initialize:
     who = msgspec.convert(given, Over).who
     return Initialize(extension_protocol_version=PROTOCOL_VERSION, plugin_id=who, plugin_root=None, config={})
 
 
-def reply(initialized: Initialized, scene: Scene) -> Here:
+def reply(initialized: Initialized, scene: LinkState) -> Here:
     return Here({one.name: one.description for one in initialized.capabilities.tools})
 
 
 # -- the contract in these words
 
 
-def speak() -> Speech:
-    return Speech(
+def speak() -> ContractMapping:
+    return ContractMapping(
         dialect="walkie",
-        greet=greet,
-        welcome=Welcome(opening=OVER, read=read_over, reply=reply),
-        phrases={
-            "tool.call": Phrase(
-                say=lambda call, scene: Saying(DO, Do(call.name, call.input)),
-                heard_as=lambda scene: [DO],
-                hear=lambda saying, scene: ToolCall(saying.params.what, saying.params.input),
+        client_handshake=greet,
+        server_handshake=ServerHandshake(initialize_method=OVER, decode_params=read_over, encode_result=reply),
+        methods={
+            "tool.call": MethodMapping(
+                encode_request=lambda call, scene: WireRequest(DO, Do(call.name, call.input)),
+                wire_methods=lambda scene: [DO],
+                decode_request=lambda saying, scene: ToolCall(saying.params.what, saying.params.input),
             )
         },
-        goodbye=lambda scene: Saying(OUT),
+        encode_shutdown=lambda scene: WireRequest(OUT),
     )
 
 
 WALKIE = Dialect(
     name="walkie",
     framing=JsonLines,
-    spelling=Spelling(has_version=False, error_is_text=True),
-    contract=speak,
-    recognises=lambda frame, framing: framing is JsonLines and b'"over"' in frame,
+    wire_format=WireFormat(has_version=False, is_error_text=True),
+    load_mapping=speak,
+    matches_first_frame=lambda frame, framing: framing is JsonLines and b'"over"' in frame,
 )
 DIALECTS.add(WALKIE)  # from here on manifests, options and `becket check` may name it
 

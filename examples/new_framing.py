@@ -6,9 +6,9 @@ import anyio
 
 from becket import Limits, Registry
 from becket.errors import BadFrame, FrameTooLarge, LocalProtocolError
+from becket.framing import Frame, SkippedFrame
 from becket.limits import DEFAULT_LIMITS
 from becket.testing import check_framing, memory_pair
-from becket.wire import Frame, Skipped
 
 MOST_DIGITS = 10  # of a length: whoever sends more means something else
 
@@ -28,8 +28,8 @@ class Netstrings:
     def pending(self) -> int:
         return len(self._digits) + (0 if self._body is None else 1 + len(self._body))
 
-    def feed(self, chunk: bytes) -> list[Frame | Skipped]:
-        found: list[Frame | Skipped] = []
+    def feed(self, chunk: bytes) -> list[Frame | SkippedFrame]:
+        found: list[Frame | SkippedFrame] = []
         position = 0
         while position < len(chunk) and self.error is None:  # it never raises: it keeps why it stopped
             if self._body is None:
@@ -62,7 +62,7 @@ class Netstrings:
             return colon + 1
         return end
 
-    def _read_body(self, body: bytearray, chunk: bytes, position: int, found: list[Frame | Skipped]) -> int:
+    def _read_body(self, body: bytearray, chunk: bytes, position: int, found: list[Frame | SkippedFrame]) -> int:
         piece = chunk[position : position + self._missing]
         body += piece
         self._missing -= len(piece)

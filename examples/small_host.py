@@ -9,7 +9,7 @@ from pathlib import Path
 from becket.contract import Block, Confirm, HookEvent, Modify, TextDelta, user
 from becket.errors import BadCapabilities
 from becket.host import Extension, connect_extension, live
-from becket.host.connecting import ConnectingExtension
+from becket.host.starting.connect import ExtensionConnector
 
 EXTENSIONS = Path(__file__).parent / "extensions"
 GRANTS = {
@@ -20,7 +20,7 @@ GRANTS = {
 }
 
 
-def start(name: str, grants: list[str]) -> ConnectingExtension:
+def start(name: str, grants: list[str]) -> ExtensionConnector:
     folder = EXTENSIONS / name
     return connect_extension([sys.executable, f"{name}.py"], id=name, root=folder, grants=grants)
 

@@ -10,7 +10,7 @@ import pytest
 
 import becket.errors
 from becket.errors import (
-    NUMBERS,
+    ERROR_CODES,
     BadCapabilities,
     BadFile,
     BadFrame,
@@ -158,7 +158,7 @@ def test_the_text_is_built_from_the_fields(error: BecketError, words: list[str])
 @pytest.mark.parametrize("error", [error for error, _ in EXAMPLES])
 @pytest.mark.parametrize(
     "again",
-    [copy.copy, copy.deepcopy, lambda error: error.again(), lambda error: pickle.loads(pickle.dumps(error))],
+    [copy.copy, copy.deepcopy, lambda error: error.copy(), lambda error: pickle.loads(pickle.dumps(error))],
 )
 def test_it_can_be_copied_and_pickled(error: BecketError, again: object) -> None:
     twin = again(error)  # type: ignore[operator]
@@ -203,28 +203,28 @@ def test_the_ends_of_a_call_are_also_what_python_calls_them() -> None:
 
 
 def test_each_meaning_has_one_number_of_its_own() -> None:
-    assert set(NUMBERS) == set(Meaning)
-    assert len(set(NUMBERS.values())) == len(NUMBERS)
+    assert set(ERROR_CODES) == set(Meaning)
+    assert len(set(ERROR_CODES.values())) == len(ERROR_CODES)
 
 
 def test_the_numbers_of_json_rpc_and_of_lsp_are_theirs() -> None:
-    assert NUMBERS[Meaning.PARSE_ERROR] == -32700
-    assert NUMBERS[Meaning.INVALID_REQUEST] == -32600
-    assert NUMBERS[Meaning.UNKNOWN_METHOD] == -32601
-    assert NUMBERS[Meaning.INVALID_PARAMS] == -32602
-    assert NUMBERS[Meaning.INTERNAL] == -32603
-    assert NUMBERS[Meaning.CANCELLED] == -32800
+    assert ERROR_CODES[Meaning.PARSE_ERROR] == -32700
+    assert ERROR_CODES[Meaning.INVALID_REQUEST] == -32600
+    assert ERROR_CODES[Meaning.UNKNOWN_METHOD] == -32601
+    assert ERROR_CODES[Meaning.INVALID_PARAMS] == -32602
+    assert ERROR_CODES[Meaning.INTERNAL] == -32603
+    assert ERROR_CODES[Meaning.CANCELLED] == -32800
 
 
 def test_our_own_numbers_stand_outside_the_reserved_range() -> None:
     theirs = {Meaning.PARSE_ERROR, Meaning.INVALID_REQUEST, Meaning.UNKNOWN_METHOD, Meaning.INVALID_PARAMS}
     ours = set(Meaning) - theirs - {Meaning.INTERNAL, Meaning.CANCELLED}
-    assert [NUMBERS[meaning] for meaning in ours if -32768 <= NUMBERS[meaning] <= -32000] == []
+    assert [ERROR_CODES[meaning] for meaning in ours if -32768 <= ERROR_CODES[meaning] <= -32000] == []
 
 
 def test_the_table_of_numbers_cannot_be_changed() -> None:
     with pytest.raises(TypeError):
-        NUMBERS[Meaning.BUSY] = 5  # type: ignore[index]
+        ERROR_CODES[Meaning.BUSY] = 5  # type: ignore[index]
 
 
 def test_an_error_has_a_meaning_or_a_number_and_zero_is_a_number() -> None:

@@ -33,7 +33,7 @@ def modules_after(statement: str) -> set[str]:
 @pytest.mark.process
 @pytest.mark.parametrize(
     "module",
-    ["becket", "becket.blocking", "becket.interop.lsp", "becket.typed.convert", "becket.typed.schema"],
+    ["becket", "becket.blocking", "becket.adapters.lsp", "becket.conversion.convert", "becket.json_schema.validator"],
 )
 def test_importing_brings_in_nothing_heavy(module: str) -> None:
     loaded = modules_after(f"import {module}")
@@ -45,8 +45,8 @@ def test_importing_brings_in_nothing_heavy(module: str) -> None:
 @pytest.mark.process
 @pytest.mark.slow
 def test_lsprotocol_and_pygls_come_with_the_parts_of_lsp_that_need_them() -> None:
-    client = modules_after("from becket.interop import lsp; lsp.LanguageClient")
-    server = modules_after("from becket.interop import lsp; lsp.serve")
+    client = modules_after("from becket.adapters import lsp; lsp.LanguageClient")
+    server = modules_after("from becket.adapters import lsp; lsp.serve")
 
     assert client & {"lsprotocol", "pygls"} == {"lsprotocol"}
     assert server & {"lsprotocol", "pygls"} == {"lsprotocol", "pygls"}
@@ -55,7 +55,7 @@ def test_lsprotocol_and_pygls_come_with_the_parts_of_lsp_that_need_them() -> Non
 @pytest.mark.process
 def test_everything_but_lsp_does_without_lsprotocol() -> None:
     loaded = modules_after(
-        "import becket.host.host, becket.testing, becket.interop, becket.cli.main, becket.dialects.lsp"
+        "import becket.host.host, becket.testing, becket.adapters, becket.cli.main, becket.adapters.lsp.dialect"
     )
 
     assert loaded & {"lsprotocol", "pygls"} == set()

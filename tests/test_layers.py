@@ -16,28 +16,54 @@ import pytest
 import becket
 
 RANKS = {
-    "loading": -1,
+    "_lazy": -1,
+    "_deprecated": -1,
     "errors": 0,
     "host_errors": 0,
     "limits": 0,
-    "wire": 1,
-    "rpc": 2,
-    "typed": 2,
+    "framing": 1,
+    "jsonrpc": 2,
+    "conversion": 2,
+    "json_schema": 2.5,  # it uses the file readers and the pointers of `conversion`
+    "permissions": 2.5,
     "methods": 3,
     "contract": 4,
     "stores": 4.5,  # they keep the records and values of the contract
     "dialects": 5,
+    "adapters": 8.5,  # above the host; what describes a system's wire is PURE_ADAPTERS
     "peer": 6,
-    "blocking": 6,  # the name under which users import `becket.peer.blocking`
+    "blocking": 6,  # the name under which users import `becket.peer.blocking_peer`
     "extension": 7,
-    "interop": 7,
     "host": 8,
     "testing": 9,
     "cli": 10,
     "__main__": 11,  # `python -m becket`
+    **dict.fromkeys(("wire", "typed", "interop"), 0),  # forward to the new names of 0.2, which they import at first use
 }
+PURE_ADAPTER_RANK = 5.5  # above `dialects`, whose classes an adapter fills in
+CLIENT_RANK = 7  # clients of other protocols' servers: they need a peer, and no host
+ADAPTER_CLIENTS = {
+    "_awaitable",
+    "lsp.client",
+    "lsp.conversion",
+    "lsp.descriptors",
+    "lsp.methods",
+    "lsp.positions",
+    "lsp.progress",
+    "lsp.pygls_bridge",
+    "lsp.pygls_server",
+    "mcp.client",
+}
+ADAPTER_HOSTS = {"manifest_reader", "host_config", "host_server", "hosted_servers"}
+"""Modules of an adapter that belong above `peer` and above `host`; all others describe the wire, and are pure."""
+UPWARD = {
+    ("becket.host", "becket.adapters.mcp.hosted_servers"),
+    ("becket.host.host", "becket.adapters.mcp.hosted_servers"),
+    ("becket.host.host_commands", "becket.adapters.synaps.manifest_reader"),
+}
+"""Imports against the ranks, until a dialect's record says what its host does for it."""
 ROOT_RANK = 7.5  # `becket/__init__.py` opens the door to rank 7, and only what lies above may come in through it
-BEHIND_THE_ROOT = {"host", "testing", "cli", "interop"}  # what `becket/__init__.py` never imports
+BEHIND_THE_ROOT = {"host", "testing", "cli", "adapters"}  # what `becket/__init__.py` never imports
 SAME_LAYER = {frozenset({"peer", "blocking"}), frozenset({"errors", "host_errors"})}  # two names of one layer
 LAST_PURE_RANK = 5
 LOOPS = {"anyio", "asyncio", "trio", "uvloop"}
@@ -125,13 +151,24 @@ def problems_in(sources: Sources) -> list[str]:
 
 
 def layer_of(module: str) -> str:
-    """Returns the part that has a rank: `wire` for `becket.wire.framing`, nothing for `becket` itself."""
+    """Returns the part that has a rank: `wire` for `becket.framing.framing`, nothing for `becket` itself."""
     return module.partition(".")[2].partition(".")[0]
 
 
 def rank_of(module: str) -> float | None:
     layer = layer_of(module)
+    if layer == "adapters":
+        return adapter_rank(module)
     return RANKS.get(layer) if layer else ROOT_RANK
+
+
+def adapter_rank(module: str) -> float:
+    """Returns the rank of one module of an adapter: `becket.adapters.mcp.client.callbacks` has that of `client`."""
+    parts = module.split(".")[2:4]
+    if len(parts) == 2 and parts[1] in ADAPTER_HOSTS:
+        return RANKS["adapters"]
+    is_package = len(parts) < 2  # which exports its modules' names lazily
+    return CLIENT_RANK if is_package or ".".join(parts) in ADAPTER_CLIENTS else PURE_ADAPTER_RANK
 
 
 def rank_problems(module: str, sources: Sources) -> Iterator[str]:
@@ -144,7 +181,11 @@ def rank_problems(module: str, sources: Sources) -> Iterator[str]:
             continue
         here, there = layer_of(module), layer_of(target)
         other = rank_of(target)
-        if here == there or frozenset({here, there}) in SAME_LAYER:
+        if (here == there and here != "adapters") or frozenset({here, there}) in SAME_LAYER:
+            continue
+        if here == there and other is not None and other <= rank:
+            continue  # within the adapters
+        if (module, target) in UPWARD:
             continue
         if other is None:
             yield f"{module}:{line}: imports {target}, which has no rank"
@@ -207,7 +248,7 @@ def test_every_module_imports_only_from_lower_ranks_and_in_no_circle() -> None:
 
 
 def test_the_modules_of_becket_are_found() -> None:
-    assert {"becket", "becket.errors", "becket.wire.framing", "becket.typed"} <= set(sources_of_becket())
+    assert {"becket", "becket.errors", "becket.framing.framing", "becket.conversion"} <= set(sources_of_becket())
 
 
 # -- the checker itself
@@ -216,15 +257,17 @@ def test_the_modules_of_becket_are_found() -> None:
 GOOD = {
     "becket": "import becket.errors\nfrom becket.peer import Peer\ndef later():\n    import becket.extension",
     "becket.errors": "import enum",
-    "becket.wire": "from becket.wire.lines import Lines",
-    "becket.wire.lines": "from becket.errors import BadFrame",
+    "becket.framing": "from becket.framing.lines import Lines",
+    "becket.framing.lines": "from becket.errors import BadFrame",
     "becket.peer": "from becket.peer.peer import Peer",
-    "becket.peer.peer": "import anyio\nfrom becket import wire\nfrom ..wire.lines import Lines\nasync def run(): ...",
+    "becket.peer.peer": (
+        "import anyio\nfrom becket import framing\nfrom ..framing.lines import Lines\nasync def run(): ..."
+    ),
     "becket.peer.threads": "from . import peer",
     "becket.blocking": "from becket.peer.threads import Peer",
     "becket.extension": "",
     "becket.host": "from becket import Peer",
-    "becket.interop": "",
+    "becket.adapters": "",
 }
 
 
@@ -235,27 +278,41 @@ def test_the_checker_accepts_imports_that_go_down() -> None:
 @pytest.mark.parametrize(
     ("module", "source", "problem"),
     [
-        pytest.param("becket.errors", "import becket.wire", "errors:1: rank 0 imports becket.wire", id="upwards"),
-        pytest.param("becket.errors", "from becket import wire", "rank 0 imports becket.wire", id="from-the-root"),
-        pytest.param("becket.wire.lines", "from ..peer import peer", "rank 1 imports becket.peer.peer", id="relative"),
-        pytest.param("becket.wire", "from ..peer import Peer", "rank 1 imports becket.peer", id="relative-in-package"),
-        pytest.param("becket.wire.lines", "def f():\n  import becket.peer", "becket.wire.lines:2: rank 1", id="lazily"),
-        pytest.param("becket.wire.lines", "import_module('becket.peer')", "rank 1 imports becket.peer", id="by-name"),
+        pytest.param("becket.errors", "import becket.framing", "errors:1: rank 0 imports becket.framing", id="upwards"),
         pytest.param(
-            "becket.wire.lines",
+            "becket.errors", "from becket import framing", "rank 0 imports becket.framing", id="from-the-root"
+        ),
+        pytest.param(
+            "becket.framing.lines", "from ..peer import peer", "rank 1 imports becket.peer.peer", id="relative"
+        ),
+        pytest.param(
+            "becket.framing", "from ..peer import Peer", "rank 1 imports becket.peer", id="relative-in-package"
+        ),
+        pytest.param(
+            "becket.framing.lines", "def f():\n  import becket.peer", "becket.framing.lines:2: rank 1", id="lazily"
+        ),
+        pytest.param(
+            "becket.framing.lines", "import_module('becket.peer')", "rank 1 imports becket.peer", id="by-name"
+        ),
+        pytest.param(
+            "becket.framing.lines",
             "if TYPE_CHECKING:\n  from becket.peer import Peer",
             "rank 1 imports becket.peer",
             id="for-types",
         ),
         pytest.param("becket.peer.peer", "from becket import Context", "rank 6 imports becket of rank", id="the-root"),
-        pytest.param("becket.extension", "import becket.interop", "rank 7 imports becket.interop", id="sideways"),
+        pytest.param("becket.extension", "import becket.adapters", "rank 7 imports becket.adapters", id="sideways"),
         pytest.param("becket", "def f():\n  import becket.host", "rank 7.5 imports becket.host", id="root-too-high"),
-        pytest.param("becket", "import becket.interop", "the package itself imports becket.interop", id="root-interop"),
+        pytest.param(
+            "becket", "import becket.adapters", "the package itself imports becket.adapters", id="root-interop"
+        ),
         pytest.param("becket.utils", "", "becket.utils: has no rank", id="no-rank"),
         pytest.param("becket.peer.peer", "import becket.utils.x", "which has no rank", id="imports-no-rank"),
-        pytest.param("becket.wire.lines", "import asyncio.events", "rank 1 imports asyncio.events", id="loop"),
-        pytest.param("becket.wire.lines", "def f():\n from trio import sleep", "rank 1 imports trio", id="loop-lazily"),
-        pytest.param("becket.wire.lines", "__import__('anyio')", "rank 1 imports anyio", id="loop-by-name"),
+        pytest.param("becket.framing.lines", "import asyncio.events", "rank 1 imports asyncio.events", id="loop"),
+        pytest.param(
+            "becket.framing.lines", "def f():\n from trio import sleep", "rank 1 imports trio", id="loop-lazily"
+        ),
+        pytest.param("becket.framing.lines", "__import__('anyio')", "rank 1 imports anyio", id="loop-by-name"),
         pytest.param("becket.errors", "class A:\n async def f(self): 0", "rank 0 has the async function f", id="async"),
     ],
 )
@@ -270,24 +327,28 @@ def test_the_checker_reports(module: str, source: str, problem: str) -> None:
 
 def test_the_checker_reports_a_circle_inside_a_package() -> None:
     sources = {
-        "becket.wire.a": "from becket.wire.b import B",
-        "becket.wire.b": "def f():\n  from becket.wire import c",
-        "becket.wire.c": "import becket.wire.a",
+        "becket.framing.a": "from becket.framing.b import B",
+        "becket.framing.b": "def f():\n  from becket.framing import c",
+        "becket.framing.c": "import becket.framing.a",
     }
 
-    assert problems_in(sources) == ["circle: becket.wire.a -> becket.wire.b -> becket.wire.c -> becket.wire.a"]
+    assert problems_in(sources) == [
+        "circle: becket.framing.a -> becket.framing.b -> becket.framing.c -> becket.framing.a"
+    ]
 
 
 def test_the_checker_reports_a_module_that_imports_its_own_package() -> None:
-    sources = {"becket.wire": "from becket.wire.a import A", "becket.wire.a": "from becket.wire import B"}
+    sources = {"becket.framing": "from becket.framing.a import A", "becket.framing.a": "from becket.framing import B"}
 
-    assert problems_in(sources) == ["circle: becket.wire -> becket.wire.a -> becket.wire"]
+    assert problems_in(sources) == ["circle: becket.framing -> becket.framing.a -> becket.framing"]
 
 
 def test_an_import_for_types_alone_closes_no_circle() -> None:
     sources = {
-        "becket.wire.a": "from becket.wire.b import B",
-        "becket.wire.b": "import typing\nif typing.TYPE_CHECKING:\n  from becket.wire.a import A\nelse:\n  import json",
+        "becket.framing.a": "from becket.framing.b import B",
+        "becket.framing.b": (
+            "import typing\nif typing.TYPE_CHECKING:\n  from becket.framing.a import A\nelse:\n  import json"
+        ),
     }
 
     assert problems_in(sources) == []

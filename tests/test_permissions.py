@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 import becket.contract
 from becket.errors import BadGrants, Meaning, PermissionDenied, ReservedPermission, RpcError, UnknownPermission
 from becket.methods.descriptors import Method
-from becket.methods.permissions import (
-    LONGEST_PART,
-    MOST_QUESTIONS,
+from becket.permissions.gate import (
+    MAX_NAME_LENGTH,
+    MAX_PROMPTS,
     PERMISSIONS,
-    RESERVED,
+    RESERVED_PERMISSIONS,
     Decision,
     Gate,
     Grants,
+    format_prompt,
     parse_permission,
-    question_text,
 )
 
 ALL = sorted(PERMISSIONS)
@@ -131,7 +131,7 @@ def test_the_names_are_those_of_the_contract() -> None:
         "tools.register",
         "tools.transform_output",
     } == PERMISSIONS
-    assert {"tools.override"} == RESERVED
+    assert {"tools.override"} == RESERVED_PERMISSIONS
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -171,7 +171,7 @@ def test_what_cannot_be_granted_is_never_held_whatever_the_grants_say(name: str)
 
     assert gate.decide("x", name).allowed is False
     assert not gate.allows(name)
-    assert not gate.begin_question(name)
+    assert not gate.begin_prompt(name)
 
 
 # -- grants as data
@@ -499,7 +499,7 @@ def test_what_is_missing_is_asked_for_once_however_often_it_is_needed() -> None:
     asked = 0
     for _ in range(10_000):
         assert gate.decide("memory.query", "memory.read").allowed is None
-        asked += gate.begin_question("memory.read")
+        asked += gate.begin_prompt("memory.read")
 
     assert asked == 1
 
@@ -510,67 +510,67 @@ def test_an_answer_is_remembered_and_nobody_is_asked_again(answer: bool) -> None
     granted: list[str] = []
     revoked: list[str] = []
     gate.subscribe(revoked.append, granted.append)
-    assert gate.begin_question("memory.read")
+    assert gate.begin_prompt("memory.read")
 
-    gate.settle("memory.read", answer)
+    gate.resolve_prompt("memory.read", answer)
 
     assert gate.decide("memory.query", "memory.read").allowed is answer
-    assert not gate.begin_question("memory.read")
+    assert not gate.begin_prompt("memory.read")
     assert granted == (["memory.read"] if answer else [])
     assert revoked == []
 
 
 def test_an_answer_that_is_not_true_is_no() -> None:
     gate = Gate("notes", Grants(), asks=True)
-    gate.begin_question("memory.read")
-    gate.settle("memory.read", "yes")  # type: ignore[arg-type]
+    gate.begin_prompt("memory.read")
+    gate.resolve_prompt("memory.read", "yes")  # type: ignore[arg-type]
     assert gate.decide("memory.query", "memory.read").allowed is False
 
 
 def test_an_answer_without_a_question_gives_nothing() -> None:
     gate = Gate("notes", Grants(), asks=True)
-    gate.settle("memory.read", True)
+    gate.resolve_prompt("memory.read", True)
     assert gate.decide("memory.query", "memory.read").allowed is None
 
 
 def test_a_revocation_while_the_question_is_open_outlasts_the_answer() -> None:
     gate = Gate("notes", Grants(), asks=True)
-    gate.begin_question("memory.read")
+    gate.begin_prompt("memory.read")
 
     gate.revoke("memory.read")
-    gate.settle("memory.read", True)
+    gate.resolve_prompt("memory.read", True)
 
     assert gate.decide("memory.query", "memory.read").allowed is False
 
 
 def test_a_grant_while_the_question_is_open_outlasts_the_answer() -> None:
     gate = Gate("notes", Grants(), asks=True)
-    gate.begin_question("memory.read")
+    gate.begin_prompt("memory.read")
 
     gate.grant("memory.read")
-    gate.settle("memory.read", False)
+    gate.resolve_prompt("memory.read", False)
 
     assert gate.decide("memory.query", "memory.read").allowed is True
 
 
 def test_what_is_denied_held_or_not_asked_for_is_no_question() -> None:
     gate = Gate("notes", Grants.of(["memory.read"], ["memory.write"]), asks=True)
-    assert not gate.begin_question("memory.read")
-    assert not gate.begin_question("memory.write")
+    assert not gate.begin_prompt("memory.read")
+    assert not gate.begin_prompt("memory.write")
     assert gate.decide("memory.append", "memory.write").allowed is False
-    assert not Gate("notes", Grants()).begin_question("memory.read")
+    assert not Gate("notes", Grants()).begin_prompt("memory.read")
 
 
 def test_questions_come_to_an_end() -> None:
-    known = PERMISSIONS | {f"own.{number}" for number in range(MOST_QUESTIONS)}
+    known = PERMISSIONS | {f"own.{number}" for number in range(MAX_PROMPTS)}
     names = sorted(known)
     gate = Gate("notes", Grants(), asks=True, known=known)
 
-    asked = [name for name in names if gate.begin_question(name)]
+    asked = [name for name in names if gate.begin_prompt(name)]
 
-    assert asked == names[:MOST_QUESTIONS]
+    assert asked == names[:MAX_PROMPTS]
     assert gate.decide("x", names[0]).allowed is None  # an open question is still to be answered
-    assert gate.decide("x", names[MOST_QUESTIONS]).allowed is False
+    assert gate.decide("x", names[MAX_PROMPTS]).allowed is False
 
 
 def test_no_question_is_asked_where_a_policy_or_the_chain_says_no_anyway() -> None:
@@ -590,7 +590,7 @@ def test_where_nobody_can_be_asked_a_question_is_a_no() -> None:
 
 
 def asked(extension: str = "notes", method: str = "memory.query", on_behalf_of: tuple[str, ...] = ()) -> str:
-    return question_text(Decision(extension, method, "memory.read", None, "it is to be asked for", on_behalf_of))
+    return format_prompt(Decision(extension, method, "memory.read", None, "it is to be asked for", on_behalf_of))
 
 
 def test_a_question_names_who_wants_what_for_what() -> None:
@@ -622,13 +622,13 @@ def test_no_name_can_bring_control_characters_or_escapes_into_a_question(hostile
 def test_a_question_is_one_short_printable_line(extension: str, method: str, behalf: list[str]) -> None:
     text = asked(extension, method, tuple(behalf))
     assert text.isprintable()
-    assert len(text) < 8 * (LONGEST_PART + 10)
+    assert len(text) < 8 * (MAX_NAME_LENGTH + 10)
 
 
 def test_a_long_name_is_cut_and_shows_that_it_was() -> None:
-    assert f"`{'x' * LONGEST_PART}…`" in asked("x" * (LONGEST_PART + 1))
-    assert f"`{'x' * LONGEST_PART}`" in asked("x" * LONGEST_PART)
-    assert len(asked("x" * 1_000_000)) < 4 * LONGEST_PART
+    assert f"`{'x' * MAX_NAME_LENGTH}…`" in asked("x" * (MAX_NAME_LENGTH + 1))
+    assert f"`{'x' * MAX_NAME_LENGTH}`" in asked("x" * MAX_NAME_LENGTH)
+    assert len(asked("x" * 1_000_000)) < 4 * MAX_NAME_LENGTH
     assert "…" in asked("\x1b[0m" * 1_000_000)
 
 
@@ -647,9 +647,9 @@ def change(gate: Gate, history: list[tuple[str, str]]) -> None:
             case "revoke":
                 gate.revoke(name)
             case "ask":
-                gate.begin_question(name)
+                gate.begin_prompt(name)
             case _:
-                gate.settle(name, what == "yes")
+                gate.resolve_prompt(name, what == "yes")
 
 
 @given(grant_data, names, st.booleans())

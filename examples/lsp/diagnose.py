@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from becket import StartFailed
-from becket.interop import lsp
+from becket.adapters import lsp
 
 SHOWN = {DiagnosticSeverity.Error: "error", DiagnosticSeverity.Warning: "warning"}
 
@@ -37,7 +37,7 @@ async def show_progress(client: lsp.LanguageClient, bars: Progress) -> None:
                 bars.update(drawn[report.token], completed=value.percentage)
 
 
-async def diagnose(path: Path, text: str, server: list[str]) -> list[tuple[lsp.Document, Diagnostic]]:
+async def diagnose(path: Path, text: str, server: list[str]) -> list[tuple[lsp.TextDocument, Diagnostic]]:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     client = lsp.LanguageClient(root=path.parent)

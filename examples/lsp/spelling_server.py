@@ -11,7 +11,7 @@ import re
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
-from becket.interop import lsp
+from becket.adapters import lsp
 
 TWICE = re.compile(r"\b(\w+)\s+\1\b", re.IGNORECASE)
 

@@ -1,4 +1,4 @@
-"""becket joins a program and its extensions: child processes in any language that speak JSON-RPC 2.0 over their pipes.
+"""Public names of becket, imported at first use.
 
 Both ends are a `Peer`: each may call the other, at any time, many calls at once. Names are loaded at first use, so that
 an extension pays at start only for what it uses.
@@ -6,9 +6,9 @@ an extension pays at start only for what it uses.
 
 from __future__ import annotations
 
-from becket.loading import load, load_msgspec
+from becket._lazy import import_module, import_msgspec
 
-load_msgspec()
+import_msgspec()
 
 TYPE_CHECKING = False  # an import from `typing` would stand above, where it is not loaded yet
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from becket.peer.context import Context
     from becket.peer.outbound import BatchCall, BatchNotify
     from becket.peer.peer import Peer
-    from becket.peer.server import serve_tcp, serve_unix
     from becket.peer.streams import Gap, Overflow
+    from becket.peer.transport.server import serve_tcp, serve_unix
 
 __version__ = "0.1.0"
 
@@ -67,7 +67,7 @@ __all__ = [
     "serve_unix",
 ]
 
-HOMES = {
+EXPORTS = {
     "DIALECTS": "becket.dialects",
     "ExtensionServer": "becket.extension.server",
     "Limits": "becket.limits",
@@ -76,8 +76,8 @@ HOMES = {
     "BatchCall": "becket.peer.outbound",
     "BatchNotify": "becket.peer.outbound",
     "Peer": "becket.peer.peer",
-    "serve_tcp": "becket.peer.server",
-    "serve_unix": "becket.peer.server",
+    "serve_tcp": "becket.peer.transport.server",
+    "serve_unix": "becket.peer.transport.server",
     "Gap": "becket.peer.streams",
     "Overflow": "becket.peer.streams",
 }
@@ -86,7 +86,7 @@ HOMES = {
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(load(HOMES.get(name, "becket.errors")), name)
+    value = getattr(import_module(EXPORTS.get(name, "becket.errors")), name)
     globals()[name] = value
     return value
 

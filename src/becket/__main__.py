@@ -1,4 +1,4 @@
-"""`python -m becket` is `becket`."""
+"""Runs the command line for `python -m becket`."""
 
 from __future__ import annotations
 

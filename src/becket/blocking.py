@@ -1,4 +1,4 @@
-"""The blocking face: peers for programs without an event loop. It imports neither asyncio nor anyio.
+"""Blocking peers for programs without an event loop; imports neither asyncio nor anyio.
 
 with connect_process(["my-extension"]) as peer:
     print(peer.call("echo", {"text": "milk"}))
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from becket._lazy import lazy_exports
 from becket.errors import CallCancelled
-from becket.loading import lazy_names
-from becket.peer.blocking import BlockingContext, BlockingPeer, connect_process, connect_stdio
+from becket.peer.blocking_peer import BlockingContext, BlockingPeer, connect_process, connect_stdio
 
 if TYPE_CHECKING:
     from becket.peer.blocking_calls import BlockingStream, PendingCall
@@ -25,9 +25,9 @@ __all__ = [
     "connect_stdio",
 ]
 
-HOMES = {
+EXPORTS = {
     "BlockingStream": "becket.peer.blocking_calls",
     "PendingCall": "becket.peer.blocking_calls",
 }
 
-__getattr__, __dir__ = lazy_names(__name__, globals(), HOMES)
+__getattr__, __dir__ = lazy_exports(__name__, globals(), EXPORTS)

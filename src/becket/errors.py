@@ -1,7 +1,7 @@
-"""The whole hierarchy of errors, what an error can mean, and why a link can end.
+"""The error hierarchy, the meanings of an error response, and the reasons for a disconnect.
 
 Inside the program an error has a *meaning*; a number exists only at the wire and comes from a dialect's table
-(`NUMBERS` is the one of JSON-RPC and of becket itself). `RpcError` is raised by a handler to answer with it;
+(`ERROR_CODES` is the one of JSON-RPC and of becket itself). `RpcError` is raised by a handler to answer with it;
 `RemoteError` says that a call of ours was answered with an error. The two are unrelated on purpose: a nested
 failure must never leak to the first caller as if it were the handler's own answer.
 
@@ -16,7 +16,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Self, TypeVar, cast
 
-from becket.loading import lazy_names
+from becket._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from becket.host_errors import (
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "NUMBERS",
+    "ERROR_CODES",
     "BadCapabilities",
     "BadFile",
     "BadFrame",
@@ -132,7 +132,7 @@ class Meaning(Enum):
 
 # -32768..-32000 is full: LSP, MCP, vscode-jsonrpc, jrpc2 and StreamJsonRpc claim parts of it with different
 # meanings. What JSON-RPC and LSP do not number stands outside, in the range left to applications.
-NUMBERS: Final[Mapping[Meaning, int]] = MappingProxyType(
+ERROR_CODES: Final[Mapping[Meaning, int]] = MappingProxyType(
     {
         Meaning.PARSE_ERROR: -32700,
         Meaning.INVALID_REQUEST: -32600,
@@ -168,23 +168,23 @@ class BecketError(Exception):
     """Everything that becket raises on purpose. It can be copied and pickled, whatever its constructor takes."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return rebuild, (type(self), self.args, self.__dict__)
+        return rebuild_error, (type(self), self.args, self.__dict__)
 
-    def again(self) -> Self:
+    def copy(self) -> Self:
         """Returns the same error to be raised a second time: with its cause, and a traceback of its own."""
-        error = rebuild(type(self), self.args, self.__dict__)
+        error = rebuild_error(type(self), self.args, self.__dict__)
         if hasattr(self, "__notes__"):
             error.__notes__ = [*self.__notes__]
         error.__cause__ = self.__cause__
         return error
 
-    __copy__ = again
+    __copy__ = copy
 
 
 E = TypeVar("E", bound=BecketError)
 
 
-def rebuild(kind: type[E], args: tuple[object, ...], fields: dict[str, object]) -> E:
+def rebuild_error(kind: type[E], args: tuple[object, ...], fields: dict[str, object]) -> E:
     error = kind.__new__(kind)
     error.args = args
     error.__dict__.update(fields)
@@ -217,15 +217,15 @@ class BadValue(BecketError):
     def __init__(self, what: str, problems: Sequence[Problem]) -> None:
         self.what = what
         self.problems = tuple(problems)
-        super().__init__(f"not a valid {what}: {list_problems(self.problems)}")
+        super().__init__(f"not a valid {what}: {join_problems(self.problems)}")
 
 
-def list_problems(problems: Sequence[Problem]) -> str:
-    shown = harmless("; ".join(f"{pointer or '/'}: {message}" for pointer, message in problems[:MOST_SHOWN]))
-    return shown if len(problems) <= MOST_SHOWN else f"{shown}; and {len(problems) - MOST_SHOWN} more"
+def join_problems(problems: Sequence[Problem]) -> str:
+    shown = escape("; ".join(f"{pointer or '/'}: {message}" for pointer, message in problems[:MAX_PROBLEMS_SHOWN]))
+    return shown if len(problems) <= MAX_PROBLEMS_SHOWN else f"{shown}; and {len(problems) - MAX_PROBLEMS_SHOWN} more"
 
 
-MOST_SHOWN = 20  # problems in a text; all of them are in the field
+MAX_PROBLEMS_SHOWN = 20  # problems in a text; all of them are in the field
 
 
 # -- the protocol was broken
@@ -317,7 +317,7 @@ class InvalidParams(RpcError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        text = list_problems(self.problems)
+        text = join_problems(self.problems)
         data = {"problems": [{"pointer": pointer, "message": message} for pointer, message in self.problems]}
         super().__init__(Meaning.INVALID_PARAMS, f"invalid params: {text}", data)
 
@@ -365,7 +365,7 @@ class RequestCancelled(RpcError):
 
 
 REMOTE_MESSAGE = 64 * 1024  # characters of an error's message that are kept: a frame may hold millions
-INCIDENT = 32  # characters of an id that is shown; a longer one is something else
+MAX_INCIDENT_LENGTH = 32  # characters of an id that is shown; a longer one is something else
 
 
 class RemoteError(BecketError):
@@ -385,9 +385,9 @@ class RemoteError(BecketError):
         self.meaning = meaning
         # What their log says about it bears this id, if they are made as we are.
         incident = cast("dict[str, object]", data).get("incident") if isinstance(data, dict) else None
-        is_told = isinstance(incident, str) and len(incident) <= INCIDENT
-        shown = f"{code}, incident {harmless(cast('str', incident))}" if is_told else code
-        super().__init__(f"{method}: {harmless(message)} ({shown})")
+        is_told = isinstance(incident, str) and len(incident) <= MAX_INCIDENT_LENGTH
+        shown = f"{code}, incident {escape(cast('str', incident))}" if is_told else code
+        super().__init__(f"{method}: {escape(message)} ({shown})")
 
 
 class BadReply(BecketError):
@@ -428,41 +428,41 @@ class ConnectionLost(BecketError, ConnectionError):
 # -- what a text shows
 
 
-QUOTED = 64  # bytes of an offence that a message shows
+MAX_QUOTED_BYTES = 64  # bytes of an offence that a message shows
 
 
 def quote(found: bytes | bytearray) -> str:
     """Returns the beginning of `found` as one harmless line of ASCII."""
-    shown = repr(bytes(found[:QUOTED]))[1:]
-    return shown if len(found) <= QUOTED else f"{shown}..."
+    shown = repr(bytes(found[:MAX_QUOTED_BYTES]))[1:]
+    return shown if len(found) <= MAX_QUOTED_BYTES else f"{shown}..."
 
 
 # Letters and marks to Python, and yet nothing is seen of them: what Unicode calls default ignorable, besides the format
 # characters, which Python does not take for printable.
-INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0").union(
+INVISIBLE_CHARACTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0").union(
     map(chr, range(0xFE00, 0xFE10)), map(chr, range(0xE0100, 0xE01F0))
 )
 
 
-def harmless(text: str | bytes) -> str:
+def escape(text: str | bytes) -> str:
     """Returns one line in which nothing can move a cursor, forge a line, change a direction or hide.
 
     Control characters, C1, bidirectional, zero-width and invisible ones, and broken UTF-8, become visible escapes."""
     if isinstance(text, bytes):
         text = text.decode(errors="backslashreplace")
-    if text.isprintable() and (text.isascii() or INVISIBLE.isdisjoint(text)):
+    if text.isprintable() and (text.isascii() or INVISIBLE_CHARACTERS.isdisjoint(text)):
         return text
-    return "".join(char if is_seen(char) or char == "\t" else escape(char) for char in text)
+    return "".join(char if is_printable(char) or char == "\t" else escape_character(char) for char in text)
 
 
-def is_seen(char: str) -> bool:
-    return char.isprintable() and char not in INVISIBLE
+def is_printable(char: str) -> bool:
+    return char.isprintable() and char not in INVISIBLE_CHARACTERS
 
 
-def escape(char: str) -> str:
+def escape_character(char: str) -> str:
     return char.encode("unicode_escape", errors="backslashreplace").decode("ascii")
 
 
-HOMES = {name: "becket.host_errors" for name in __all__ if name not in globals()}
+EXPORTS = {name: "becket.host_errors" for name in __all__ if name not in globals()}
 
-__getattr__, __dir__ = lazy_names(__name__, globals(), HOMES)
+__getattr__, __dir__ = lazy_exports(__name__, globals(), EXPORTS)

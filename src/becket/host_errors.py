@@ -1,4 +1,4 @@
-"""The errors that only a host meets, or whoever makes ready to be one.
+"""Errors that only a host raises; loaded lazily through `becket.errors`.
 
 They are names of `becket.errors` as the others are; an extension that starts does not pay for them.
 """
@@ -15,8 +15,8 @@ from becket.errors import (
     Meaning,
     RemoteError,
     RpcError,
-    harmless,
-    list_problems,
+    escape,
+    join_problems,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class BadSchema(BecketError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__(f"bad schema: {list_problems(self.problems)}")
+        super().__init__(f"bad schema: {join_problems(self.problems)}")
 
 
 class BadFile(BecketError):
@@ -69,7 +69,7 @@ class BadFile(BecketError):
     def __init__(self, path: str, problems: Sequence[Problem]) -> None:
         self.path = path
         self.problems = tuple(problems)
-        super().__init__(f"{path}: {list_problems(self.problems)}")
+        super().__init__(f"{path}: {join_problems(self.problems)}")
 
 
 class ManifestError(BadFile):
@@ -154,7 +154,7 @@ class BadCapabilities(HandshakeFailed):
 
     def __init__(self, extension: str, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__(extension, list_problems(self.problems))
+        super().__init__(extension, join_problems(self.problems))
 
 
 class NotDeclared(BecketError, LookupError):
@@ -195,7 +195,7 @@ class ToolBlocked(BecketError):
         self.tool = tool
         self.reason = reason
         self.by = by
-        super().__init__(f"{tool} was blocked by {by or 'extensions'}: {harmless(reason)}")
+        super().__init__(f"{tool} was blocked by {by or 'extensions'}: {escape(reason)}")
 
 
 class ToolFailed(RemoteError):
@@ -206,7 +206,7 @@ class ToolFailed(RemoteError):
         super().__init__(method=method, code=0, message=message, data=data)
 
     def __str__(self) -> str:
-        return f"{self.tool}: {harmless(self.message)}"
+        return f"{self.tool}: {escape(self.message)}"
 
 
 class CommandFailed(BecketError):
@@ -262,7 +262,7 @@ class BadGrants(BecketError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__(f"bad grants: {list_problems(self.problems)}")
+        super().__init__(f"bad grants: {join_problems(self.problems)}")
 
 
 # -- stores

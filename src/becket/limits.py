@@ -1,4 +1,4 @@
-"""Every limit of becket in one frozen class: its name, its default and the reason for the number.
+"""Every limit of becket in one frozen class, with its default and the reason for it.
 
 Limits are data. Whoever enforces one takes it from a `Limits` value handed to its constructor; nothing
 here enforces anything, and no module-level setting exists.

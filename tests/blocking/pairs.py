@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 from becket.blocking import BlockingPeer
-from becket.peer.transport import FdTransport
+from becket.peer.transport.fd import FdTransport
 
 T = TypeVar("T")
 Message = dict[str, Any]
@@ -50,8 +50,8 @@ class Started(Generic[T]):
 def blocking_pair(*, listen: bool = True, **options: Any) -> Generator[tuple[BlockingPeer, BlockingPeer], None, None]:
     """Yields two connected peers and closes them. Unless they listen, somebody must wait for what they shall read."""
     one, other = socket.socketpair()
-    left = BlockingPeer(FdTransport.of_socket(one), name="left", **options)
-    right = BlockingPeer(FdTransport.of_socket(other), name="right", **options)
+    left = BlockingPeer(FdTransport.from_socket(one), name="left", **options)
+    right = BlockingPeer(FdTransport.from_socket(other), name="right", **options)
     if listen:
         left.listen()
         right.listen()
@@ -89,7 +89,7 @@ def scripted(*, listen: bool = True, **options: Any) -> Generator[tuple[Blocking
     """Yields a peer and the test's end of its link."""
     one, other = socket.socketpair()
     raw = RawEnd(other)
-    with BlockingPeer(FdTransport.of_socket(one), **options) as peer:
+    with BlockingPeer(FdTransport.from_socket(one), **options) as peer:
         if listen:
             peer.listen()
         yield peer, raw
@@ -102,12 +102,12 @@ class Watch:
     def __init__(self, peer: BlockingPeer) -> None:
         loop = peer._loop
         self._before_wait = loop.before_wait
-        self._gate = loop._gate
+        self._gate = loop._background_wakeup
         self._reads = threading.Condition()
         self._reader = ""
         self._lies = threading.Event()
         loop.before_wait = self._note_reader
-        loop._gate = self  # type: ignore[assignment]
+        loop._background_wakeup = self  # type: ignore[assignment]
 
     def wait_for_reader(self, name: str) -> None:
         """Waits until the thread of that name was the last that read."""

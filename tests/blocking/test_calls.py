@@ -29,7 +29,7 @@ from becket import (
 )
 from becket.blocking import BlockingPeer, connect_process
 from becket.errors import LocalProtocolError, NotSupported
-from becket.peer.transport import FdTransport
+from becket.peer.transport.fd import FdTransport
 from becket.testing import child
 
 
@@ -199,7 +199,7 @@ def test_a_peer_tells_what_it_is_and_what_was_agreed_on() -> None:
     with blocking_pair(dialect="native") as (left, _):
         assert "left" in repr(left)
         assert "ping" in left.features
-        left.agree(frozenset({"cancel"}))
+        left.limit_features(frozenset({"cancel"}))
         assert left.features == {"cancel"}
         left.drain()
         assert (left.is_closed, left.close_reason, left.process) == (False, None, None)
@@ -324,7 +324,7 @@ def test_async_handlers_are_refused_when_they_are_registered() -> None:
         assert left.call("x") == "plain"
     one, other = socket.socketpair()
     with other, pytest.raises(TypeError):
-        BlockingPeer(FdTransport.of_socket(one), methods=methods)
+        BlockingPeer(FdTransport.from_socket(one), methods=methods)
 
 
 @pytest.mark.process

@@ -7,10 +7,10 @@ from typing import Any
 from tests.blocking.pairs import blocking_pair
 
 from becket.blocking import BlockingContext
+from becket.conversion.custom_type import CustomType
+from becket.jsonrpc.json_values import decode_json
 from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import EventReader, Stream
-from becket.rpc.json_values import decode_json
-from becket.typed.converted import Converted
 
 
 class Colour:
@@ -26,7 +26,7 @@ def write(colour: Colour) -> object:
     return {"h": colour.hue}
 
 
-COLOUR: Any = Converted(Colour, read=read, write=write)
+COLOUR: Any = CustomType(Colour, from_json=read, to_json=write)
 MIX: Method[Colour, Colour] = Method("mix", COLOUR, COLOUR)
 SHOWN: Notification[Colour] = Notification("shown", COLOUR)
 PAINT: Stream[Colour, Colour, int] = Stream(

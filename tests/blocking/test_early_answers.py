@@ -36,11 +36,11 @@ class Gathered:
         self._said: list[str] = []
         self._error: str | None = None
 
-    def acknowledge(self, answer: Raw, /) -> None:
+    def on_response(self, answer: Raw, /) -> None:
         if msgspec.json.decode(answer) != self._stream:
             raise ValueError("another stream")
 
-    def take(self, event: Said, /) -> bool:
+    def on_event(self, event: Said, /) -> bool:
         self._said.append(event.text)
         self._error = event.error
         return event.is_last
@@ -85,7 +85,7 @@ def test_a_function_answers_and_goes_on(thread: bool) -> None:
 
         @peer.handle("work", thread=thread)
         def work(params: Any, ctx: BlockingContext) -> str:
-            ctx.answer({"accepted": True})
+            ctx.respond({"accepted": True})
             assert heard.wait(PATIENCE)
             ctx.call("more")
             ended.set()
@@ -107,7 +107,7 @@ def test_an_answer_leaves_at_once_also_where_more_has_come_in_the_same_piece() -
 
         @peer.handle("work")
         def work(params: Any, ctx: BlockingContext) -> None:
-            ctx.answer("accepted")
+            ctx.respond("accepted")
             assert heard.wait(PATIENCE)
 
         raw.say(request(1, "work"), request(2, "work"))
@@ -125,7 +125,7 @@ def test_what_cannot_be_answered_is_said_so_to_the_function(thread: bool) -> Non
         def work(params: Any, ctx: BlockingContext) -> None:
             for result in (object(), "accepted", "again"):
                 try:
-                    ctx.answer(result)
+                    ctx.respond(result)
                 except LocalProtocolError as error:
                     errors.append("no JSON" if isinstance(error, Unencodable) else str(error))
 
@@ -145,7 +145,7 @@ def test_an_error_after_the_answer_is_logged_and_not_sent(thread: bool, caplog: 
 
         @peer.handle("work", thread=thread)
         def work(params: Any, ctx: BlockingContext) -> None:
-            ctx.answer("accepted")
+            ctx.respond("accepted")
             raise RpcError(Meaning.BUSY, "no")
 
         peer.handle("end")(lambda _: "ended")
@@ -163,7 +163,7 @@ def test_a_worker_that_has_answered_counts_among_the_running_requests() -> None:
 
         @peer.handle("work", thread=True)
         def work(params: Any, ctx: BlockingContext) -> None:
-            ctx.answer("accepted")
+            ctx.respond("accepted")
             assert may_end.wait(PATIENCE)
 
         raw.say(request(1, "work"))
@@ -188,7 +188,7 @@ def test_cancelling_a_request_that_was_answered_changes_nothing() -> None:
 
         @peer.handle("work", thread=True)
         def work(params: Any, ctx: BlockingContext) -> None:
-            ctx.answer("accepted")
+            ctx.respond("accepted")
             assert may_end.wait(PATIENCE)
             seen.append(ctx.is_cancelled)
             peer.notify("ended")
@@ -213,7 +213,7 @@ def test_a_stream_is_acknowledged_at_once_and_ends_with_an_event(thread: bool, d
 
         @right.handle(TURN, thread=thread)
         def turn(params: Turn, ctx: BlockingContext) -> str:
-            ctx.answer(params.stream)
+            ctx.respond(params.stream)
             for number in range(1000):
                 ctx.notify("said", Said(params.stream, str(number)))
             ctx.notify("said", Said(params.stream, "end", is_last=True))
@@ -280,12 +280,12 @@ def test_a_function_of_a_stream_that_raises_fails_its_own_stream_only(where: str
             raise ZeroDivisionError("mistake")
 
     class Raises(Gathered):
-        def acknowledge(self, answer: Raw, /) -> None:
+        def on_response(self, answer: Raw, /) -> None:
             fail_in("acknowledge")
 
-        def take(self, event: Said, /) -> bool:
+        def on_event(self, event: Said, /) -> bool:
             fail_in("take")
-            return super().take(event)
+            return super().on_event(event)
 
         def result(self) -> str:
             fail_in("result")

@@ -275,7 +275,7 @@ BOMBED = """
 import random, signal, socket, sys, threading, time
 from becket import ConnectionLost
 from becket.blocking import BlockingPeer
-from becket.peer.transport import FdTransport
+from becket.peer.transport.fd import FdTransport
 
 class Interrupted(BaseException): ...
 
@@ -289,7 +289,7 @@ def interrupt(*_):
 
 signal.signal(signal.SIGUSR1, interrupt)
 one, other = socket.socketpair()
-left, right = BlockingPeer(FdTransport.of_socket(one)), BlockingPeer(FdTransport.of_socket(other))
+left, right = BlockingPeer(FdTransport.from_socket(one)), BlockingPeer(FdTransport.from_socket(other))
 right.handle("echo")(lambda params: params)
 left.listen()
 right.listen()

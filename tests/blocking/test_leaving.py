@@ -7,13 +7,13 @@ import socket
 import pytest
 
 from becket.blocking import BlockingPeer, CallCancelled, connect_process
-from becket.peer.transport import FdTransport
+from becket.peer.transport.fd import FdTransport
 
 
 def test_a_cancelled_call_is_taken_back_at_once() -> None:
     ours, theirs = socket.socketpair()
     theirs.settimeout(5)
-    with theirs, BlockingPeer(FdTransport.of_socket(ours)) as peer:
+    with theirs, BlockingPeer(FdTransport.from_socket(ours)) as peer:
         pending = peer.begin("ask")
         assert b'"ask"' in theirs.recv(1000)
         pending.cancel()
@@ -25,7 +25,7 @@ def test_a_cancelled_call_is_taken_back_at_once() -> None:
 def test_what_is_told_twice_in_a_row_leaves_twice() -> None:
     ours, theirs = socket.socketpair()
     theirs.settimeout(5)
-    with theirs, BlockingPeer(FdTransport.of_socket(ours)) as peer:
+    with theirs, BlockingPeer(FdTransport.from_socket(ours)) as peer:
         for number in range(3):
             peer.notify("tell", [number])
             assert b"[%d]" % number in theirs.recv(1000)

@@ -12,7 +12,7 @@ from tests.blocking.pairs import PATIENCE, Started, blocking_pair
 
 from becket import CallTimeout
 from becket.blocking import BlockingContext, BlockingPeer
-from becket.peer.blocking_loop import BlockingLoop
+from becket.peer.loops.thread_loop import ThreadLoop
 
 
 def serve(peer: BlockingPeer) -> None:
@@ -80,7 +80,7 @@ def test_threads_that_do_everything_at_once_all_come_back(seed: int, dialect: st
 class AddsRightBeforeThePoll:
     """A waiter that is looked at last before a poll: another thread adds something meanwhile."""
 
-    def __init__(self, loop: BlockingLoop, function: Callable[[], object]) -> None:
+    def __init__(self, loop: ThreadLoop, function: Callable[[], object]) -> None:
         self._add = lambda: loop.call_from_thread(function)
 
     @property
@@ -92,22 +92,22 @@ class AddsRightBeforeThePoll:
 
 
 def test_what_another_thread_adds_right_before_a_poll_is_done_at_once() -> None:
-    loop = BlockingLoop()
+    loop = ThreadLoop()
     done = threading.Event()
     waiter: Any = AddsRightBeforeThePoll(loop, done.set)
 
     def pump() -> None:
-        with loop.entered():
+        with loop.locked():
             while not done.is_set():
-                loop.turn(waiter)
+                loop.run_once(waiter)
 
     pumping = threading.Thread(target=pump, daemon=True)
     pumping.start()
     is_done = done.wait(5)
     loop.call_soon(done.set)  # wakes a pump that sleeps, so that nothing is left of it
     pumping.join(5)
-    loop.end()
-    loop.release()
+    loop.close()
+    loop.join()
 
     assert is_done
 

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from tests.cli.commands import here
 
-from becket.cli.exits import Exit
+from becket.cli.support.exit_codes import ExitCode
 from becket.contract.audit import (
     AuditEvent,
     CallDecided,
     CallsCounted,
-    ExtensionStarted,
     GrantChanged,
+    ProcessStarted,
 )
 from becket.host.audit_log import AuditFile
 
 EVENTS: list[AuditEvent] = [
-    ExtensionStarted("notes", ("python3", "notes.py"), "native", (), "none"),
+    ProcessStarted("notes", ("python3", "notes.py"), "native", (), "none"),
     GrantChanged("notes", "memory.read", True, "operator"),
     CallDecided("notes", "memory.append", "memory.write", False, "it was not granted"),
     CallsCounted("guard", "config.get", None, 7, 1_000),
@@ -44,7 +44,7 @@ def test_all_is_shown_as_a_table(data: Path) -> None:
     done = here("audit", "--data", str(data))
 
     header, *rows = done.stdout.splitlines()
-    assert done.exit_code == Exit.DONE
+    assert done.exit_code == ExitCode.DONE
     assert header.split() == ["SEQ", "TIME", "KIND", "EXTENSION", "WHAT"]
     assert [row.split()[:4] for row in rows] == [
         ["1", "1970-01-01T00:00:00Z", "start", "notes"],
@@ -85,7 +85,7 @@ def test_a_line_that_was_changed_is_found(data: Path) -> None:
 
     done = here("audit", "--data", str(data))
 
-    assert done.exit_code == Exit.FAILED
+    assert done.exit_code == ExitCode.FAILED
     assert f"{path}:3" in done.stderr
     assert "broken" in done.stderr
     assert shown(data)["ok"] is False
@@ -98,7 +98,7 @@ def test_verify_prints_what_is_missing(data: Path) -> None:
 
     done = here("audit", "--data", str(data), "--verify")
 
-    assert done.exit_code == Exit.FAILED
+    assert done.exit_code == ExitCode.FAILED
     assert done.stdout == f"error: {path}: records 3 to 4 are missing\n"
     told = shown(data, "--verify")
     assert told.keys() == {"file", "ok", "problems"}
@@ -110,7 +110,7 @@ def test_an_audit_of_which_only_the_anchor_is_left_is_missed(data: Path) -> None
 
     done = here("audit", "--data", str(data))
 
-    assert done.exit_code == Exit.FAILED
+    assert done.exit_code == ExitCode.FAILED
     assert "records 1 to 4 are missing" in done.stderr
 
 
@@ -120,7 +120,7 @@ def test_what_a_crash_left_of_a_line_is_told_and_no_fault(data: Path) -> None:
 
     done = here("audit", "--data", str(data))
 
-    assert done.exit_code == Exit.DONE
+    assert done.exit_code == ExitCode.DONE
     assert "warning" in done.stderr
 
 
@@ -128,5 +128,5 @@ def test_what_a_crash_left_of_a_line_is_told_and_no_fault(data: Path) -> None:
 def test_a_host_without_an_audit_is_told(tmp_path: Path, folder: str) -> None:
     done = here("audit", "--data", str(tmp_path / folder))
 
-    assert (done.exit_code, done.stdout) == (Exit.NOT_FOUND, "")
+    assert (done.exit_code, done.stdout) == (ExitCode.NOT_FOUND, "")
     assert str(tmp_path) in done.stderr

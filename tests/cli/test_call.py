@@ -10,8 +10,8 @@ import pytest
 from tests.cli.commands import HOSTED, becket, here, printed_json, write_extension
 
 from becket.stores.sqlite import SqliteStore
-from becket.testing.conversations import read_steps
-from becket.testing.transcripts import load_transcript
+from becket.testing.transcripts.file import load_transcript
+from becket.testing.transcripts.steps import read_steps
 
 pytestmark = pytest.mark.process
 

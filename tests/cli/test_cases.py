@@ -5,8 +5,17 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from becket.cli.cases import ADAPTER_CASES, NATIVE_CASES, PLAIN_CASES, Case, Observation, Observed, SendRequest, judge
-from becket.cli.findings import Level
+from becket.cli.support.check_cases import (
+    ADAPTER_CASES,
+    NATIVE_CASES,
+    PLAIN_CASES,
+    Case,
+    Observation,
+    Observed,
+    SendRequest,
+    judge,
+)
+from becket.cli.support.findings import FindingLevel
 from becket.errors import Meaning
 
 TABLES = {"native": NATIVE_CASES, "plain": PLAIN_CASES, "adapter": ADAPTER_CASES}
@@ -50,7 +59,7 @@ def test_the_first_verdict_that_fits_counts() -> None:
     known = judge(methods, Observation(Observed.ERROR, {"code": -32601}, Meaning.UNKNOWN_METHOD))
     other = judge(methods, Observation(Observed.ERROR, {"code": 5}))
 
-    assert (known.level, other.level) == (Level.OK, Level.WARNING)
+    assert (known.level, other.level) == (FindingLevel.OK, FindingLevel.WARNING)
     assert "5" in other.text
 
 

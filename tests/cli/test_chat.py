@@ -10,7 +10,7 @@ from tests.cli.commands import BECKET, EXTENSIONS, HOSTED, becket, here, json_li
 from tests.cli.terminals import CTRL_C, CTRL_D, Terminal
 
 from becket.cli.chat import choose_model
-from becket.cli.exits import Exit
+from becket.cli.support.exit_codes import ExitCode
 from becket.errors import NotDeclared
 
 pytestmark = pytest.mark.process
@@ -79,7 +79,7 @@ def test_without_models_the_message_is_plain(tmp_path: Path) -> None:
     for words in (["hi"], ["-m", "eliza", "hi"]):
         done = becket("chat", "--root", str(root), "--no-data", "--yes", *words)
 
-        assert (done.returncode, done.stdout) == (Exit.NOT_FOUND, "")
+        assert (done.returncode, done.stdout) == (ExitCode.NOT_FOUND, "")
         assert done.stderr.startswith("error: No extension that runs has a model")
         assert len(done.stderr.splitlines()) == 1
 

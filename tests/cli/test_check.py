@@ -12,9 +12,9 @@ import pytest
 from tests.cli.commands import BECKET, EXTENSIONS, here
 from tests.cli.terminals import Terminal
 
-from becket.cli.cases import NATIVE_CASES
-from becket.cli.check import Asked
-from becket.cli.exits import Exit
+from becket.cli.check import CheckRequest
+from becket.cli.support.check_cases import NATIVE_CASES
+from becket.cli.support.exit_codes import ExitCode
 from becket.dialects import DIALECTS
 
 pytestmark = pytest.mark.process
@@ -78,7 +78,7 @@ def wrong(tmp_path: Path, change: str, *words: str) -> list[tuple[str, str]]:
     """Returns the checks that are not well, with how bad it is."""
     code, findings = check(tmp_path, change, *words)
     bad = [(one["check"], one["level"]) for one in findings if one["level"] in ("warning", "error")]
-    assert code == (Exit.FAILED if any(level == "error" for _, level in bad) else Exit.DONE)
+    assert code == (ExitCode.FAILED if any(level == "error" for _, level in bad) else ExitCode.DONE)
     return bad
 
 
@@ -88,7 +88,7 @@ def wrong(tmp_path: Path, change: str, *words: str) -> list[tuple[str, str]]:
 def test_a_good_program_passes_every_check(tmp_path: Path) -> None:
     code, findings = check(tmp_path, "")
 
-    assert code == Exit.DONE
+    assert code == ExitCode.DONE
     assert [(one["check"], one["level"]) for one in findings] == [
         ("answer", "ok"),
         ("handshake", "ok"),
@@ -109,7 +109,7 @@ def test_the_examples_pass(name: str) -> None:
 
     done = here("check", "--folder", str(folder), "--", *program)
 
-    assert done.exit_code == Exit.DONE, done.output
+    assert done.exit_code == ExitCode.DONE, done.output
     assert not [line for line in done.stdout.splitlines() if line.startswith(("warning", "error"))]
 
 
@@ -190,7 +190,7 @@ def test_where_no_tool_is_marked_none_is_called_and_the_report_says_how(tmp_path
     code, findings = check(tmp_path, ACTIVE + "TOOL['read_only'] = False")
 
     (tools,) = [one for one in findings if one["check"] == "tools"]
-    assert (code, tools["level"]) == (Exit.DONE, "skipped")
+    assert (code, tools["level"]) == (ExitCode.DONE, "skipped")
     assert "--call-tools" in tools["hint"]
     assert not [method for method, _ in calls_of(tmp_path) if method == "tool.call"]
 
@@ -240,7 +240,7 @@ def test_a_command_that_the_manifest_marks_as_read_only_is_run(tmp_path: Path) -
 
 @pytest.mark.parametrize("line", ["", "'"])
 def test_a_command_line_without_words_is_refused(line: str) -> None:
-    assert here("check", "--command", line, "--", "cat").exit_code == Exit.USAGE
+    assert here("check", "--command", line, "--", "cat").exit_code == ExitCode.USAGE
 
 
 FAILING = "def serve(message): answer(message, error={{'code': {code}, 'message': 'no'}})"
@@ -301,7 +301,7 @@ def test_a_tool_whose_input_cannot_be_derived_is_skipped(tmp_path: Path) -> None
     code, findings = check(tmp_path, f"{ACTIVE}TOOL['input_schema'] = {schema}")
 
     (tools,) = [one for one in findings if one["check"] == "tools"]
-    assert (code, tools["level"]) == (Exit.DONE, "skipped")
+    assert (code, tools["level"]) == (ExitCode.DONE, "skipped")
     assert "examples" in tools["hint"]
 
 
@@ -316,7 +316,7 @@ def test_findings_are_written_as_junit(tmp_path: Path) -> None:
 
     suite = ElementTree.parse(report).getroot()[0]
     cases = {case.attrib["name"].partition(":")[0]: case for case in suite}
-    assert code == Exit.FAILED
+    assert code == ExitCode.FAILED
     assert [*cases] == [case.id for case in NATIVE_CASES]
     failed = {name for name, case in cases.items() if case.find("failure") is not None}
     assert failed == {one["check"] for one in findings if one["level"] == "error"}
@@ -345,7 +345,7 @@ def test_junit_has_no_characters_that_xml_forbids(tmp_path: Path) -> None:
 def test_a_report_that_cannot_be_written_is_an_error_of_files(tmp_path: Path) -> None:
     done = here("check", "--junit", str(tmp_path / "no" / "check.xml"), "--", "no-such-program")
 
-    assert done.exit_code == Exit.FILES
+    assert done.exit_code == ExitCode.FILES
 
 
 # -- what can be wrong
@@ -491,7 +491,7 @@ def test_a_program_that_sends_back_what_it_reads_is_no_extension() -> None:
 def test_what_cannot_be_started_is_told(program: str) -> None:
     done = here("check", "--", program)
 
-    assert done.exit_code == Exit.FAILED
+    assert done.exit_code == ExitCode.FAILED
     assert program in done.stdout
 
 
@@ -511,7 +511,7 @@ def test_auto_tries_every_dialect_and_takes_the_best(tmp_path: Path) -> None:
     done = here("check", "--json", "--dialect", "auto", "--", sys.executable, str(path))
 
     told: dict[str, Any] = json.loads(done.stdout)
-    assert done.exit_code == Exit.DONE
+    assert done.exit_code == ExitCode.DONE
     assert told["dialect"] == "plain"
     well = {name for name, report in told["reports"].items() if report["ok"]}
     assert well == {"plain"}
@@ -549,7 +549,7 @@ def test_a_program_that_speaks_nothing_has_no_dialect() -> None:
 def test_an_id_that_cannot_be_is_refused() -> None:
     done = here("check", "--id", "a:b", "--", "cat")
 
-    assert done.exit_code == Exit.USAGE
+    assert done.exit_code == ExitCode.USAGE
     assert "a:b" in done.stderr
 
 
@@ -561,7 +561,7 @@ def test_no_data_is_accepted_before_the_dashes_as_by_other_commands(tmp_path: Pa
 def test_what_is_no_option_is_named_and_starts_nothing(words: tuple[str, ...]) -> None:
     done = here("check", *words)
 
-    assert done.exit_code == Exit.USAGE
+    assert done.exit_code == ExitCode.USAGE
     assert f"No such option: {words[0]}" in done.stderr
 
 
@@ -569,7 +569,7 @@ def test_what_is_no_option_is_named_and_starts_nothing(words: tuple[str, ...]) -
 def test_without_a_program_it_says_where_one_stands(words: tuple[str, ...]) -> None:
     done = here("check", *words)
 
-    assert done.exit_code == Exit.USAGE
+    assert done.exit_code == ExitCode.USAGE
     assert "-- python3 notes.py" in done.stderr
 
 
@@ -577,29 +577,29 @@ def test_a_program_may_stand_without_dashes(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + SERVE, encoding="utf-8")
 
-    assert here("check", sys.executable, "-X", "dev", str(path)).exit_code == Exit.DONE
+    assert here("check", sys.executable, "-X", "dev", str(path)).exit_code == ExitCode.DONE
 
 
 @pytest.mark.parametrize("dialect", ["native", "synaps", "nexo", "morphir", "lsp", "mcp", "plain"])
 def test_it_waits_as_long_as_a_host_of_the_dialect_unless_told_otherwise(dialect: str) -> None:
-    waits = Asked(("cat",), None, None, None).subject_in(dialect).timeout
+    waits = CheckRequest(("cat",), None, None, None).build_subject(dialect).timeout
 
     assert waits == DIALECTS[dialect].host_limits.handshake
-    assert Asked(("cat",), None, None, 0.5).subject_in(dialect).timeout == 0.5
+    assert CheckRequest(("cat",), None, None, 0.5).build_subject(dialect).timeout == 0.5
 
 
 def test_options_behind_the_dashes_are_the_programs_own(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + "assert sys.argv[1:] == ['--json', '-x']" + SERVE, encoding="utf-8")
 
-    assert here("check", "--", sys.executable, str(path), "--json", "-x").exit_code == Exit.DONE
+    assert here("check", "--", sys.executable, str(path), "--json", "-x").exit_code == ExitCode.DONE
 
 
 def test_on_a_terminal_it_has_colours(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + "shutdown = unknown" + SERVE, encoding="utf-8")
     with Terminal([*BECKET, "check", "--", sys.executable, str(path)]) as terminal:
-        assert terminal.end() == Exit.DONE
+        assert terminal.end() == ExitCode.DONE
 
     assert "\x1b[32mok" in terminal.raw
     assert "\x1b[33mwarning" in terminal.raw

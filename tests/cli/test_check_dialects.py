@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 from tests.cli.commands import here
 
-from becket.cli import checks
-from becket.cli.exits import Exit
+from becket.cli.support import checks
+from becket.cli.support.exit_codes import ExitCode
 from becket.dialects import DIALECTS
 
 pytestmark = pytest.mark.process
@@ -37,7 +37,7 @@ def test_a_program_of_another_system_passes(dialect: str, folder: str) -> None:
 
     done = here("check", "--dialect", dialect, "--folder", str(DIALECT_EXAMPLES / dialect / folder), "--", *command)
 
-    assert done.exit_code == Exit.DONE, done.output
+    assert done.exit_code == ExitCode.DONE, done.output
     assert done.stderr == f"nothing is wrong: it speaks {dialect}\n"
 
 
@@ -93,7 +93,7 @@ def write(tmp_path: Path, change: str = "") -> Path:
 def test_what_is_spoken_is_found_out_and_not_mixed_up_with_what_is_alike(tmp_path: Path) -> None:
     done = here("check", "--dialect", "auto", "--timeout", "2", "--", sys.executable, str(write(tmp_path)))
 
-    assert done.exit_code == Exit.DONE, done.output
+    assert done.exit_code == ExitCode.DONE, done.output
     first = done.stdout.splitlines()[0]
     assert "; morphir: yes;" in first
     assert "native: no;" in first
@@ -110,7 +110,7 @@ def wrong(tmp_path: Path, change: str, dialect: str = "morphir", timeout: str = 
     done = here(*words, "--", sys.executable, str(path))
     findings = json.loads(done.stdout)["reports"][dialect]["findings"]
     bad = [(one["check"], one["level"], one["text"]) for one in findings if one["level"] in ("warning", "error")]
-    assert done.exit_code == (Exit.FAILED if any(level == "error" for _, level, _ in bad) else Exit.DONE)
+    assert done.exit_code == (ExitCode.FAILED if any(level == "error" for _, level, _ in bad) else ExitCode.DONE)
     return bad
 
 
@@ -174,7 +174,7 @@ def test_a_program_that_ends_badly_is_a_warning(tmp_path: Path) -> None:
 def test_a_program_that_cannot_be_started_is_told() -> None:
     done = here("check", "--dialect", "nexo", "--", "no-such-program")
 
-    assert done.exit_code == Exit.FAILED
+    assert done.exit_code == ExitCode.FAILED
     assert "`no-such-program` cannot be started" in done.stdout
 
 
@@ -328,7 +328,7 @@ def serve(message):
 
     done = here("check", "--dialect", "morphir", "--folder", str(tmp_path), "--", sys.executable, str(program))
 
-    assert done.exit_code == Exit.DONE, done.output
+    assert done.exit_code == ExitCode.DONE, done.output
 
 
 SYNAPS = """
@@ -362,16 +362,16 @@ def test_what_a_provider_must_know_is_taken_from_the_manifest(tmp_path: Path) ->
 
     done = here("check", "--dialect", "synaps", "--folder", str(tmp_path), *command)
 
-    assert done.exit_code == Exit.DONE, done.output
+    assert done.exit_code == ExitCode.DONE, done.output
 
 
 def test_of_dialects_that_others_have_added_those_of_extensions_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     morphir = DIALECTS["morphir"]
     known = {name: DIALECTS[name] for name in DIALECTS}
-    mine = {"mine": replace(morphir, name="mine"), "link": replace(morphir, name="link", contract=None)}
+    mine = {"mine": replace(morphir, name="mine"), "link": replace(morphir, name="link", load_mapping=None)}
     monkeypatch.setattr(checks, "DIALECTS", known | mine)
 
-    tried = checks.dialects_to_try()
+    tried = checks.list_dialects()
 
     assert "mine" in tried
     assert "link" not in tried
@@ -382,7 +382,7 @@ def test_a_program_that_speaks_nothing_is_no_extension_at_all() -> None:
 
     done = here("check", "--dialect", "auto", "--timeout", "0.3", *silent)
 
-    assert done.exit_code == Exit.FAILED
+    assert done.exit_code == ExitCode.FAILED
     assert done.stderr == "it is no extension: it speaks none of these\n"
 
 
@@ -395,4 +395,4 @@ def test_a_folder_with_several_manifests_gives_no_particulars(tmp_path: Path) ->
 
     done = here("check", "--dialect", "morphir", "--folder", str(tmp_path), "--", sys.executable, str(program))
 
-    assert done.exit_code == Exit.DONE, done.output
+    assert done.exit_code == ExitCode.DONE, done.output

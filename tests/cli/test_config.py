@@ -10,7 +10,7 @@ from click.testing import Result
 from tests.cli.commands import here, write_extension
 
 from becket.contract.config import ConfigSet
-from becket.host.secrets import Secrets
+from becket.host.starting.secrets import Secrets
 from becket.stores.sqlite import SqliteStore
 
 

@@ -10,11 +10,11 @@ import pytest
 from tests.cli.commands import BECKET, becket, here, write_extension
 from tests.cli.terminals import Terminal
 
-from becket.cli.exits import Exit
+from becket.cli.support.exit_codes import ExitCode
 from becket.contract.audit import GrantChanged
 from becket.host.audit_log import AuditFile
-from becket.host.grants_file import edit_grants
-from becket.host.pending_revocations import add_pending
+from becket.host.starting.grants_file import edit_grants
+from becket.host.starting.pending_revocations import add_pending
 from becket.stores.sqlite import SqliteStore
 
 
@@ -41,7 +41,7 @@ def problems(root: Path, data: Path, *words: str) -> list[dict[str, Any]]:
 def test_where_nothing_is_wrong_it_says_so(root: Path, tmp_path: Path) -> None:
     done = here("doctor", str(root), "--data", str(tmp_path / "data"))
 
-    assert (done.exit_code, done.stdout) == (Exit.DONE, "")
+    assert (done.exit_code, done.stdout) == (ExitCode.DONE, "")
     assert "1 extension, 1 would start; 0 errors" in done.stderr
     assert not (tmp_path / "data").exists()
 
@@ -73,7 +73,7 @@ def test_for_people_it_is_a_line_with_a_hint_below(root: Path) -> None:
     done = here("doctor", str(root), "--no-data")
 
     first, second = done.stdout.splitlines()
-    assert done.exit_code == Exit.DONE
+    assert done.exit_code == ExitCode.DONE
     assert first.startswith(f"waiting: greedy: {root / 'greedy' / 'becket.toml'}: ")
     assert second.startswith("    ")
     assert done.stderr == "2 extensions, 1 would start; 0 errors, 1 waiting, 0 warnings, 0 notes\n"
@@ -214,7 +214,7 @@ def test_a_configuration_that_cannot_be_used_is_a_problem(tmp_path: Path) -> Non
     done = here("doctor", "--config", str(path), "--json")
 
     told = json.loads(done.stdout)
-    assert done.exit_code == Exit.FAILED
+    assert done.exit_code == ExitCode.FAILED
     assert [(one["path"], one["problem"]) for one in told["problems"]] == [
         (str(path), "/rots: is unknown: did you mean `roots`?")
     ]
@@ -283,7 +283,7 @@ def test_with_a_start_it_tells_what_ends_before_it_is_ready(root: Path) -> None:
     done = becket("doctor", str(root), "--no-data", "--start", "--json", "--only", "broken")
 
     (problem,) = [one for one in json.loads(done.stdout)["problems"] if one["severity"] == "error"]
-    assert done.returncode == Exit.FAILED
+    assert done.returncode == ExitCode.FAILED
     assert "not today" in problem["problem"]
     assert problem["hint"] == f"try: becket check --folder {root / 'broken'} -- python3 broken.py"
 
@@ -295,7 +295,7 @@ def test_with_a_start_another_id_in_the_code_than_in_the_manifest_is_a_warning(r
     done = becket("doctor", str(root), "--no-data", "--start", "--json", "--only", "gredy")
 
     (problem,) = [one for one in json.loads(done.stdout)["problems"] if one["severity"] == "warning"]
-    assert done.returncode == Exit.DONE
+    assert done.returncode == ExitCode.DONE
     assert (problem["extension"], problem["code"]) == ("gredy", "id_mismatch")
     assert "`gredy`" in problem["problem"]
     assert "`greedy`" in problem["problem"]
@@ -318,14 +318,14 @@ def test_with_a_start_a_host_that_runs_is_told(root: Path, data: Path) -> None:
 def test_on_a_terminal_it_has_colours_and_the_same_words(root: Path) -> None:
     write_extension(root, "greedy", "", permissions=["memory.read"])
     with Terminal([*BECKET, "doctor", str(root), "--no-data"], columns=300) as terminal:
-        assert terminal.end() == Exit.DONE
+        assert terminal.end() == ExitCode.DONE
 
     assert "\x1b[36mwaiting" in terminal.raw
     assert terminal.text.startswith(f"waiting: greedy: {root / 'greedy' / 'becket.toml'}: ")
 
 
 def test_a_revocation_that_is_not_persistent_is_told(root: Path, data: Path) -> None:
-    edit_grants(data / "grants.toml", "quiet", lambda entry: entry.granting(["memory.read"]))
+    edit_grants(data / "grants.toml", "quiet", lambda entry: entry.with_grants(["memory.read"]))
     add_pending(data / "grants.toml", "quiet", ["memory.read"])
 
     (found,) = problems(root, data)

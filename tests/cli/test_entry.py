@@ -13,7 +13,7 @@ import pytest
 from tests.cli.commands import BECKET, EXTENSIONS, HOSTED, PATIENCE, write_extension
 
 from becket.cli.entry import INTERRUPTED
-from becket.cli.exits import Exit
+from becket.cli.support.exit_codes import ExitCode
 
 pytestmark = pytest.mark.process
 
@@ -50,7 +50,7 @@ def run_closed(closed: str, *words: str) -> subprocess.CompletedProcess[str]:
 def test_a_command_succeeds_without_some_of_its_streams(closed: str) -> None:
     done = run_closed(closed, "list", str(EXTENSIONS), "--no-data", "--json")
 
-    assert (done.returncode, done.stderr) == (Exit.DONE, "")
+    assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
     assert (done.stdout == "") == (">&-" in closed.split())
 
 
@@ -59,14 +59,14 @@ def test_a_host_starts_extensions_without_its_own_streams(closed: str, tmp_path:
     write_extension(tmp_path, "probe", LISTS_DESCRIPTORS, permissions=["tools.register"])
     done = run_closed(closed, "run", str(tmp_path), "--no-data", "--yes", "--once")
 
-    assert (done.returncode, done.stderr) == (Exit.DONE, "")
+    assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
 
 
 def test_a_child_gets_pipes_where_its_host_has_no_streams(tmp_path: Path) -> None:
     write_extension(tmp_path, "probe", LISTS_DESCRIPTORS, permissions=["tools.register"])
     done = run_closed("<&- 2>&-", "call", "--root", str(tmp_path), "--no-data", "--yes", "probe", "kinds")
 
-    assert done.returncode == Exit.DONE
+    assert done.returncode == ExitCode.DONE
     assert json.loads(done.stdout) == "[True, True, True]"
 
 
@@ -85,7 +85,7 @@ def test_a_file_is_never_opened_as_a_standard_descriptor() -> None:
 def test_what_needs_a_pipe_says_that_there_is_none() -> None:
     done = run_closed(">&-", "mcp", "serve", *HOSTED)
 
-    assert done.returncode == Exit.FAILED
+    assert done.returncode == ExitCode.FAILED
     assert "stdout is closed" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -99,7 +99,7 @@ def test_a_reader_that_is_gone_is_the_exit_code_of_sigpipe(words: list[str]) -> 
     finally:
         os.close(writing)
 
-    assert done.returncode == Exit.READER_GONE
+    assert done.returncode == ExitCode.READER_GONE
 
 
 def test_a_host_ends_when_nobody_reads_its_events(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_host_ends_when_nobody_reads_its_events(tmp_path: Path) -> None:
         said = process.stderr.read()
 
     assert first["event"] == "extension_discovered"
-    assert (process.returncode, said) == (Exit.READER_GONE, "")
+    assert (process.returncode, said) == (ExitCode.READER_GONE, "")
 
 
 @pytest.mark.parametrize("module", ["click", "anyio"])
@@ -131,8 +131,8 @@ def test_ctrl_c_during_imports_is_no_traceback(module: str, tmp_path: Path) -> N
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()
 
-    assert (process.returncode, said.strip()) == (Exit.INTERRUPTED, "")
+    assert (process.returncode, said.strip()) == (ExitCode.INTERRUPTED, "")
 
 
 def test_the_entry_point_knows_the_exit_code_of_ctrl_c() -> None:
-    assert INTERRUPTED == Exit.INTERRUPTED
+    assert INTERRUPTED == ExitCode.INTERRUPTED

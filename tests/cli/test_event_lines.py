@@ -8,8 +8,8 @@ import json
 import msgspec
 import pytest
 
-from becket.cli.event_lines import describe_event, event_object
-from becket.cli.status import HEADERS, is_up, status_rows
+from becket.cli.support.event_format import build_event_object, format_event
+from becket.cli.support.status_table import HEADERS, build_status_rows, is_up
 from becket.contract.names import snake_case
 from becket.host import events
 from becket.host.diagnostics import Diagnostic
@@ -22,25 +22,25 @@ from becket.host.events import (
     ExtensionExited,
     ExtensionFailed,
     ExtensionLogged,
-    ExtensionMoved,
     ExtensionRecovered,
-    ExtensionRedeclared,
-    ExtensionRefused,
     ExtensionReloaded,
     ExtensionRestarted,
     ExtensionRestarting,
     ExtensionStarted,
     ExtensionStarting,
+    ExtensionStartRefused,
+    ExtensionStateChanged,
     ExtensionStopped,
-    GrantGiven,
-    GrantTaken,
+    ExtensionToolsChanged,
     HostEvent,
     HostStalled,
+    PermissionGranted,
+    PermissionRevoked,
     ProblemFound,
 )
 from becket.host.host import ExtensionStatus
-from becket.host.lifecycle import Health, State
-from becket.host.meter import Figures
+from becket.host.lifecycle import ExtensionState, Health
+from becket.host.metrics import ExtensionMetrics
 
 TOLD = [
     (ProblemFound(Diagnostic(problem="is bad", path="/x", hint="mend it")), "error: /x: is bad (mend it)"),
@@ -48,7 +48,7 @@ TOLD = [
     (ExtensionDiscovered("n", "/x", "1.0.0"), "n: found 1.0.0 in /x"),
     (ExtensionDiscovered("n", "/x"), "n: found without a version in /x"),
     (ExtensionDiscovered("n", "/x", "1.0.0", "roder"), "n: found 1.0.0 in /x, which speaks roder"),
-    (ExtensionRefused("n", "no", "ask"), "n: refused: no (ask)"),
+    (ExtensionStartRefused("n", "no", "ask"), "n: refused: no (ask)"),
     (ExtensionStarted("n", 7, 0.25), "n: started in 0.25 s, process 7"),
     (ExtensionStarted("n", None, 0.25), "n: started in 0.25 s"),
     (ExtensionFailed("n", "n: it died", "look"), "n: failed: it died (look)"),
@@ -65,12 +65,12 @@ TOLD = [
     (ExtensionDisabled("n", "by hand"), "n: disabled: by hand"),
     (ExtensionEnabled("n"), "n: enabled"),
     (ExtensionChanged("n", ("a.py", "b.py")), "n: changed on disk: a.py, b.py"),
-    (ExtensionRedeclared("n", 3), "n: offers other tools now: 3"),
+    (ExtensionToolsChanged("n", 3), "n: offers other tools now: 3"),
     (ExtensionReloaded("n", 0.5), "n: reloaded in 0.50 s"),
     (ExtensionReloaded("n", 0.5, 2), "n: reloaded in 0.50 s, calls that were not answered: 2"),
-    (GrantGiven("n", "memory.read", "host"), "n: given memory.read by host"),
-    (GrantTaken("n", "memory.read", "host"), "n: memory.read taken away by host"),
-    (ExtensionMoved("n", State.READY, State.STOPPING), None),
+    (PermissionGranted("n", "memory.read", "host"), "n: given memory.read by host"),
+    (PermissionRevoked("n", "memory.read", "host"), "n: memory.read taken away by host"),
+    (ExtensionStateChanged("n", ExtensionState.READY, ExtensionState.STOPPING), None),
     (ExtensionStarting("n", ("x",)), None),
     (ExtensionLogged("n", "info", "x"), "n: info: x"),
     (HostEvent(), None),
@@ -79,7 +79,7 @@ TOLD = [
 
 @pytest.mark.parametrize(("event", "line"), TOLD, ids=lambda part: type(part).__name__)
 def test_an_event_is_told(event: HostEvent, line: str | None) -> None:
-    assert describe_event(event) == line
+    assert format_event(event) == line
 
 
 def test_no_event_is_left_out() -> None:
@@ -90,7 +90,7 @@ def test_no_event_is_left_out() -> None:
 
 @pytest.mark.parametrize("event", [event for event, _ in TOLD], ids=lambda event: type(event).__name__)
 def test_an_event_is_a_json_object_with_its_name_and_its_time(event: HostEvent) -> None:
-    told = json.loads(msgspec.json.encode(event_object(event, 5)))
+    told = json.loads(msgspec.json.encode(build_event_object(event, 5)))
 
     assert (told["event"], told["time_ms"]) == (snake_case(type(event).__name__), 5)
     assert set(event.__struct_fields__) <= set(told)
@@ -100,10 +100,10 @@ def test_an_event_is_a_json_object_with_its_name_and_its_time(event: HostEvent) 
 
 
 def test_a_row_says_how_an_extension_does() -> None:
-    figures = Figures(12, 1, 3.25, 0.0042, 1.5, 40, 6.04)
-    status = ExtensionStatus("n", State.READY, Health.RUNNING, "1.0.0", 7, 2, 0, 3, "n: why\nmore", figures)
+    figures = ExtensionMetrics(12, 1, 3.25, 0.0042, 1.5, 40, 6.04)
+    status = ExtensionStatus("n", ExtensionState.READY, Health.RUNNING, "1.0.0", 7, 2, 0, 3, "n: why\nmore", figures)
 
-    (row,) = status_rows([status])
+    (row,) = build_status_rows([status])
 
     shown = dict(zip(HEADERS, row, strict=True))
     assert shown == {
@@ -125,9 +125,9 @@ def test_a_row_says_how_an_extension_does() -> None:
 
 
 def test_what_does_not_run_has_no_figures() -> None:
-    status = ExtensionStatus("n", State.FAILED, Health.FAILED_VALIDATION)
+    status = ExtensionStatus("n", ExtensionState.FAILED, Health.FAILED_VALIDATION)
 
-    (row,) = status_rows([status])
+    (row,) = build_status_rows([status])
 
     assert [cell for header, cell in zip(HEADERS, row, strict=True) if header in ("pid", "latency", "version")] == [
         ""

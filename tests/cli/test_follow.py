@@ -12,7 +12,7 @@ from signal import SIGINT, SIGTERM
 import pytest
 from tests.cli.commands import BECKET, EXTENSIONS, PATIENCE, becket, here
 
-from becket.cli.exits import Exit
+from becket.cli.support.exit_codes import ExitCode
 
 pytestmark = pytest.mark.process
 
@@ -62,7 +62,7 @@ def test_the_traffic_of_a_running_host_is_shown_until_the_host_ends(tmp_path: Pa
     assert " notes <- answer $/ping #" in response
     assert " notes -> call shutdown #" in shown
     assert said.splitlines() == ["following becket: notes", "the host has ended"]
-    assert follower.returncode == Exit.DONE
+    assert follower.returncode == ExitCode.DONE
 
 
 def test_for_programs_each_message_is_an_object_a_line(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_for_programs_each_message_is_an_object_a_line(tmp_path: Path) -> None:
         follower.communicate(timeout=PATIENCE)
 
     assert (step["extension"], step["method"], step["to"]) == ("notes", "$/ping", "host")
-    assert follower.returncode == Exit.INTERRUPTED
+    assert follower.returncode == ExitCode.INTERRUPTED
 
 
 def test_when_the_reader_of_the_output_is_gone_it_ends(tmp_path: Path) -> None:
@@ -81,23 +81,23 @@ def test_when_the_reader_of_the_output_is_gone_it_ends(tmp_path: Path) -> None:
         read_until(follower, "$/ping")
         assert follower.stdout is not None
         follower.stdout.close()
-        assert follower.wait(PATIENCE) == Exit.READER_GONE
+        assert follower.wait(PATIENCE) == ExitCode.READER_GONE
 
 
 def test_where_no_host_runs_it_says_how_to_start_one(tmp_path: Path) -> None:
     done = becket("trace", "--follow", "--data", str(tmp_path))
 
-    assert done.returncode == Exit.NOT_RUNNING
+    assert done.returncode == ExitCode.NOT_RUNNING
     assert str(tmp_path) in done.stderr
     assert "becket run" in done.stderr
 
 
 def test_to_follow_is_no_option_of_the_other_commands(tmp_path: Path) -> None:
-    assert here("trace", "--follow", "show", str(tmp_path)).exit_code == Exit.USAGE
+    assert here("trace", "--follow", "show", str(tmp_path)).exit_code == ExitCode.USAGE
 
 
 def test_without_a_command_and_without_following_it_prints_its_help() -> None:
     done = here("trace")
 
-    assert done.exit_code == Exit.DONE
+    assert done.exit_code == ExitCode.DONE
     assert "--follow" in done.stdout

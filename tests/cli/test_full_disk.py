@@ -10,7 +10,7 @@ import pytest
 from tests.cli.commands import BECKET, PATIENCE, write_extension
 from tests.stores.failing_disks import with_small_disk
 
-from becket.cli.exits import Exit
+from becket.cli.support.exit_codes import ExitCode
 
 pytestmark = pytest.mark.process
 
@@ -42,7 +42,7 @@ def test_a_full_disk_is_one_line_with_the_file_and_what_to_do(tmp_path: Path, wo
         check=False,
     )
 
-    assert done.returncode == Exit.FILES
+    assert done.returncode == ExitCode.FILES
     (line,) = done.stderr.splitlines()
     assert file in line
     assert "the disk is full" in line
@@ -63,6 +63,6 @@ def test_output_to_a_full_disk_is_one_line(tmp_path: Path) -> None:
             check=False,
         )
 
-    assert done.returncode == Exit.FILES
+    assert done.returncode == ExitCode.FILES
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: stdout: the disk is full")

@@ -10,12 +10,12 @@ import pytest
 from tests.cli.commands import BECKET, becket, here, write_extension
 from tests.cli.terminals import Terminal
 
-from becket.cli.exits import Exit
+from becket.cli.support.exit_codes import ExitCode
 from becket.contract.audit import ConsentRefused, GrantChanged
 from becket.host.audit_log import read_audit, verify_audit
-from becket.host.gate import Admitted, NeedsConsent
-from becket.host.grants_file import GrantEntry, load_grants
 from becket.host.host import Host
+from becket.host.starting.grants_file import GrantEntry, load_grants
+from becket.host.starting.start_check import NeedsConsent, StartAllowed
 
 ASKED = ["memory.read", "tools.register"]
 
@@ -32,7 +32,7 @@ def data(tmp_path: Path) -> Path:
 
 def run(data: Path, *words: str) -> Any:
     done = here(*words, "--data", str(data), "--json")
-    assert done.exit_code == Exit.DONE, done.output
+    assert done.exit_code == ExitCode.DONE, done.output
     return json.loads(done.stdout)
 
 
@@ -54,7 +54,7 @@ def test_they_are_for_the_files_that_there_are_where_these_are_found(root: Path,
     entry = entry_of(data)
     assert entry is not None
     assert entry.digest
-    assert isinstance(survey.admissions["notes"], Admitted)
+    assert isinstance(survey.start_decisions["notes"], StartAllowed)
 
 
 def test_the_hosts_own_files_do_not_count_where_they_lie_in_the_extensions_folder(root: Path) -> None:
@@ -62,7 +62,7 @@ def test_the_hosts_own_files_do_not_count_where_they_lie_in_the_extensions_folde
     for _ in range(2):  # the second time there are some
         run(data, "grant", "notes", *ASKED, "--root", str(root))
 
-    assert isinstance(Host([root], data=data).survey().admissions["notes"], Admitted)
+    assert isinstance(Host([root], data=data).survey().start_decisions["notes"], StartAllowed)
 
 
 def test_named_variables_are_given_for_the_files_that_there_are(tmp_path: Path, data: Path) -> None:
@@ -71,11 +71,11 @@ def test_named_variables_are_given_for_the_files_that_there_are(tmp_path: Path, 
     told = run(data, "grant", "notes", "--variable", "EDITOR", "--root", str(root))
 
     assert told["variables"] == ["EDITOR"]
-    refused = Host([root], data=data).survey().admissions["notes"]
+    refused = Host([root], data=data).survey().start_decisions["notes"]
     assert isinstance(refused, NeedsConsent)
     assert refused.requested == ("GITHUB_TOKEN",)
     run(data, "grant", "notes", "--variable", "GITHUB_TOKEN", "--root", str(root))
-    assert isinstance(Host([root], data=data).survey().admissions["notes"], Admitted)
+    assert isinstance(Host([root], data=data).survey().start_decisions["notes"], StartAllowed)
 
 
 def test_without_names_the_variables_are_given_as_well(tmp_path: Path, data: Path) -> None:
@@ -83,7 +83,7 @@ def test_without_names_the_variables_are_given_as_well(tmp_path: Path, data: Pat
 
     assert run(data, "grant", "notes", "--yes", "--root", str(root))["variables"] == ["EDITOR"]
 
-    assert isinstance(Host([root], data=data).survey().admissions["notes"], Admitted)
+    assert isinstance(Host([root], data=data).survey().start_decisions["notes"], StartAllowed)
 
 
 def test_the_question_shows_the_command_the_folder_and_the_variables(tmp_path: Path, data: Path) -> None:
@@ -91,7 +91,7 @@ def test_the_question_shows_the_command_the_folder_and_the_variables(tmp_path: P
 
     done = here("grant", "notes", "--root", str(root), "--data", str(data))
 
-    assert done.exit_code == Exit.DENIED
+    assert done.exit_code == ExitCode.DENIED
     assert f"{root}/notes/notes.py" in done.stderr
     assert f"it runs in the folder {root}/notes" in done.stderr
     assert "it asks for the variable GITHUB_TOKEN, which looks like a secret" in done.stderr
@@ -116,14 +116,14 @@ def test_the_roots_may_be_those_of_a_configuration(root: Path, data: Path, tmp_p
 def test_without_names_and_without_anybody_to_ask_nothing_is_given(root: Path, data: Path) -> None:
     done = here("grant", "notes", "--root", str(root), "--data", str(data))
 
-    assert done.exit_code == Exit.DENIED
+    assert done.exit_code == ExitCode.DENIED
     assert "memory.read" in done.stderr
     assert not data.exists()
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("answer", "code"), [("y", Exit.DONE), ("n", Exit.DENIED)])
-def test_somebody_at_the_terminal_is_asked(root: Path, data: Path, answer: str, code: Exit) -> None:
+@pytest.mark.parametrize(("answer", "code"), [("y", ExitCode.DONE), ("n", ExitCode.DENIED)])
+def test_somebody_at_the_terminal_is_asked(root: Path, data: Path, answer: str, code: ExitCode) -> None:
     command = [*BECKET, "grant", "notes", "--root", str(root), "--data", str(data)]
     with Terminal(command) as terminal:
         terminal.expect(f"{root}/notes/notes.py")
@@ -146,7 +146,7 @@ def test_a_variable_that_looks_like_a_secret_is_part_of_the_question(tmp_path: P
 def test_an_extension_that_is_not_found_needs_names(tmp_path: Path, data: Path) -> None:
     done = here("grant", "notes", "--root", str(tmp_path), "--data", str(data))
 
-    assert done.exit_code == Exit.NOT_FOUND
+    assert done.exit_code == ExitCode.NOT_FOUND
     assert "--root" in done.stderr
 
 
@@ -154,7 +154,7 @@ def test_an_extension_that_is_not_found_needs_names(tmp_path: Path, data: Path) 
 def test_a_permission_that_does_not_exist_changes_nothing(data: Path, command: str) -> None:
     done = here(command, "notes", "memory.raed", "--data", str(data))
 
-    assert done.exit_code == Exit.USAGE
+    assert done.exit_code == ExitCode.USAGE
     assert "memory.raed" in done.stderr
     assert not data.exists()
 
@@ -174,7 +174,7 @@ def test_without_names_all_that_was_agreed_to_is_forgotten(data: Path) -> None:
 
     assert entry_of(data) is None
     done = here("revoke", "notes", "--data", str(data))
-    assert done.exit_code == Exit.NOT_FOUND
+    assert done.exit_code == ExitCode.NOT_FOUND
     assert str(data) in done.stderr
 
 
@@ -198,12 +198,12 @@ def test_a_refusal_at_the_terminal_is_kept_and_an_operator_undoes_it(root: Path,
     with Terminal(start, columns=200) as terminal:
         terminal.expect("agree? [y/N]")
         terminal.enter("n")
-        assert terminal.end() == Exit.NOT_RUNNING
+        assert terminal.end() == ExitCode.NOT_RUNNING
     with Terminal(start, columns=200) as terminal:
-        assert terminal.end() == Exit.NOT_RUNNING
+        assert terminal.end() == ExitCode.NOT_RUNNING
         assert "agree?" not in terminal.text
         assert "becket revoke notes" in terminal.text
-    assert becket("run", str(root), "--data", str(data), "--once", "--yes").returncode == Exit.NOT_RUNNING
+    assert becket("run", str(root), "--data", str(data), "--once", "--yes").returncode == ExitCode.NOT_RUNNING
     (listed,) = run(data, "list", str(root))
     assert (listed["starts"], "refused" in listed["because"]) == ("no", True)
 
@@ -212,9 +212,9 @@ def test_a_refusal_at_the_terminal_is_kept_and_an_operator_undoes_it(root: Path,
     with Terminal(start, columns=200) as terminal:
         terminal.expect("agree? [y/N]")
         terminal.enter("n")
-        assert terminal.end() == Exit.NOT_RUNNING
+        assert terminal.end() == ExitCode.NOT_RUNNING
     assert run(data, "grant", "notes", "--yes", "--root", str(root))["refused"] is False
-    assert isinstance(Host([root], data=data).survey().admissions["notes"], Admitted)
+    assert isinstance(Host([root], data=data).survey().start_decisions["notes"], StartAllowed)
     events = [record.event for record in read_audit(data / "audit.jsonl")]
     assert [(event.by, event.withdrawn) for event in events if isinstance(event, ConsentRefused)] == [
         ("answer", False),
@@ -257,5 +257,5 @@ def test_a_file_that_cannot_be_read_is_not_written_over(data: Path) -> None:
 
     done = here("grant", "notes", "memory.read", "--data", str(data))
 
-    assert done.exit_code == Exit.FILES
+    assert done.exit_code == ExitCode.FILES
     assert (data / "grants.toml").read_text(encoding="utf-8") == "[notes"

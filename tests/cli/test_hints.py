@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.commands import becket, write_extension
 
-from becket.cli.exits import Exit
+from becket.cli.support.exit_codes import ExitCode
 from becket.host.command_lines import CommandLines, command_lines_of
 from becket.host.host import Host
 
@@ -58,7 +58,7 @@ def test_the_command_that_gives_consent_names_the_host_in_use(folder: Path, comm
 
     done = becket(*words, folder=folder)
 
-    assert paste(done.stdout + done.stderr, folder, "--yes") == Exit.DONE  # nobody is there to be asked
+    assert paste(done.stdout + done.stderr, folder, "--yes") == ExitCode.DONE  # nobody is there to be asked
     told = json.loads(becket("doctor", *roots, *options, "--json", folder=folder).stdout)
     assert (told["would_start"], told["problems"]) == (1, [])
 
@@ -71,14 +71,14 @@ def test_where_nothing_is_kept_the_command_is_repeated_with_consent(
     done = becket(*command, *options, folder=folder)
 
     more = [] if command[0] == "run" else ["--once"]
-    assert paste(done.stdout + done.stderr, folder, *more) == Exit.DONE
+    assert paste(done.stdout + done.stderr, folder, *more) == ExitCode.DONE
 
 
 def test_a_call_is_repeated_with_consent_where_nothing_is_kept(folder: Path) -> None:
     done = becket("call", "greedy", "info.get", "null", "--root", "my extensions", "--no-data", folder=folder)
 
-    assert done.returncode == Exit.DENIED
-    assert paste(done.stderr, folder) == Exit.DONE
+    assert done.returncode == ExitCode.DENIED
+    assert paste(done.stderr, folder) == ExitCode.DONE
 
 
 def test_what_does_not_start_is_checked_in_its_own_folder(folder: Path) -> None:
@@ -87,7 +87,7 @@ def test_what_does_not_start_is_checked_in_its_own_folder(folder: Path) -> None:
     done = becket("doctor", "my extensions", "--no-data", "--start", "--only", "broken", "--json", folder=folder)
 
     hint = next(one["hint"] for one in json.loads(done.stdout)["problems"] if one["code"] == "start_failed")
-    assert paste(f"`{hint.removeprefix('try: ')}`", folder / "my extensions") == Exit.FAILED
+    assert paste(f"`{hint.removeprefix('try: ')}`", folder / "my extensions") == ExitCode.FAILED
 
 
 @pytest.mark.parametrize("words", [["run", "--once"], ["list"]], ids=" ".join)

@@ -14,21 +14,21 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from becket.cli.asking import agree
-from becket.cli.exits import Exit
-from becket.cli.hosting import (
+from becket.cli.main import cli
+from becket.cli.support.exit_codes import ExitCode
+from becket.cli.support.options import (
     INHERITING,
+    DataDirOptions,
     HostOptions,
-    PlaceOptions,
-    Terminated,
+    TerminationRequested,
+    data_dir_options,
     host_options,
-    place_options,
     run_async,
 )
-from becket.cli.main import cli
+from becket.cli.support.prompt import approve_all
 from becket.dialects import DIALECTS
 from becket.errors import BecketError
-from becket.methods.permissions import Decision, Grants
+from becket.permissions.gate import Decision, Grants
 
 CONFIG = """
 name = "demo"
@@ -101,14 +101,17 @@ def test_every_option_becomes_an_argument_of_the_host() -> None:
         "disabled": {"z"},
         "development": True,
         "inherit_environment": {"morphir", "nexo"},
-        "ask": agree,
+        "ask": approve_all,
         "grants": {"x": Grants(frozenset({"memory.read", "memory.write"}))},
     }
 
 
 def test_dialects_that_inherit_are_those_whose_own_hosts_pass_variables_on() -> None:
-    assert tuple(sorted(name for name in DIALECTS if DIALECTS[name].habits.inherited != "few")) == INHERITING
-    assert invoke("run", "--inherit-environment", "native").exit_code == Exit.USAGE
+    assert (
+        tuple(sorted(name for name in DIALECTS if DIALECTS[name].host_defaults.inherited_environment != "few"))
+        == INHERITING
+    )
+    assert invoke("run", "--inherit-environment", "native").exit_code == ExitCode.USAGE
 
 
 @pytest.mark.usefixtures("folders")
@@ -121,14 +124,14 @@ def test_nothing_is_kept_without_data() -> None:
 
 
 def test_yes_agrees_to_everything() -> None:
-    assert agree("what?", Decision("notes", "start", None, None, "")) is True
+    assert approve_all("what?", Decision("notes", "start", None, None, "")) is True
 
 
 @pytest.mark.parametrize("value", ["notes", "=memory.read", "notes=memory.raed", "notes=tools.override"])
 def test_a_grant_that_means_nothing_is_a_usage_error(value: str) -> None:
     done = invoke("run", "--grant", value)
 
-    assert done.exit_code == Exit.USAGE
+    assert done.exit_code == ExitCode.USAGE
     assert "ID=PERMISSION" in done.stderr or "memory.read" in done.stderr
 
 
@@ -173,7 +176,7 @@ def test_a_file_that_cannot_be_used_tells_all_problems_and_nothing_is_started(tm
 
     done = invoke("run", "--config", str(path))
 
-    assert done.exit_code == Exit.FILES
+    assert done.exit_code == ExitCode.FILES
     assert {line.partition(": ")[2].partition(": ")[2][:6] for line in done.stderr.splitlines()} == {"/rots:", "/watch"}
 
 
@@ -182,7 +185,7 @@ def test_a_file_that_cannot_be_used_tells_all_problems_and_nothing_is_started(tm
 
 def test_the_files_of_a_host_are_where_options_file_or_name_say(config: Path, tmp_path: Path) -> None:
     def folder(**options: Any) -> Path:
-        return PlaceOptions(**options).places().folder
+        return DataDirOptions(**options).data_dir().folder
 
     assert folder(data=tmp_path / "x", config_file=config) == tmp_path / "x"
     assert folder(config_file=config) == tmp_path / "state"
@@ -196,20 +199,20 @@ def test_a_host_that_keeps_nothing_has_no_files(tmp_path: Path) -> None:
     path.write_text("data = false", encoding="utf-8")
 
     with pytest.raises(click.UsageError):
-        PlaceOptions(config_file=path).places()
+        DataDirOptions(config_file=path).data_dir()
 
 
 def test_place_options_are_handed_over_as_one() -> None:
-    found: list[PlaceOptions] = []
+    found: list[DataDirOptions] = []
 
     @click.command()
-    @place_options
-    def command(options: PlaceOptions) -> None:
+    @data_dir_options
+    def command(options: DataDirOptions) -> None:
         found.append(options)
 
     command.main(["--name", "demo"], standalone_mode=False)
 
-    assert found == [PlaceOptions(name="demo")]
+    assert found == [DataDirOptions(name="demo")]
 
 
 # -- the loop
@@ -238,7 +241,7 @@ def test_what_a_function_returns_or_raises_comes_out_as_it_is() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_what_runs(number: signal.Signals) -> None:
-    with pytest.raises(Terminated) as raised:
+    with pytest.raises(TerminationRequested) as raised:
         run_async(end_by, number)
 
     assert raised.value.signal is number
@@ -251,7 +254,7 @@ def test_a_hangup_that_is_ignored_stays_ignored() -> None:
 
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` starts a program
     try:
-        with pytest.raises(Terminated) as raised:
+        with pytest.raises(TerminationRequested) as raised:
             run_async(hang_up_first)
     finally:
         signal.signal(signal.SIGHUP, before)
@@ -268,7 +271,7 @@ def test_an_interrupt_ends_what_runs() -> None:
 def test_a_program_that_is_terminated_cleans_up_first() -> None:
     code = """
 import anyio
-from becket.cli.hosting import run_async
+from becket.cli.support.options import run_async
 async def main():
     try:
         print("runs", flush=True)

@@ -9,8 +9,8 @@ import pytest
 from tests.cli.commands import BECKET, HOSTED, becket, here, json_lines, printed, write_extension
 from tests.cli.terminals import CTRL_C, Terminal
 
-from becket.cli.exits import Exit
-from becket.testing.transcripts import load_transcript
+from becket.cli.support.exit_codes import ExitCode
+from becket.testing.transcripts.file import load_transcript
 
 pytestmark = pytest.mark.process
 
@@ -116,9 +116,9 @@ def test_a_command_that_the_host_runs_itself_is_shown_as_it_is_and_asked_about_a
     words = ("invoke", "--root", str(root), "--no-data", "--yes", "plugin")
 
     assert printed(*words, "say", "*hi*", "you") == "# *hi*\n# you\n"
-    assert (failed := becket(*words, "fail")).returncode == Exit.FAILED
+    assert (failed := becket(*words, "fail")).returncode == ExitCode.FAILED
     assert "exit code 1" in failed.stderr
-    assert (blocked := becket(*words, "say", "forbidden")).returncode == Exit.DENIED
+    assert (blocked := becket(*words, "say", "forbidden")).returncode == ExitCode.DENIED
     assert "not that" in blocked.stderr
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.commands import EXTENSIONS, becket, here, write_extension
 
-from becket.cli.exits import Exit
+from becket.cli.support.exit_codes import ExitCode
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_all_are_listed_with_whether_they_would_start(root: Path) -> None:
     done = here("list", str(root), "--no-data")
 
     header, *rows = done.stdout.splitlines()
-    assert done.exit_code == Exit.DONE
+    assert done.exit_code == ExitCode.DONE
     assert header.split() == ["EXTENSION", "VERSION", "DIALECT", "STARTS", "PERMISSIONS", "VARIABLES", "FOLDER"]
     assert [row.split() for row in rows] == [
         ["greedy", "1.0.0", "native", "ask", "memory.read", "-", str(root / "greedy")],
@@ -64,7 +64,7 @@ def test_what_was_skipped_is_named_with_the_reason(root: Path) -> None:
 def test_a_root_that_does_not_exist_is_a_mistake_in_the_command_line(words: list[str], tmp_path: Path) -> None:
     done = becket(*words, folder=tmp_path)
 
-    assert (done.returncode, done.stdout) == (Exit.USAGE, "")
+    assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
     assert "nosuch" in done.stderr
 
 
@@ -118,7 +118,7 @@ def test_manifests_that_cannot_be_used_are_counted(root: Path) -> None:
 def test_where_there_is_none_nothing_is_written_to_stdout(tmp_path: Path) -> None:
     done = here("list", str(tmp_path), "--no-data")
 
-    assert (done.exit_code, done.stdout) == (Exit.DONE, "")
+    assert (done.exit_code, done.stdout) == (ExitCode.DONE, "")
     assert "0 extensions" in done.stderr
 
 

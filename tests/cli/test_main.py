@@ -16,9 +16,9 @@ from tests.cli.commands import BECKET, becket, here
 from tests.test_import_cost import modules_after
 
 from becket import __version__
-from becket.cli.exits import MEANINGS, Exit, exit_of
-from becket.cli.hosting import Terminated
-from becket.cli.main import COMMANDS, Becket, cli
+from becket.cli.main import COMMANDS, CommandGroup, cli
+from becket.cli.support.exit_codes import MEANINGS, ExitCode, exit_code_for
+from becket.cli.support.options import TerminationRequested
 from becket.errors import (
     BadFile,
     BadValue,
@@ -127,7 +127,7 @@ def test_the_help_is_written_without_what_commands_need() -> None:
 def test_an_unknown_command_names_one_that_was_meant() -> None:
     done = here("rnu")
 
-    assert done.exit_code == Exit.USAGE
+    assert done.exit_code == ExitCode.USAGE
     assert "`rnu`" in done.stderr
     assert "`run`" in done.stderr
 
@@ -136,7 +136,7 @@ def test_an_unknown_command_names_one_that_was_meant() -> None:
 def test_what_cannot_be_parsed_is_told_in_two_lines(words: list[str]) -> None:
     done = here(*words)
 
-    assert done.exit_code == Exit.USAGE
+    assert done.exit_code == ExitCode.USAGE
     first, second = done.stderr.splitlines()
     assert first.startswith("error: ")
     assert second.startswith("try: becket ")
@@ -144,14 +144,14 @@ def test_what_cannot_be_parsed_is_told_in_two_lines(words: list[str]) -> None:
 
 
 @pytest.fixture
-def failing() -> Becket:
+def failing() -> CommandGroup:
     """A command line in which `fail` fails with whatever stands in `FAILURES`."""
 
     @click.command()
     def fail() -> None:
         raise FAILURES[0]
 
-    group = Becket(params=[click.Option(["--debug"], is_flag=True, expose_value=False)])
+    group = CommandGroup(params=[click.Option(["--debug"], is_flag=True, expose_value=False)])
     group.get_command = lambda ctx, cmd_name: fail  # type: ignore[method-assign]
     return group
 
@@ -162,18 +162,22 @@ FAILURES: list[BaseException] = []
 @pytest.mark.parametrize(
     ("error", "code", "lines"),
     [
-        (BadFile("x.toml", [("/a", "is wrong"), ("", "too")]), Exit.FILES, ["x.toml: /a: is wrong", "x.toml: too"]),
-        (FileNotFoundError(2, "No such file", "x"), Exit.FILES, ["x: No such file"]),
-        (OSError("odd"), Exit.FILES, ["odd"]),
-        (UnknownPermission("a.b\nc"), Exit.USAGE, ["Unknown extension permission: a.b", "c"]),
-        (UnknownPermission("a\x1b[2J"), Exit.USAGE, ["Unknown extension permission: a\\x1b[2J"]),
-        (ExceptionGroup("g", [ExtensionRefused("n", "no"), BecketError("b")]), Exit.DENIED, ["n: refused: no", "b"]),
-        (Terminated.__new__(Terminated), Exit.TERMINATED, []),
-        (KeyboardInterrupt(), Exit.INTERRUPTED, []),
+        (BadFile("x.toml", [("/a", "is wrong"), ("", "too")]), ExitCode.FILES, ["x.toml: /a: is wrong", "x.toml: too"]),
+        (FileNotFoundError(2, "No such file", "x"), ExitCode.FILES, ["x: No such file"]),
+        (OSError("odd"), ExitCode.FILES, ["odd"]),
+        (UnknownPermission("a.b\nc"), ExitCode.USAGE, ["Unknown extension permission: a.b", "c"]),
+        (UnknownPermission("a\x1b[2J"), ExitCode.USAGE, ["Unknown extension permission: a\\x1b[2J"]),
+        (
+            ExceptionGroup("g", [ExtensionRefused("n", "no"), BecketError("b")]),
+            ExitCode.DENIED,
+            ["n: refused: no", "b"],
+        ),
+        (TerminationRequested.__new__(TerminationRequested), ExitCode.TERMINATED, []),
+        (KeyboardInterrupt(), ExitCode.INTERRUPTED, []),
     ],
 )
 def test_what_a_command_fails_with_is_told_without_a_traceback(
-    failing: Becket, error: BaseException, code: Exit, lines: list[str]
+    failing: CommandGroup, error: BaseException, code: ExitCode, lines: list[str]
 ) -> None:
     FAILURES[:] = [error]
     done = CliRunner().invoke(failing, ["run"])
@@ -182,17 +186,17 @@ def test_what_a_command_fails_with_is_told_without_a_traceback(
     assert [line for line in done.stderr.splitlines() if line] == [f"error: {line}" for line in lines]
 
 
-def test_a_mistake_of_becket_itself_is_one_line_and_with_debug_a_traceback(failing: Becket) -> None:
+def test_a_mistake_of_becket_itself_is_one_line_and_with_debug_a_traceback(failing: CommandGroup) -> None:
     FAILURES[:] = [ZeroDivisionError("oh")]
     quiet, loud = (CliRunner().invoke(failing, words) for words in (["run"], ["--debug", "run"]))
 
-    assert quiet.exit_code == Exit.BUG
+    assert quiet.exit_code == ExitCode.BUG
     assert "ZeroDivisionError" in quiet.stderr
     assert len(quiet.stderr.splitlines()) == 1
     assert isinstance(loud.exception, ZeroDivisionError)
 
 
-def test_whoever_calls_it_as_a_function_gets_the_error_itself(failing: Becket) -> None:
+def test_whoever_calls_it_as_a_function_gets_the_error_itself(failing: CommandGroup) -> None:
     FAILURES[:] = [BecketError("x")]
 
     with pytest.raises(BecketError):
@@ -214,34 +218,34 @@ def test_a_reader_that_goes_away_is_no_mistake() -> None:
 
 
 def test_every_exit_code_has_a_meaning() -> None:
-    assert set(MEANINGS) == set(Exit)
+    assert set(MEANINGS) == set(ExitCode)
 
 
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (NotDeclared("becket", "extension", "x"), Exit.NOT_FOUND),
-        (PermissionDenied("memory.read"), Exit.DENIED),
-        (RemoteError(method="m", code=1, message="no", meaning=Meaning.PERMISSION_DENIED), Exit.DENIED),
-        (RemoteError(method="m", code=1, message="no"), Exit.FAILED),
-        (RpcError(7, "no"), Exit.FAILED),
-        (ExtensionRefused("x", "no"), Exit.DENIED),
-        (ProviderDisabled("x", "no"), Exit.DENIED),
-        (StartFailed("x", "no"), Exit.NOT_RUNNING),
-        (HandshakeFailed("x", "no"), Exit.NOT_RUNNING),
-        (CallTimeout("m", 1.0), Exit.NOT_RUNNING),
-        (ConnectionLost(DisconnectReason.PROCESS_EXIT), Exit.NOT_RUNNING),
-        (StoreInUse("x", 1), Exit.FILES),
-        (BadFile("x", []), Exit.FILES),
-        (PermissionError(13, "no"), Exit.FILES),
-        (BadValue("x", []), Exit.USAGE),
-        (BecketError("x"), Exit.FAILED),
-        (ValueError("x"), Exit.BUG),
+        (NotDeclared("becket", "extension", "x"), ExitCode.NOT_FOUND),
+        (PermissionDenied("memory.read"), ExitCode.DENIED),
+        (RemoteError(method="m", code=1, message="no", meaning=Meaning.PERMISSION_DENIED), ExitCode.DENIED),
+        (RemoteError(method="m", code=1, message="no"), ExitCode.FAILED),
+        (RpcError(7, "no"), ExitCode.FAILED),
+        (ExtensionRefused("x", "no"), ExitCode.DENIED),
+        (ProviderDisabled("x", "no"), ExitCode.DENIED),
+        (StartFailed("x", "no"), ExitCode.NOT_RUNNING),
+        (HandshakeFailed("x", "no"), ExitCode.NOT_RUNNING),
+        (CallTimeout("m", 1.0), ExitCode.NOT_RUNNING),
+        (ConnectionLost(DisconnectReason.PROCESS_EXIT), ExitCode.NOT_RUNNING),
+        (StoreInUse("x", 1), ExitCode.FILES),
+        (BadFile("x", []), ExitCode.FILES),
+        (PermissionError(13, "no"), ExitCode.FILES),
+        (BadValue("x", []), ExitCode.USAGE),
+        (BecketError("x"), ExitCode.FAILED),
+        (ValueError("x"), ExitCode.BUG),
     ],
     ids=repr,
 )
-def test_an_error_has_its_exit_code(error: BaseException, code: Exit) -> None:
-    assert exit_of(error) is code
+def test_an_error_has_its_exit_code(error: BaseException, code: ExitCode) -> None:
+    assert exit_code_for(error) is code
 
 
 # -- completion

@@ -16,7 +16,7 @@ from click.testing import Result
 from tests.cli.commands import BECKET, here
 from tests.cli.terminals import Terminal
 
-from becket.cli.memory import time_text
+from becket.cli.memory import format_time
 from becket.contract.memory import Append
 from becket.limits import DEFAULT_LIMITS
 from becket.stores.sqlite import SqliteStore
@@ -200,7 +200,7 @@ def test_help_has_an_example(command: list[str]) -> None:
 
 
 def test_a_time_that_no_calendar_has_is_shown_as_it_is() -> None:
-    assert time_text(2**62) == f"{2**62} ms"
+    assert format_time(2**62) == f"{2**62} ms"
 
 
 # -- damage

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from tests.cli.commands import becket, here
 
-from becket.cli.exits import Exit
 from becket.cli.new import build_files
-from becket.cli.templates import TEMPLATES
-from becket.host.manifest import load_manifest, parse_manifest
-from becket.typed.toml_files import parse_toml
+from becket.cli.support.exit_codes import ExitCode
+from becket.cli.support.templates import TEMPLATES
+from becket.conversion.files.toml import parse_toml
+from becket.host.starting.manifest import load_manifest, parse_manifest
 
 FILES = ["becket.toml", "greeter.py", "run", "test_greeter.py", "README.md", ".gitignore"]
 every_template = pytest.mark.parametrize("template", TEMPLATES)
@@ -25,7 +25,7 @@ every_template = pytest.mark.parametrize("template", TEMPLATES)
 @pytest.fixture
 def greeter(tmp_path: Path) -> Path:
     done = here("new", str(tmp_path / "greeter"))
-    assert done.exit_code == Exit.DONE, done.output
+    assert done.exit_code == ExitCode.DONE, done.output
     return tmp_path / "greeter"
 
 
@@ -51,7 +51,7 @@ def test_it_is_json_for_programs(tmp_path: Path) -> None:
 
 def write(folder: Path, template: str) -> Path:
     done = here("new", "--template", template, str(folder / "greeter"))
-    assert done.exit_code == Exit.DONE, done.output
+    assert done.exit_code == ExitCode.DONE, done.output
     return folder / "greeter"
 
 
@@ -91,7 +91,7 @@ def test_a_project_with_the_name_of_an_installed_module_works(tmp_path: Path) ->
     done = subprocess.run(command, cwd=tmp_path / "becket", capture_output=True, timeout=20, check=False)
 
     assert done.returncode == 0, done.stderr
-    assert here("check", "--", str(tmp_path / "becket" / "run")).exit_code == Exit.DONE
+    assert here("check", "--", str(tmp_path / "becket" / "run")).exit_code == ExitCode.DONE
 
 
 @pytest.mark.process
@@ -99,7 +99,7 @@ def test_a_project_with_the_name_of_an_installed_module_works(tmp_path: Path) ->
 def test_it_passes_every_check(tmp_path: Path, template: str) -> None:
     done = here("check", "--call-tools", "--", str(write(tmp_path, template) / "run"))
 
-    assert done.exit_code == Exit.DONE, done.output
+    assert done.exit_code == ExitCode.DONE, done.output
     assert not [line for line in done.stdout.splitlines() if not line.startswith("ok ")]
     expected = {
         "tool": "tools greet",
@@ -118,14 +118,14 @@ def test_the_hook_of_its_template_blocks_calls_of_other_extensions(tmp_path: Pat
 
     done = becket("call", *options, "greeter", "greet", '{"name": "rm -rf"}')
 
-    assert done.returncode == Exit.DENIED
+    assert done.returncode == ExitCode.DENIED
     assert "`rm -rf` is forbidden" in done.stderr
 
 
 def test_a_template_that_there_is_not_is_refused(tmp_path: Path) -> None:
     done = here("new", "--template", "poem", str(tmp_path / "x"))
 
-    assert done.exit_code == Exit.USAGE
+    assert done.exit_code == ExitCode.USAGE
     assert not (tmp_path / "x").exists()
 
 
@@ -134,7 +134,7 @@ def test_a_host_runs_it_and_no_file_appears_beside_it(greeter: Path) -> None:
     done = becket("run", str(greeter), "--no-data", "--yes", "--once", "--json")
 
     (status,) = json.loads(done.stdout)["extensions"]
-    assert (done.returncode, status["state"], status["tools"]) == (Exit.DONE, "ready", 1)
+    assert (done.returncode, status["state"], status["tools"]) == (ExitCode.DONE, "ready", 1)
     assert sorted(path.name for path in greeter.iterdir()) == sorted(FILES)
 
 
@@ -188,7 +188,7 @@ def also(name: str) -> str:
 def test_an_id_that_no_extension_can_have_is_refused(tmp_path: Path, id: str) -> None:
     done = here("new", str(tmp_path / "x"), "--id", id)
 
-    assert done.exit_code == Exit.USAGE
+    assert done.exit_code == ExitCode.USAGE
     assert "is no id" in done.stderr
     assert not (tmp_path / "x").exists()
 
@@ -198,5 +198,5 @@ def test_a_folder_with_something_in_it_is_left_alone(greeter: Path) -> None:
 
     done = here("new", str(greeter))
 
-    assert done.exit_code == Exit.USAGE
+    assert done.exit_code == ExitCode.USAGE
     assert (greeter / "greeter.py").read_text(encoding="utf-8") == "mine"

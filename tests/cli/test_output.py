@@ -12,12 +12,14 @@ import pytest
 from msgspec import Struct
 from tests.cli.terminals import Terminal
 
-from becket.cli.logs import show_logs
-from becket.cli.output import count, print_json, print_json_line, print_table, say
+from becket.cli.support.logs import show_logs
+from becket.cli.support.output import pluralize, print_json, print_json_line, print_message, print_table
 from becket.host.diagnostics import without_id
 from becket.host.host_config import LogConfig
 
-DRAW = "from becket.cli.output import *; print_table(('a', 'b'), [('1', 'two\\x1b[2J')]); print_json({'k': [1]})"
+DRAW = (
+    "from becket.cli.support.output import *; print_table(('a', 'b'), [('1', 'two\\x1b[2J')]); print_json({'k': [1]})"
+)
 
 
 class Point(Struct):
@@ -63,7 +65,7 @@ def test_a_table_has_columns_with_headers_in_capitals(capsys: pytest.CaptureFixt
 
 
 def test_words_go_to_stderr_and_do_no_harm(capsys: pytest.CaptureFixture[str]) -> None:
-    say("one\ntwo\x07")
+    print_message("one\ntwo\x07")
 
     assert capsys.readouterr() == ("", "one\ntwo\\x07\n")
 
@@ -81,7 +83,7 @@ def test_on_a_terminal_tables_are_drawn_and_json_has_line_breaks() -> None:
 
 @pytest.mark.process
 def test_without_colour_none_is_written() -> None:
-    code = "from becket.cli.output import console; console().print('x', style='red')"
+    code = "from becket.cli.support.output import console; console().print('x', style='red')"
     for variables in ({}, {"NO_COLOR": "1"}):
         with Terminal([sys.executable, "-c", code], **variables) as terminal:
             assert terminal.end() == 0
@@ -89,7 +91,7 @@ def test_without_colour_none_is_written() -> None:
 
 
 def test_numbers_have_the_noun_that_fits() -> None:
-    assert [count(number, "error") for number in (0, 1, 2)] == ["0 errors", "1 error", "2 errors"]
+    assert [pluralize(number, "error") for number in (0, 1, 2)] == ["0 errors", "1 error", "2 errors"]
 
 
 def test_an_id_is_not_said_twice() -> None:

@@ -14,11 +14,11 @@ import pytest
 from tests.cli.commands import BECKET, EXTENSIONS, becket, write_extension
 from tests.cli.terminals import CTRL_C, Terminal
 
-from becket.cli.exits import Exit
-from becket.cli.screen import WIDE, fit_rows
-from becket.cli.status import HEADERS
-from becket.host.grants_file import GrantEntry, load_grants
-from becket.testing.transcripts import Ended, Frame, Side, load_transcript
+from becket.cli.support.exit_codes import ExitCode
+from becket.cli.support.screen import WIDE, fit_rows
+from becket.cli.support.status_table import HEADERS
+from becket.host.starting.grants_file import GrantEntry, load_grants
+from becket.testing.transcripts.file import ChildExited, FrameSent, LinkEnd, load_transcript
 
 pytestmark = pytest.mark.process
 
@@ -59,7 +59,7 @@ def test_once_starts_all_and_prints_a_table() -> None:
     done = becket("run", str(EXTENSIONS), "--no-data", "--yes", "--once", "--only", "notes", "--only", "census")
 
     header, *rows = done.stdout.splitlines()
-    assert done.returncode == Exit.DONE
+    assert done.returncode == ExitCode.DONE
     assert header.split()[:4] == ["EXTENSION", "VERSION", "DIALECT", "STATE"]
     assert [row.split()[:4] for row in rows] == [[id, "1.0.0", "native", "ready"] for id in ("census", "notes")]
 
@@ -70,7 +70,7 @@ def test_once_is_json_for_programs(root: Path) -> None:
     done = becket("run", str(root), "--no-data", "--once", "--json")
 
     told = json.loads(done.stdout)
-    assert done.returncode == Exit.NOT_RUNNING
+    assert done.returncode == ExitCode.NOT_RUNNING
     assert {one["id"]: one["state"] for one in told["extensions"]} == {"quiet": "ready", "broken": "failed"}
     (quiet,) = [one for one in told["extensions"] if one["id"] == "quiet"]
     assert quiet["figures"]["calls"] == 0
@@ -86,7 +86,7 @@ def test_once_tells_what_is_wrong_on_stderr(root: Path) -> None:
 
     done = becket("run", str(root), "--no-data", "--once")
 
-    assert done.returncode == Exit.NOT_RUNNING
+    assert done.returncode == ExitCode.NOT_RUNNING
     assert "becket run --yes" in done.stderr
     assert str(root / "bad" / "becket.toml") in done.stderr
 
@@ -95,7 +95,7 @@ def test_once_tells_what_is_wrong_on_stderr(root: Path) -> None:
 def test_where_there_is_nothing_to_start_it_says_so(tmp_path: Path, once: list[str]) -> None:
     done = becket("run", str(tmp_path), "--no-data", *once)
 
-    assert done.returncode == Exit.NOT_FOUND
+    assert done.returncode == ExitCode.NOT_FOUND
     assert str(tmp_path) in done.stderr
 
 
@@ -104,7 +104,7 @@ def test_a_second_host_of_the_same_files_is_refused(root: Path, tmp_path: Path) 
         lines.until("quiet: started")
         done = becket("run", str(root), "--data", str(tmp_path / "data"), "--once")
 
-    assert done.returncode == Exit.FILES
+    assert done.returncode == ExitCode.FILES
     assert str(tmp_path / "data") in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
@@ -141,8 +141,10 @@ class Lines:
         self._process.communicate()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, Exit.INTERRUPTED), (signal.SIGTERM, Exit.TERMINATED)])
-def test_each_event_is_a_line_until_a_signal_ends_all_in_good_order(root: Path, number: int, code: Exit) -> None:
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, ExitCode.INTERRUPTED), (signal.SIGTERM, ExitCode.TERMINATED)]
+)
+def test_each_event_is_a_line_until_a_signal_ends_all_in_good_order(root: Path, number: int, code: ExitCode) -> None:
     with Lines("run", str(root), "--no-data") as lines:
         line = lines.until("quiet: started")
         assert re.match(r"\d\d:\d\d:\d\d quiet: started in [\d.]+ s, process \d+\n", line)
@@ -174,9 +176,9 @@ def test_grants_of_another_command_are_taken_over(root: Path, tmp_path: Path) ->
     with Lines("run", str(root), "--data", data) as lines:
         lines.until("greedy: refused")
         lines.until("quiet: started")
-        assert becket("grant", "greedy", "--yes", "--root", str(root), "--data", data).returncode == Exit.DONE
+        assert becket("grant", "greedy", "--yes", "--root", str(root), "--data", data).returncode == ExitCode.DONE
         lines.until("greedy: started")
-        assert becket("revoke", "greedy", "memory.read", "--data", data).returncode == Exit.DONE
+        assert becket("revoke", "greedy", "memory.read", "--data", data).returncode == ExitCode.DONE
         lines.until("greedy: memory.read taken away by grants.toml")
 
 
@@ -219,9 +221,9 @@ def test_what_is_said_with_each_extension_is_recorded_in_a_file_for_each_start(r
     for name in names:
         transcript = load_transcript(tmp_path / "traces" / name)
         first = transcript.entries[0]
-        assert isinstance(first, Frame)
-        assert (first.to, b'"initialize"' in first.body) == (Side.CHILD, True)
-    assert isinstance(transcript.entries[-1], Ended)
+        assert isinstance(first, FrameSent)
+        assert (first.to, b'"initialize"' in first.body) == (LinkEnd.CHILD, True)
+    assert isinstance(transcript.entries[-1], ChildExited)
     shown = becket("trace", "show", str(tmp_path / "traces" / "run.quiet.2.jsonl"))
     assert "initialize" in shown.stdout
 
@@ -231,7 +233,7 @@ def test_where_nothing_runs_it_ends(tmp_path: Path) -> None:
 
     done = becket("run", str(tmp_path), "--no-data")
 
-    assert done.returncode == Exit.NOT_RUNNING
+    assert done.returncode == ExitCode.NOT_RUNNING
     assert "broken: failed: ended before it was ready" in done.stdout
 
 
@@ -259,7 +261,7 @@ def test_a_table_shows_how_all_do_and_ctrl_c_ends_it(root: Path) -> None:
         terminal.expect("quiet: runs again")
         terminal.expect_seen("| quiet ~ ready ~ 1")
         terminal.type(CTRL_C)
-        assert terminal.end() == Exit.INTERRUPTED
+        assert terminal.end() == ExitCode.INTERRUPTED
 
     rows = re.findall(r"quiet +1\.0\.0 +native +(\w+) .* (\d) *\n", terminal.text)
     assert ("ready", "0") in rows
@@ -267,8 +269,12 @@ def test_a_table_shows_how_all_do_and_ctrl_c_ends_it(root: Path) -> None:
     assert "Traceback" not in terminal.text
 
 
-@pytest.mark.parametrize(("answer", "code"), [("y", Exit.INTERRUPTED), ("n", Exit.NOT_RUNNING), ("", Exit.NOT_RUNNING)])
-def test_somebody_is_asked_before_an_extension_runs_for_the_first_time(tmp_path: Path, answer: str, code: Exit) -> None:
+@pytest.mark.parametrize(
+    ("answer", "code"), [("y", ExitCode.INTERRUPTED), ("n", ExitCode.NOT_RUNNING), ("", ExitCode.NOT_RUNNING)]
+)
+def test_somebody_is_asked_before_an_extension_runs_for_the_first_time(
+    tmp_path: Path, answer: str, code: ExitCode
+) -> None:
     root = write_extension(tmp_path / "root", "quiet", QUIET, permissions=["memory.read"])
     command = [*BECKET, "run", str(root), "--data", str(tmp_path / "data")]
     with Terminal(command, columns=200) as terminal:
@@ -293,7 +299,7 @@ def test_somebody_is_asked_also_about_one_that_asks_for_nothing(root: Path) -> N
         terminal.expect("agree? [y/N]")
         terminal.enter("n")
         terminal.expect("quiet: refused")
-        assert terminal.end() == Exit.NOT_RUNNING
+        assert terminal.end() == ExitCode.NOT_RUNNING
 
 
 def test_a_question_can_be_left_with_ctrl_c(tmp_path: Path) -> None:
@@ -301,7 +307,7 @@ def test_a_question_can_be_left_with_ctrl_c(tmp_path: Path) -> None:
     with Terminal([*BECKET, "run", str(root), "--no-data"]) as terminal:
         terminal.expect("agree? [y/N]")
         terminal.type(CTRL_C)
-        assert terminal.end() == Exit.INTERRUPTED
+        assert terminal.end() == ExitCode.INTERRUPTED
 
     assert "Traceback" not in terminal.text
 
@@ -312,14 +318,14 @@ def test_a_question_nobody_answers_is_a_no(tmp_path: Path) -> None:
     with Terminal([*BECKET, "run", "--config", str(tmp_path / "host.toml")]) as terminal:
         terminal.expect("agree? [y/N]")
         terminal.expect("no answer: no")
-        assert terminal.end() == Exit.NOT_RUNNING
+        assert terminal.end() == ExitCode.NOT_RUNNING
 
 
 def test_nobody_is_asked_where_the_configuration_says_so(tmp_path: Path) -> None:
     root = write_extension(tmp_path / "root", "quiet", QUIET, permissions=["memory.read"])
     (tmp_path / "host.toml").write_text(f'roots = ["{root}"]\ndata = false\nask = false', encoding="utf-8")
     with Terminal([*BECKET, "run", "--config", str(tmp_path / "host.toml")]) as terminal:
-        assert terminal.end() == Exit.NOT_RUNNING
+        assert terminal.end() == ExitCode.NOT_RUNNING
 
     assert "agree?" not in terminal.text
 
@@ -335,7 +341,7 @@ def test_a_question_in_the_midst_of_the_table_is_asked_below_it(tmp_path: Path) 
         terminal.enter("y")
         terminal.expect("eager: started")
         terminal.type(CTRL_C)
-        assert terminal.end() == Exit.INTERRUPTED
+        assert terminal.end() == ExitCode.INTERRUPTED
 
 
 # -- what is seen
@@ -388,7 +394,7 @@ def test_the_table_stays_current_around_a_prompt_and_ctrl_c_restores_the_termina
             | quiet       ready          1
         """)
         terminal.type(CTRL_C)
-        assert terminal.end() == Exit.INTERRUPTED
+        assert terminal.end() == ExitCode.INTERRUPTED
         assert terminal.has_echo
         assert terminal.picture.is_cursor_shown
 
@@ -398,7 +404,7 @@ def test_ctrl_c_in_a_prompt_restores_the_terminal(root: Path) -> None:
         terminal.expect("agree? [y/N]")
         assert not terminal.has_echo
         terminal.type(CTRL_C)
-        assert terminal.end() == Exit.INTERRUPTED
+        assert terminal.end() == ExitCode.INTERRUPTED
         assert terminal.has_echo
         assert terminal.picture.is_cursor_shown
 
@@ -409,7 +415,7 @@ def test_what_was_typed_before_a_prompt_is_no_answer_to_it(root: Path) -> None:
         terminal.expect("agree? [y/N]")
         terminal.enter("n")
         terminal.expect("quiet: refused")
-        assert terminal.end() == Exit.NOT_RUNNING
+        assert terminal.end() == ExitCode.NOT_RUNNING
 
 
 def test_a_prompt_that_is_higher_than_the_terminal_is_written_above_the_table(tmp_path: Path) -> None:

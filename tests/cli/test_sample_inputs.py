@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from becket.cli.sample_inputs import sample_input
+from becket.cli.support.sample_inputs import sample_input
 
 
 def an_object(**properties: Any) -> dict[str, Any]:

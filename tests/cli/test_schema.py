@@ -7,8 +7,8 @@ import json
 import pytest
 from tests.cli.commands import here
 
-from becket.cli.exits import Exit
-from becket.typed.schema_files import load_schema, schema_names
+from becket.cli.support.exit_codes import ExitCode
+from becket.json_schema.files import load_schema, schema_names
 
 
 def test_all_are_listed() -> None:
@@ -22,7 +22,7 @@ def test_all_are_listed() -> None:
 def test_one_is_printed(name: str) -> None:
     done = here("schema", name)
 
-    assert done.exit_code == Exit.DONE
+    assert done.exit_code == ExitCode.DONE
     assert json.loads(done.stdout) == load_schema(name)
 
 
@@ -37,5 +37,5 @@ def test_for_programs_it_is_one_line() -> None:
 def test_a_name_that_is_none_is_refused_with_all_that_are(name: str) -> None:
     done = here("schema", name)
 
-    assert (done.exit_code, done.stdout) == (Exit.NOT_FOUND, "")
+    assert (done.exit_code, done.stdout) == (ExitCode.NOT_FOUND, "")
     assert "manifest" in done.stderr

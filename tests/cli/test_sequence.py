@@ -5,24 +5,32 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from becket.cli.sequence import ASCII, Drawing, content_of, draw_sequence, longest_label, time_text, without_meta
-from becket.testing.conversations import Kind, Step
-from becket.testing.transcripts import Side
+from becket.cli.support.sequence_diagram import (
+    ASCII_STYLE,
+    DiagramStyle,
+    draw_sequence,
+    format_content,
+    format_seconds,
+    max_label_width,
+    without_meta,
+)
+from becket.testing.transcripts.file import LinkEnd
+from becket.testing.transcripts.steps import StepKind, TranscriptStep
 
-HOST, CHILD = Side.HOST, Side.CHILD
+HOST, CHILD = LinkEnd.HOST, LinkEnd.CHILD
 ALL = [
-    Step(1, 0.0, Kind.CALL, CHILD, "add", "1", None, 50, "[1,2]"),
-    Step(2, 0.0015, Kind.NOTIFICATION, HOST, "told", content='{"a":1}'),
-    Step(3, 1.5, Kind.ANSWER, HOST, "add", "1", 1.5, 30, "3"),
-    Step(4, 1.5, Kind.ERROR, CHILD, "sub", "2", None, 30, '{"code":-32601,"message":"no\\u001b such"}'),
-    Step(5, 1.5, Kind.INVALID, HOST, content="not JSON"),
-    Step(6, 1.5, Kind.STRAY, HOST, content="hello\x1b[2J"),
-    Step(7, 1.5, Kind.CLOSED, CHILD),
-    Step(8, 1.5, Kind.EXIT, content="-15"),
+    TranscriptStep(1, 0.0, StepKind.CALL, CHILD, "add", "1", None, 50, "[1,2]"),
+    TranscriptStep(2, 0.0015, StepKind.NOTIFICATION, HOST, "told", content='{"a":1}'),
+    TranscriptStep(3, 1.5, StepKind.RESPONSE, HOST, "add", "1", 1.5, 30, "3"),
+    TranscriptStep(4, 1.5, StepKind.ERROR, CHILD, "sub", "2", None, 30, '{"code":-32601,"message":"no\\u001b such"}'),
+    TranscriptStep(5, 1.5, StepKind.INVALID, HOST, content="not JSON"),
+    TranscriptStep(6, 1.5, StepKind.STRAY, HOST, content="hello\x1b[2J"),
+    TranscriptStep(7, 1.5, StepKind.CLOSED, CHILD),
+    TranscriptStep(8, 1.5, StepKind.EXIT, content="-15"),
 ]
 
 
-def drawn(*steps: Step, width: int = 60, drawing: Drawing = ASCII) -> list[str]:
+def drawn(*steps: TranscriptStep, width: int = 60, drawing: DiagramStyle = ASCII_STYLE) -> list[str]:
     return [line.rstrip() for _, line in draw_sequence(steps, width, drawing)]
 
 
@@ -42,7 +50,7 @@ def test_each_thing_that_was_said_is_a_line_with_an_arrow() -> None:
 
 @pytest.mark.parametrize("width", [40, 61, 100, 250])
 def test_no_line_is_wider_than_it_may_be_and_all_arrows_end_at_the_same_column(width: int) -> None:
-    wide = Step(9, 0.0, Kind.CALL, CHILD, "漢字" * 60, "1", content='{"text":"漢字"}')
+    wide = TranscriptStep(9, 0.0, StepKind.CALL, CHILD, "漢字" * 60, "1", content='{"text":"漢字"}')
     header, *lines = (line for _, line in draw_sequence([*ALL, wide], width))
 
     assert {cell_len(line) for line in lines} == {width}
@@ -50,11 +58,11 @@ def test_no_line_is_wider_than_it_may_be_and_all_arrows_end_at_the_same_column(w
 
 
 def test_what_is_too_long_ends_in_dots_unless_there_is_room_for_all() -> None:
-    step = Step(1, 0.0, Kind.CALL, CHILD, "add", "1", content="x" * 200)
+    step = TranscriptStep(1, 0.0, StepKind.CALL, CHILD, "add", "1", content="x" * 200)
 
     assert "..." in drawn(step)[1]
-    assert "x" * 200 in drawn(step, width=longest_label([step]))[1]
-    assert longest_label([]) == 0
+    assert "x" * 200 in drawn(step, width=max_label_width([step]))[1]
+    assert max_label_width([]) == 0
 
 
 def test_a_terminal_that_is_too_narrow_gets_the_narrowest_there_is() -> None:
@@ -69,7 +77,7 @@ def test_what_came_from_outside_is_shown_and_not_obeyed() -> None:
     ("exit_code", "text"), [("0", "exit code 0"), ("-9", "killed by SIGKILL"), ("-63", "killed by signal 63")]
 )
 def test_how_a_child_has_ended_is_said_in_words(exit_code: str, text: str) -> None:
-    assert text in content_of(Step(1, 0.0, Kind.EXIT, content=exit_code))
+    assert text in format_content(TranscriptStep(1, 0.0, StepKind.EXIT, content=exit_code))
 
 
 @pytest.mark.parametrize(
@@ -77,18 +85,18 @@ def test_how_a_child_has_ended_is_said_in_words(exit_code: str, text: str) -> No
     [(0.0, "0 us"), (0.000797, "797 us"), (0.0015, "1.5 ms"), (12.0, "12.00 s")],
 )
 def test_a_time_is_as_short_as_tells_it(seconds: float, text: str) -> None:
-    assert time_text(seconds) == text
+    assert format_seconds(seconds) == text
 
 
 @pytest.mark.parametrize(
     ("kind", "content", "shown"),
     [
-        (Kind.CALL, '{"_meta":{"becket":{}},"a":1}', '{"a":1}'),
-        (Kind.CALL, '{"_meta":{"becket":{}}}', ""),
-        (Kind.NOTIFICATION, '["_meta"]', '["_meta"]'),
-        (Kind.ANSWER, '{"_meta":1}', '{"_meta":1}'),
-        (Kind.CALL, '{"a": 1}', '{"a": 1}'),
+        (StepKind.CALL, '{"_meta":{"becket":{}},"a":1}', '{"a":1}'),
+        (StepKind.CALL, '{"_meta":{"becket":{}}}', ""),
+        (StepKind.NOTIFICATION, '["_meta"]', '["_meta"]'),
+        (StepKind.RESPONSE, '{"_meta":1}', '{"_meta":1}'),
+        (StepKind.CALL, '{"a": 1}', '{"a": 1}'),
     ],
 )
-def test_what_is_the_links_own_can_be_left_out(kind: Kind, content: str, shown: str) -> None:
-    assert without_meta(Step(1, 0.0, kind, CHILD, content=content)).content == shown
+def test_what_is_the_links_own_can_be_left_out(kind: StepKind, content: str, shown: str) -> None:
+    assert without_meta(TranscriptStep(1, 0.0, kind, CHILD, content=content)).content == shown

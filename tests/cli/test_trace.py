@@ -17,28 +17,28 @@ import pytest
 from tests.cli.commands import BECKET, EXTENSIONS, becket, here, json_lines, printed
 from tests.cli.terminals import Terminal
 
-from becket.cli.exits import Exit
-from becket.cli.output import print_long_table, print_table
-from becket.cli.trace import record_command
-from becket.host.connecting import connect_extension
+from becket.cli.support.exit_codes import ExitCode
+from becket.cli.support.output import print_long_table, print_table
+from becket.cli.trace import build_record_command
 from becket.host.host import Host
-from becket.testing.conversations import read_steps
-from becket.testing.transcripts import (
-    Closed,
-    Ended,
-    Entry,
-    Frame,
-    Side,
-    Stray,
+from becket.host.starting.connect import connect_extension
+from becket.testing.transcripts.file import (
+    ChildExited,
+    EndClosed,
+    FrameSent,
+    LinkEnd,
+    StrayBytes,
+    TranscriptEntry,
     TranscriptReader,
     encode_entry,
     encode_head,
     load_transcript,
 )
+from becket.testing.transcripts.steps import read_steps
 
 pytestmark = pytest.mark.process
 
-HOST, CHILD = Side.HOST, Side.CHILD
+HOST, CHILD = LinkEnd.HOST, LinkEnd.CHILD
 
 # Answers each line of JSON with the same id, in the framing of lines.
 ECHO = """
@@ -81,7 +81,7 @@ class Recorded:
         return self.process.returncode, errors.decode()
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[TranscriptEntry, ...]:
         return load_transcript(self.path).entries
 
 
@@ -116,19 +116,19 @@ def test_what_passes_is_recorded_and_passes_as_it_is(tmp_path: Path) -> None:
     assert (code, errors) == (0, "goodbye\n")
     head = load_transcript(talk.path)
     assert (head.framing, head.command) == ("json-lines", tuple(python(ECHO)))
-    said = [entry for entry in talk.entries if isinstance(entry, Frame)]
+    said = [entry for entry in talk.entries if isinstance(entry, FrameSent)]
     assert [(entry.to, entry.body + b"\n") for entry in said] == [
         (CHILD, line(id=1, method="echo", params=["ä\n"])),
         (HOST, line(id=1, result=["ä\n"])),
     ]
-    assert [type(entry) for entry in talk.entries[2:]] == [Closed, Closed, Ended]
+    assert [type(entry) for entry in talk.entries[2:]] == [EndClosed, EndClosed, ChildExited]
     times = [entry.at for entry in talk.entries]
     assert times == sorted(times)
 
 
 async def test_a_host_sees_no_difference_however_much_is_said_at_once(tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
-    command = record_command(path, [sys.executable, str(EXTENSIONS / "notes" / "notes.py")])
+    command = build_record_command(path, [sys.executable, str(EXTENSIONS / "notes" / "notes.py")])
     answers: dict[int, str] = {}
     async with connect_extension(command, id="notes", grants=["memory.write", "tools.register"]) as notes:
 
@@ -159,7 +159,7 @@ async def test_a_manifest_can_have_its_program_recorded(tmp_path: Path) -> None:
             await notes.info()
 
     for path in (trace, tmp_path / "notes.2.jsonl"):
-        assert load_transcript(path).entries[-1] == Ended(load_transcript(path).entries[-1].at, 0)
+        assert load_transcript(path).entries[-1] == ChildExited(load_transcript(path).entries[-1].at, 0)
 
 
 @pytest.mark.parametrize("code", [0, 7])
@@ -169,7 +169,7 @@ def test_it_ends_as_its_program_ends(tmp_path: Path, code: int) -> None:
         assert talk.process.wait(10) == code
         assert talk.stdout.read() == b""
 
-    assert isinstance(talk.entries[-1], Ended)
+    assert isinstance(talk.entries[-1], ChildExited)
     assert talk.entries[-1].exit_code == code
 
 
@@ -178,7 +178,7 @@ def test_it_dies_of_what_its_program_dies_of(tmp_path: Path, number: int) -> Non
     with recording(tmp_path / "talk.jsonl", python(f"import os; os.kill(os.getpid(), {int(number)})")) as talk:
         assert talk.process.wait(10) == -number
 
-    assert isinstance(talk.entries[-1], Ended)
+    assert isinstance(talk.entries[-1], ChildExited)
     assert talk.entries[-1].exit_code == -number
 
 
@@ -243,7 +243,7 @@ def test_a_recording_never_takes_the_place_of_another_unless_told_to(tmp_path: P
 
     assert said == ["", *(f"records to {tmp_path}/talk.{number}.jsonl\n" for number in (2, 3))]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["talk.2.jsonl", "talk.3.jsonl", "talk.jsonl"]
-    assert any(isinstance(entry, Stray) for entry in load_transcript(path).entries)
+    assert any(isinstance(entry, StrayBytes) for entry in load_transcript(path).entries)
 
 
 def test_a_recording_that_cannot_be_written_does_not_disturb_the_conversation() -> None:
@@ -282,17 +282,17 @@ def test_what_cannot_be_recorded_leaves_nothing_behind(
 ADD = b'{"jsonrpc":"2.0","id":1,"method":"add","params":{"_meta":{"a":1},"x":[1,2]}}'
 SUM = b'{"jsonrpc":"2.0","id":1,"result":3}'
 TELL = b'{"jsonrpc":"2.0","method":"tell"}'
-TALK: list[Entry] = [
-    Frame(0.001, CHILD, ADD),
-    Frame(0.002, HOST, TELL),
-    Frame(0.003, HOST, SUM),
-    Stray(0.004, HOST, b"oops\n"),
-    Closed(0.005, CHILD),
-    Ended(0.006, 0),
+TALK: list[TranscriptEntry] = [
+    FrameSent(0.001, CHILD, ADD),
+    FrameSent(0.002, HOST, TELL),
+    FrameSent(0.003, HOST, SUM),
+    StrayBytes(0.004, HOST, b"oops\n"),
+    EndClosed(0.005, CHILD),
+    ChildExited(0.006, 0),
 ]
 
 
-def write(path: Path, *entries: Entry, framing: str = "content-length", end: bytes = b"") -> str:
+def write(path: Path, *entries: TranscriptEntry, framing: str = "content-length", end: bytes = b"") -> str:
     path.write_bytes(encode_head(framing) + b"".join(map(encode_entry, entries)) + end)
     return str(path)
 
@@ -308,7 +308,7 @@ def test_a_conversation_is_shown_as_a_table(tmp_path: Path) -> None:
 
 def test_params_are_cut_unless_all_is_wanted(tmp_path: Path) -> None:
     body = ADD.replace(b"[1,2]", b'"' + b"y" * 100 + b'"')
-    path = write(tmp_path / "talk.jsonl", Frame(0.0, CHILD, body))
+    path = write(tmp_path / "talk.jsonl", FrameSent(0.0, CHILD, body))
 
     assert "..." in here("trace", "show", path).stdout
     for words in (["--full"], ["--full", "--diagram"]):
@@ -381,12 +381,12 @@ def test_what_is_no_recording_is_refused(tmp_path: Path, text: str | None, code:
 # -- replay
 
 
-def lines_talk(*asked: tuple[int, list[int]]) -> list[Entry]:
+def lines_talk(*asked: tuple[int, list[int]]) -> list[TranscriptEntry]:
     """Returns a conversation with the echo in which each question has its answer."""
-    found: list[Entry] = []
+    found: list[TranscriptEntry] = []
     for id, params in asked:
-        found.append(Frame(0.0, CHILD, line(id=id, method="echo", params=params).strip()))
-        found.append(Frame(0.0, HOST, line(id=id, result=params).strip()))
+        found.append(FrameSent(0.0, CHILD, line(id=id, method="echo", params=params).strip()))
+        found.append(FrameSent(0.0, HOST, line(id=id, result=params).strip()))
     return found
 
 
@@ -418,7 +418,7 @@ def test_a_real_conversation_is_replayed_without_a_host(tmp_path: Path) -> None:
 
 def test_what_differs_is_told_with_both_values(tmp_path: Path) -> None:
     said = lines_talk((1, [1]))
-    said[1] = Frame(0.0, HOST, line(id=1, result=[1, 2]).strip())
+    said[1] = FrameSent(0.0, HOST, line(id=1, result=[1, 2]).strip())
     done = becket("trace", "replay", write(tmp_path / "t.jsonl", *said, framing="json-lines"), "--", *python(ECHO))
 
     assert done.returncode == 1
@@ -430,7 +430,7 @@ def test_what_differs_is_told_with_both_values(tmp_path: Path) -> None:
 
 
 def test_what_does_not_come_is_given_up_and_the_rest_is_compared(tmp_path: Path) -> None:
-    said = [Frame(0.0, HOST, line(method="hello").strip()), *lines_talk((1, [1]))]
+    said = [FrameSent(0.0, HOST, line(method="hello").strip()), *lines_talk((1, [1]))]
     path = write(tmp_path / "talk.jsonl", *said, framing="json-lines")
     done = becket("trace", "replay", "--timeout", "0.2", path, "--", *python(ECHO))
 
@@ -545,7 +545,7 @@ def test_a_file_without_line_ends_is_refused_without_reading_it_whole(tmp_path: 
 
     done = here("trace", "show", str(path))
 
-    assert done.exit_code != Exit.DONE
+    assert done.exit_code != ExitCode.DONE
     assert "longer than" in done.stderr
 
 

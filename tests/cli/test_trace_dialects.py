@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from tests.cli.commands import becket, here, json_lines
 
-from becket.cli.exits import Exit
-from becket.cli.trace import record_command
-from becket.dialects import cigen
+from becket.adapters import cigen
+from becket.cli.support.exit_codes import ExitCode
+from becket.cli.trace import build_record_command
 from becket.host import connect_extension
-from becket.testing.transcripts import load_transcript
+from becket.testing.transcripts.file import load_transcript
 
 pytestmark = [pytest.mark.process, pytest.mark.anyio]
 
@@ -22,13 +22,15 @@ CIGEN = [str(EXAMPLES / "cigen" / "cigen-provider-make")]
 
 
 async def record_morphir(path: Path) -> None:
-    command, grants = record_command(path, MORPHIR), ["tools.register"]
+    command, grants = build_record_command(path, MORPHIR), ["tools.register"]
     async with connect_extension(command, id="validator", dialect="morphir", grants=grants) as validator:
         await validator.call_tool_json("forget", {})
 
 
 async def record_cigen(path: Path) -> None:
-    async with connect_extension(record_command(path, CIGEN), id="make", dialect="cigen", inherit_env=True) as make:
+    async with connect_extension(
+        build_record_command(path, CIGEN), id="make", dialect="cigen", inherit_env=True
+    ) as make:
         await make.peer.call(cigen.PLAN, cigen.PlanRequest(schema=cigen.CigenSchema(version="1")))
 
 
@@ -74,7 +76,7 @@ async def test_a_recording_is_replayed_in_its_dialect(tmp_path: Path, dialect: s
 
     done = becket("trace", "replay", str(path), "--", *(MORPHIR if dialect == "morphir" else CIGEN))
 
-    assert done.returncode == Exit.DONE, done.stdout
+    assert done.returncode == ExitCode.DONE, done.stdout
     assert "0 differences" in done.stderr
 
 
@@ -83,7 +85,7 @@ def test_what_differs_in_messages_that_are_no_text_is_told_by_their_members(tmp_
 
     done = here("trace", "replay", "--json", str(path), "--", *CIGEN)
 
-    assert done.exit_code == Exit.FAILED
+    assert done.exit_code == ExitCode.FAILED
     assert '"pointer":"/result/name"' in done.stdout
 
 
@@ -93,5 +95,5 @@ def test_a_dialect_that_nobody_knows_is_refused(tmp_path: Path) -> None:
 
     for words in (["show", str(path)], ["show", "--dialect", "klingon", str(path)]):
         done = here("trace", *words)
-        assert done.exit_code == Exit.USAGE
+        assert done.exit_code == ExitCode.USAGE
         assert "unknown dialect: klingon" in done.stderr

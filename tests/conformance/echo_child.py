@@ -9,9 +9,9 @@ from typing import Any, cast
 from msgspec import Struct
 
 from becket import Registry
-from becket.dialects import Dialect, ProgressForm
-from becket.rpc.records import Cancelling, CancelRule
-from becket.wire import ContentLength, FramingFactory, JsonLines
+from becket.dialects import Dialect, ProgressFormat
+from becket.framing import ContentLength, FramingFactory, JsonLines
+from becket.jsonrpc.records import CancellationFormat, CancelResponse
 
 FRAMINGS: dict[str, FramingFactory] = {"content-length": ContentLength, "json-lines": JsonLines}
 
@@ -90,13 +90,13 @@ def run_blocking(framing: FramingFactory) -> None:
         peer.serve()
 
 
-async def run_async(framing: FramingFactory, rule: CancelRule) -> None:
+async def run_async(framing: FramingFactory, rule: CancelResponse) -> None:
     import anyio
 
     from becket import Context, Peer
 
-    cancelling = Cancelling("$/cancelRequest", rule=rule)
-    dialect = Dialect(name="child", cancelling=cancelling, progress=ProgressForm("$/progress"))
+    cancelling = CancellationFormat("$/cancelRequest", response=rule)
+    dialect = Dialect(name="child", cancellation=cancelling, progress=ProgressFormat("$/progress"))
     async with Peer.connect_stdio(dialect=dialect, framing=framing, methods=methods()) as peer:
 
         @peer.handle("ask")
@@ -132,4 +132,4 @@ if __name__ == "__main__":
     else:
         import asyncio
 
-        asyncio.run(run_async(FRAMINGS[framing], cast("CancelRule", rest[0]) if rest else "answered"))
+        asyncio.run(run_async(FRAMINGS[framing], cast("CancelResponse", rest[0]) if rest else "answered"))

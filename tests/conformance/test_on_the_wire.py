@@ -11,8 +11,8 @@ import pytest
 from tests.conformance.conversation import CHILD, Conversation
 
 from becket import CallTimeout, Limits, Peer
+from becket.framing import ContentLength, JsonLines
 from becket.testing import memory_pair, run_in_virtual_time
-from becket.wire import ContentLength, JsonLines
 
 pytestmark = pytest.mark.process
 

@@ -18,21 +18,27 @@ from msgspec import Raw, inspect
 from referencing import Registry, Resource
 
 from becket.contract.audit import AuditEvent, AuditRecord, Digest, Natural
-from becket.contract.commands import Invoke, Output, OutputFrame, read_command_output, read_output_frame
+from becket.contract.commands import (
+    CommandInvoke,
+    CommandOutputEvent,
+    CommandOutputParams,
+    decode_command_output,
+    decode_command_output_params,
+)
 from becket.contract.config import (
     ConfigChanged,
     ConfigGet,
     ConfigSaved,
     ConfigSet,
+    ConfigSubscribe,
+    ConfigSubscribed,
     ConfigValue,
     Revision,
-    Subscribe,
-    Subscribed,
     check_config_set,
     parse_config_key,
 )
 from becket.contract.handshake import Capabilities, DeclaredCapability, HostInfo, Initialize, Initialized
-from becket.contract.handshake_rules import find_handshake_problems, read_initialized
+from becket.contract.handshake_checks import decode_initialized, find_handshake_problems
 from becket.contract.hooks import HookEvent, HookKind, HookMatch, HookResult, HookSubscription
 from becket.contract.info import BuildInfo, CapabilityInfo, ExtensionInfo, ModelInfo, SidecarArgs
 from becket.contract.log import LogLevel, LogRecord
@@ -44,8 +50,8 @@ from becket.contract.providers import (
     Provider,
     ProviderRequest,
     ProviderResult,
-    check_completed,
-    read_provider_event,
+    check_complete_result,
+    decode_provider_event,
 )
 from becket.contract.settings import (
     EditorClosed,
@@ -58,22 +64,22 @@ from becket.contract.settings import (
     EditorRow,
     EditorTaken,
 )
-from becket.contract.sidecar import Custom, KnownEvent, SidecarCommand, parse_command, parse_event
+from becket.contract.sidecar import CustomSidecarEvent, KnownSidecarEvent, SidecarCommand, decode_command, decode_event
 from becket.contract.tasks import (
     TaskEnded,
     TaskLogged,
     TaskStarted,
     TaskUpdated,
-    read_task_ended,
-    read_task_logged,
-    read_task_started,
-    read_task_updated,
+    decode_task_ended,
+    decode_task_logged,
+    decode_task_started,
+    decode_task_updated,
 )
-from becket.contract.tools import Tool, ToolCall, tool_text
+from becket.contract.tools import Tool, ToolCall, format_tool_result
 from becket.contract.widgets import Name, Position, StyledText, WidgetDismiss, WidgetUpsert
 from becket.errors import BecketError
-from becket.methods.permissions import PERMISSIONS, Grants
-from becket.typed.schema_files import load_schema, schema_names
+from becket.json_schema.files import load_schema, schema_names
+from becket.permissions.gate import PERMISSIONS, Grants
 
 REFUSALS = (msgspec.MsgspecError, BecketError, ValueError)
 """What a reader may raise; anything else is a fault of its own."""
@@ -118,7 +124,7 @@ class Everything(dict[str, object]):
 def read_declaration(raw: Raw) -> Initialized:
     """Reads and checks a handshake as a host does that has granted everything. Names that come twice are let pass: no
     schema can forbid them."""
-    initialized = read_initialized(raw)
+    initialized = decode_initialized(raw)
     problems = find_handshake_problems("x", initialized, grants=Grants.of(PERMISSIONS), config=Everything())
     serious = [text for _, text in problems if "duplicate" not in text and "already registered" not in text]
     if serious:
@@ -144,17 +150,17 @@ def declared(before: str, after: str) -> Read:
 
 def read_complete(raw: Raw) -> ProviderResult:
     result = msgspec.json.decode(raw, type=ProviderResult)
-    check_completed("x", result)
+    check_complete_result("x", result)
     return result
 
 
 def read_anything(raw: Raw) -> str:
-    return tool_text(msgspec.json.decode(raw))
+    return format_tool_result(msgspec.json.decode(raw))
 
 
 def provider_event(kind: str) -> Agreement:
     part = next((part for part in DirectEvent.__args__ if part.__struct_config__.tag == kind), None)
-    reader = inside('{"event":', "}", read_provider_event)
+    reader = inside('{"event":', "}", decode_provider_event)
 
     def read(raw: Raw) -> object:
         if msgspec.json.decode(raw, type=dict[str, Any]).get("type") != kind:
@@ -165,8 +171,8 @@ def provider_event(kind: str) -> Agreement:
 
 
 def command_output(kind: str) -> Agreement:
-    part = next(part for part in Output.__args__ if part.__struct_config__.tag == kind)
-    reader = inside('{"request_id":"r1","event":', "}", read_command_output, part)
+    part = next(part for part in CommandOutputEvent.__args__ if part.__struct_config__.tag == kind)
+    reader = inside('{"request_id":"r1","event":', "}", decode_command_output, part)
     return agreement(reader, "command-output", kind, made_from=part)
 
 
@@ -243,24 +249,24 @@ AGREEMENTS = [
     agreement(ProviderRequest, "providers", "request"),
     agreement(ProviderResult, "providers", "result"),
     agreement(read_complete, "providers", "completed", made_from=ProviderResult),
-    agreement(read_provider_event, "provider-events", "params", made_from=DirectEvent),
-    agreement(inside('{"event":', "}", read_provider_event), "provider-events", "event", made_from=DirectEvent),
+    agreement(decode_provider_event, "provider-events", "params", made_from=DirectEvent),
+    agreement(inside('{"event":', "}", decode_provider_event), "provider-events", "event", made_from=DirectEvent),
     *map(provider_event, ("text", "thinking", "tool_use", "usage", "error", "done")),
-    agreement(Invoke, "commands", "params"),
+    agreement(CommandInvoke, "commands", "params"),
     agreement(read_anything, "commands", "result", made_from=Any),
-    agreement(read_output_frame, "command-output", "params", made_from=OutputFrame),
+    agreement(decode_command_output_params, "command-output", "params", made_from=CommandOutputParams),
     agreement(
-        inside('{"request_id":"r1","event":', "}", read_command_output),
+        inside('{"request_id":"r1","event":', "}", decode_command_output),
         "command-output",
         "event",
-        made_from=Output,
+        made_from=CommandOutputEvent,
     ),
     *map(command_output, ("text", "system", "error", "table", "done")),
-    agreement(read_task_started, "tasks", "start", made_from=TaskStarted),
-    agreement(read_task_updated, "tasks", "update", made_from=TaskUpdated),
-    agreement(read_task_logged, "tasks", "log", made_from=TaskLogged),
-    agreement(read_task_ended, "tasks", "done", made_from=TaskEnded),
-    agreement(inside('{"id":', "}", read_task_ended), "tasks", "id", made_from=str),
+    agreement(decode_task_started, "tasks", "start", made_from=TaskStarted),
+    agreement(decode_task_updated, "tasks", "update", made_from=TaskUpdated),
+    agreement(decode_task_logged, "tasks", "log", made_from=TaskLogged),
+    agreement(decode_task_ended, "tasks", "done", made_from=TaskEnded),
+    agreement(inside('{"id":', "}", decode_task_ended), "tasks", "id", made_from=str),
     agreement(HookEvent, "hooks", "event"),
     agreement(HookKind, "hooks", "kind"),
     agreement(HookResult, "hooks", "result"),
@@ -280,8 +286,8 @@ AGREEMENTS = [
     agreement(ConfigValue, "config", "value"),
     agreement(read_config_set, "config", "set", made_from=ConfigSet),
     agreement(ConfigSaved, "config", "saved"),
-    agreement(Subscribe, "config", "subscribe"),
-    agreement(Subscribed, "config", "subscribed"),
+    agreement(ConfigSubscribe, "config", "subscribe"),
+    agreement(ConfigSubscribed, "config", "subscribed"),
     agreement(ConfigChanged, "config", "changed"),
     agreement(inside('{"key":', "}", read_config_get), "config", "key", made_from=str),
     agreement(Revision | None, "config", "revision"),
@@ -307,12 +313,15 @@ AGREEMENTS = [
     agreement(CapabilityInfo, "info", "capability"),
     agreement(ModelInfo, "info", "model"),
     agreement(SidecarArgs, "info", "sidecar_args"),
-    agreement(inside("", "", lambda raw: parse_command(bytes(raw))), "sidecar", "command", made_from=SidecarCommand),
-    agreement(inside("", "", lambda raw: parse_event(bytes(raw))), "sidecar", "event", made_from=KnownEvent),
-    *tagged("sidecar", SidecarCommand, parse_command),
-    *tagged("sidecar", KnownEvent, parse_event),
+    agreement(inside("", "", lambda raw: decode_command(bytes(raw))), "sidecar", "command", made_from=SidecarCommand),
+    agreement(inside("", "", lambda raw: decode_event(bytes(raw))), "sidecar", "event", made_from=KnownSidecarEvent),
+    *tagged("sidecar", SidecarCommand, decode_command),
+    *tagged("sidecar", KnownSidecarEvent, decode_event),
     agreement(
-        inside("", "", lambda raw: parse_event(bytes(raw)), Custom), "sidecar", "custom", made_from=dict[str, Any]
+        inside("", "", lambda raw: decode_event(bytes(raw)), CustomSidecarEvent),
+        "sidecar",
+        "custom",
+        made_from=dict[str, Any],
     ),
     agreement(AuditRecord, "audit-record", "record"),
     agreement(AuditEvent, "audit-record", "event"),

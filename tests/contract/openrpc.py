@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from becket.contract.catalogue import METHODS, NOTIFICATIONS
 from becket.contract.handshake import PROTOCOL_VERSION
 from becket.contract.hooks import HOOKS
-from becket.errors import NUMBERS, Meaning
+from becket.errors import ERROR_CODES, Meaning
+from becket.json_schema.files import load_schema
 from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import Stream
-from becket.typed.schema_files import load_schema
 
 FILE = Path(__file__).parents[2] / "schemas" / "openrpc.json"
 Json = Any
@@ -204,7 +204,7 @@ def error_name(meaning: Meaning) -> str:
 
 
 def build_error(meaning: Meaning) -> Json:
-    return {"code": NUMBERS[meaning], "message": meaning.value}
+    return {"code": ERROR_CODES[meaning], "message": meaning.value}
 
 
 # -- the file

@@ -19,7 +19,7 @@ from tests.contract.agreement import (
 )
 
 from becket.contract.tasks import TaskLogged
-from becket.typed.schema_files import load_schema
+from becket.json_schema.files import load_schema
 
 WITHOUT_SHRINKING = settings(max_examples=1000, database=None, phases=[Phase.generate])
 EACH = pytest.mark.parametrize("held", AGREEMENTS, ids=lambda held: f"{held.schema}-{held.definition}")

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from tests.contract.sample_files import load_samples
 
-from becket.typed.schema_files import load_schema, schema_names
+from becket.json_schema.files import load_schema, schema_names
 
 ROOT = Path(__file__).parents[2]
 MODULES = ROOT / ".node_cache" / "node_modules"

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from becket.contract.audit import (
-    AUDIT_START,
+    CHAIN_START,
     AuditEvent,
     AuditLink,
     AuditRecord,
     CallDecided,
     CallsCounted,
     ConsentRefused,
-    ExtensionChanged,
-    ExtensionStarted,
     FileRotated,
+    FilesChanged,
     GrantChanged,
+    ProcessStarted,
     ProviderCalled,
     ProviderOutcome,
     encode_record,
@@ -30,12 +30,12 @@ from becket.contract.audit import (
 from becket.errors import BadMessage
 
 EVENTS: list[AuditEvent] = [
-    ExtensionStarted("notes", ("python3", "notes.py"), "native", ("memory.read",), "embedded"),
+    ProcessStarted("notes", ("python3", "notes.py"), "native", ("memory.read",), "embedded"),
     GrantChanged("notes", "memory.write", True, "operator"),
     CallDecided("notes", "memory.append", "memory.write", False, "it is not granted", ("chat",)),
     CallsCounted("notes", "config.get", None, 12, 5),
     ProviderCalled("notes", "local", "small", False, ProviderOutcome.OK),
-    ExtensionChanged("notes", "0" * 64, "f" * 64),
+    FilesChanged("notes", "0" * 64, "f" * 64),
     ConsentRefused("notes", "answer", "f" * 64, ("memory.read",), ("PATH",)),
     ConsentRefused("notes", "operator", withdrawn=True),
     FileRotated("audit-1.jsonl"),
@@ -44,14 +44,14 @@ EVENTS: list[AuditEvent] = [
 
 def written(events: list[AuditEvent]) -> list[bytes]:
     lines: list[bytes] = []
-    link = AUDIT_START
+    link = CHAIN_START
     for time_ms, event in enumerate(events):
         line, link = encode_record(event, link, time_ms)
         lines.append(line)
     return lines
 
 
-def read(lines: list[bytes], link: AuditLink = AUDIT_START) -> list[AuditRecord]:
+def read(lines: list[bytes], link: AuditLink = CHAIN_START) -> list[AuditRecord]:
     records: list[AuditRecord] = []
     for line in lines:
         record, link = parse_record(line, link)
@@ -132,4 +132,4 @@ def test_a_record_of_another_chain_shows() -> None:
 )
 def test_what_is_no_record_is_refused(line: bytes) -> None:
     with pytest.raises(BadMessage):
-        parse_record(line, AUDIT_START)
+        parse_record(line, CHAIN_START)

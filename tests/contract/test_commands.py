@@ -12,15 +12,15 @@ from becket.contract.commands import (
     COMMAND_INVOKE,
     COMMAND_OUTPUT,
     CommandDone,
+    CommandInvoke,
+    CommandOutputEvent,
+    CommandOutputParams,
     ErrorText,
-    Invoke,
-    Output,
-    OutputFrame,
     SystemText,
     Table,
     Text,
-    read_command_output,
-    read_output_frame,
+    decode_command_output,
+    decode_command_output_params,
 )
 from becket.contract.tasks import TASK_READERS
 
@@ -30,7 +30,7 @@ def raw(value: Any) -> Raw:
 
 
 def test_an_invocation_travels_as_in_the_contract() -> None:
-    invoke = Invoke("reindex", ("--all",), "r1")
+    invoke = CommandInvoke("reindex", ("--all",), "r1")
 
     assert msgspec.json.encode(invoke) == b'{"command":"reindex","args":["--all"],"request_id":"r1"}'
 
@@ -48,27 +48,27 @@ EVENTS = [
 
 
 @pytest.mark.parametrize(("event", "wire"), EVENTS)
-def test_what_is_sent_is_read_back(event: Output, wire: bytes) -> None:
+def test_what_is_sent_is_read_back(event: CommandOutputEvent, wire: bytes) -> None:
     params = b'{"request_id":"r1","event":' + wire + b"}"
 
-    assert msgspec.json.encode(OutputFrame("r1", event)) == params
-    assert read_command_output(Raw(params)) == event
-    assert read_output_frame(Raw(params)) == OutputFrame("r1", event)
+    assert msgspec.json.encode(CommandOutputParams("r1", event)) == params
+    assert decode_command_output(Raw(params)) == event
+    assert decode_command_output_params(Raw(params)) == CommandOutputParams("r1", event)
 
 
 @pytest.mark.parametrize(("event", "wire"), EVENTS)
-def test_the_event_may_stand_beside_the_request_id(event: Output, wire: bytes) -> None:
+def test_the_event_may_stand_beside_the_request_id(event: CommandOutputEvent, wire: bytes) -> None:
     params = Raw(b'{"request_id":"r1",' + wire[1:])
 
-    assert read_command_output(params) == event
-    assert read_output_frame(params) == OutputFrame("r1", event)
+    assert decode_command_output(params) == event
+    assert decode_command_output_params(params) == CommandOutputParams("r1", event)
 
 
 def test_members_that_nobody_knows_are_ignored() -> None:
     nested = {"request_id": "r", "kind": "weird", "other": 1, "event": {"kind": "text", "content": "x", "more": 1}}
 
-    assert read_command_output(raw(nested)) == Text("x")
-    assert read_command_output(raw({"request_id": "r", "kind": "text", "content": "x", "other": 1})) == Text("x")
+    assert decode_command_output(raw(nested)) == Text("x")
+    assert decode_command_output(raw({"request_id": "r", "kind": "text", "content": "x", "other": 1})) == Text("x")
 
 
 @pytest.mark.parametrize(
@@ -101,14 +101,14 @@ def test_members_that_nobody_knows_are_ignored() -> None:
 )
 def test_what_is_malformed_is_refused_with_the_reason(params: Any, problem: str) -> None:
     with pytest.raises(ValidationError) as caught:
-        read_command_output(raw(params))
+        decode_command_output(raw(params))
 
     assert str(caught.value) == problem
 
 
 def test_output_of_another_run_is_told_apart() -> None:
     reader = COMMAND_INVOKE.events[COMMAND_OUTPUT.name]
-    call = Invoke("reindex", (), "r1")
+    call = CommandInvoke("reindex", (), "r1")
 
     assert reader.belongs is not None
     assert reader.belongs(raw({"request_id": "r1", "event": {"kind": "done"}}), call)
@@ -124,7 +124,7 @@ def test_output_that_names_no_run_reaches_each_to_be_counted(params: Any) -> Non
     reader = COMMAND_INVOKE.events[COMMAND_OUTPUT.name]
 
     assert reader.belongs is not None
-    assert reader.belongs(raw(params), Invoke("reindex", (), "r1"))
+    assert reader.belongs(raw(params), CommandInvoke("reindex", (), "r1"))
     with pytest.raises(ValidationError):
         reader.decode(raw(params))
 

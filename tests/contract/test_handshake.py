@@ -17,20 +17,20 @@ from becket.contract.handshake import (
     Initialize,
     Initialized,
 )
-from becket.contract.handshake_rules import find_handshake_problems, find_shape_problems, read_initialized
+from becket.contract.handshake_checks import decode_initialized, find_handshake_problems, find_shape_problems
 from becket.contract.hooks import HookKind, HookMatch, HookSubscription
 from becket.contract.info import BuildInfo, ExtensionInfo
 from becket.contract.providers import Model, Provider
 from becket.contract.tools import Tool
 from becket.errors import Problem
-from becket.methods.permissions import PERMISSIONS, Grants
+from becket.permissions.gate import PERMISSIONS, Grants
 
 ALL = Grants.of(PERMISSIONS)
 LONG = "x" * 65
 
 
 def answer(value: Any) -> Initialized:
-    return read_initialized(Raw(msgspec.json.encode(value)))
+    return decode_initialized(Raw(msgspec.json.encode(value)))
 
 
 def problems_of(
@@ -101,7 +101,7 @@ def test_an_extension_declares_as_in_the_contract() -> None:
     )
 
     assert msgspec.json.encode(Initialized(1, declared, ("ping",))) == wire
-    assert read_initialized(Raw(wire)) == Initialized(1, declared, ("ping",))
+    assert decode_initialized(Raw(wire)) == Initialized(1, declared, ("ping",))
 
 
 def test_an_answer_may_tell_of_the_extension_at_once() -> None:
@@ -109,7 +109,7 @@ def test_an_answer_may_tell_of_the_extension_at_once() -> None:
     told = Initialized(1, info=ExtensionInfo(BuildInfo("cpu")))
 
     assert msgspec.json.encode(told) == wire
-    assert read_initialized(Raw(wire)) == told
+    assert decode_initialized(Raw(wire)) == told
 
 
 @pytest.mark.parametrize(
@@ -228,6 +228,11 @@ def test_another_version_is_refused_and_nothing_else_is_looked_at(version: int) 
             a_tool(input_schema=[]),
             "input_schema",
             "registered tool 'echo' with invalid input_schema: input_schema must be a JSON object",
+        ),
+        (
+            a_tool(output_schema=[]),
+            "output_schema",
+            "registered tool 'echo' with invalid output_schema: output_schema must be a JSON object or null",
         ),
     ],
 )

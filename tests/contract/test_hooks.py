@@ -23,12 +23,12 @@ from becket.contract.hooks import (
     Inject,
     Modify,
     Replace,
+    decode_hook_result,
     find_hook_problem,
-    read_hook_result,
     truncate_output,
 )
 from becket.limits import Limits
-from becket.methods.permissions import PERMISSIONS
+from becket.permissions.gate import PERMISSIONS
 
 KIB = 1024
 BEFORE = HookKind.BEFORE_TOOL_CALL
@@ -161,7 +161,7 @@ def test_another_limit_may_be_set() -> None:
     ],
 )
 def test_an_answer_that_its_kind_allows_is_taken_as_it_is(kind: HookKind, result: HookResult) -> None:
-    reading = read_hook_result(msgspec.json.encode(result), kind, may_transform=True)
+    reading = decode_hook_result(msgspec.json.encode(result), kind, may_transform=True)
 
     assert reading.result == result
     assert reading.problem is None
@@ -173,7 +173,7 @@ RESULTS: list[HookResult] = [Continue(), Block("b"), Inject("i"), Confirm("c"), 
 @pytest.mark.parametrize("result", RESULTS, ids=lambda result: type(result).__name__)
 @pytest.mark.parametrize("kind", HookKind)
 def test_an_answer_that_its_kind_does_not_allow_is_ignored_and_told(kind: HookKind, result: HookResult) -> None:
-    reading = read_hook_result(msgspec.json.encode(result), kind, may_transform=True)
+    reading = decode_hook_result(msgspec.json.encode(result), kind, may_transform=True)
 
     if isinstance(result, HOOKS[kind].actions):
         assert reading.result == result
@@ -199,7 +199,7 @@ def test_an_answer_that_its_kind_does_not_allow_is_ignored_and_told(kind: HookKi
     ],
 )
 def test_a_malformed_answer_lets_things_go_on_and_what_was_wrong_is_told(raw: bytes, problem: str) -> None:
-    reading = read_hook_result(raw, BEFORE)
+    reading = decode_hook_result(raw, BEFORE)
 
     assert reading.result == Continue()
     assert reading.problem is not None
@@ -208,7 +208,7 @@ def test_a_malformed_answer_lets_things_go_on_and_what_was_wrong_is_told(raw: by
 
 @pytest.mark.parametrize("rest", ["", ',"input":null', ',"input":"ls"', ',"content":{}'])
 def test_a_malformed_modify_blocks(rest: str) -> None:
-    reading = read_hook_result(f'{{"action":"modify"{rest}}}'.encode(), BEFORE)
+    reading = decode_hook_result(f'{{"action":"modify"{rest}}}'.encode(), BEFORE)
 
     assert reading.result == Block("Extension returned malformed modify result")
     assert reading.result == Block(MALFORMED_MODIFY)
@@ -217,7 +217,7 @@ def test_a_malformed_modify_blocks(rest: str) -> None:
 
 
 def test_a_malformed_modify_of_a_hook_that_cannot_block_lets_things_go_on() -> None:
-    reading = read_hook_result(b'{"action":"modify"}', HookKind.ON_SESSION_END)
+    reading = decode_hook_result(b'{"action":"modify"}', HookKind.ON_SESSION_END)
 
     assert reading.result == Continue()
     assert reading.problem is not None
@@ -226,7 +226,7 @@ def test_a_malformed_modify_of_a_hook_that_cannot_block_lets_things_go_on() -> N
 
 
 def test_an_output_is_replaced_only_with_the_permission_for_it() -> None:
-    reading = read_hook_result(msgspec.json.encode(Replace("x")), AFTER)
+    reading = decode_hook_result(msgspec.json.encode(Replace("x")), AFTER)
 
     assert reading.result == Continue()
     assert reading.problem is not None
@@ -238,7 +238,7 @@ def test_an_output_is_replaced_by_so_many_bytes_at_most(size: int, is_taken: boo
     replacement = Replace("é" * 4 + "x" * (size - 8))
     limits = Limits(hook_replacement=8)
 
-    reading = read_hook_result(msgspec.json.encode(replacement), AFTER, may_transform=True, limits=limits)
+    reading = decode_hook_result(msgspec.json.encode(replacement), AFTER, may_transform=True, limits=limits)
 
     assert reading.result == (replacement if is_taken else Continue())
     assert (reading.problem is None) is is_taken
@@ -246,7 +246,7 @@ def test_an_output_is_replaced_by_so_many_bytes_at_most(size: int, is_taken: boo
 
 @given(st.binary(max_size=64), st.sampled_from(HookKind))
 def test_no_answer_whatever_raises(raw: bytes, kind: HookKind) -> None:
-    assert isinstance(read_hook_result(raw, kind).result, HOOKS[kind].actions)
+    assert isinstance(decode_hook_result(raw, kind).result, HOOKS[kind].actions)
 
 
 # -- the table

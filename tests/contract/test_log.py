@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from becket.contract.log import LOG, LogLevel, LogRecord, log_text, read_log_line
+from becket.contract.log import LOG, LogLevel, LogRecord, format_log_record, parse_log_line
 
 NAMES = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters=":"), min_size=1)
 LINES = st.text(st.characters(exclude_categories=["C", "Zl", "Zp"]))
@@ -35,11 +35,11 @@ def test_the_levels_are_those_of_logging(level: LogLevel) -> None:
 def test_a_line_comes_back_as_it_was(level: LogLevel, logger: str, message: str) -> None:
     record = LogRecord(level, logger, message)
 
-    assert read_log_line(log_text(record).removesuffix("\n")) == record
+    assert parse_log_line(format_log_record(record).removesuffix("\n")) == record
 
 
 def test_each_line_of_a_message_is_a_record_of_its_own() -> None:
-    text = log_text(LogRecord(LogLevel.ERROR, "notes", "it failed\nTraceback:\r\n  line 1"))
+    text = format_log_record(LogRecord(LogLevel.ERROR, "notes", "it failed\nTraceback:\r\n  line 1"))
 
     assert text == "ERROR:notes:it failed\nERROR:notes:Traceback:\nERROR:notes:  line 1\n"
 
@@ -48,22 +48,22 @@ def test_each_line_of_a_message_is_a_record_of_its_own() -> None:
     ("logger", "shown"), [("a:b", "a.b"), ("a\nERROR:root:forged", "a ERROR.root.forged"), ("", "")]
 )
 def test_a_logger_cannot_forge_a_line(logger: str, shown: str) -> None:
-    assert log_text(LogRecord(LogLevel.INFO, logger, "hello")) == f"INFO:{shown}:hello\n"
+    assert format_log_record(LogRecord(LogLevel.INFO, logger, "hello")) == f"INFO:{shown}:hello\n"
 
 
 def test_an_empty_message_is_a_line_too() -> None:
-    assert log_text(LogRecord(LogLevel.INFO, "notes", "")) == "INFO:notes:\n"
+    assert format_log_record(LogRecord(LogLevel.INFO, "notes", "")) == "INFO:notes:\n"
 
 
 def test_a_program_that_knows_only_logging_is_read_too() -> None:
     record = logging.LogRecord("root", logging.WARNING, "", 0, "disk at %d %%: soon full", (97,), None)
     line = logging.Formatter(logging.BASIC_FORMAT).format(record)
 
-    assert read_log_line(line) == LogRecord(LogLevel.WARNING, "root", "disk at 97 %: soon full")
+    assert parse_log_line(line) == LogRecord(LogLevel.WARNING, "root", "disk at 97 %: soon full")
 
 
 @pytest.mark.parametrize(
     "line", ["", "hello", "WARNING", "WARNING:", "WARNING:notes", "warning:notes:hello", "NOTE:a:b"]
 )
 def test_any_other_line_is_no_record(line: str) -> None:
-    assert read_log_line(line) is None
+    assert parse_log_line(line) is None

@@ -17,10 +17,10 @@ from becket.contract.memory import (
     Records,
     check_append,
     check_query,
+    decode_append,
+    decode_query,
     find_append_problems,
     find_namespace_problem,
-    read_append,
-    read_query,
 )
 from becket.errors import InvalidParams
 from becket.limits import Limits
@@ -152,13 +152,13 @@ def test_tags_of_null_are_none() -> None:
 def test_loose_params_may_hold_null_where_something_is_optional() -> None:
     raw = b'{"namespace":"notes","content":"milk","tags":null,"meta":null,"more":1}'
 
-    assert read_append(raw) == Append("notes", "milk")
+    assert decode_append(raw) == Append("notes", "milk")
 
 
 def test_loose_params_are_read_whole() -> None:
     raw = b'{"namespace":"notes","content":"milk","tags":["a","b"],"meta":{"c":[1]}}'
 
-    assert read_append(raw) == Append("notes", "milk", ("a", "b"), {"c": [1]})
+    assert decode_append(raw) == Append("notes", "milk", ("a", "b"), {"c": [1]})
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_loose_params_are_read_whole() -> None:
     ],
 )
 def test_loose_params_are_refused_for_the_first_thing_that_is_wrong(raw: bytes, problem: str) -> None:
-    assert [*problems_of(read_append, raw).values()] == [problem]
+    assert [*problems_of(decode_append, raw).values()] == [problem]
 
 
 def test_a_condition_of_the_wrong_type_is_as_absent_in_a_loose_query() -> None:
@@ -182,14 +182,14 @@ def test_a_condition_of_the_wrong_type_is_as_absent_in_a_loose_query() -> None:
         b'{"namespace":"notes","content_contains":1,"tag_prefix":["a"],"since_ms":-1,"until_ms":true,"limit":"5","m":1}'
     )
 
-    assert read_query(raw) == Query("notes")
+    assert decode_query(raw) == Query("notes")
 
 
 def test_a_loose_query_is_read_whole() -> None:
     raw = b'{"namespace":"notes","content_contains":"a","tag_prefix":"b","since_ms":0,"until_ms":9,"limit":5}'
 
-    assert read_query(raw) == Query("notes", "a", "b", 0, 9, 5)
+    assert decode_query(raw) == Query("notes", "a", "b", 0, 9, 5)
 
 
 def test_a_loose_query_needs_a_namespace() -> None:
-    assert problems_of(read_query, b"{}") == {"/namespace": "missing or invalid 'namespace' parameter"}
+    assert problems_of(decode_query, b"{}") == {"/namespace": "missing or invalid 'namespace' parameter"}

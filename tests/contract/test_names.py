@@ -17,12 +17,12 @@ from becket.contract.names import (
     model_facing_names,
     model_facing_schema,
     model_runtime_id,
-    original_input,
     parse_model_id,
     property_name,
     provider_runtime_id,
+    restore_input,
+    strip_whitespace,
     tool_runtime_name,
-    trim,
 )
 
 # -- ids
@@ -73,8 +73,8 @@ def test_a_lone_surrogate_has_a_length_too() -> None:
 
 
 def test_trimming_takes_white_space_of_unicode_and_nothing_else() -> None:
-    assert trim("\t\n\v\f\r \x85\xa0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000a\u3000") == "a"
-    assert trim("\x1ca\x1f\u200b") == "\x1ca\x1f\u200b"
+    assert strip_whitespace("\t\n\v\f\r \x85\xa0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000a\u3000") == "a"
+    assert strip_whitespace("\x1ca\x1f\u200b") == "\x1ca\x1f\u200b"
 
 
 @pytest.mark.parametrize(("id", "is_one"), [("a-b_9", True), ("", False), ("A", False), ("a.b", False), ("é", False)])
@@ -170,7 +170,7 @@ def test_property_names_are_mapped_back_at_every_level() -> None:
         "required": [short, "a_b_2", "elsewhere", 7],
     }
     written = {short: "x", "a_b": {"c_d": 1, "other": 2}, "a_b_2": [{"e_f": 3}, 4], "plain": {"c_d": 5}, "new": [6]}
-    assert original_input(written, names) == {
+    assert restore_input(written, names) == {
         LONG: "x",
         "a:b": {"c/d": 1, "other": 2},
         "a/b": [{"e f": 3}, 4],
@@ -208,4 +208,4 @@ def test_every_property_comes_back_under_its_own_name(names: list[str]) -> None:
 
     shown = list(facing["properties"])
     assert all(len(name) <= 64 and name and set(name) <= set("abcdefil._2345678") for name in shown)
-    assert list(original_input(dict.fromkeys(shown), back)) == names
+    assert list(restore_input(dict.fromkeys(shown), back)) == names

@@ -17,9 +17,9 @@ from tests.contract.openrpc import FILE, OWN_ERRORS, REQUESTS, TOLD, build_docum
 
 from becket.contract.catalogue import METHODS, NOTIFICATIONS
 from becket.contract.hooks import HOOKS
-from becket.errors import NUMBERS, Meaning
-from becket.methods.permissions import PERMISSIONS
+from becket.errors import ERROR_CODES, Meaning
 from becket.methods.streams import Stream
+from becket.permissions.gate import PERMISSIONS
 
 BASE = "https://becket.dev/schemas/openrpc.json"
 DOCUMENT = build_document()
@@ -230,13 +230,13 @@ def test_errors_have_the_numbers_of_the_native_dialect() -> None:
     errors = DOCUMENT["components"]["errors"]
 
     assert errors["permission-denied"] == {"code": 1003, "message": "permission denied"}
-    assert {error["code"] for error in errors.values()} <= set(NUMBERS.values())
-    assert errors["invalid-params"]["code"] == NUMBERS[Meaning.INVALID_PARAMS]
+    assert {error["code"] for error in errors.values()} <= set(ERROR_CODES.values())
+    assert errors["invalid-params"]["code"] == ERROR_CODES[Meaning.INVALID_PARAMS]
 
 
 def test_pages_and_schemas_agree_on_a_version_that_an_extension_does_not_support() -> None:
     root = Path(__file__).parents[2]
-    number = str(NUMBERS[Meaning.INCOMPATIBLE])
+    number = str(ERROR_CODES[Meaning.INCOMPATIBLE])
     schema = json.loads((root / "schemas" / "initialize.schema.json").read_text(encoding="utf-8"))
     version = schema["$defs"]["params"]["properties"]["extension_protocol_version"]["description"]
     page = (root / "docs" / "contract.md").read_text(encoding="utf-8").partition("## Versions")[2]

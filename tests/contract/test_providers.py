@@ -11,8 +11,8 @@ import pytest
 from msgspec import Raw, ValidationError
 
 from becket.contract.providers import (
-    MOST_TOOL_OUTPUT,
-    MOST_TOOL_TURNS,
+    MAX_TOOL_OUTPUT,
+    MAX_TOOL_TURNS,
     PROVIDER_COMPLETE,
     PROVIDER_STREAM,
     Message,
@@ -28,12 +28,12 @@ from becket.contract.providers import (
     ToolUse,
     Usage,
     assistant,
-    check_completed,
-    event_params,
-    read_provider_event,
+    build_event_params,
+    check_complete_result,
+    decode_provider_event,
+    find_tool_uses,
     should_stream,
     tool_result,
-    tool_uses,
     user,
 )
 from becket.errors import BadReply
@@ -137,9 +137,9 @@ def test_the_text_of_a_result_is_that_of_its_text_blocks() -> None:
 
 
 def test_a_complete_answer_has_content() -> None:
-    check_completed("demo", ProviderResult.of_text(""))
+    check_complete_result("demo", ProviderResult.of_text(""))
     with pytest.raises(BadReply) as caught:
-        check_completed("demo", ProviderResult(()))
+        check_complete_result("demo", ProviderResult(()))
 
     assert caught.value.method == "provider.complete"
     assert caught.value.problem == "Extension 'demo' provider.complete returned empty content"
@@ -165,7 +165,7 @@ def test_only_what_needs_no_tools_is_streamed(
 
 
 def test_the_limits_are_those_of_the_contract() -> None:
-    assert (MOST_TOOL_TURNS, MOST_TOOL_OUTPUT) == (8, 30_000)
+    assert (MAX_TOOL_TURNS, MAX_TOOL_OUTPUT) == (8, 30_000)
     assert (PROVIDER_COMPLETE.timeout, PROVIDER_STREAM.timeout, PROVIDER_STREAM.idle_timeout) == (60.0, None, 60.0)
 
 
@@ -180,7 +180,7 @@ def test_the_tools_that_an_answer_asks_for_come_in_order() -> None:
         {"type": "tool_use", "id": "b", "name": "list", "other": 1},
     )
 
-    assert tool_uses(ProviderResult(asked)) == [ToolUse("a", "count", {"text": "milk"}), ToolUse("b", "list", {})]
+    assert find_tool_uses(ProviderResult(asked)) == [ToolUse("a", "count", {"text": "milk"}), ToolUse("b", "list", {})]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_the_tools_that_an_answer_asks_for_come_in_order() -> None:
 )
 def test_a_malformed_wish_for_a_tool_is_refused(block: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValidationError) as caught:
-        tool_uses(ProviderResult(({"type": "tool_use", **block},)))
+        find_tool_uses(ProviderResult(({"type": "tool_use", **block},)))
 
     assert str(caught.value) == problem
 
@@ -224,36 +224,36 @@ EVENTS: list[tuple[ProviderEvent, bytes]] = [
 
 @pytest.mark.parametrize(("event", "wire"), EVENTS)
 def test_what_is_sent_is_read_back(event: ProviderEvent, wire: bytes) -> None:
-    assert msgspec.json.encode(event_params(event)) == wire
-    assert read_provider_event(Raw(wire)) == event
+    assert msgspec.json.encode(build_event_params(event)) == wire
+    assert decode_provider_event(Raw(wire)) == event
 
 
 @pytest.mark.parametrize(("event", "wire"), EVENTS)
 def test_an_event_may_be_nested_and_bear_more(event: ProviderEvent, wire: bytes) -> None:
-    assert read_provider_event(Raw(b'{"event":' + wire + b"}")) == event
-    assert read_provider_event(Raw(b'{"type":"wat","event":' + wire + b',"more":1}')) == event
+    assert decode_provider_event(Raw(b'{"event":' + wire + b"}")) == event
+    assert decode_provider_event(Raw(b'{"type":"wat","event":' + wire + b',"more":1}')) == event
     if not isinstance(event, Usage):
-        assert read_provider_event(Raw(wire[:-1] + b',"more":1}')) == event
+        assert decode_provider_event(Raw(wire[:-1] + b',"more":1}')) == event
 
 
 @pytest.mark.parametrize(("kind", "event"), [("text", TextDelta("x")), ("thinking", ThinkingDelta("x"))])
 def test_a_piece_may_be_called_text(kind: str, event: ProviderEvent) -> None:
-    assert read_provider_event(raw({"type": kind, "text": "x"})) == event
-    assert read_provider_event(raw({"type": kind, "delta": "x", "text": "y"})) == event
+    assert decode_provider_event(raw({"type": kind, "text": "x"})) == event
+    assert decode_provider_event(raw({"type": kind, "delta": "x", "text": "y"})) == event
 
 
 def test_the_input_of_a_tool_may_be_left_out() -> None:
-    assert read_provider_event(raw({"type": "tool_use", "id": "a", "name": "n"})) == ToolUse("a", "n", {})
+    assert decode_provider_event(raw({"type": "tool_use", "id": "a", "name": "n"})) == ToolUse("a", "n", {})
 
 
 def test_usage_keeps_all_but_its_type() -> None:
-    assert read_provider_event(raw({"event": {"type": "usage", "event": 1}})) == Usage({"event": 1})
-    assert msgspec.json.encode(event_params(Usage({"type": "x", "n": 1}))) == b'{"type":"usage","n":1}'
+    assert decode_provider_event(raw({"event": {"type": "usage", "event": 1}})) == Usage({"event": 1})
+    assert msgspec.json.encode(build_event_params(Usage({"type": "x", "n": 1}))) == b'{"type":"usage","n":1}'
 
 
 @pytest.mark.parametrize("code", [None, True, 1.5, [], {}])
 def test_a_code_that_is_neither_number_nor_name_is_ignored(code: Any) -> None:
-    assert read_provider_event(raw({"type": "error", "message": "m", "code": code})) == ProviderFailed("m")
+    assert decode_provider_event(raw({"type": "error", "message": "m", "code": code})) == ProviderFailed("m")
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_a_code_that_is_neither_number_nor_name_is_ignored(code: Any) -> None:
 )
 def test_what_is_malformed_is_refused_with_the_reason(params: Any, problem: str) -> None:
     with pytest.raises(ValidationError) as caught:
-        read_provider_event(raw(params))
+        decode_provider_event(raw(params))
 
     assert str(caught.value) == problem
 
@@ -296,4 +296,4 @@ def test_what_is_malformed_is_refused_with_the_reason(params: Any, problem: str)
 )
 def test_text_that_is_none_and_json_without_end_are_refused(params: bytes) -> None:
     with pytest.raises(ValidationError, match="cannot be read"):
-        read_provider_event(Raw(params))
+        decode_provider_event(Raw(params))

@@ -22,7 +22,7 @@ from becket.contract.settings import (
     EditorRender,
     EditorRow,
     EditorTaken,
-    read_render,
+    parse_render,
     read_taken,
 )
 from becket.contract.widgets import WIDGET_DISMISS, WIDGET_UPSERT, Position, StyledText, WidgetDismiss, WidgetUpsert
@@ -121,7 +121,7 @@ def test_the_value_of_an_editor_goes_both_ways_under_one_name() -> None:
 def test_a_render_is_read_in_three_forms_and_any_other_response_shows_nothing_new(
     answer: object, shown: EditorRender | None
 ) -> None:
-    assert read_render(answer) == shown
+    assert parse_render(answer) == shown
 
 
 @pytest.mark.parametrize(

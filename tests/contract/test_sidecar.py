@@ -7,22 +7,22 @@ import pytest
 
 from becket.contract.sidecar import (
     SIDECAR_VERSION,
-    Custom,
-    Failed,
-    Hello,
-    Init,
+    CustomSidecarEvent,
     InsertMode,
     InsertText,
-    KnownEvent,
-    Shutdown,
+    KnownSidecarEvent,
     SidecarCommand,
     SidecarConfig,
-    Status,
-    Trigger,
+    SidecarFailed,
+    SidecarHello,
+    SidecarInit,
+    SidecarShutdown,
+    SidecarStatus,
+    SidecarTrigger,
     check_hello,
+    decode_command,
+    decode_event,
     encode_line,
-    parse_command,
-    parse_event,
 )
 from becket.errors import BadMessage, RemoteProtocolError
 
@@ -30,40 +30,42 @@ from becket.errors import BadMessage, RemoteProtocolError
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        (Init(SidecarConfig()), b'{"type":"init","config":{"protocol_version":2}}\n'),
-        (Trigger("press"), b'{"type":"trigger","name":"press"}\n'),
-        (Trigger("press", {}), b'{"type":"trigger","name":"press","payload":{}}\n'),
-        (Shutdown(), b'{"type":"shutdown"}\n'),
+        (SidecarInit(SidecarConfig()), b'{"type":"init","config":{"protocol_version":2}}\n'),
+        (SidecarTrigger("press"), b'{"type":"trigger","name":"press"}\n'),
+        (SidecarTrigger("press", {}), b'{"type":"trigger","name":"press","payload":{}}\n'),
+        (SidecarShutdown(), b'{"type":"shutdown"}\n'),
     ],
 )
 def test_the_host_says(command: SidecarCommand, line: bytes) -> None:
     assert encode_line(command) == line
-    assert parse_command(line) == command
+    assert decode_command(line) == command
 
 
 @pytest.mark.parametrize(
     ("event", "line"),
     [
-        (Hello(2, "x"), b'{"type":"hello","protocol_version":2,"extension":"x","capabilities":[]}\n'),
-        (Status("ready", "L"), b'{"type":"status","state":"ready","label":"L"}\n'),
-        (Status("ready"), b'{"type":"status","state":"ready"}\n'),
+        (SidecarHello(2, "x"), b'{"type":"hello","protocol_version":2,"extension":"x","capabilities":[]}\n'),
+        (SidecarStatus("ready", "L"), b'{"type":"status","state":"ready","label":"L"}\n'),
+        (SidecarStatus("ready"), b'{"type":"status","state":"ready"}\n'),
         (InsertText("t", InsertMode.FINAL), b'{"type":"insert_text","text":"t","mode":"final"}\n'),
-        (Failed("m"), b'{"type":"error","message":"m"}\n'),
+        (SidecarFailed("m"), b'{"type":"error","message":"m"}\n'),
     ],
 )
-def test_the_sidecar_says(event: KnownEvent, line: bytes) -> None:
+def test_the_sidecar_says(event: KnownSidecarEvent, line: bytes) -> None:
     assert encode_line(event) == line
-    assert parse_event(line) == event
+    assert decode_event(line) == event
 
 
 def test_a_type_that_nobody_knows_is_the_sidecars_own() -> None:
-    event = parse_event(b'{"level":0.5,"type":"level","more":[1]}')
+    event = decode_event(b'{"level":0.5,"type":"level","more":[1]}')
 
-    assert event == Custom("level", {"level": 0.5, "more": [1]})
+    assert event == CustomSidecarEvent("level", {"level": 0.5, "more": [1]})
 
 
 def test_members_that_nobody_knows_are_passed_over() -> None:
-    assert parse_command(b'{"type":"init","config":{"protocol_version":2,"mode":"x"},"y":1}') == Init(SidecarConfig(2))
+    assert decode_command(b'{"type":"init","config":{"protocol_version":2,"mode":"x"},"y":1}') == SidecarInit(
+        SidecarConfig(2)
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,33 +86,33 @@ def test_members_that_nobody_knows_are_passed_over() -> None:
 )
 def test_what_is_no_event_is_refused(line: bytes, pointer: str) -> None:
     with pytest.raises(BadMessage) as caught:
-        parse_event(line)
+        decode_event(line)
     assert caught.value.pointer == pointer
 
 
 @pytest.mark.parametrize("line", [b"{}", b'{"type":"hello"}', b'{"type":"trigger"}', b"1"])
 def test_what_is_no_command_is_refused(line: bytes) -> None:
     with pytest.raises(BadMessage):
-        parse_command(line)
+        decode_command(line)
 
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_sidecar_of_this_version_or_a_later_one_is_let_in(version: int) -> None:
-    check_hello(Hello(version, "voice"))
+    check_hello(SidecarHello(version, "voice"))
 
 
 @pytest.mark.parametrize("version", [1, 0, -1])
 def test_an_older_sidecar_is_refused_and_both_versions_are_named(version: int) -> None:
     with pytest.raises(RemoteProtocolError) as caught:
-        check_hello(Hello(version, "voice"))
+        check_hello(SidecarHello(version, "voice"))
     assert all(str(part) in str(caught.value) for part in ("voice", version, SIDECAR_VERSION))
 
 
 @pytest.mark.parametrize(("state", "is_active"), [("idle", False), ("ready", False), ("stopped", False), ("x", True)])
 def test_a_sidecar_is_active_in_any_state_that_does_not_say_otherwise(state: str, is_active: bool) -> None:
-    assert Status(state).is_active is is_active
+    assert SidecarStatus(state).is_active is is_active
 
 
 def test_each_line_is_one_line() -> None:
     assert encode_line(InsertText("a\nb\r\u2028", InsertMode.APPEND)).count(b"\n") == 1
-    assert msgspec.json.decode(encode_line(Failed("a\nb")))["message"] == "a\nb"
+    assert msgspec.json.decode(encode_line(SidecarFailed("a\nb")))["message"] == "a\nb"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from becket.contract.tools import TOOL_CALL, Tool, ToolCall, tool_text
+from becket.contract.tools import TOOL_CALL, Tool, ToolCall, format_tool_result
 
 
 def test_a_call_travels_as_name_and_input() -> None:
@@ -47,4 +47,4 @@ def test_tools_may_take_two_minutes() -> None:
     ],
 )
 def test_a_model_reads_the_text_or_else_the_json_of_a_result(result: object, text: str) -> None:
-    assert tool_text(result) == text
+    assert format_tool_result(result) == text

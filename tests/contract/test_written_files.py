@@ -15,9 +15,9 @@ from tests.contract.sample_files import load_samples
 from becket.contract.config import parse_config_key
 from becket.contract.memory import find_namespace_problem
 from becket.errors import BadGrants, InvalidParams
+from becket.json_schema.files import load_schema
 from becket.limits import Limits
-from becket.methods.permissions import PERMISSIONS, RESERVED, Grants
-from becket.typed.schema_files import load_schema
+from becket.permissions.gate import PERMISSIONS, RESERVED_PERMISSIONS, Grants
 
 FILES = ["manifest", "host-config"]
 
@@ -144,7 +144,7 @@ def test_every_permission_can_be_asked_for(permission: str) -> None:
     assert validator("manifest", "permission").is_valid(permission)
 
 
-@pytest.mark.parametrize("permission", sorted(RESERVED))
+@pytest.mark.parametrize("permission", sorted(RESERVED_PERMISSIONS))
 def test_a_reserved_permission_cannot(permission: str) -> None:
     assert not validator("manifest", "permission").is_valid(permission)
 
@@ -168,7 +168,7 @@ def test_what_can_be_a_key_of_a_manifest_can_be_asked_for(text: str) -> None:
     st.fixed_dictionaries(
         {},
         optional={
-            "allow": st.lists(st.sampled_from([*PERMISSIONS, *RESERVED, "", "memory"]), max_size=3),
+            "allow": st.lists(st.sampled_from([*PERMISSIONS, *RESERVED_PERMISSIONS, "", "memory"]), max_size=3),
             "deny": st.lists(st.sampled_from([*PERMISSIONS]), max_size=3),
             "digest": st.just("0" * 64),
             "denny": st.just([]),

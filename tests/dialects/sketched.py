@@ -8,20 +8,20 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from becket.contract.commands import Invoke, Text
+from becket.contract.commands import CommandInvoke, Text
 from becket.contract.handshake import Capabilities, Initialize, Initialized
 from becket.contract.hooks import Block, Continue, HookEvent, HookKind
 from becket.contract.log import LogLevel, LogRecord
 from becket.contract.memory import Append, Appended
 from becket.contract.tools import Tool, ToolCall
 from becket.dialects import Dialect
-from becket.dialects.handshakes import Greeted, Greeting, Introduction, Welcome
-from becket.dialects.phrases import Phrase, Saying, Scene, Tale
-from becket.dialects.speech import Speech, TalePhrase
+from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
+from becket.dialects.mapping import ContractMapping, NotificationMapping
+from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
 from becket.errors import HandshakeFailed, Meaning, RemoteError, RpcError
+from becket.framing.json_lines import JsonLines
 from becket.methods.descriptors import Method
 from becket.methods.streams import EventReader, Stream
-from becket.wire.json_lines import JsonLines
 
 HELLO: Method[Any, Any] = Method("hello", Any, Any)
 BYE: Method[Any, Any] = Method("bye", Any, Any)
@@ -53,11 +53,11 @@ class Gathered:
         self._text = ""
         self._problem = ""
 
-    def acknowledge(self, answer: Raw) -> None:
+    def on_response(self, answer: Raw) -> None:
         if msgspec.json.decode(answer) != {"run": self._run}:
             raise ValueError("another run")
 
-    def take(self, event: object) -> bool:
+    def on_event(self, event: object) -> bool:
         if isinstance(event, Ended):
             self._problem = event.problem
             return True
@@ -83,11 +83,11 @@ START: Stream[Any, Any, Text] = Stream(
 )
 
 
-def greet(introduction: Introduction) -> Greeting:
-    answer = msgspec.json.decode((yield Saying(HELLO, {"you": introduction.extension})))
-    yield Tale("thanks")
+def greet(introduction: HandshakeContext) -> ClientHandshake:
+    answer = msgspec.json.decode((yield WireRequest(HELLO, {"you": introduction.extension})))
+    yield WireNotification("thanks")
     try:
-        yield Saying(Method("extras", Any, Any))
+        yield WireRequest(Method("extras", Any, Any))
     except RemoteError:
         notes: tuple[str, ...] = ("it has no extras",)
     else:
@@ -96,91 +96,104 @@ def greet(introduction: Introduction) -> Greeting:
         raise HandshakeFailed(introduction.extension, f"it takes itself for {answer.get('me')}")
     tools = tuple(Tool(name, name, {"type": "object"}) for name in answer["tools"])
     hooks = tuple(HookKind(name) for name in answer["hooks"])
-    return Greeted(declared=Capabilities(tools), hooks=hooks, particulars=answer["version"], notes=notes)
+    return HandshakeResult(capabilities=Capabilities(tools), hooks=hooks, extra=answer["version"], warnings=notes)
 
 
-def read_hello(params: Any, scene: Scene) -> Initialize:
+def read_hello(params: Any, scene: LinkState) -> Initialize:
     if params["you"] != scene.extension:
         raise RpcError(Meaning.INCOMPATIBLE, "somebody else is meant")
     return Initialize(extension_protocol_version=1, plugin_id=params["you"], plugin_root=None, config={})
 
 
-def reply(initialized: Initialized, scene: Scene) -> Any:
+def reply(initialized: Initialized, scene: LinkState) -> Any:
     names = [tool.name for tool in initialized.capabilities.tools]
     return {"me": scene.extension, "tools": names, "hooks": list(scene.hooks), "version": scene.version}
 
 
-def say_start(invoke: Invoke, scene: Scene) -> Saying:
-    return Saying(START, {"run": next(scene.numbers), "what": invoke.command, "with": list(invoke.args)})
+def say_start(invoke: CommandInvoke, scene: LinkState) -> WireRequest:
+    return WireRequest(START, {"run": next(scene.sequence), "what": invoke.command, "with": list(invoke.args)})
 
 
-def end_start(result: Any, error: RpcError | None, saying: Saying, scene: Scene) -> Iterator[Tale]:
-    yield Tale("piece", Piece(saying.params["run"], ended=True, failed="" if error is None else error.message))
+def end_start(result: Any, error: RpcError | None, saying: WireRequest, scene: LinkState) -> Iterator[WireNotification]:
+    yield WireNotification(
+        "piece", Piece(saying.params["run"], ended=True, failed="" if error is None else error.message)
+    )
 
 
-def tell_start(event: Any, saying: Saying, scene: Scene) -> Tale | None:
-    return Tale("piece", Piece(saying.params["run"], event.content)) if isinstance(event, Text) else None
+def tell_start(event: Any, saying: WireRequest, scene: LinkState) -> WireNotification | None:
+    return WireNotification("piece", Piece(saying.params["run"], event.content)) if isinstance(event, Text) else None
 
 
-def speak() -> Speech:
-    return Speech(
+def speak() -> ContractMapping:
+    return ContractMapping(
         dialect="sketched",
-        greet=greet,
-        welcome=Welcome(
-            opening=HELLO,
-            read=read_hello,
-            reply=reply,
-            queries={"count": lambda params, scene: len(scene.declared.tools), "beat": lambda params, scene: "on"},
-            always=frozenset({"beat"}),
-            farewell="see you",
+        client_handshake=greet,
+        server_handshake=ServerHandshake(
+            initialize_method=HELLO,
+            decode_params=read_hello,
+            encode_result=reply,
+            handlers={"count": lambda params, scene: len(scene.capabilities.tools), "beat": lambda params, scene: "on"},
+            allowed_before_initialize=frozenset({"beat"}),
+            shutdown_result="see you",
         ),
-        phrases={
-            "tool.call": Phrase(
-                say=lambda call, scene: Saying(RUN, [call.name, call.input]),
-                read=lambda answer, saying, scene: answer["out"],
-                heard_as=lambda scene: [RUN],
-                hear=lambda saying, scene: ToolCall(saying.params[0], saying.params[1]),
-                answer=lambda result, saying, scene: {"out": result},
-                fail=lambda error, saying, scene: {"out": f"failed: {error.message}"},
-                progress=lambda value, saying, scene: Tale("still", value),
+        methods={
+            "tool.call": MethodMapping(
+                encode_request=lambda call, scene: WireRequest(RUN, [call.name, call.input]),
+                decode_result=lambda answer, saying, scene: answer["out"],
+                wire_methods=lambda scene: [RUN],
+                decode_request=lambda saying, scene: ToolCall(saying.params[0], saying.params[1]),
+                encode_result=lambda result, saying, scene: {"out": result},
+                encode_failure=lambda error, saying, scene: {"out": f"failed: {error.message}"},
+                encode_progress=lambda value, saying, scene: WireNotification("still", value),
             ),
-            "command.invoke": Phrase(
-                say=say_start,
-                heard_as=lambda scene: [START],
-                hear=lambda saying, scene: Invoke(saying.params["what"], tuple(saying.params["with"]), "r"),
-                tell=tell_start,
-                acknowledge=lambda saying, scene: {"run": saying.params["run"]},
-                end=end_start,
-                cancelled_as=STOP,
-                key_of=lambda params: params["run"],
+            "command.invoke": MethodMapping(
+                encode_request=say_start,
+                wire_methods=lambda scene: [START],
+                decode_request=lambda saying, scene: CommandInvoke(
+                    saying.params["what"], tuple(saying.params["with"]), "r"
+                ),
+                encode_event=tell_start,
+                encode_ack=lambda saying, scene: {"run": saying.params["run"]},
+                encode_end_events=end_start,
+                cancel_method=STOP,
+                correlation_key=lambda params: params["run"],
             ),
-            "hook.handle": Phrase(
-                say=lambda event, scene: Saying(GUARD, {"tool": event.tool_name}),
-                read=lambda answer, saying, scene: Block(answer) if answer else Continue(),
-                heard_as=lambda scene: [GUARD],
-                hear=lambda saying, scene: HookEvent(HookKind.BEFORE_TOOL_CALL, tool_name=saying.params["tool"]),
-                answer=lambda result, saying, scene: result.reason if isinstance(result, Block) else None,
+            "hook.handle": MethodMapping(
+                encode_request=lambda event, scene: WireRequest(GUARD, {"tool": event.tool_name}),
+                decode_result=lambda answer, saying, scene: Block(answer) if answer else Continue(),
+                wire_methods=lambda scene: [GUARD],
+                decode_request=lambda saying, scene: HookEvent(
+                    HookKind.BEFORE_TOOL_CALL, tool_name=saying.params["tool"]
+                ),
+                encode_result=lambda result, saying, scene: result.reason if isinstance(result, Block) else None,
             ),
-            "memory.append": Phrase(
-                say=lambda append, scene: Saying(KEEP, [append.content]),
-                read=lambda answer, saying, scene: Appended(True, answer),
-                heard_as=lambda scene: [KEEP],
-                hear=lambda saying, scene: Append(scene.extension, saying.params[0]),
-                answer=lambda appended, saying, scene: appended.timestamp_ms,
+            "memory.append": MethodMapping(
+                encode_request=lambda append, scene: WireRequest(KEEP, [append.content]),
+                decode_result=lambda answer, saying, scene: Appended(True, answer),
+                wire_methods=lambda scene: [KEEP],
+                decode_request=lambda saying, scene: Append(scene.extension, saying.params[0]),
+                encode_result=lambda appended, saying, scene: appended.timestamp_ms,
             ),
         },
-        tales={
-            "$/log": TalePhrase(
-                heard_as="note",
-                tell=lambda record, scene: None if record.level is LogLevel.DEBUG else Tale("note", [record.message]),
-                hear=lambda params, scene: LogRecord(LogLevel.INFO, scene.extension, params[0]),
+        notifications={
+            "$/log": NotificationMapping(
+                wire_name="note",
+                encode=lambda record, scene: (
+                    None if record.level is LogLevel.DEBUG else WireNotification("note", [record.message])
+                ),
+                decode=lambda params, scene: LogRecord(LogLevel.INFO, scene.extension, params[0]),
             )
         },
-        goodbye=lambda scene: Saying(BYE, [scene.farewell]),
-        seal=lambda call, meta, scene: ToolCall(call.name, {**call.input, "meta": dict(meta)}) if meta else call,
+        encode_shutdown=lambda scene: WireRequest(BYE, [scene.shutdown_reason]),
+        add_call_metadata=lambda call, meta, scene: (
+            ToolCall(call.name, {**call.input, "meta": dict(meta)}) if meta else call
+        ),
     )
 
 
 SKETCHED = Dialect(
-    name="sketched", framing=JsonLines, contract=speak, recognises=lambda frame, framing: b'"hello"' in frame
+    name="sketched",
+    framing=JsonLines,
+    load_mapping=speak,
+    matches_first_frame=lambda frame, framing: b'"hello"' in frame,
 )

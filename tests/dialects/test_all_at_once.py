@@ -9,10 +9,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from becket.dialects import cigen
+from becket.adapters import cigen
 from becket.errors import BecketError, ConnectionLost
-from becket.host import Care, Host, RestartPolicy
-from becket.host.supervised import Supervised
+from becket.host import Host, RestartPolicy, SupervisionPolicy
+from becket.host.supervised import ExtensionHandle
 
 pytestmark = [pytest.mark.process, pytest.mark.loops]
 
@@ -204,7 +204,7 @@ class Meeting:
 class Load:
     """Calls one extension again and again, and counts what came of it. In the middle it waits for all others."""
 
-    def __init__(self, extension: Supervised, middle: Meeting, *, crashes: bool) -> None:
+    def __init__(self, extension: ExtensionHandle, middle: Meeting, *, crashes: bool) -> None:
         self.right = 0
         self.errors: list[BecketError] = []
         self._extension = extension
@@ -251,7 +251,7 @@ class Load:
 async def test_extensions_of_all_dialects_run_at_once_and_those_that_crash_harm_no_other(tmp_path: Path) -> None:
     ids = write_all(tmp_path)
     path = f"{os.path.dirname(shutil.which('python3') or '')}{os.pathsep}{os.environ['PATH']}"
-    care = Care(restart=RestartPolicy(delay=0.02, longest_delay=0.02, jitter=0.0), heartbeat=None)
+    care = SupervisionPolicy(restart=RestartPolicy(delay=0.02, longest_delay=0.02, jitter=0.0), heartbeat=None)
     grants = {id: ["tools.register"] for id in ids}
     async with Host([tmp_path], data=None, grants=grants, care=care, variables={**os.environ, "PATH": path}) as host:
         assert sorted(host) == ids

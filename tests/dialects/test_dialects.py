@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from becket import DIALECTS
-from becket.dialects import NATIVE, PLAIN, CallMeta, Dialect, ProgressForm, find_dialect
+from becket.dialects import NATIVE, PLAIN, CallMeta, Dialect, ProgressFormat, find_dialect
 from becket.dialects.native import FEATURES
-from becket.errors import NUMBERS, Meaning
+from becket.errors import ERROR_CODES, Meaning
+from becket.framing import ContentLength, JsonLines
+from becket.jsonrpc.records import CancellationFormat, OutboundCall
 from becket.limits import Limits
-from becket.rpc.records import Call, Cancelling
-from becket.wire import ContentLength, JsonLines
 
 
 def read(params: str | bytes | None) -> CallMeta | None:
     if params is None:
-        return NATIVE.read_meta(None)
-    return NATIVE.read_meta(Raw(params.encode() if isinstance(params, str) else params))
+        return NATIVE.decode_meta(None)
+    return NATIVE.decode_meta(Raw(params.encode() if isinstance(params, str) else params))
 
 
 def write(params: str | None, meta: CallMeta) -> Any:
-    written = NATIVE.write_meta(None if params is None else params.encode(), meta)
+    written = NATIVE.insert_meta(None if params is None else params.encode(), meta)
     return None if written is None else json.loads(written)
 
 
@@ -58,22 +58,22 @@ def test_every_dialect_stands_under_its_name() -> None:
 
 def test_plain_is_json_rpc_with_the_base_protocol_of_lsp() -> None:
     assert PLAIN.framing is ContentLength
-    assert PLAIN.cancelling == Cancelling("$/cancelRequest", "id", "answered")
-    assert PLAIN.progress == ProgressForm("$/progress", "token", "value")
+    assert PLAIN.cancellation == CancellationFormat("$/cancelRequest", "id", "answered")
+    assert PLAIN.progress == ProgressFormat("$/progress", "token", "value")
     assert (PLAIN.ping, PLAIN.credit, PLAIN.features) == (None, None, frozenset())
     assert not PLAIN.bad_json_is_fatal
 
 
 def test_native_adds_what_both_sides_must_have_announced() -> None:
     assert NATIVE.framing is ContentLength
-    assert NATIVE.cancelling == PLAIN.cancelling
+    assert NATIVE.cancellation == PLAIN.cancellation
     assert NATIVE.progress == PLAIN.progress
     assert (NATIVE.ping, NATIVE.credit) == ("$/ping", "$/credit")
     assert NATIVE.features == FEATURES == {"cancel", "progress", "deadline", "credit", "ping", "log"}
 
 
 def test_both_number_errors_as_becket_does() -> None:
-    assert PLAIN.numbers == NATIVE.numbers == NUMBERS
+    assert PLAIN.error_codes == NATIVE.error_codes == ERROR_CODES
 
 
 def test_a_record_cannot_be_changed() -> None:
@@ -86,12 +86,12 @@ def test_a_record_cannot_be_changed() -> None:
 
 def test_a_link_gets_its_habits_from_the_dialect_and_its_limits_from_the_caller() -> None:
     limits = Limits(frame=1_000)
-    connection = NATIVE.connection(limits)
+    connection = NATIVE.build_connection(limits)
     assert isinstance(connection.framing, ContentLength)
     assert connection.limits is limits
-    assert connection.cancelling == NATIVE.cancelling
+    assert connection.cancellation == NATIVE.cancellation
     connection.receive(b'Content-Length: 42\r\n\r\n{"jsonrpc":"2.0","id":1,"method":"$/ping"}')
-    assert connection.take_answers() == b'Content-Length: 38\r\n\r\n{"jsonrpc":"2.0","id":1,"result":null}'
+    assert connection.data_to_send() == b'Content-Length: 38\r\n\r\n{"jsonrpc":"2.0","id":1,"result":null}'
 
 
 @pytest.mark.parametrize(
@@ -108,16 +108,18 @@ def test_a_dialect_has_the_exit_grace_of_its_programs(name: str, grace: float) -
 
 
 def test_a_caller_may_choose_another_framing() -> None:
-    connection = PLAIN.connection(Limits(), JsonLines)
+    connection = PLAIN.build_connection(Limits(), JsonLines)
     assert isinstance(connection.framing, JsonLines)
 
 
 def test_a_dialect_may_number_and_end_things_in_its_own_way() -> None:
-    strict = Dialect(name="strict", framing=JsonLines, numbers={Meaning.INVALID_REQUEST: -1}, bad_json_is_fatal=True)
-    connection = strict.connection(Limits())
-    assert connection.cancelling is None
+    strict = Dialect(
+        name="strict", framing=JsonLines, error_codes={Meaning.INVALID_REQUEST: -1}, bad_json_is_fatal=True
+    )
+    connection = strict.build_connection(Limits())
+    assert connection.cancellation is None
     connection.receive(b"1\n")
-    assert b'"code":-1,' in connection.take_answers()
+    assert b'"code":-1,' in connection.data_to_send()
     connection.receive(b"{\n")
     assert connection.violation is not None
 
@@ -130,7 +132,7 @@ def test_a_dialect_may_bring_a_codec_of_its_own() -> None:
         made.append(given)
         return PLAIN.codec(given)
 
-    connection = Dialect(name="own", codec=codec).connection(limits)
+    connection = Dialect(name="own", codec=codec).build_connection(limits)
     assert made == [limits]
 
     class Waiter:
@@ -139,7 +141,7 @@ def test_a_dialect_may_bring_a_codec_of_its_own() -> None:
 
         def set_result(self, result: None, /) -> None: ...
 
-    assert connection.open_call(Call("m", Waiter()), None).endswith(b'{"jsonrpc":"2.0","id":1,"method":"m"}')
+    assert connection.open_call(OutboundCall("m", Waiter()), None).endswith(b'{"jsonrpc":"2.0","id":1,"method":"m"}')
 
 
 # -- what travels with a call
@@ -235,14 +237,14 @@ def test_it_is_merged_with_what_the_params_say_already(params: str, merged: obje
 
 def without(params: str | bytes, meta: CallMeta) -> Any:
     text = params.encode() if isinstance(params, str) else params
-    left = NATIVE.without_meta(Raw(text), meta)
+    left = NATIVE.strip_meta(Raw(text), meta)
     return None if left is None else bytes(left)
 
 
 @pytest.mark.parametrize("meta", [CallMeta(), CallMeta(depth=1), CallMeta(timeout_ms=5, parent="a", credit=1)])
 @pytest.mark.parametrize("params", [None, "{}", '{"a":null}', '{"a":{"_meta":{}}}', '{"a":"_meta","b":[1.0e2]}'])
 def test_what_was_written_is_taken_out_again(params: str | None, meta: CallMeta) -> None:
-    written = NATIVE.write_meta(None if params is None else params.encode(), meta)
+    written = NATIVE.insert_meta(None if params is None else params.encode(), meta)
     assert written is not None
     assert without(written, meta) == (None if params is None else params.encode())
 
@@ -283,13 +285,13 @@ METAS = st.builds(
 def test_what_was_written_is_read_and_the_rest_of_the_params_is_as_it_was(
     params: dict[str, Any], meta: CallMeta
 ) -> None:
-    written = NATIVE.write_meta(json.dumps(params, ensure_ascii=False, separators=(",", ":")).encode(), meta)
+    written = NATIVE.insert_meta(json.dumps(params, ensure_ascii=False, separators=(",", ":")).encode(), meta)
     assert written is not None
     after = json.loads(written)
     if isinstance(params.get("_meta", {}), dict):
-        assert NATIVE.read_meta(Raw(written)) == meta
+        assert NATIVE.decode_meta(Raw(written)) == meta
         if "_meta" not in params:
-            left = NATIVE.without_meta(Raw(written), meta)
+            left = NATIVE.strip_meta(Raw(written), meta)
             assert left is not None
             assert json.loads(bytes(left)) == params
         own = after.pop("_meta")

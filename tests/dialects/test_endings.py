@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from becket.dialects import find_dialect
-from becket.host.connecting import connect_extension
+from becket.host.starting.connect import connect_extension
 from becket.host.timeouts import DEFAULT_TIMEOUTS
 
 # Seconds from the goodbye to the kill. Morphir's documents name none.
@@ -20,9 +20,9 @@ SYSTEMS = {"synaps": 1.0, "nexo": 3.0, "roder": 2.0, "cigen": 5.0}
 def test_all_graces_together_are_the_time_of_the_system(dialect: str, seconds: float) -> None:
     found = find_dialect(dialect)
     limits = found.host_limits
-    speech = found.contract() if found.contract is not None else None
-    goodbye = found.habits.timeouts.get("shutdown", DEFAULT_TIMEOUTS.shutdown)
-    says_goodbye = speech is not None and speech.goodbye is not None
+    speech = found.load_mapping() if found.load_mapping is not None else None
+    goodbye = found.host_defaults.timeouts.get("shutdown", DEFAULT_TIMEOUTS.shutdown)
+    says_goodbye = speech is not None and speech.encode_shutdown is not None
 
     together = (goodbye if says_goodbye else 0.0) + limits.stdin_grace + limits.term_grace
 

@@ -15,12 +15,12 @@ from tests.dialects.sketched import BYE, SKETCHED, speak
 from becket import Context, ExtensionServer
 from becket.contract.commands import Text
 from becket.contract.hooks import Block, HookEvent, HookKind, HookResult
-from becket.dialects import Dialect, Dialects
-from becket.dialects.phrases import Saying, Scene, as_it_is
-from becket.dialects.speech import Speech
+from becket.dialects import Dialect, DialectRegistry
+from becket.dialects.mapping import ContractMapping
+from becket.dialects.phrases import LinkState, WireRequest, identity
 from becket.errors import HandshakeFailed, NotSupported, RemoteError
 from becket.extension import CommandOutput, command, handles, hook, tool
-from becket.host.connecting import connect_extension
+from becket.host.starting.connect import connect_extension
 from becket.testing import connected
 
 pytestmark = pytest.mark.loops
@@ -99,7 +99,7 @@ async def test_a_tool_is_called_in_the_words_of_the_dialect() -> None:
 
 async def test_what_the_handshake_has_told_is_there() -> None:
     async with sketch() as (host, _):
-        assert host.particulars == "3.1.0"
+        assert host.extra == "3.1.0"
         assert host.hooks == (HookKind.BEFORE_TOOL_CALL,)
 
 
@@ -278,14 +278,14 @@ async def test_what_an_author_serves_himself_goes_before_what_the_dialect_makes_
         assert await host.peer.call("start", {"run": 1, "what": "count", "with": []}) == "mine"
 
 
-def without_a_cancel() -> Speech:
+def without_a_cancel() -> ContractMapping:
     speech = speak()
-    phrase = msgspec.structs.replace(speech.phrases["command.invoke"], cancelled_as=None, key_of=as_it_is)
-    return msgspec.structs.replace(speech, phrases={**speech.phrases, "command.invoke": phrase})
+    phrase = msgspec.structs.replace(speech.methods["command.invoke"], cancel_method=None, correlation_key=identity)
+    return msgspec.structs.replace(speech, methods={**speech.methods, "command.invoke": phrase})
 
 
 async def test_what_nobody_can_cancel_needs_no_key() -> None:
-    dialect = msgspec.structs.replace(SKETCHED, contract=without_a_cancel)
+    dialect = msgspec.structs.replace(SKETCHED, load_mapping=without_a_cancel)
     async with (
         connected(Sketch(), dialect=dialect, grants=["tools.register"]) as (host, _),
         host.invoke_command("count", ["a"]) as run,
@@ -297,13 +297,15 @@ async def test_what_nobody_can_cancel_needs_no_key() -> None:
 async def test_where_a_system_kills_first_nobody_says_goodbye(kills_first: bool) -> None:
     asked: list[str] = []
 
-    def say_goodbye(scene: Scene) -> Saying:
-        asked.append(scene.farewell)
-        return Saying(BYE, [scene.farewell])
+    def say_goodbye(scene: LinkState) -> WireRequest:
+        asked.append(scene.shutdown_reason)
+        return WireRequest(BYE, [scene.shutdown_reason])
 
-    habits = msgspec.structs.replace(SKETCHED.habits, kills_before_goodbye=kills_first)
+    habits = msgspec.structs.replace(SKETCHED.host_defaults, kills_before_shutdown=kills_first)
     dialect = msgspec.structs.replace(
-        SKETCHED, habits=habits, contract=lambda: msgspec.structs.replace(speak(), goodbye=say_goodbye)
+        SKETCHED,
+        host_defaults=habits,
+        load_mapping=lambda: msgspec.structs.replace(speak(), encode_shutdown=say_goodbye),
     )
     async with connected(Sketch(), dialect=dialect, grants=["tools.register"]) as (host, _):
         await host.shutdown("enough")
@@ -312,14 +314,14 @@ async def test_where_a_system_kills_first_nobody_says_goodbye(kills_first: bool)
 
 def test_a_dialect_with_other_habits_can_stand_in_for_one() -> None:
     mine = Dialect(name="mine")
-    dialects = Dialects((mine,), {})
-    dialects.replace(msgspec.structs.replace(mine, answers_garbage=False))
-    assert not dialects["mine"].answers_garbage
+    dialects = DialectRegistry((mine,), {})
+    dialects.replace(msgspec.structs.replace(mine, responds_to_invalid=False))
+    assert not dialects["mine"].responds_to_invalid
 
 
 def test_a_dialect_of_ones_own_can_be_made_known_once() -> None:
     mine = Dialect(name="mine")
-    dialects = Dialects((), {})
+    dialects = DialectRegistry((), {})
     dialects.add(mine)
     dialects.add(mine)
     assert dialects["mine"] is mine

@@ -8,14 +8,18 @@ import pytest
 from becket import Peer, Registry
 from becket.dialects import Dialect
 from becket.errors import RemoteError
-from becket.rpc.spelling import Answers, Spelling, nobody
-from becket.wire import JsonLines
+from becket.framing import JsonLines
+from becket.jsonrpc.wire_format import ErrorPrecedence, WireFormat, accepts_no_id
 
 pytestmark = pytest.mark.loops
 
-DEAF = Dialect(name="deaf", framing=JsonLines, spelling=Spelling(hears=nobody), answers_garbage=False)
+DEAF = Dialect(
+    name="deaf", framing=JsonLines, wire_format=WireFormat(accepts_id=accepts_no_id), responds_to_invalid=False
+)
 STRICT_ABOUT_ERRORS = Dialect(
-    name="strict", framing=JsonLines, spelling=Spelling(answers=Answers.ERROR_FIRST, unknown_error="it failed")
+    name="strict",
+    framing=JsonLines,
+    wire_format=WireFormat(error_precedence=ErrorPrecedence.ERROR_FIRST, unknown_error="it failed"),
 )
 
 

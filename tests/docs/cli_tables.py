@@ -9,11 +9,11 @@ from typing import Any
 
 from tests.docs.manifest_tables import default_of, kind_of, resolve
 
-from becket.cli.cases import NATIVE_CASES, Case, CloseStdin, SendCancel, SendNotification, SendRequest
-from becket.cli.exits import MEANINGS
 from becket.cli.main import COMMANDS
-from becket.cli.templates import TEMPLATES
-from becket.typed.schema_files import load_schema
+from becket.cli.support.check_cases import NATIVE_CASES, Case, CloseStdin, SendCancel, SendNotification, SendRequest
+from becket.cli.support.exit_codes import MEANINGS
+from becket.cli.support.templates import TEMPLATES
+from becket.json_schema.files import load_schema
 
 __all__ = ["PARTS", "render_cases", "render_commands", "render_config", "render_exits"]
 

@@ -13,8 +13,8 @@ from becket.contract.hooks import Block, HookEvent, HookResult
 from becket.contract.memory import Append
 from becket.contract.providers import Message, Model, ProviderRequest, ProviderResult
 from becket.extension import CommandOutput, ExtensionServer, ProviderStream, command, hook, provider, tool
-from becket.host.connecting import ExtensionOptions
 from becket.host.extension import Extension
+from becket.host.starting.connect import ExtensionOptions
 from becket.host.timeouts import Timeouts
 from becket.stores.in_memory import InMemoryStore
 

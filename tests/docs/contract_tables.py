@@ -15,19 +15,26 @@ from tests.docs.pages import ROOT
 from becket.contract.catalogue import METHODS, NOTIFICATIONS
 from becket.contract.handshake import FEATURES
 from becket.contract.hooks import HOOKS, HookEvent
-from becket.extension.runner import EXIT_BROKEN, EXIT_ENDED, EXIT_REFUSED, EXIT_STUCK, EXIT_USAGE, explain
-from becket.methods.descriptors import Method
-from becket.methods.permissions import PERMISSIONS
-from becket.methods.streams import Stream
-from becket.typed.schema_compiler import (
-    DEEPEST,
-    LONGEST_PATTERN,
-    MOST_CHARACTERS,
-    MOST_CHOICES,
-    MOST_NODES,
-    MOST_PATTERNS,
+from becket.extension.runner import (
+    EXIT_PROTOCOL_ERROR,
+    EXIT_REFUSED,
+    EXIT_STOP_TIMEOUT,
+    EXIT_STOPPED,
+    EXIT_USAGE,
+    usage_text,
 )
-from becket.typed.schema_files import load_schema, schema_names
+from becket.json_schema.compiler import (
+    MAX_CHARACTERS,
+    MAX_DEPTH,
+    MAX_ENUM_VALUES,
+    MAX_NODES,
+    MAX_PATTERN_LENGTH,
+    MAX_PATTERNS,
+)
+from becket.json_schema.files import load_schema, schema_names
+from becket.methods.descriptors import Method
+from becket.methods.streams import Stream
+from becket.permissions.gate import PERMISSIONS
 
 __all__ = ["PARTS"]
 
@@ -186,8 +193,8 @@ def render_schemas() -> str:
 
 def render_bounds() -> str:
     return (
-        f"A schema has at most {DEEPEST} levels, {MOST_NODES:,} values, {MOST_CHARACTERS // 1024} Ki characters,\n"
-        f"{MOST_PATTERNS} patterns of at most {LONGEST_PATTERN:,} characters, and {MOST_CHOICES:,} choices in\n"
+        f"A schema has at most {MAX_DEPTH} levels, {MAX_NODES:,} values, {MAX_CHARACTERS // 1024} Ki characters,\n"
+        f"{MAX_PATTERNS} patterns of at most {MAX_PATTERN_LENGTH:,} characters, and {MAX_ENUM_VALUES:,} choices in\n"
         "one `enum`.\n"
     )
 
@@ -209,11 +216,11 @@ def definitions_of(schema: Any) -> str:
 
 
 CODES = {
-    EXIT_ENDED: "its host ended it: said `shutdown`, closed its stdin, sent SIGTERM or SIGINT, or is gone itself",
+    EXIT_STOPPED: "its host ended it: said `shutdown`, closed its stdin, sent SIGTERM or SIGINT, or is gone itself",
     1: "an exception that nobody caught; Python has written it to stderr",
     EXIT_USAGE: "there is no host: it was started by hand in a terminal, or has no stdout",
-    EXIT_BROKEN: "what came in on stdin was no message of the protocol",
-    EXIT_STUCK: "its end took longer than five seconds, or 1.5 seconds where the host is gone",
+    EXIT_PROTOCOL_ERROR: "what came in on stdin was no message of the protocol",
+    EXIT_STOP_TIMEOUT: "its end took longer than five seconds, or 1.5 seconds where the host is gone",
     EXIT_REFUSED: "its host is none that it can serve; stderr says why",
 }
 
@@ -233,7 +240,7 @@ def render_notes() -> str:
 def render_explanation() -> str:
     """Returns what the notes extension says where it was started by hand."""
     command = shlex.join([sys.executable, *sys.argv])
-    return f"```text\n{explain(Notes()).replace(command, 'python notes.py')}\n```\n"
+    return f"```text\n{usage_text(Notes()).replace(command, 'python notes.py')}\n```\n"
 
 
 PARTS: dict[str, Callable[[], str]] = {

@@ -7,18 +7,18 @@ from importlib import import_module
 from math import isinf
 from typing import Any
 
-from becket.dialects import DIALECTS, NATIVE, OTHERS, Dialect
-from becket.dialects.phrases import Scene
-from becket.host.formats import FORMATS
+from becket.dialects import ADAPTERS, DIALECTS, NATIVE, Dialect
+from becket.dialects.phrases import LinkState
+from becket.framing import ContentLength, JsonLines, LengthPrefixed
 from becket.host.restart import RestartPolicy, RestartStrategy
+from becket.host.starting.manifest_formats import MANIFEST_READERS
 from becket.host.timeouts import DEFAULT_TIMEOUTS
 from becket.limits import DEFAULT_LIMITS, MIB
 from becket.methods.descriptors import Method, Notification
-from becket.wire import ContentLength, JsonLines, LengthPrefixed
 
 __all__ = ["PARTS", "render_abilities", "render_files", "render_habits", "render_links", "render_own_words"]
 
-SHOWN: list[Dialect] = [NATIVE, *(one for name in OTHERS if (one := DIALECTS[name]).contract is not None)]
+SHOWN: list[Dialect] = [NATIVE, *(one for name in ADAPTERS if (one := DIALECTS[name]).load_mapping is not None)]
 FRAMINGS = {ContentLength: "Content-Length", JsonLines: "JSON Lines", LengthPrefixed: "length prefix"}
 
 TO_EXTENSION = {
@@ -49,20 +49,20 @@ def table(headers: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
 
 
 def can_say(dialect: Dialect, names: Sequence[str]) -> bool:
-    if dialect.contract is None:
+    if dialect.load_mapping is None:
         return True
-    speech = dialect.contract()
-    return all(name in speech.phrases or name in speech.tales for name in names)
+    speech = dialect.load_mapping()
+    return all(name in speech.methods or name in speech.notifications for name in names)
 
 
 def can_cancel(dialect: Dialect) -> bool:
-    phrases = () if dialect.contract is None else dialect.contract().phrases.values()
-    return dialect.cancelling is not None or any(phrase.cancelled_as is not None for phrase in phrases)
+    phrases = () if dialect.load_mapping is None else dialect.load_mapping().methods.values()
+    return dialect.cancellation is not None or any(phrase.cancel_method is not None for phrase in phrases)
 
 
 def can_report(dialect: Dialect) -> bool:
-    phrases = () if dialect.contract is None else dialect.contract().phrases.values()
-    return dialect.progress is not None or any(phrase.progress is not None for phrase in phrases)
+    phrases = () if dialect.load_mapping is None else dialect.load_mapping().methods.values()
+    return dialect.progress is not None or any(phrase.encode_progress is not None for phrase in phrases)
 
 
 def render_abilities() -> str:
@@ -86,14 +86,14 @@ def render_own_words() -> str:
         for dialect in SHOWN[1:]:
             own = ", ".join(f"`{name}`" for name in find_own(dialect))
             if own:
-                yield f"`becket.dialects.{dialect.name}`", own
+                yield f"`becket.adapters.{dialect.name}`", own
 
     return table(["module", "methods and notifications of its own"], rows())
 
 
 def find_own(dialect: Dialect) -> list[str]:
     """Returns the names of the descriptors that a dialect's module offers."""
-    module = import_module(f"becket.dialects.{dialect.name}")
+    module = import_module(f"becket.adapters.{dialect.name}")
     values = (getattr(module, name) for name in module.__all__ if name.isupper())
     return sorted({value.name for value in values if isinstance(value, Method | Notification)})
 
@@ -104,16 +104,16 @@ def find_own(dialect: Dialect) -> list[str]:
 def render_links() -> str:
     def rows() -> Iterator[Sequence[str]]:
         for dialect in SHOWN:
-            speech = None if dialect.contract is None else dialect.contract()
-            scene = Scene("extension")
+            speech = None if dialect.load_mapping is None else dialect.load_mapping()
+            scene = LinkState("extension")
             bye = "shutdown"
             if speech is not None:
-                bye = "" if speech.goodbye is None else first_name(speech.goodbye(scene))
-            limits = DEFAULT_LIMITS.but(**{**dialect.habits.limits, **dialect.habits.host_limits})
+                bye = "" if speech.encode_shutdown is None else first_name(speech.encode_shutdown(scene))
+            limits = DEFAULT_LIMITS.but(**{**dialect.host_defaults.limits, **dialect.host_defaults.host_limits})
             yield (
                 f"`{dialect.name}`",
                 framing_of(dialect),
-                f"`{'initialize' if speech is None else speech.welcome.opening.name}`",
+                f"`{'initialize' if speech is None else speech.server_handshake.initialize_method.name}`",
                 f"`{bye}`" if bye else "the end of its stdin",
                 f"{limits.frame // MIB} MiB",
                 f"{limits.outbound_calls:,}",
@@ -139,7 +139,7 @@ def framing_of(dialect: Dialect) -> str:
 def render_habits() -> str:
     def rows() -> Iterator[Sequence[str]]:
         for dialect in SHOWN:
-            habits = dialect.habits
+            habits = dialect.host_defaults
             limits = DEFAULT_LIMITS.but(**{**habits.limits, **habits.host_limits})
             timeouts = {"tool": DEFAULT_TIMEOUTS.tool, **habits.timeouts}
             yield (
@@ -148,7 +148,7 @@ def render_habits() -> str:
                 seconds(timeouts["tool"]),
                 describe_restart(dialect),
                 describe_environment(dialect),
-                "its own folder" if habits.works_in_root else "the host's folder",
+                "its own folder" if habits.runs_in_root else "the host's folder",
                 "for each start, writable" if habits.writes_in_root else "read-only",
             )
 
@@ -161,7 +161,7 @@ def seconds(value: float | None) -> str:
 
 
 def describe_restart(dialect: Dialect) -> str:
-    given = dict(dialect.habits.restart)
+    given = dict(dialect.host_defaults.restart)
     if "strategy" in given:
         given["strategy"] = RestartStrategy(given["strategy"])
     policy = RestartPolicy(**given)
@@ -173,11 +173,11 @@ def describe_restart(dialect: Dialect) -> str:
 
 
 def describe_environment(dialect: Dialect) -> str:
-    habits = dialect.habits
-    if habits.variables:
-        return ", ".join(f"`{name}`" for name in habits.variables)
+    habits = dialect.host_defaults
+    if habits.inherited_variables:
+        return ", ".join(f"`{name}`" for name in habits.inherited_variables)
     inherited = {"few": "", "harmless": ", all but secrets where inherited", "all": ", all where inherited"}
-    return f"the base list{inherited[habits.inherited]}"
+    return f"the base list{inherited[habits.inherited_environment]}"
 
 
 # -- files
@@ -185,7 +185,7 @@ def describe_environment(dialect: Dialect) -> str:
 
 def render_files() -> str:
     def rows() -> Iterator[Sequence[str]]:
-        for reader in FORMATS:
+        for reader in MANIFEST_READERS:
             yield (
                 f"`{reader.dialect}`",
                 names(reader.file_names),

@@ -13,7 +13,7 @@ from tests.docs import cli_tables, contract_tables, dialect_tables, host_tables,
 
 import becket
 from becket import errors, host_errors
-from becket.errors import NUMBERS, BecketError, DisconnectReason, Meaning, ProtocolError, RpcError
+from becket.errors import ERROR_CODES, BecketError, DisconnectReason, Meaning, ProtocolError, RpcError
 from becket.testing import CHILDREN
 
 __all__ = ["PARTS", "render_page"]
@@ -101,8 +101,8 @@ def said_of(kind: type[BecketError]) -> str:
 
 
 def render_codes() -> str:
-    rows = [f"| {number} | `{meaning.name}` | {meaning.value} |" for meaning, number in NUMBERS.items()]
-    assert set(NUMBERS) == set(Meaning)
+    rows = [f"| {number} | `{meaning.name}` | {meaning.value} |" for meaning, number in ERROR_CODES.items()]
+    assert set(ERROR_CODES) == set(Meaning)
     return "\n".join(["| code | `Meaning` | default message |", "|---|---|---|", *rows, ""])
 
 

@@ -15,20 +15,20 @@ from becket.host.breaker import BreakerPolicy
 from becket.host.events import ExtensionEvent, HostEvent
 from becket.host.heartbeat import HeartbeatPolicy
 from becket.host.host import Host
-from becket.host.lifecycle import HEALTH, MOVES, State, build_diagram
+from becket.host.lifecycle import HEALTH, TRANSITIONS, ExtensionState, build_diagram
 from becket.host.restart import RestartPolicy
 
 __all__ = ["PARTS", "render_events", "render_options", "render_policy", "render_states"]
 
 STATES = {
-    State.DISABLED: "it must not start",
-    State.STOPPED: "it is known, and no process is wanted",
-    State.SPAWNING: "its first process starts and shakes hands",
-    State.READY: "it takes calls",
-    State.DEGRADED: "it takes calls, and something is wrong: it is slow, or its circuit is open",
-    State.RESTARTING: "its process has ended, and the next one is waited for or starts; calls wait too",
-    State.STOPPING: "its process is asked to end, and made to if it does not",
-    State.FAILED: "it has no process, until somebody starts it again",
+    ExtensionState.DISABLED: "it must not start",
+    ExtensionState.STOPPED: "it is known, and no process is wanted",
+    ExtensionState.SPAWNING: "its first process starts and shakes hands",
+    ExtensionState.READY: "it takes calls",
+    ExtensionState.DEGRADED: "it takes calls, and something is wrong: it is slow, or its circuit is open",
+    ExtensionState.RESTARTING: "its process has ended, and the next one is waited for or starts; calls wait too",
+    ExtensionState.STOPPING: "its process is asked to end, and made to if it does not",
+    ExtensionState.FAILED: "it has no process, until somebody starts it again",
 }
 
 OPTIONS = {
@@ -110,9 +110,9 @@ def render_diagram() -> str:
 
 def render_states() -> str:
     """Returns a row for each state: what it means, how health calls it, and where it leads."""
-    assert set(STATES) == set(State) == set(MOVES)
+    assert set(STATES) == set(ExtensionState) == set(TRANSITIONS)
     rows = [
-        [f"`{state}`", meaning, f"`{HEALTH[state]}`", ", ".join(f"`{after}`" for after in MOVES[state])]
+        [f"`{state}`", meaning, f"`{HEALTH[state]}`", ", ".join(f"`{after}`" for after in TRANSITIONS[state])]
         for state, meaning in STATES.items()
     ]
     return render(["state", "meaning", "health", "leads to"], rows)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from becket.typed.schema_files import load_schema
+from becket.json_schema.files import load_schema
 
 __all__ = ["PARTS", "TABLES", "kind_of", "render_table"]
 

@@ -20,10 +20,10 @@ from rich.console import Console
 from rich.text import Text
 from tests.docs.pages import ROOT
 
-from becket.cli.event_lines import describe_event
-from becket.cli.screen import WIDE, build_table
+from becket.cli.support.event_format import format_event
+from becket.cli.support.screen import WIDE, build_table
 from becket.contract.providers import user
-from becket.host import Care, Host, live
+from becket.host import Host, SupervisionPolicy, live
 from becket.host.events import ExtensionDiscovered, ExtensionEvent, ExtensionLogged, ExtensionRestarted
 
 __all__ = ["PICTURES", "words_of"]
@@ -40,7 +40,7 @@ GRANTS = {
 
 def open_host() -> Host:
     """Returns a host that calls no extension slow: on a busy machine the picture would be another one."""
-    return Host([EXTENSIONS], grants=GRANTS, data=None, only=SHOWN, care=Care(heartbeat=None))
+    return Host([EXTENSIONS], grants=GRANTS, data=None, only=SHOWN, care=SupervisionPolicy(heartbeat=None))
 
 
 # -- becket run
@@ -53,7 +53,7 @@ async def draw_run() -> str:
     has_returned = anyio.Event()
 
     def tell(event: ExtensionEvent) -> None:
-        text = describe_event(event)
+        text = format_event(event)
         if text is not None and not isinstance(event, ExtensionDiscovered | ExtensionLogged):
             lines.append(f"{strftime('%H:%M:%S')} {text}")
         if isinstance(event, ExtensionRestarted):

@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 from tests.contract.openrpc import REQUESTS, TOLD
 
-from becket.typed.schema_files import load_schema, schema_names
+from becket.json_schema.files import load_schema, schema_names
 
 __all__ = ["check_message", "check_value"]
 

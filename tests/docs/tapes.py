@@ -10,7 +10,7 @@ import anyio
 import msgspec
 
 from becket import Limits
-from becket.wire import ContentLength
+from becket.framing import ContentLength
 
 __all__ = ["MessageTape", "Tape"]
 

@@ -17,9 +17,9 @@ from tests.docs.tapes import MessageTape
 
 from becket.errors import CallCancelled
 from becket.extension import ExtensionServer
-from becket.host.connecting import connect_extension_over
+from becket.host.starting.connect import connect_extension_over
+from becket.json_schema.validator import preload
 from becket.testing import run_in_virtual_time
-from becket.typed.schema import get_ready
 
 PAGE = ROOT / "docs" / "contract.md"
 BY_ITSELF = {"initialize", "info.get"}  # what a host sends at the start without being asked to
@@ -72,7 +72,7 @@ def test_every_message_follows_the_schemas(kind: type[ExtensionServer], lines: l
 
 @conversations
 def test_a_host_says_what_is_shown(kind: type[ExtensionServer], lines: list[Line]) -> None:
-    get_ready()  # in virtual time nothing waits for a thread
+    preload()  # in virtual time nothing waits for a thread
 
     async def play() -> None:
         tape, store, extension = MessageTape(), build_store(), kind()

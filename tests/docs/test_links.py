@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.docs.pages import PAGES, ROOT, read_blocks, read_links, read_page, slug_of
 
-from becket.host.manifest import parse_manifest
+from becket.host.starting.manifest import parse_manifest
 
 WRITTEN_BY_THE_BENCHMARKS = {ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmark.svg"}
 TESTED = {"python", "js", "toml", "console", "wire", "talk"}

@@ -6,10 +6,10 @@ import pytest
 from tests.docs.manifest_tables import TABLES, kind_of, render_table
 from tests.docs.pages import ROOT, Block, read_blocks
 
-from becket.host.grants_file import rewrite_grants
-from becket.host.manifest import Manifest, parse_manifest
-from becket.typed.schema_files import load_schema
-from becket.typed.toml_files import parse_toml
+from becket.conversion.files.toml import parse_toml
+from becket.host.starting.grants_file import rewrite_grants
+from becket.host.starting.manifest import Manifest, parse_manifest
+from becket.json_schema.files import load_schema
 
 BLOCKS = [block for block in read_blocks(ROOT / "docs" / "manifest.md") if block.language == "toml"]
 LEAST = {"id": "sample", "version": "1.0.0", "command": ["./sample"]}

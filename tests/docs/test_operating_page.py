@@ -8,8 +8,8 @@ import pytest
 from tests.docs.pages import ROOT, read_page, read_table
 
 from becket.cli.main import COMMANDS
+from becket.host.data_dir import DataDir
 from becket.host.host import Host
-from becket.host.places import Places
 
 PAGE = ROOT / "docs" / "operating.md"
 
@@ -20,7 +20,7 @@ def test_every_command_is_told_of(name: str) -> None:
 
 
 def test_every_file_is_told_of() -> None:
-    places = Places("/x")
+    places = DataDir("/x")
     kept = {path.name for path in (places.store, places.audit, places.grants, places.trust)}
     files = {row[0].strip("`") for row in read_table(PAGE, "Files on disk")}
 

@@ -16,9 +16,9 @@ from tests.docs.pages import PAGES, ROOT, Block, read_blocks, read_table
 from tests.docs.tapes import Tape
 
 from becket import BatchCall, BatchNotify, Context, Limits, Peer, Registry
+from becket.framing import ContentLength, FramingFactory, JsonLines, LengthPrefixed
+from becket.json_schema.files import load_schema
 from becket.testing import run_in_virtual_time
-from becket.typed.schema_files import load_schema
-from becket.wire import ContentLength, FramingFactory, JsonLines, LengthPrefixed
 
 SAMPLES = [block for page in PAGES for block in read_blocks(page) if block.language == "wire"]
 FRAMINGS: dict[str, FramingFactory] = {"json-lines": JsonLines, "length-prefixed": LengthPrefixed}

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Unpack
 
-from becket.host.connecting import ConnectingExtension, ExtensionOptions, connect_extension
-from becket.host.manifest import Manifest, load_manifest
+from becket.host.starting.connect import ExtensionConnector, ExtensionOptions, connect_extension
+from becket.host.starting.manifest import Manifest, load_manifest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EXTENSIONS = EXAMPLES / "extensions"
@@ -46,7 +46,7 @@ def manifest_of(name: str) -> Manifest:
     return load_manifest(EXTENSIONS / name / "becket.toml")
 
 
-def started(name: str, **options: Unpack[ExtensionOptions]) -> ConnectingExtension:
+def started(name: str, **options: Unpack[ExtensionOptions]) -> ExtensionConnector:
     """Starts an extension as its manifest says, in its folder, with all that it asks for and this Python."""
     manifest = manifest_of(name)
     program, *arguments = manifest.command

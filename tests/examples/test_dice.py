@@ -17,7 +17,7 @@ from becket import Limits, RemoteError
 from becket.contract.commands import CommandDone, Table
 from becket.contract.info import BuildInfo, ExtensionInfo
 from becket.errors import BadValue
-from becket.wire import ContentLength
+from becket.framing import ContentLength
 
 pytestmark = [
     pytest.mark.process,

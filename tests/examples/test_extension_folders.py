@@ -15,9 +15,9 @@ from tests.docs.schemas import check_value
 from tests.examples.running import EXTENSIONS, manifest_of, started
 
 from becket.contract.hooks import HOOKS
+from becket.conversion.files.toml import load_toml
 from becket.extension import ExtensionServer
-from becket.host.discovery import discover_extensions
-from becket.typed.toml_files import load_toml
+from becket.host.starting.discovery import discover_extensions
 
 ON_THE_KIT: dict[str, type[ExtensionServer]] = {"census": Census, "eliza": Eliza, "guard": Guard, "notes": Notes}
 ALL = {*ON_THE_KIT, "dice"}

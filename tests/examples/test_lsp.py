@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.adapters.lsp.servers import command, needs_servers
 from tests.examples.running import EXAMPLES, run_example
-from tests.interop.lsp.servers import command, needs_servers
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 

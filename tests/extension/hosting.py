@@ -12,7 +12,7 @@ import anyio
 from becket import ExtensionServer, Peer
 from becket.contract.handshake import FEATURES, INITIALIZE, Initialize, Initialized
 from becket.contract.tools import TOOL_CALL, ToolCall
-from becket.peer.transport import FdTransport
+from becket.peer.transport.fd import FdTransport
 from becket.testing import memory_transports
 
 FACES = ["loop", "blocking"]
@@ -32,23 +32,23 @@ async def linked(extension: ExtensionServer, face: str = "loop") -> AsyncGenerat
         if face == "loop":
             ours, theirs = memory_transports()
             async with Peer.over(ours, dialect="native") as host, extension.over(theirs):
-                host.agree(())
+                host.limit_features(())
                 yield host
         else:
             one, other = socket.socketpair()
             stack.callback(one.close)
             stack.callback(other.close)
-            peer = stack.enter_context(extension.blocking_over(FdTransport.of_socket(other)))
+            peer = stack.enter_context(extension.blocking_over(FdTransport.from_socket(other)))
             peer.listen()
-            async with Peer.over(FdTransport.of_socket(one), dialect="native") as host:
-                host.agree(())
+            async with Peer.over(FdTransport.from_socket(one), dialect="native") as host:
+                host.limit_features(())
                 yield host
 
 
 async def initialize(peer: Peer, features: Sequence[str] = FEATURES, **changes: Any) -> Initialized:
     """Does the handshake and returns what the extension has answered."""
     answer = await peer.call(INITIALIZE, greeting(features, **changes))
-    peer.agree(answer.features)
+    peer.limit_features(answer.features)
     return answer
 
 

@@ -25,14 +25,14 @@ from becket.extension import (
     provider,
     tool,
 )
-from becket.extension.declarations import DeclaredCommand, DeclaredHook, DeclaredTool
+from becket.extension.decorators import DeclaredCommand, DeclaredHook, DeclaredTool
 from becket.methods.descriptors import Method, Notification
 
 SMALL = Model("small")
 
 
 def declared(kind: type[ExtensionServer]) -> list[Any]:
-    return [each.what for each in kind.__becket__.declared]
+    return [each.item for each in kind.__becket__.declared]
 
 
 # -- functions that cannot be declared
@@ -268,7 +268,7 @@ def test_who_defines_a_method_again_decides_again() -> None:
 
     assert sorted(it.name for it in declared(Plain)) == ["count", "reindex"]
     assert [it.name for it in declared(Without)] == ["count"]
-    assert (Plain.__becket__.is_plain, Without.__becket__.is_plain) == (True, False)
+    assert (Plain.__becket__.is_blocking, Without.__becket__.is_blocking) == (True, False)
 
 
 def test_mixins_need_not_be_extensions() -> None:
@@ -422,8 +422,8 @@ def test_one_coroutine_among_its_methods_makes_an_extension_need_a_loop(overridd
     async def waits(self: Any, *_: Any) -> None: ...
     def plain(self: Any, *_: Any) -> None: ...
 
-    assert not type("Notes", (ExtensionServer,), {overridden: waits}).__becket__.is_plain
-    assert type("Notes", (ExtensionServer,), {overridden: plain}).__becket__.is_plain
+    assert not type("Notes", (ExtensionServer,), {overridden: waits}).__becket__.is_blocking
+    assert type("Notes", (ExtensionServer,), {overridden: plain}).__becket__.is_blocking
 
 
 def test_an_extension_with_a_coroutine_is_not_served_without_a_loop() -> None:

@@ -15,8 +15,8 @@ from becket import ConnectionLost, DisconnectReason, ExtensionServer, Meaning, P
 from becket.contract.handshake import INITIALIZE
 from becket.contract.tasks import TASK_DONE, TaskEnded
 from becket.errors import LocalProtocolError
-from becket.extension.faces import PlainEvents, Routine, check_result, run_now
-from becket.extension.loop_face import AsyncioWorkers, Events
+from becket.extension.runtime_async import AsyncioWorkers, EventSender
+from becket.extension.runtime_blocking import BlockingEventSender, UserFunction, check_not_awaitable, run_synchronously
 from becket.limits import Limits
 from becket.testing import memory_transports
 
@@ -30,7 +30,7 @@ async def wait() -> None:
 
 
 def test_a_coroutine_that_never_waits_is_run_at_once() -> None:
-    assert run_now(answer, 3) == 3
+    assert run_synchronously(answer, 3) == 3
 
 
 def test_what_waits_without_a_loop_is_an_error() -> None:
@@ -39,7 +39,7 @@ def test_what_waits_without_a_loop_is_an_error() -> None:
             yield
 
     with pytest.raises(LocalProtocolError):
-        run_now(Waits)
+        run_synchronously(Waits)
 
 
 class Awaitable:
@@ -50,7 +50,7 @@ class Awaitable:
 @pytest.mark.parametrize("make", [wait, Awaitable])
 def test_nothing_to_await_is_a_result(make: Any) -> None:
     with pytest.raises(TypeError, match="make it `async def`"):
-        check_result(Routine(make, False), make())
+        check_not_awaitable(UserFunction(make, False), make())
 
 
 class Gone:
@@ -70,10 +70,10 @@ class Gone:
     notify_nowait = notify
 
 
-@pytest.mark.parametrize("kind", [Events, PlainEvents])
+@pytest.mark.parametrize("kind", [EventSender, BlockingEventSender])
 def test_a_last_word_that_nobody_hears_harms_nobody(kind: Any) -> None:
     gone = Gone()
-    kind(gone).tell_anyway(TASK_DONE, TaskEnded("1"))
+    kind(gone).notify_best_effort(TASK_DONE, TaskEnded("1"))
 
     assert gone.told == [(TASK_DONE, TaskEnded("1"))]
 
@@ -108,7 +108,7 @@ async def test_a_start_that_the_end_overtakes_is_answered_not_ready() -> None:
         async with Peer.over(ours, dialect="native") as host, serving, anyio.create_task_group() as group:
             group.start_soon(greet, host)
             await slow.has_begun.wait()
-            await serving.end()
+            await serving.stop()
             slow.may_end.set()
 
     assert [error.meaning for error in errors] == [Meaning.NOT_READY]
@@ -120,7 +120,7 @@ async def test_a_start_that_fails_while_it_ends_stays_ended(internal_errors: lis
         id = "failing"
 
         async def on_start(self) -> None:
-            await serving.end()
+            await serving.stop()
             raise LookupError("no file")
 
     ours, theirs = memory_transports()

@@ -21,9 +21,9 @@ from becket.contract.config import (
     ConfigGet,
     ConfigSaved,
     ConfigSet,
+    ConfigSubscribe,
+    ConfigSubscribed,
     ConfigValue,
-    Subscribe,
-    Subscribed,
 )
 from becket.contract.handshake import FEATURES
 from becket.contract.log import LOG, LogLevel, LogRecord
@@ -31,7 +31,7 @@ from becket.contract.memory import MEMORY_APPEND, MEMORY_QUERY, Append, Appended
 from becket.contract.widgets import WIDGET_UPSERT, WidgetUpsert
 from becket.errors import LocalProtocolError, NotSupported
 from becket.extension import handles, tool
-from becket.extension.loop_face import WorkerContext
+from becket.extension.runtime_async import WorkerContext
 from becket.methods.descriptors import Method
 
 pytestmark = pytest.mark.loops
@@ -76,9 +76,9 @@ class Desk:
             raise RpcError(Meaning.PERMISSION_DENIED, "permission denied: config.write required")
         return ConfigSaved(True, 8)
 
-    def subscribe(self, params: Subscribe) -> Subscribed:
+    def subscribe(self, params: ConfigSubscribe) -> ConfigSubscribed:
         self.asked.append(params)
-        return Subscribed(True, 9)
+        return ConfigSubscribed(True, 9)
 
     def hear(self, params: WidgetUpsert) -> None:
         self.told.append(params)
@@ -168,7 +168,7 @@ ASKED = [
     Append("notes", "milk", ("a",), {"b": 1}, "once"),
     Query("notes", "milk", "a", 1, 2, 3),
     ConfigSet("colour", "red", 0),
-    Subscribe(("colour",), 3),
+    ConfigSubscribe(("colour",), 3),
 ]
 
 

@@ -10,9 +10,10 @@ from tests.extension.hosting import FACES, hosted, use_tool
 
 from becket import ExtensionServer, Meaning, RemoteError
 from becket.errors import BadValue
-from becket.extension import input_schemas, tool
+from becket.extension import tool
+from becket.extension.tool_input import validation
+from becket.json_schema.validator import SchemaMode, compile_schema
 from becket.testing import connected
-from becket.typed.schema import SchemaMode, compile_schema
 
 pytestmark = pytest.mark.loops
 both_faces = pytest.mark.parametrize("face", FACES)
@@ -104,7 +105,7 @@ async def test_a_schema_is_compiled_once_when_its_tool_is_called(monkeypatch: py
         compiled.append(schema)
         return compile_schema(schema, **options)
 
-    monkeypatch.setattr(input_schemas, "compile_schema", compile_and_note)
+    monkeypatch.setattr(validation, "compile_schema", compile_and_note)
     async with hosted(Enforcing()) as host:
         assert compiled == []
         await use_tool(host, "count", numbers=[2, 4])

@@ -14,8 +14,8 @@ from becket import ConnectionLost, DisconnectReason, ExtensionServer, RpcError
 from becket.contract.commands import (
     COMMAND_INVOKE,
     CommandDone,
+    CommandInvoke,
     ErrorText,
-    Invoke,
     SystemText,
     Table,
     Text,
@@ -253,7 +253,7 @@ async def test_to_an_old_host_events_go_without_anything_else(extension: type[Ex
         host.on(PROVIDER_STREAM_EVENT.name)(lambda params: heard.append(params))
         host.on("command.output")(lambda params: heard.append(params))
         await host.call("provider.stream", ASKED)
-        await host.call(COMMAND_INVOKE.name, Invoke("wrong", (), "r1"))
+        await host.call(COMMAND_INVOKE.name, CommandInvoke("wrong", (), "r1"))
 
     assert heard[0] == {"type": "text", "delta": "a"}
     assert heard[3] == {"type": "usage", "tokens": 3}
@@ -279,7 +279,7 @@ async def test_a_task_of_a_cancelled_command_ends_for_all_who_watch() -> None:
             ended.append(params)
             is_over.set()
 
-        async with host.stream(COMMAND_INVOKE, Invoke("wait", (), "r")) as run:
+        async with host.stream(COMMAND_INVOKE, CommandInvoke("wait", (), "r")) as run:
             assert await anext(run) == TaskStarted("r/1", "Waiting")
         await is_over.wait()
 

@@ -11,11 +11,11 @@ import pytest
 from msgspec import Struct
 
 from becket import Meaning, RemoteError
-from becket.dialects.mcp import MCP
+from becket.adapters.mcp.dialect import MCP
 from becket.errors import BadValue, InvalidParams
 from becket.extension import ExtensionServer, tool
 from becket.extension.results import read_tool_output
-from becket.extension.signatures import read_tool_input
+from becket.extension.tool_input.signature import read_tool_input
 from becket.testing import connected
 
 pydantic = pytest.importorskip("pydantic", reason="the extra `pydantic` is not installed")
@@ -158,7 +158,7 @@ async def test_models_stand_beside_other_parameters_and_in_containers() -> None:
 
 def problems_of(name: str, given: dict[str, Any]) -> dict[str, str]:
     with pytest.raises(InvalidParams) as caught:
-        read_tool_input(getattr(Shelf, name)).read(given)
+        read_tool_input(getattr(Shelf, name)).decode(given)
     return dict(caught.value.problems)
 
 
@@ -256,7 +256,7 @@ def test_pydantic_is_imported_by_nobody_but_the_user() -> None:
 import sys
 from becket.extension import ExtensionServer, tool
 from becket.extension.results import read_tool_output
-from becket.extension.signatures import read_tool_input
+from becket.extension.tool_input.signature import read_tool_input
 from dataclasses import dataclass
 import attrs, msgspec
 

@@ -11,9 +11,9 @@ import pytest
 from msgspec import Raw, Struct
 
 from becket import Meaning, RemoteError
+from becket.adapters.mcp import ImageContent, TextContent, ToolResult
 from becket.extension import ExtensionServer, tool
 from becket.extension.results import read_tool_output
-from becket.interop.mcp import ImageContent, TextContent, ToolResult
 from becket.testing import connected
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from tests.extension.notes import Notes
 from tests.peer.test_stdio import request_of
 
 from becket import Peer
-from becket.contract.log import LogLevel, LogRecord, read_log_line
-from becket.extension.runner import EXIT_BROKEN, EXIT_ENDED, EXIT_REFUSED, EXIT_STUCK, EXIT_USAGE
-from becket.rpc.json_values import encode_json
+from becket.contract.log import LogLevel, LogRecord, parse_log_line
+from becket.extension.runner import EXIT_PROTOCOL_ERROR, EXIT_REFUSED, EXIT_STOP_TIMEOUT, EXIT_STOPPED, EXIT_USAGE
+from becket.jsonrpc.json_values import encode_json
 from becket.testing import ProcessWatch
 
 pytestmark = pytest.mark.process
@@ -108,7 +108,7 @@ def face(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def converse(command: list[str], *frames: bytes, code: int = EXIT_ENDED) -> tuple[dict[int, Any], list[str]]:
+def converse(command: list[str], *frames: bytes, code: int = EXIT_STOPPED) -> tuple[dict[int, Any], list[str]]:
     """Says this to a program, frame by frame, closes its stdin, and returns its answers and the lines of its stderr."""
     answers: dict[int, Any] = {}
     with started(command) as (process, stdin, stderr):
@@ -168,7 +168,7 @@ def test_it_finds_out_which_framing_its_host_speaks(face: str) -> None:
 @pytest.mark.anyio
 async def test_a_host_on_becket_starts_it_and_ends_it(face: str) -> None:
     async with Peer.connect_process(program(face), dialect="native") as host:
-        host.agree(())
+        host.limit_features(())
         answer = await initialize(host)
         assert await use_tool(host, "add", number=2) == 3
         assert "log" in host.features
@@ -176,7 +176,7 @@ async def test_a_host_on_becket_starts_it_and_ends_it(face: str) -> None:
 
     assert answer.features
     assert process is not None
-    assert (process.exit_code, process.signal) == (EXIT_ENDED, None)
+    assert (process.exit_code, process.signal) == (EXIT_STOPPED, None)
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "asyncio"])
@@ -197,7 +197,7 @@ def test_shutdown_is_answered_and_ends_it_although_stdin_stays_open(face: str) -
         stdin.write(BYE)
         stdin.flush()
         assert hear(process) == {"jsonrpc": "2.0", "id": 9, "result": None}
-        assert process.wait(15) == EXIT_ENDED
+        assert process.wait(15) == EXIT_STOPPED
         assert stderr.read().splitlines() == [b"started", b"stopped"]
 
 
@@ -206,7 +206,7 @@ def test_a_signal_ends_it_cleanly(face: str, number: signal.Signals) -> None:
     with started(program(face), HELLO) as (process, _, stderr):
         hear(process)
         process.send_signal(number)
-        assert process.wait(15) == EXIT_ENDED
+        assert process.wait(15) == EXIT_STOPPED
         assert stderr.read().splitlines() == [b"started", b"stopped"]
 
 
@@ -236,7 +236,7 @@ def test_an_end_that_takes_too_long_is_cut_short(face: str, how: str) -> None:
             stdin.flush()
         else:
             process.send_signal(signal.SIGTERM)
-        assert process.wait(15) == EXIT_STUCK
+        assert process.wait(15) == EXIT_STOP_TIMEOUT
         assert b"the end took longer than 0.2 s" in stderr.read()
 
 
@@ -248,7 +248,7 @@ def test_a_function_that_never_returns_does_not_keep_it_alive(face: str) -> None
         stdin.flush()
         assert [stderr.readline(), stderr.readline()] == [b"started\n", b"hanging\n"]
         stdin.close()
-        assert process.wait(15) in (EXIT_ENDED, EXIT_STUCK)
+        assert process.wait(15) in (EXIT_STOPPED, EXIT_STOP_TIMEOUT)
 
 
 PARENT = """
@@ -283,7 +283,7 @@ def test_what_is_no_message_ends_it_with_a_code_of_its_own(face: str) -> None:
         hear(process)
         stdin.write(b"Content-Length: many\r\n\r\n")
         stdin.flush()
-        assert process.wait(15) == EXIT_BROKEN
+        assert process.wait(15) == EXIT_PROTOCOL_ERROR
         first, ended, last = stderr.read().splitlines()
         assert (first, last) == (b"started", b"stopped")
         assert b"the link has ended: Content-Length is no number" in ended
@@ -353,7 +353,7 @@ def test_what_it_logs_comes_with_its_level(face: str) -> None:
     frames = [use(2, "log", level=30, message="it rains"), use(3, "log", level=45, message="two\nlines")]
     _, said = converse(program(face), HELLO, *frames)
 
-    assert [record for line in said if (record := read_log_line(line))] == [
+    assert [record for line in said if (record := parse_log_line(line))] == [
         LogRecord(LogLevel.WARNING, "program.part", "it rains"),
         LogRecord(LogLevel.ERROR, "program.part", "two"),
         LogRecord(LogLevel.ERROR, "program.part", "lines"),
@@ -376,7 +376,7 @@ def test_who_configures_logging_decides(face: str) -> None:
 def test_an_error_that_nobody_expected_is_in_the_log_with_its_traceback(face: str) -> None:
     answers, said = converse(program(face), HELLO, use(2, "fail"))
 
-    records = [record for line in said if (record := read_log_line(line))]
+    records = [record for line in said if (record := parse_log_line(line))]
     assert "the disk is gone" not in json.dumps(answers)
     assert answers[2]["data"]["incident"] in records[0].message
     assert records[-1] == LogRecord(LogLevel.ERROR, "becket.peer", "ValueError: the disk is gone")

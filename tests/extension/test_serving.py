@@ -17,7 +17,7 @@ from tests.peer.scripted import Script, request, settled
 
 from becket import Context, ExtensionServer, Meaning, Peer, RemoteError, RpcError
 from becket.blocking import BlockingContext
-from becket.contract.commands import COMMAND_INVOKE, CommandDone, Invoke, Table, Text
+from becket.contract.commands import COMMAND_INVOKE, CommandDone, CommandInvoke, Table, Text
 from becket.contract.hooks import (
     HOOK_HANDLE,
     Block,
@@ -81,7 +81,7 @@ def pointers(error: RemoteError) -> set[str]:
 
 
 async def run_command(host: Peer, name: str, *args: str) -> tuple[list[Any], Any]:
-    async with host.stream(COMMAND_INVOKE, Invoke(name, args, f"run of {name}")) as run:
+    async with host.stream(COMMAND_INVOKE, CommandInvoke(name, args, f"run of {name}")) as run:
         return [event async for event in run], await run.result()
 
 
@@ -296,8 +296,8 @@ async def test_a_command_whose_words_cannot_be_parsed_fails_alone(
     face: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async with hosted(Leaving(), face) as host:
-        error = await refused(host, COMMAND_INVOKE, Invoke("parse", ("--no-such",), "r"))
-        assert await host.call(COMMAND_INVOKE, Invoke("parse", (), "r")) is None
+        error = await refused(host, COMMAND_INVOKE, CommandInvoke("parse", ("--no-such",), "r"))
+        assert await host.call(COMMAND_INVOKE, CommandInvoke("parse", (), "r")) is None
 
     assert error.meaning is Meaning.INTERNAL
     assert "unrecognized arguments: --no-such" in capfd.readouterr().err
@@ -315,7 +315,7 @@ async def test_commands_put_out_and_return(face: str) -> None:
     async with hosted(Plain(), face) as host:
         events, result = await run_command(host, "shout", "a", "b")
         nothing = await run_command(host, "nothing")
-        unknown = await refused(host, COMMAND_INVOKE, Invoke("whisper", (), "r"))
+        unknown = await refused(host, COMMAND_INVOKE, CommandInvoke("whisper", (), "r"))
         assert (await run_command(host, "args", "x"))[1] == ["x"]
 
     id = "run of shout/1"
@@ -580,7 +580,7 @@ async def test_a_failing_task_of_a_command_tells_only_what_was_raised_to_be_told
     events: list[Any] = []
 
     async def take_all(host: Peer) -> None:
-        async with host.stream(COMMAND_INVOKE, Invoke("fail", (), "r")) as run:
+        async with host.stream(COMMAND_INVOKE, CommandInvoke("fail", (), "r")) as run:
             async for event in run:
                 events.append(event)
 

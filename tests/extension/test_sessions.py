@@ -14,7 +14,7 @@ from tests.peer.scripted import Script, request
 
 from becket import DIALECTS, DisconnectReason, ExtensionServer, Meaning, Peer, RemoteError, RpcError
 from becket.blocking import BlockingPeer
-from becket.contract.commands import Invoke
+from becket.contract.commands import CommandInvoke
 from becket.contract.handshake import FEATURES, INITIALIZE, SHUTDOWN, DeclaredCapability, HostInfo
 from becket.contract.hooks import Continue, HookEvent, HookResult
 from becket.contract.info import INFO_GET, ExtensionInfo
@@ -24,7 +24,7 @@ from becket.contract.tools import TOOL_CALL, ToolCall
 from becket.errors import LocalProtocolError
 from becket.extension import BlockingProviderStream, command, handles, hook, provider, tool
 from becket.methods.descriptors import Notification
-from becket.peer.transport import FdTransport
+from becket.peer.transport.fd import FdTransport
 from becket.testing import memory_transports
 
 pytestmark = pytest.mark.loops
@@ -169,7 +169,7 @@ class Versatile(Plain):
 ASKED = ProviderRequest("local", "small", "plain:local:small", (user("hello"),))
 EARLY: dict[str, Any] = {
     "tool.call": ToolCall("add", {"number": 1}),
-    "command.invoke": Invoke("do", (), "r"),
+    "command.invoke": CommandInvoke("do", (), "r"),
     "provider.complete": ASKED,
     "provider.stream": ASKED,
     "hook.handle": HookEvent.before_tool_call("bash", {}),
@@ -455,7 +455,7 @@ async def test_a_link_that_cannot_be_opened_leaves_the_object_free() -> None:
         async with plain.over(memory_transports()[0], framing=broken):
             pass
     with socket.socket() as sock, pytest.raises(RuntimeError, match="no framing"):
-        plain.blocking_over(FdTransport.of_socket(sock), framing=broken).__enter__()
+        plain.blocking_over(FdTransport.from_socket(sock), framing=broken).__enter__()
 
     async with hosted(plain) as host:
         assert await use_tool(host, "add", number=1) == 2
@@ -515,10 +515,10 @@ async def test_null_stands_for_no_params() -> None:
 def test_a_blocking_extension_serves_in_the_thread_that_waits() -> None:
     one, other = socket.socketpair()
     with (
-        BlockingPeer(FdTransport.of_socket(one), dialect="native") as host,
-        Plain().blocking_over(FdTransport.of_socket(other)) as peer,
+        BlockingPeer(FdTransport.from_socket(one), dialect="native") as host,
+        Plain().blocking_over(FdTransport.from_socket(other)) as peer,
     ):
-        host.agree(())
+        host.limit_features(())
 
         def converse() -> list[Any]:
             return [host.call(INITIALIZE, greeting(())).protocol_version, host.call(SHUTDOWN)]

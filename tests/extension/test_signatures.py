@@ -23,9 +23,9 @@ from msgspec import field as struct_field
 
 from becket import Context, InvalidParams
 from becket.blocking import BlockingContext
-from becket.extension.declarations import summary_of
-from becket.extension.signatures import ToolInput, describe_parameters, read_tool_input, simple_schema
-from becket.typed.problems import MOST_PROBLEMS
+from becket.conversion.problems import MAX_PROBLEMS
+from becket.extension.decorators import docstring_summary
+from becket.extension.tool_input.signature import ToolInput, parse_parameter_docs, read_tool_input, simple_schema
 
 T = TypeVar("T")
 
@@ -96,7 +96,7 @@ def schema_of_one(kind: Any, default: Any = ...) -> Any:
 
 def problems_of(function: Any, given: dict[str, Any]) -> dict[str, str]:
     with pytest.raises(InvalidParams) as refused:
-        input_of(function).read(given)
+        input_of(function).decode(given)
     return dict(refused.value.problems)
 
 
@@ -122,7 +122,7 @@ def test_a_tool_without_parameters_takes_an_empty_object() -> None:
     def ping(self: Any) -> None: ...
 
     assert input_of(ping).schema == {"type": "object", "properties": {}, "additionalProperties": False}
-    assert input_of(ping).read({}) == {}
+    assert input_of(ping).decode({}) == {}
 
 
 @pytest.mark.parametrize(
@@ -199,18 +199,18 @@ def test_a_single_class_is_the_whole_input() -> None:
         "required": ["x"],
         "additionalProperties": False,
     }
-    assert input_of(by_struct).read({"x": 1}) == {"it": Point(1)}
-    assert input_of(by_dataclass).read({"number": 1, "tags": ["a"]}) == {"it": Page(1, ["a"])}
-    assert input_of(by_attrs).read({"text": "a"}) == {"it": Note("a")}
-    assert input_of(by_dict).read({"deep": True}) == {"it": {"deep": True}}
-    assert input_of(renamed).read({"longName": "a"}) == {"it": Renamed("a")}
+    assert input_of(by_struct).decode({"x": 1}) == {"it": Point(1)}
+    assert input_of(by_dataclass).decode({"number": 1, "tags": ["a"]}) == {"it": Page(1, ["a"])}
+    assert input_of(by_attrs).decode({"text": "a"}) == {"it": Note("a")}
+    assert input_of(by_dict).decode({"deep": True}) == {"it": {"deep": True}}
+    assert input_of(renamed).decode({"longName": "a"}) == {"it": Renamed("a")}
 
 
 def test_a_single_class_with_a_default_is_a_parameter_like_others() -> None:
     def at(self: Any, it: Point = Point(0)) -> None: ...  # noqa: B008
 
-    assert input_of(at).read({"it": {"x": 3}}) == {"it": Point(3)}
-    assert input_of(at).read({}) == {}
+    assert input_of(at).decode({"it": {"x": 3}}) == {"it": Point(3)}
+    assert input_of(at).decode({}) == {}
 
 
 def test_an_attrs_class_has_its_aliases_and_what_its_converters_take() -> None:
@@ -223,7 +223,7 @@ def test_an_attrs_class_has_its_aliases_and_what_its_converters_take() -> None:
     assert schema["required"] == ["secret"]
     assert schema["additionalProperties"] is False
     assert "Shaped" not in schema["$defs"]
-    assert input_of(keep).read({"secret": "s", "upper": "a"})["it"] == Shaped(secret="s", upper="a")
+    assert input_of(keep).decode({"secret": "s", "upper": "a"})["it"] == Shaped(secret="s", upper="a")
 
 
 @attrs.define
@@ -281,7 +281,7 @@ def test_a_class_that_holds_itself_stays_defined() -> None:
 
     assert schema["properties"]["below"]["items"] == {"$ref": "#/$defs/Tree"}
     assert "Tree" in schema["$defs"]
-    assert input_of(plant).read({"name": "a", "below": [{"name": "b"}]})["tree"] == Tree("a", [Tree("b")])
+    assert input_of(plant).decode({"name": "a", "below": [{"name": "b"}]})["tree"] == Tree("a", [Tree("b")])
     jsonschema.Draft202012Validator(schema).validate({"name": "a", "below": [{"name": "b", "below": []}]})
 
 
@@ -336,7 +336,7 @@ def test_a_schema_that_was_given_replaces_ours() -> None:
     described = read_tool_input(count, given)
 
     assert described.schema is given
-    assert described.read({"text": "a", "more": 1}) == {"text": "a"}
+    assert described.decode({"text": "a", "more": 1}) == {"text": "a"}
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ def test_a_schema_that_was_given_says_which_names_there_may_be_beside_the_parame
     described = read_tool_input(count, {"type": "object", "properties": {"text": {}}, **beside})
     found: list[str] = []
     try:
-        described.read({"text": "a", "x-more": 1, "limit": 2})
+        described.decode({"text": "a", "x-more": 1, "limit": 2})
     except InvalidParams as error:
         found = [pointer for pointer, _ in error.problems]
     assert found == refused
@@ -429,7 +429,7 @@ def test_a_member_that_no_class_knows_is_refused_at_any_depth_and_by_the_schema_
     assert problems_of(function, {"it": value}) == {f"/input/it{pointer}": "is unknown"}
     assert not jsonschema.Draft202012Validator(input_of(function).schema).is_valid({"it": value})
     with pytest.raises(InvalidParams) as refused:  # a schema that is given makes no class less strict
-        read_tool_input(function, {"type": "object"}).read({"it": value, "more": 1})
+        read_tool_input(function, {"type": "object"}).decode({"it": value, "more": 1})
     assert refused.value.problems == ((f"/input/it{pointer}", "is unknown"),)
 
 
@@ -439,7 +439,7 @@ def test_what_no_class_describes_may_have_any_members(kind: Any) -> None:
 
     function.__annotations__["it"] = kind
 
-    assert input_of(function).read({"it": {"why": {"x": 1}}, "at": {"x": 1}})["it"] == {"why": {"x": 1}}
+    assert input_of(function).decode({"it": {"why": {"x": 1}}, "at": {"x": 1}})["it"] == {"why": {"x": 1}}
 
 
 def test_what_is_wrong_and_what_is_unknown_is_told_at_once() -> None:
@@ -454,7 +454,7 @@ def test_what_is_wrong_and_what_is_unknown_is_told_at_once() -> None:
 def test_no_more_unknown_members_are_told_than_anybody_reads() -> None:
     def function(self: Any, it: list[Point]) -> None: ...
 
-    assert len(problems_of(function, {"it": [POINT] * 1000})) == MOST_PROBLEMS
+    assert len(problems_of(function, {"it": [POINT] * 1000})) == MAX_PROBLEMS
 
 
 def test_a_schema_that_allows_everything_is_given_as_well() -> None:
@@ -522,7 +522,7 @@ def test_a_typed_dict_of_typing_extensions_is_a_whole_input_as_another_is() -> N
 
     by_one.__annotations__["it"], by_other.__annotations__["it"] = One, Other
     assert input_of(by_one).schema == input_of(by_other).schema
-    assert input_of(by_other).read({"x": 1}) == {"it": {"x": 1}}
+    assert input_of(by_other).decode({"x": 1}) == {"it": {"x": 1}}
 
 
 @pytest.mark.parametrize(
@@ -538,7 +538,7 @@ def test_the_first_paragraph_of_a_docstring_is_the_description(docstring: str) -
     def keep(text: str) -> None: ...
 
     keep.__doc__ = docstring
-    assert summary_of(keep) == "Keeps a note."
+    assert docstring_summary(keep) == "Keeps a note."
 
 
 def test_an_annotation_that_names_nothing_is_named() -> None:
@@ -584,7 +584,7 @@ def test_the_docstring_describes_the_parameters() -> None:
     ],
 )
 def test_sections_of_docstrings_are_read_as_people_write_them(docstring: str, found: dict[str, str]) -> None:
-    assert describe_parameters(docstring) == found
+    assert parse_parameter_docs(docstring) == found
 
 
 # -- reading
@@ -597,7 +597,7 @@ def test_arguments_are_read_and_defaults_left_to_the_function() -> None:
 
     given = {"colour": "red", "at": {"x": 1}, "when": "2026-01-31", "sizes": {"3": 1}}
 
-    assert input_of(paint).read(given) == {
+    assert input_of(paint).decode(given) == {
         "colour": Colour.RED,
         "at": Point(1),
         "when": date(2026, 1, 31),
@@ -642,7 +642,7 @@ def test_a_whole_input_is_closed_too(kind: Any, given_schema: dict[str, Any] | N
     keep.__annotations__["it"] = kind
     members = {"x": 1, "number": 1, "text": "a", "secret": "s", "longName": "", "unheard": 1}
     with pytest.raises(InvalidParams) as refused:
-        read_tool_input(keep, given_schema).read(members)
+        read_tool_input(keep, given_schema).decode(members)
     problems = dict(refused.value.problems)
 
     assert problems["/input/unheard"] == "is unknown"
@@ -652,7 +652,7 @@ def test_a_whole_input_is_closed_too(kind: Any, given_schema: dict[str, Any] | N
 def test_a_class_that_is_an_array_is_a_parameter_like_others() -> None:
     def between(self: Any, points: Pair) -> None: ...
 
-    read = input_of(between).read({"points": [{"x": 1}, {"x": 2}]})
+    read = input_of(between).decode({"points": [{"x": 1}, {"x": 2}]})
     assert read == {"points": Pair(Point(1), Point(2))}
 
 
@@ -714,7 +714,7 @@ def test_a_whole_number_is_an_integer_however_it_is_written(kind: Any, value: An
     given = {"it": value, "also": 2.0}
     before = copy.deepcopy(given)
 
-    assert repr(input_of(function).read(given)) == repr({"it": read, "also": 2})
+    assert repr(input_of(function).decode(given)) == repr({"it": read, "also": 2})
     assert repr(given) == repr(before)
     assert jsonschema.Draft202012Validator(input_of(function).schema).is_valid(given)
 
@@ -723,7 +723,7 @@ def test_a_whole_number_stays_as_it_is_where_no_integer_is_asked_for() -> None:
     def function(self: Any, it: Any, size: float, of: dict[str, Any], at: Point) -> None: ...
 
     given = {"it": 2.0, "size": 2.0, "of": {"x": 2.0}, "at": {"x": 2.0}}
-    assert repr(input_of(function).read(given)) == repr({"it": 2.0, "size": 2.0, "of": {"x": 2.0}, "at": Point(2)})
+    assert repr(input_of(function).decode(given)) == repr({"it": 2.0, "size": 2.0, "of": {"x": 2.0}, "at": Point(2)})
 
 
 @pytest.mark.parametrize("value", [2.5, float("inf"), float("nan"), {"x": 2.5}, [2.0]])
@@ -761,13 +761,13 @@ def test_whole_numbers_in_a_union_take_no_time_that_is_exponential_in_the_depth(
     for _ in range(40):
         tree = {"kind": "right", "size": 2.0, "below": [tree]}
 
-    assert repr(input_of(function).read({"it": tree})["it"]).count("size=2,") == 41
+    assert repr(input_of(function).decode({"it": tree})["it"]).count("size=2,") == 41
 
 
 def test_a_value_with_very_many_problems_gets_a_page_of_them() -> None:
     def count(self: Any, numbers: list[int], other: int) -> None: ...
 
-    assert len(problems_of(count, {"numbers": ["x"] * 1000, "other": "x"})) <= MOST_PROBLEMS + 2
+    assert len(problems_of(count, {"numbers": ["x"] * 1000, "other": "x"})) <= MAX_PROBLEMS + 2
 
 
 def test_what_the_class_itself_refuses_is_told_in_its_words() -> None:
@@ -797,7 +797,7 @@ def test_the_schema_and_the_signature_agree(given: dict[str, Any]) -> None:
     described = input_of(paint)
     fits = jsonschema.Draft202012Validator(described.schema).is_valid(given)
     try:
-        described.read(given)
+        described.decode(given)
     except InvalidParams:
         assert not fits
     else:
@@ -812,4 +812,4 @@ def test_a_field_of_a_struct_may_have_a_name_of_its_own() -> None:
 
     keep.__annotations__["it"] = Named
     assert list(input_of(keep).schema["properties"]) == ["type"]
-    assert input_of(keep).read({"type": "a"})["it"] == Named("a")
+    assert input_of(keep).decode({"type": "a"})["it"] == Named("a")

@@ -11,7 +11,7 @@ import pytest
 from tests.extension.hosting import greeting
 from tests.extension.test_running import hear, request_of, started, use
 
-from becket.rpc.json_values import encode_json
+from becket.jsonrpc.json_values import encode_json
 
 pytestmark = pytest.mark.process
 
@@ -54,36 +54,36 @@ HEAVY = {
 UNUSED = {
     "becket.contract.commands",
     "becket.contract.config",
-    "becket.contract.handshake_rules",
+    "becket.contract.handshake_checks",
     "becket.contract.hooks",
     "becket.contract.log",
     "becket.contract.memory",
     "becket.contract.providers",
     "becket.contract.settings",
     "becket.contract.tasks",
-    "becket.extension.host_services",
-    "becket.extension.input_schemas",
-    "becket.extension.logs",
-    "becket.extension.loop_face",
+    "becket.extension.host_client",
+    "becket.extension.tool_input.validation",
+    "becket.extension.log_handler",
+    "becket.extension.runtime_async",
     "becket.extension.outputs",
-    "becket.extension.unknown_members",
-    "becket.extension.whole_numbers",
+    "becket.extension.tool_input.checks",
+    "becket.extension.tool_input.whole_numbers",
     "becket.host_errors",
-    "becket.methods.permissions",
+    "becket.permissions.gate",
     "becket.methods.streams",
     "becket.peer.blocking_calls",
-    "becket.peer.byte_streams",
-    "becket.peer.loops",
+    "becket.peer.transport.stream",
+    "becket.peer.loops.async_loops",
     "becket.peer.peer",
-    "becket.peer.process",
-    "becket.peer.roles",
+    "becket.peer.transport.child_process",
+    "becket.peer.protocols",
     "becket.peer.streams",
-    "becket.rpc.careful",
-    "becket.rpc.roles",
-    "becket.typed.convert",
-    "becket.typed.problems",
-    "becket.wire.json_lines",
-    "becket.wire.length_prefixed",
+    "becket.jsonrpc.parser",
+    "becket.jsonrpc.protocols",
+    "becket.conversion.convert",
+    "becket.conversion.problems",
+    "becket.framing.json_lines",
+    "becket.framing.length_prefixed",
     "heapq",
     "msgspec._typing_utils",  # as what is postponed of msgspec imports it
 }
@@ -113,7 +113,7 @@ def modules_of(more: str = "") -> set[str]:
 def test_a_plain_extension_imports_nothing_that_it_does_not_use() -> None:
     found = modules_of()
 
-    assert "becket.extension.faces" in found
+    assert "becket.extension.runtime_blocking" in found
     assert found & HEAVY == set()
     assert found & UNUSED == set()
 
@@ -130,7 +130,8 @@ def test_a_coroutine_brings_the_loop_that_it_runs_on_and_no_other() -> None:
 
     assert found & {"asyncio", "anyio", "trio", "uvloop"} == {"asyncio"}
     assert (
-        found & {"attr", "attrs", "cattrs", "jsonschema", "becket.methods.permissions", "becket.peer.blocking"} == set()
+        found & {"attr", "attrs", "cattrs", "jsonschema", "becket.permissions.gate", "becket.peer.blocking_peer"}
+        == set()
     )
 
 
@@ -161,7 +162,7 @@ def test_the_parts_of_the_kit_are_listed_without_loading_them() -> None:
     assert [name for name in loaded.stdout.split() if name.startswith("becket.extension.")] == []
 
 
-@pytest.mark.parametrize("name", ["HostServices", "tool", "CommandOutput", "ExtensionServer"])
+@pytest.mark.parametrize("name", ["HostClient", "tool", "CommandOutput", "ExtensionServer"])
 def test_a_part_is_there_when_it_is_asked_for(name: str) -> None:
     import becket.extension
 

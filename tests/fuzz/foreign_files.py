@@ -14,8 +14,8 @@ import msgspec
 from tests.fuzz.target import Target
 
 from becket.errors import BadFile, Problem
-from becket.host.formats import FORMATS
-from becket.host.manifest import Found, ManifestReader, Nearby, is_id
+from becket.host.starting.manifest import FoundExtension, ManifestReader, ScopedFiles, is_id
+from becket.host.starting.manifest_formats import MANIFEST_READERS
 
 __all__ = ["TARGETS"]
 
@@ -62,7 +62,7 @@ def run_manifest(reader: ManifestReader) -> Callable[[bytes, Random], Hashable]:
             return look_at_problems(reader, error.problems)
         if found is None:
             return None
-        return look_at(found if isinstance(found, Found) else Found(manifest=found))
+        return look_at(found if isinstance(found, FoundExtension) else FoundExtension(manifest=found))
 
     return run
 
@@ -71,16 +71,16 @@ def run_list(reader: ManifestReader, name: str) -> Callable[[bytes, Random], Has
     def run(data: bytes, random: Random) -> Hashable:
         path = f"/somewhere/folder/{name}"
         try:
-            listing = reader.read_list(data, path, Nearby(path.rpartition("/")[0], "/somewhere"))
+            listing = reader.read_list(data, path, ScopedFiles(path.rpartition("/")[0], "/somewhere"))
         except BadFile as error:
             return look_at_problems(reader, error.problems)
         problems = look_at_problems(reader, listing.problems)
-        return len(listing.look_in), len(listing.disabled), problems, *map(look_at, listing.extensions[:3])
+        return len(listing.search_folders), len(listing.disabled), problems, *map(look_at, listing.extensions[:3])
 
     return run
 
 
-def look_at(found: Found) -> Hashable:
+def look_at(found: FoundExtension) -> Hashable:
     manifest = found.manifest
     msgspec.json.encode(manifest)
     assert manifest.command
@@ -97,12 +97,12 @@ def look_at_problems(reader: ManifestReader, problems: Sequence[Problem]) -> Has
 TARGETS = [
     *(
         Target(f"{reader.dialect}-manifest", find_manifests(reader), TOKENS, run_manifest(reader))
-        for reader in FORMATS[1:]
+        for reader in MANIFEST_READERS[1:]
         if reader.file_names
     ),
     *(
         Target(f"{kind}-list", LISTS[kind], TOKENS, run_list(reader, name))
-        for reader in FORMATS[1:]
+        for reader in MANIFEST_READERS[1:]
         for kind, name in zip((reader.dialect, f"{reader.dialect}-package"), reader.list_names, strict=False)
     ),
 ]

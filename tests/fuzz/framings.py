@@ -10,8 +10,8 @@ from tests.fuzz.reference_framings import SKIPPED, read_json_lines, read_length_
 from tests.fuzz.target import Target
 
 from becket.errors import BadFrame
+from becket.framing import AutoDetect, ContentLength, Frame, FramingFactory, JsonLines, LengthPrefixed, SkippedFrame
 from becket.limits import Limits
-from becket.wire import ContentLength, Frame, FramingFactory, JsonLines, LengthPrefixed, Skipped, Sniffing
 
 __all__ = ["TARGETS"]
 
@@ -62,8 +62,8 @@ def run(factory: FramingFactory, reference: Reference | None, data: bytes, rando
     return len(found) > 1, None if ended is None else ended.problem.translate(NO_DIGITS)
 
 
-def plain(found: list[Frame | Skipped]) -> list[bytes | str]:
-    return [SKIPPED if isinstance(frame, Skipped) else bytes(frame) for frame in found]
+def plain(found: list[Frame | SkippedFrame]) -> list[bytes | str]:
+    return [SKIPPED if isinstance(frame, SkippedFrame) else bytes(frame) for frame in found]
 
 
 def target(
@@ -79,5 +79,5 @@ TARGETS = [
     target("json-lines", LINES, LINE_TOKENS, JsonLines, read_json_lines),
     target("json-lines-stray", LINES, LINE_TOKENS, partial(JsonLines, skip_stray=True)),
     target("length-prefixed", PREFIXED, PREFIX_TOKENS, LengthPrefixed, read_length_prefixed),
-    target("sniffing", HEADERS + LINES + PREFIXED, HEADER_TOKENS + LINE_TOKENS + PREFIX_TOKENS, Sniffing),
+    target("sniffing", HEADERS + LINES + PREFIXED, HEADER_TOKENS + LINE_TOKENS + PREFIX_TOKENS, AutoDetect),
 ]

@@ -15,15 +15,15 @@ from msgspec import Meta, Raw, Struct
 from tests.fuzz.reference_codec import NOT_JSON, classify, parse
 from tests.fuzz.target import Target
 
+from becket.conversion.decode import get_params_decoder
 from becket.dialects import NATIVE, CallMeta
 from becket.errors import ConnectionLost, DisconnectReason, LocalProtocolError, RpcError
+from becket.framing import JsonLines
+from becket.jsonrpc.codec import JsonCodec
+from becket.jsonrpc.connection import Connection
+from becket.jsonrpc.messages import Batch, Failure, Invalid, Malformed, NotificationMessage, Request, Success
+from becket.jsonrpc.records import CancellationFormat, InboundRequest, OutboundCall
 from becket.limits import Limits
-from becket.rpc.codec import JsonCodec
-from becket.rpc.connection import Connection
-from becket.rpc.messages import Batch, Failure, Invalid, Malformed, Notification, Request, Success
-from becket.rpc.records import Call, Cancelling, InboundRequest
-from becket.typed.decoding import decoder_for
-from becket.wire import JsonLines
 
 __all__ = ["TARGETS"]
 
@@ -67,7 +67,7 @@ TOKENS = [
 NO_DIGITS = str.maketrans("", "", "0123456789")  # a number makes no other outcome
 KINDS = {
     Request: "request",
-    Notification: "notification",
+    NotificationMessage: "notification",
     Success: "success",
     Failure: "failure",
     Malformed: "malformed",
@@ -120,31 +120,31 @@ class Waiter:
 def receive(data: bytes, random: Random) -> Hashable:
     """Feeds lines to a link that has calls open, answers what can be answered, and closes it."""
     connection = Connection(
-        JsonLines(LIMITS), CODEC, limits=LIMITS, cancelling=Cancelling("$/cancelRequest"), ping="$/ping"
+        JsonLines(LIMITS), CODEC, limits=LIMITS, cancellation=CancellationFormat("$/cancelRequest"), ping="$/ping"
     )
-    calls = [Call("echo", Waiter()) for _ in range(2)]
+    calls = [OutboundCall("echo", Waiter()) for _ in range(2)]
     for call in calls:
         connection.open_call(call, None)
     if random.random() < 0.5:
-        calls.append(Call("echo", Waiter()))
+        calls.append(OutboundCall("echo", Waiter()))
         connection.open_batch([(calls[2], None)], [])
     cut = int(random.random() * len(data))
     events = connection.receive(data[:cut]) + connection.receive(data[cut:] + b"\n")
-    settled = [event for event in events if isinstance(event, Call)]
+    settled = [event for event in events if isinstance(event, OutboundCall)]
     assert len(set(map(id, settled))) == len(settled), "settled twice"
-    assert all((call.reply is None) != (call.error is None) for call in settled)
+    assert all((call.result is None) != (call.error is None) for call in settled)
     served = [event for event in events if isinstance(event, InboundRequest)]
     assert len(connection.requests) == len(served) <= LIMITS.inbound_requests
-    said = connection.take_answers()
+    said = connection.data_to_send()
     for request in served:
-        frame = connection.answer(request, b"null")
-        assert connection.answer(request, b"null") == b""
+        frame = connection.respond(request, b"null")
+        assert connection.respond(request, b"null") == b""
         said += frame
     codes = check_answers(said)
     lost = connection.close(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
     assert len(lost) + len(settled) == len(calls)
-    assert (connection.calls, connection.requests, connection.take_answers()) == ({}, {}, b"")
-    return tuple(sorted({type(event).__name__ for event in events})), codes, connection.strays > 0
+    assert (connection.calls, connection.requests, connection.data_to_send()) == ({}, {}, b"")
+    return tuple(sorted({type(event).__name__ for event in events})), codes, connection.stray_responses > 0
 
 
 def check_answers(said: bytes) -> Hashable:
@@ -178,7 +178,7 @@ class Square(Struct, tag="square", rename={"side": "x"}):
 
 
 DECODERS = [
-    decoder_for(kind) for kind in (Any, Point, Circle | Square, list[Point | int], dict[str, Point | None], Raw)
+    get_params_decoder(kind) for kind in (Any, Point, Circle | Square, list[Point | int], dict[str, Point | None], Raw)
 ]
 PARAMS = [
     b'{"x":1,"y":[1,null]}',
@@ -225,16 +225,16 @@ META_TOKENS = [*TOKENS, b'"_meta":', b'"becket":', b'"depth":', b'"timeout_ms":'
 
 def read_meta(data: bytes, random: Random) -> Hashable:
     """Reads what travels with a call, and writes it into params that are JSON."""
-    found = NATIVE.read_meta(Raw(data))
+    found = NATIVE.decode_meta(Raw(data))
     meta = CallMeta(depth=3, idem="null")
     if data.isascii() and isinstance(value := parse(data), dict):
         try:
-            written = NATIVE.write_meta(data, meta)
+            written = NATIVE.insert_meta(data, meta)
         except LocalProtocolError:
             return "no JSON"
         assert written is not None
         if isinstance(value.get("_meta", {}), dict) and data.startswith(b"{"):
-            assert NATIVE.read_meta(Raw(written)) == meta
+            assert NATIVE.decode_meta(Raw(written)) == meta
     return None if found is None else tuple(value is None for value in (found.timeout_ms, found.parent, found.credit))
 
 

@@ -13,11 +13,11 @@ from random import Random
 import msgspec
 from tests.fuzz.target import Target
 
+from becket.conversion.files.toml import parse_toml
 from becket.errors import BadFile, ManifestError
-from becket.host.grants_file import GrantEntry, parse_grants, rewrite_grants
-from becket.host.manifest import BecketToml, hint_for
-from becket.methods.permissions import PERMISSIONS
-from becket.typed.toml_files import parse_toml
+from becket.host.starting.grants_file import GrantEntry, parse_grants, rewrite_grants
+from becket.host.starting.manifest import BecketToml, hint_for
+from becket.permissions.gate import PERMISSIONS
 
 __all__ = ["TARGETS"]
 

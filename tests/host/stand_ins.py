@@ -11,8 +11,8 @@ from tests.peer.scripted import Message, Script, answer, refusal
 
 from becket import Context, Peer
 from becket.contract.handshake import FEATURES
-from becket.host.connecting import connect_extension_over
 from becket.host.extension import Extension
+from becket.host.starting.connect import connect_extension_over
 from becket.host.timeouts import Timeouts
 from becket.testing import memory_transports
 
@@ -51,12 +51,12 @@ async def hosted(
     is_new = bool(features)
     async with Peer.over(theirs, dialect="native" if is_new else "plain") as child:
         if is_new:
-            child.agree(())
+            child.limit_features(())
 
         @child.handle("initialize")
         def initialize(params: Any) -> Any:
             if is_new:
-                child.agree(params["features"])
+                child.limit_features(params["features"])
             return initialized(features=features or None, tools=tools, providers=providers)
 
         @child.handle("shutdown")

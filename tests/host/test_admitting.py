@@ -15,21 +15,21 @@ import pytest
 from msgspec.structs import replace
 from tests.host.folders import write_extension
 
-from becket.contract.audit import AuditEvent, ConsentRefused, ExtensionChanged, GrantChanged
+from becket.contract.audit import AuditEvent, ConsentRefused, FilesChanged, GrantChanged
 from becket.errors import BadFile, ExtensionRefused, StartFailed
-from becket.host import admitting
-from becket.host.admitting import Doorkeeper, Guest
-from becket.host.consent import ConsentChanges, ConsentRequest, describe_request
+from becket.host.data_dir import DataDir
+from becket.host.data_files import open_persistence
 from becket.host.diagnostics import Diagnostic
-from becket.host.digests import digest_folder
-from becket.host.discovery import Candidate, OperatorSettings, discover_extensions
-from becket.host.events import Events, ExtensionEvent, GrantGiven, GrantTaken
-from becket.host.grants_file import GrantEntry, edit_grants, load_grants
-from becket.host.kept import open_kept
-from becket.host.launching import LaunchSettings, Way
-from becket.host.manifest import Environment
-from becket.host.places import Places
-from becket.methods.permissions import MOST_QUESTIONS, Grants
+from becket.host.events import EventBus, ExtensionEvent, PermissionGranted, PermissionRevoked
+from becket.host.starting import consent
+from becket.host.starting.consent import ConsentController, ManagedExtension
+from becket.host.starting.consent_request import ConsentChanges, ConsentRequest, describe_request
+from becket.host.starting.discovery import Candidate, OperatorSettings, discover_extensions
+from becket.host.starting.grants_file import GrantEntry, edit_grants, load_grants
+from becket.host.starting.launch import LaunchSettings, LaunchSpec
+from becket.host.starting.manifest import Environment
+from becket.host.starting.snapshot import digest_folder
+from becket.permissions.gate import MAX_PROMPTS, Grants
 
 pytestmark = pytest.mark.loops
 
@@ -52,25 +52,25 @@ class House:
     ) -> None:
         self.root = root
         self._on_find = on_find
-        self.places = None if data is None else Places(data)
+        self.places = None if data is None else DataDir(data)
         self.questions: list[str] = []
         self.requests: list[ConsentRequest] = []
         self.complaints: list[Diagnostic] = []
         self.told: list[ExtensionEvent] = []
         self.audit: list[AuditEvent] = []
         self._answers = answers
-        self.kept = open_kept(self.places)
-        events = Events()
+        self.kept = open_persistence(self.places)
+        events = EventBus()
         events.subscribe(ExtensionEvent, self.told.append)
         settings = LaunchSettings(
             store=self.kept.store,
             audit=self.audit.append,
-            places=self.places,
+            data_dir=self.places,
             ask=None if answers is None else self._ask_async if asks_async else self._ask,
             variables=os.environ,
         )
         arguments: dict[str, Any] = {"given": {}, "configured": {}, "in_development": False, **options}
-        self.door = Doorkeeper(
+        self.door = ConsentController(
             self.kept,
             settings,
             events=events,
@@ -96,9 +96,9 @@ class House:
                 return candidate
         raise ExtensionRefused(id, "it is not found any more")
 
-    async def let_in(self, candidate: Candidate | None = None) -> Guest:
-        guest = await self.door.meet(candidate or self.find())
-        await self.door.admit(guest)
+    async def let_in(self, candidate: Candidate | None = None) -> ManagedExtension:
+        guest = await self.door.evaluate(candidate or self.find())
+        await self.door.approve_start(guest)
         return guest
 
 
@@ -135,7 +135,7 @@ def change(root: Path, text: str = "print('changed')\n") -> None:
 async def test_what_was_agreed_to_is_started_from_a_copy_of_it(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
         guest = await house.let_in()
-        way = await house.door.enter(guest)
+        way = await house.door.resolve_launch(guest)
 
         digest = digest_folder(root / "notes").digest
         assert way.folder == str(data / "copies" / digest)
@@ -148,7 +148,7 @@ async def test_a_file_that_is_changed_after_the_check_is_not_started(root: Path,
         guest = await house.let_in()
         change(root)
 
-        way = await house.door.enter(guest)
+        way = await house.door.resolve_launch(guest)
 
         assert (Path(way.folder) / "main.py").read_text(encoding="utf-8") == "print()\n"
         assert len(house.questions) == 1
@@ -160,7 +160,7 @@ async def test_a_program_in_the_folder_is_that_of_the_copy(root: Path, data: Pat
     (root / "notes" / "run").write_text("#!/bin/sh\n", encoding="utf-8")
     (root / "notes" / "run").chmod(0o755)
     async with house_of(root, data) as house:
-        way = await house.door.enter(await house.let_in())
+        way = await house.door.resolve_launch(await house.let_in())
 
         assert way.command == (f"{way.folder}/run", f"{way.folder}/main.py")
         assert Path(way.folder).parent == data / "copies"
@@ -171,14 +171,14 @@ async def test_a_place_to_run_in_the_folder_is_one_in_the_copy(root: Path, data:
         (root / "notes" / "work").mkdir()
         candidate = replace(house.find(), cwd=str(root / "notes" / "work"))
 
-        way = await house.door.enter(await house.let_in(candidate))
+        way = await house.door.resolve_launch(await house.let_in(candidate))
 
         assert way.cwd == f"{way.folder}/work"
 
 
 async def test_a_copy_is_made_once_and_made_anew_where_somebody_has_changed_it(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
-        copy = Path((await house.door.enter(await house.let_in())).folder)
+        copy = Path((await house.door.resolve_launch(await house.let_in())).folder)
         first = (copy / "main.py").stat().st_ino
     async with house_of(root, data) as house:
         await house.let_in()
@@ -193,31 +193,31 @@ async def test_a_copy_is_made_once_and_made_anew_where_somebody_has_changed_it(r
 
 async def test_copies_that_nobody_has_agreed_to_any_more_are_removed(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
-        old = await house.door.enter(await house.let_in())
+        old = await house.door.resolve_launch(await house.let_in())
         change(root)
-        new = await house.door.enter(await house.let_in())
-        house.door.remove_unused_copies()
+        new = await house.door.resolve_launch(await house.let_in())
+        house.door.remove_unused_snapshots()
         assert [str(path) for path in (data / "copies").iterdir()] == [new.folder]
         assert old.folder != new.folder
     edit_grants(data / "grants.toml", "notes", lambda _: None)
     async with house_of(root, data) as house:
-        house.door.remove_unused_copies()
+        house.door.remove_unused_snapshots()
         assert [*(data / "copies").iterdir()] == []
 
 
 async def test_what_runs_keeps_its_copy_while_something_else_is_agreed_to(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
         guest = await house.let_in()
-        old = await house.door.enter(guest)
+        old = await house.door.resolve_launch(guest)
         change(root)
-        await house.door.readmit(guest)
-        house.door.remove_unused_copies()
+        await house.door.approve_reload(guest)
+        house.door.remove_unused_snapshots()
         assert os.path.basename(old.folder) in os.listdir(data / "copies")
 
 
 async def test_the_files_of_the_host_do_not_count_where_they_lie_in_the_extensions_folder(root: Path) -> None:
     async with house_of(root, root / "notes" / "state") as house:
-        way = await house.door.enter(await house.let_in())
+        way = await house.door.resolve_launch(await house.let_in())
         assert not (Path(way.folder) / "state").exists()
     async with house_of(root, root / "notes" / "state") as house:
         await house.let_in()
@@ -229,7 +229,7 @@ async def test_the_files_of_the_host_do_not_count_where_they_lie_in_the_extensio
 SYSTEMS = pytest.mark.parametrize("dialect", ["synaps", "nexo", "roder", "morphir", "cigen"])
 
 
-def release(*ways: Way) -> None:
+def release(*ways: LaunchSpec) -> None:
     for way in ways:
         assert way.working is not None
         way.working.release()
@@ -242,11 +242,11 @@ async def test_a_program_of_another_system_gets_a_fresh_copy_that_it_may_write_f
     write_extension(root / "notes", "notes", f'dialect = "{dialect}"\n')
     async with house_of(root, data) as house:
         guest = await house.let_in()
-        first = await house.door.enter(guest)
+        first = await house.door.resolve_launch(guest)
         (Path(first.folder) / "main.py").write_text("changed", encoding="utf-8")
-        second = await house.door.enter(guest)  # as a reload does, while the first still runs
+        second = await house.door.resolve_launch(guest)  # as a reload does, while the first still runs
         release(first)
-        third = await house.door.enter(guest)
+        third = await house.door.resolve_launch(guest)
 
         assert [way.folder for way in (first, second, third)] == [
             str(data / "working" / "notes" / slot / "notes") for slot in "121"
@@ -260,7 +260,7 @@ async def test_a_program_of_another_system_gets_a_fresh_copy_that_it_may_write_f
 
 async def test_a_native_extension_keeps_the_read_only_copy(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
-        way = await house.door.enter(await house.let_in())
+        way = await house.door.resolve_launch(await house.let_in())
 
         assert way.working is None
         assert (Path(way.folder) / "main.py").stat().st_mode & 0o222 == 0
@@ -275,7 +275,7 @@ async def test_the_operator_may_let_a_program_keep_what_it_writes_in_its_own_fol
     async with house_of(root, data) as house:
         candidate = replace(house.find(), operator=OperatorSettings(in_place=True))
 
-        assert (await house.door.enter(await house.let_in(candidate))).folder == str(root / "notes")
+        assert (await house.door.resolve_launch(await house.let_in(candidate))).folder == str(root / "notes")
         assert not (data / "working").exists()
 
 
@@ -287,7 +287,7 @@ async def test_a_copy_of_the_host_that_was_changed_is_made_anew_before_the_next_
         (copy / "main.py").chmod(0o600)
         (copy / "main.py").write_text("print('evil')\n", encoding="utf-8")
 
-        way = await house.door.enter(guest)
+        way = await house.door.resolve_launch(guest)
 
         assert (Path(way.folder) / "main.py").read_text(encoding="utf-8") == "print()\n"
         assert len(house.questions) == 1
@@ -301,7 +301,7 @@ async def test_a_start_whose_working_copy_cannot_be_made_fails_and_says_where(ro
         (data / "working").touch()
 
         with pytest.raises(StartFailed) as failed:
-            await house.door.enter(guest)
+            await house.door.resolve_launch(guest)
         assert str(data / "working") in str(failed.value)
 
 
@@ -310,12 +310,12 @@ async def test_working_copies_of_extensions_that_nobody_has_agreed_to_any_more_a
 ) -> None:
     write_extension(root / "notes", "notes", 'dialect = "nexo"\n')
     async with house_of(root, data) as house:
-        release(await house.door.enter(await house.let_in()))
-        house.door.remove_unused_copies()
+        release(await house.door.resolve_launch(await house.let_in()))
+        house.door.remove_unused_snapshots()
         assert os.listdir(data / "working") == ["notes"]
     edit_grants(data / "grants.toml", "notes", lambda _: None)
     async with house_of(root, data) as house:
-        house.door.remove_unused_copies()
+        house.door.remove_unused_snapshots()
         assert os.listdir(data / "working") == []
 
 
@@ -325,14 +325,14 @@ async def test_working_copies_of_extensions_that_nobody_has_agreed_to_any_more_a
 async def test_without_a_place_for_a_copy_a_change_is_asked_about_before_the_next_start(root: Path) -> None:
     async with house_of(root, None) as house:
         guest = await house.let_in()
-        assert (await house.door.enter(guest)).folder == str(root / "notes")
+        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
         change(root)
 
-        assert (await house.door.enter(guest)).folder == str(root / "notes")
+        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
 
         assert len(house.questions) == 2
         assert "changed" in house.questions[1]
-        await house.door.enter(guest)
+        await house.door.resolve_launch(guest)
         assert len(house.questions) == 2
 
 
@@ -343,11 +343,11 @@ async def test_without_a_copy_a_change_that_nobody_agrees_to_is_refused(root: Pa
         change(root)
 
         with pytest.raises(ExtensionRefused) as refused:
-            await house.door.enter(guest)
+            await house.door.resolve_launch(guest)
 
         assert "its files have changed since they were agreed to" in refused.value.because
         change(root, "print()\n")
-        assert (await house.door.enter(guest)).folder == str(root / "notes")
+        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
 
 
 async def test_without_a_copy_a_folder_that_cannot_be_read_any_more_is_refused(root: Path) -> None:
@@ -356,7 +356,7 @@ async def test_without_a_copy_a_folder_that_cannot_be_read_any_more_is_refused(r
         (root / "notes").rename(root / "gone")
 
         with pytest.raises(ExtensionRefused) as refused:
-            await house.door.enter(guest)
+            await house.door.resolve_launch(guest)
 
         assert str(root / "notes") in refused.value.because
 
@@ -365,11 +365,11 @@ async def test_one_that_shares_its_folder_is_held_against_its_digest_before_each
     async with house_of(root, data) as house:
         shared = replace(house.find(), files=(str(root / "notes" / "main.py"),), is_listed=True)
         guest = await house.let_in(shared)
-        assert (await house.door.enter(guest)).folder == str(root / "notes")
+        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
         change(root)
         assert not (data / "copies").exists()
 
-        await house.door.enter(guest)
+        await house.door.resolve_launch(guest)
 
         assert len(house.questions) == 2
 
@@ -396,7 +396,7 @@ async def test_a_folder_that_cannot_be_copied_is_refused_before_anybody_is_asked
     spoil(root / "notes")
     async with house_of(root, data) as house:
         with pytest.raises(ExtensionRefused) as refused:
-            await house.door.meet(house.find())
+            await house.door.evaluate(house.find())
 
         assert "cannot be copied" in refused.value.because
         assert "in_place = true" in refused.value.hint
@@ -411,11 +411,11 @@ async def test_the_operator_may_let_a_folder_run_in_place_which_is_compared_befo
     async with house_of(root, data) as house:
         guest = await house.let_in(replace(house.find(), operator=OperatorSettings(in_place=True)))
 
-        assert (await house.door.enter(guest)).folder == str(root / "notes")
+        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
         assert not (data / "copies").exists()
         change(root)
         with pytest.raises(ExtensionRefused):  # it is found again without the operator's word
-            await house.door.enter(guest)
+            await house.door.resolve_launch(guest)
 
 
 @SPOILED
@@ -424,9 +424,9 @@ async def test_a_folder_of_which_no_copy_is_made_need_not_be_copyable(
 ) -> None:
     spoil(root / "notes")
     async with house_of(root, None) as house:
-        assert (await house.door.enter(await house.let_in())).folder == str(root / "notes")
+        assert (await house.door.resolve_launch(await house.let_in())).folder == str(root / "notes")
     async with house_of(root, data, None, given={"notes": Grants.of(["memory.read"])}) as house:
-        assert (await house.door.enter(await house.let_in())).folder == str(root / "notes")
+        assert (await house.door.resolve_launch(await house.let_in())).folder == str(root / "notes")
 
 
 async def test_a_copy_that_cannot_be_written_is_a_refusal(root: Path, data: Path) -> None:
@@ -444,7 +444,7 @@ async def test_what_the_hosts_program_grants_is_for_whatever_files_there_are(roo
         guest = await house.let_in()
         change(root)
 
-        assert (await house.door.enter(guest)).folder == str(root / "notes")
+        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
         assert not (data / "copies").exists()
 
 
@@ -457,13 +457,13 @@ async def test_in_development_changed_files_start_and_the_audit_says_so(root: Pa
         agreed = load_grants(data / "grants.toml")["notes"].digest
     async with house_of(root, data, None, in_development=True) as house:
         guest = await house.let_in()
-        assert (await house.door.enter(guest)).folder == str(root / "notes")
+        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
         assert house.audit == []
         change(root)
 
-        await house.door.enter(guest)
+        await house.door.resolve_launch(guest)
 
-        assert house.audit == [ExtensionChanged("notes", agreed, digest_folder(root / "notes").digest)]
+        assert house.audit == [FilesChanged("notes", agreed, digest_folder(root / "notes").digest)]
         assert load_grants(data / "grants.toml")["notes"].digest == agreed
 
 
@@ -472,16 +472,16 @@ async def test_in_development_changed_files_start_and_the_audit_says_so(root: Pa
 
 async def test_a_yes_is_recorded_and_told_with_who_gave_it(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
-        guest = await house.door.meet(house.find())
+        guest = await house.door.evaluate(house.find())
         assert guest.needs_consent
         assert not guest.gate.allows("memory.read")
 
-        await house.door.admit(guest)
+        await house.door.approve_start(guest)
 
         assert not guest.needs_consent
         assert guest.gate.allows("memory.read")
         assert house.audit == [GrantChanged("notes", "memory.read", True, "answer")]
-        assert house.told == [GrantGiven("notes", "memory.read", "answer")]
+        assert house.told == [PermissionGranted("notes", "memory.read", "answer")]
 
 
 @pytest.mark.parametrize("asks_async", [False, True])
@@ -494,9 +494,9 @@ async def test_a_yes_counts_from_plain_and_async_callbacks(root: Path, data: Pat
 @pytest.mark.parametrize("answer", [False, None, "yes", 1])
 async def test_anything_but_a_yes_is_a_no(root: Path, data: Path, answer: Any, asks_async: bool) -> None:
     async with house_of(root, data, lambda question: answer, asks_async=asks_async) as house:
-        guest = await house.door.meet(house.find())
+        guest = await house.door.evaluate(house.find())
         with pytest.raises(ExtensionRefused):
-            await house.door.admit(guest)
+            await house.door.approve_start(guest)
         assert guest.needs_consent
         assert not guest.gate.allows("memory.read")
 
@@ -553,28 +553,28 @@ async def test_a_refused_extension_that_asks_for_nothing_does_not_start_where_no
 
 async def test_a_refusal_is_audited_and_so_is_its_end(root: Path, data: Path) -> None:
     async with house_of(root, data, lambda question: False) as house:
-        guest = await house.door.meet(house.find())
+        guest = await house.door.evaluate(house.find())
         with pytest.raises(ExtensionRefused):
-            await house.door.admit(guest)
+            await house.door.approve_start(guest)
         digest = digest_folder(root / "notes").digest
         assert house.audit == [ConsentRefused("notes", "answer", digest, ("memory.read",))]
 
-        await house.door.agree_to("notes")
+        await house.door.approve("notes")
 
         assert house.audit[1:] == [ConsentRefused("notes", "host", withdrawn=True)]
-        assert await house.door.look_again(guest)
+        assert await house.door.recheck(guest)
 
 
 async def test_a_grant_by_another_program_ends_a_refusal(root: Path, data: Path) -> None:
     async with house_of(root, data, lambda question: False) as house:
-        guest = await house.door.meet(house.find())
+        guest = await house.door.evaluate(house.find())
         with pytest.raises(ExtensionRefused):
-            await house.door.admit(guest)
+            await house.door.approve_start(guest)
 
-        edit_grants(data / "grants.toml", "notes", lambda entry: entry.granting(["memory.read"]))
-        await house.door.take_over()
+        edit_grants(data / "grants.toml", "notes", lambda entry: entry.with_grants(["memory.read"]))
+        await house.door.apply_grant_changes()
 
-        assert await house.door.look_again(guest)
+        assert await house.door.recheck(guest)
 
 
 async def test_a_refusal_of_changed_files_leaves_what_was_agreed_to_before(root: Path, data: Path) -> None:
@@ -698,7 +698,7 @@ async def test_where_asking_fails_it_is_a_no_and_told(root: Path, data: Path) ->
 
 
 async def test_no_answer_in_time_is_a_no(root: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admitting, "CONSENT_PATIENCE", 0.05)
+    monkeypatch.setattr(consent, "CONSENT_TIMEOUT", 0.05)
     end = threading.Event()
     async with house_of(root, data, lambda question: end.wait()) as house:
         try:
@@ -714,7 +714,7 @@ async def test_files_that_change_while_somebody_thinks_are_asked_about_again(roo
         return True
 
     async with house_of(root, data, answer) as house:
-        way = await house.door.enter(await house.let_in())
+        way = await house.door.resolve_launch(await house.let_in())
         assert len(house.questions) == 2
         assert (Path(way.folder) / "main.py").read_text(encoding="utf-8") == "print('changed')\n"
 
@@ -739,7 +739,7 @@ async def test_what_is_denied_while_somebody_thinks_stays_denied(tmp_path: Path,
     write_extension(root / "notes", "notes", BOTH)
 
     def answer(question: str) -> bool:
-        edit_grants(data / "grants.toml", "notes", lambda entry: entry.denying(["memory.write"]))
+        edit_grants(data / "grants.toml", "notes", lambda entry: entry.with_denials(["memory.write"]))
         return True
 
     async with house_of(root, data, answer) as house:
@@ -758,17 +758,17 @@ async def test_a_yes_that_cannot_be_written_down_is_a_refusal(root: Path, data: 
 
 
 async def test_a_grant_without_a_word_about_files_is_bound_to_those_that_are_there(root: Path, data: Path) -> None:
-    edit_grants(data / "grants.toml", "notes", lambda entry: entry.granting(["memory.read"]))
+    edit_grants(data / "grants.toml", "notes", lambda entry: entry.with_grants(["memory.read"]))
     async with house_of(root, data, None) as house:
-        way = await house.door.enter(await house.let_in())
+        way = await house.door.resolve_launch(await house.let_in())
         assert Path(way.folder).parent == data / "copies"
     assert load_grants(data / "grants.toml")["notes"].digest == digest_folder(root / "notes").digest
 
 
 async def test_one_that_nobody_was_asked_about_is_asked_about_when_it_is_started(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
-        guest = await house.door.meet(house.find())
-        assert Path((await house.door.enter(guest)).folder).parent == data / "copies"
+        guest = await house.door.evaluate(house.find())
+        assert Path((await house.door.resolve_launch(guest)).folder).parent == data / "copies"
         assert len(house.questions) == 1
 
 
@@ -778,14 +778,14 @@ async def test_one_that_nobody_was_asked_about_is_asked_about_when_it_is_started
 async def test_changed_files_that_are_agreed_to_are_what_is_started_next(root: Path, data: Path) -> None:
     async with house_of(root, data) as house:
         guest = await house.let_in()
-        old = await house.door.enter(guest)
+        old = await house.door.resolve_launch(guest)
         write_extension(root / "notes", "notes", BOTH)
 
-        candidate = await house.door.readmit(guest)
+        candidate = await house.door.approve_reload(guest)
 
         assert candidate.manifest.permissions == ("memory.read", "memory.write")
         assert not guest.gate.allows("memory.write")  # the old copy still runs
-        new = await house.door.enter(guest)
+        new = await house.door.resolve_launch(guest)
         assert new.folder != old.folder
         assert guest.gate.allows("memory.write")
 
@@ -796,23 +796,23 @@ async def test_what_changed_files_do_not_ask_for_any_more_is_taken_away(tmp_path
     async with house_of(root, data) as house:
         guest = await house.let_in()
         write_extension(root / "notes", "notes", READING)
-        await house.door.readmit(guest)
-        await house.door.enter(guest)
+        await house.door.approve_reload(guest)
+        await house.door.resolve_launch(guest)
         assert not guest.gate.allows("memory.write")
-        assert house.told[-1] == GrantTaken("notes", "memory.write", "answer")
+        assert house.told[-1] == PermissionRevoked("notes", "memory.write", "answer")
 
 
 async def test_changed_files_that_nobody_agrees_to_change_nothing(root: Path, data: Path) -> None:
     answers = iter([True, False])
     async with house_of(root, data, lambda question: next(answers)) as house:
         guest = await house.let_in()
-        old = await house.door.enter(guest)
+        old = await house.door.resolve_launch(guest)
         change(root)
 
         with pytest.raises(ExtensionRefused):
-            await house.door.readmit(guest)
+            await house.door.approve_reload(guest)
 
-        assert await house.door.enter(guest) == old
+        assert await house.door.resolve_launch(guest) == old
         assert guest.gate.allows("memory.read")
 
 
@@ -822,31 +822,31 @@ async def test_one_that_is_not_found_any_more_is_refused_and_its_copy_stays(root
         (root / "notes" / "becket.toml").unlink()
 
         with pytest.raises(ExtensionRefused):
-            await house.door.readmit(guest)
+            await house.door.approve_reload(guest)
 
-        assert (Path((await house.door.enter(guest)).folder) / "becket.toml").exists()
+        assert (Path((await house.door.resolve_launch(guest)).folder) / "becket.toml").exists()
 
 
 async def test_nobody_is_asked_without_end_about_files_that_change(root: Path, data: Path) -> None:
     answers = iter([True])
     async with house_of(root, data, lambda question: next(answers, False)) as house:
         guest = await house.let_in()
-        for number in range(MOST_QUESTIONS + 5):
+        for number in range(MAX_PROMPTS + 5):
             change(root, f"print({number})\n")
             with pytest.raises(ExtensionRefused):
-                await house.door.readmit(guest)
-        assert len(house.questions) == MOST_QUESTIONS
+                await house.door.approve_reload(guest)
+        assert len(house.questions) == MAX_PROMPTS
 
 
 # -- what another program writes down
 
 
 def deny(data: Path, *names: str) -> None:
-    edit_grants(data / "grants.toml", "notes", lambda entry: entry.denying(names))
+    edit_grants(data / "grants.toml", "notes", lambda entry: entry.with_denials(names))
 
 
 def allow(data: Path, *names: str, digest: str = "") -> None:
-    edit_grants(data / "grants.toml", "notes", lambda entry: entry.granting(names, digest))
+    edit_grants(data / "grants.toml", "notes", lambda entry: entry.with_grants(names, digest))
 
 
 async def test_what_another_program_takes_away_is_gone_and_what_it_gives_is_there(tmp_path: Path, data: Path) -> None:
@@ -856,23 +856,23 @@ async def test_what_another_program_takes_away_is_gone_and_what_it_gives_is_ther
         guest = await house.let_in()
         taken: list[str] = []
         guest.gate.subscribe(taken.append)
-        assert await house.door.take_over() == {}  # what it has written itself is no news
-        assert not house.kept.has_new_grants()
+        assert await house.door.apply_grant_changes() == {}  # what it has written itself is no news
+        assert not house.kept.has_grant_changes()
         deny(data, "memory.write")
-        assert house.kept.has_new_grants()
+        assert house.kept.has_grant_changes()
 
-        assert await house.door.take_over() == {"notes": False}
+        assert await house.door.apply_grant_changes() == {"notes": False}
 
         assert not guest.gate.allows("memory.write")
         assert taken == ["memory.write"]
-        assert house.told[-1] == GrantTaken("notes", "memory.write", "grants.toml")
+        assert house.told[-1] == PermissionRevoked("notes", "memory.write", "grants.toml")
         assert house.audit[-1] == GrantChanged("notes", "memory.write", False, "grants.toml")
-        assert not house.kept.has_new_grants()
+        assert not house.kept.has_grant_changes()
         allow(data, "memory.write", "audio.input")
-        await house.door.take_over()
+        await house.door.apply_grant_changes()
         assert guest.gate.allows("memory.write")
         assert not guest.gate.allows("audio.input")  # which it does not ask for
-        assert house.told[-1] == GrantGiven("notes", "memory.write", "grants.toml")
+        assert house.told[-1] == PermissionGranted("notes", "memory.write", "grants.toml")
 
 
 async def test_where_all_is_forgotten_only_what_the_host_gives_itself_is_left(tmp_path: Path, data: Path) -> None:
@@ -883,7 +883,7 @@ async def test_where_all_is_forgotten_only_what_the_host_gives_itself_is_left(tm
         guest = await house.let_in()
         assert guest.gate.allows("memory.write")
         edit_grants(data / "grants.toml", "notes", lambda _: None)
-        await house.door.take_over()
+        await house.door.apply_grant_changes()
         assert not guest.gate.allows("memory.write")
         assert guest.gate.allows("memory.read")
 
@@ -899,12 +899,12 @@ async def test_a_grant_for_other_files_is_none_for_those_that_run_and_takes_noth
         change(root)
         allow(data, "memory.write", digest=digest_folder(root / "notes").digest)
 
-        assert await house.door.take_over() == {"notes": True}
+        assert await house.door.apply_grant_changes() == {"notes": True}
 
         assert guest.gate.allows("memory.read")
         assert not guest.gate.allows("memory.write")
         deny(data, "memory.read")
-        assert await house.door.take_over() == {"notes": True}
+        assert await house.door.apply_grant_changes() == {"notes": True}
         assert not guest.gate.allows("memory.read")
 
 
@@ -917,7 +917,7 @@ async def test_what_is_taken_away_just_before_the_host_itself_writes_is_not_miss
         deny(data, "memory.read")
         await house.door.grant("notes", ["memory.write"])
 
-        assert await house.door.take_over() == {"notes": False}
+        assert await house.door.apply_grant_changes() == {"notes": False}
 
         assert not guest.gate.allows("memory.read")
         assert guest.gate.allows("memory.write")
@@ -929,10 +929,10 @@ async def test_an_answer_that_was_given_while_it_runs_stands(tmp_path: Path, dat
     allow(data, "memory.read")
     async with house_of(root, data) as house:
         guest = await house.let_in()
-        assert guest.gate.begin_question("memory.write")
-        guest.gate.settle("memory.write", True)
+        assert guest.gate.begin_prompt("memory.write")
+        guest.gate.resolve_prompt("memory.write", True)
         deny(data, "memory.read")
-        await house.door.take_over()
+        await house.door.apply_grant_changes()
         assert guest.gate.allows("memory.write")
 
 
@@ -940,29 +940,29 @@ async def test_grants_that_cannot_be_read_change_nothing(root: Path, data: Path)
     async with house_of(root, data) as house:
         guest = await house.let_in()
         (data / "grants.toml").write_text("[notes", encoding="utf-8")
-        assert house.kept.has_new_grants()
+        assert house.kept.has_grant_changes()
         with pytest.raises(BadFile):
-            await house.door.take_over()
+            await house.door.apply_grant_changes()
         assert guest.gate.allows("memory.read")
-        assert not house.kept.has_new_grants()
+        assert not house.kept.has_grant_changes()
 
 
 async def test_what_is_written_about_those_that_are_not_there_or_not_agreed_to_is_told(root: Path, data: Path) -> None:
     async with house_of(root, data, None) as house:
-        guest = await house.door.meet(house.find())
-        assert not await house.door.look_again(guest)
+        guest = await house.door.evaluate(house.find())
+        assert not await house.door.recheck(guest)
         allow(data, "memory.read")
-        edit_grants(data / "grants.toml", "other", lambda entry: entry.granting(["memory.read"]))
-        assert await house.door.take_over() == {"notes": False, "other": False}
+        edit_grants(data / "grants.toml", "other", lambda entry: entry.with_grants(["memory.read"]))
+        assert await house.door.apply_grant_changes() == {"notes": False, "other": False}
         assert not guest.gate.allows("memory.read")
-        assert await house.door.look_again(guest)
-        await house.door.admit(guest)
+        assert await house.door.recheck(guest)
+        await house.door.approve_start(guest)
         assert guest.gate.allows("memory.read")
 
 
 async def test_one_that_cannot_start_any_more_is_refused_at_the_second_look(root: Path, data: Path) -> None:
     async with house_of(root, data, None) as house:
-        guest = await house.door.meet(house.find())
+        guest = await house.door.evaluate(house.find())
         write_extension(root / "notes", "notes", 'permissions = ["no.such"]\n')
         with pytest.raises(ExtensionRefused):
-            await house.door.look_again(guest)
+            await house.door.recheck(guest)

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from becket.contract.audit import (
-    AUDIT_START,
+    CHAIN_START,
     AuditEvent,
     CallDecided,
     CallsCounted,
-    ExtensionStarted,
     FileRotated,
     GrantChanged,
+    ProcessStarted,
     ProviderCalled,
     ProviderOutcome,
     encode_record,
@@ -34,7 +34,7 @@ from becket.host import audit_log
 from becket.host.audit_log import AuditFile, AuditLog, AuditMode, AuditProblem, read_audit, verify_audit
 
 GRANT = GrantChanged("notes", "memory.read", True, "operator")
-START = ExtensionStarted("notes", ("./notes",), "native", (), "embedded")
+START = ProcessStarted("notes", ("./notes",), "native", (), "embedded")
 ASKED = ProviderCalled("notes", "local", "small", False, ProviderOutcome.OK)
 
 
@@ -169,7 +169,7 @@ def test_calls_that_name_no_parent_while_another_is_served_have_a_record_each_up
 
 
 def test_names_without_end_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_log, "MOST_KEYS", 10)
+    monkeypatch.setattr(audit_log, "MAX_COUNTED_KEYS", 10)
     written = Written()
 
     for number in range(10):
@@ -222,7 +222,7 @@ def test_what_is_written_is_read_and_verified(path: Path) -> None:
 
 def test_the_link_tells_how_far_the_chain_has_got(path: Path) -> None:
     with AuditFile(path) as file:
-        assert file.link == AUDIT_START
+        assert file.link == CHAIN_START
         file.write(GRANT, 7)
         first = file.link
 
@@ -474,7 +474,7 @@ def test_lines_that_were_destroyed_show_and_the_chain_goes_on_after_them(
 
 
 def test_the_last_record_is_found_behind_much_that_was_destroyed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_log, "TAIL", 100)
+    monkeypatch.setattr(audit_log, "TAIL_BYTES", 100)
     write(path, START, *[GRANT] * 9)
     destroy(path, *range(5, 10))
 
@@ -510,7 +510,7 @@ def test_a_file_that_is_gone_shows(path: Path) -> None:
 
 @pytest.mark.parametrize("previous", ["../audit.jsonl", "/etc/passwd", "audit.jsonl"])
 def test_a_file_goes_on_only_from_one_beside_it(path: Path, previous: str) -> None:
-    path.write_bytes(encode_record(FileRotated(previous), AUDIT_START, 7)[0])
+    path.write_bytes(encode_record(FileRotated(previous), CHAIN_START, 7)[0])
 
     found, no_anchor = verify_audit(path)
 
@@ -527,7 +527,7 @@ def test_an_empty_audit_is_in_order(path: Path) -> None:
 
 
 def test_problems_are_told_up_to_a_number(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_log, "MOST_PROBLEMS", 3)
+    monkeypatch.setattr(audit_log, "MAX_PROBLEMS", 3)
     path.write_bytes(b"nonsense\n" * 50)
 
     assert [found.line for found in verify_audit(path)] == [1, 2, 3, 0]

@@ -20,7 +20,7 @@ from becket.errors import (
     RemoteError,
     StreamOverrun,
 )
-from becket.host.breaker import Breaker, BreakerPolicy, BreakerState, CallOutcome, Ticket, outcome_of
+from becket.host.breaker import Breaker, BreakerPolicy, BreakerState, CallOutcome, Ticket, classify_error
 
 FAILURE, SUCCESS = CallOutcome.FAILURE, CallOutcome.SUCCESS
 APPLICATION_ERROR, UNKNOWN = CallOutcome.APPLICATION_ERROR, CallOutcome.UNKNOWN
@@ -29,7 +29,7 @@ CLOSED, OPEN, HALF_OPEN = BreakerState.CLOSED, BreakerState.OPEN, BreakerState.H
 
 def settle(breaker: Breaker, now: float, *outcomes: CallOutcome) -> None:
     for outcome in outcomes:
-        breaker.settle(breaker.admit(now), outcome, now)
+        breaker.record(breaker.admit(now), outcome, now)
 
 
 def opened(policy: BreakerPolicy | None = None, *, at: float = 0.0) -> Breaker:
@@ -89,7 +89,7 @@ def test_half_open_tries_one_call_at_a_time() -> None:
         breaker.admit(10.5)
     assert caught.value.seconds == 0.0
 
-    breaker.settle(first, SUCCESS, 11.0)
+    breaker.record(first, SUCCESS, 11.0)
     breaker.admit(11.0)
     with pytest.raises(CircuitOpen):
         breaker.admit(11.0)
@@ -139,11 +139,11 @@ def test_calls_from_before_it_opened_tell_nothing_new() -> None:
     breaker = Breaker("notes")
     old = [breaker.admit(0.0) for _ in range(20)]
     for ticket in old[:5]:
-        breaker.settle(ticket, FAILURE, 1.0)
+        breaker.record(ticket, FAILURE, 1.0)
 
     for ticket in old[5:]:
-        breaker.settle(ticket, FAILURE, 5.0)
-        breaker.settle(ticket, SUCCESS, 11.5)
+        breaker.record(ticket, FAILURE, 5.0)
+        breaker.record(ticket, SUCCESS, 11.5)
 
     assert breaker.state(10.9) is OPEN
     assert breaker.state(11.0) is HALF_OPEN
@@ -155,7 +155,7 @@ def test_a_new_process_starts_with_a_closed_circuit() -> None:
 
     breaker.reset()
 
-    breaker.settle(trial, FAILURE, 10.0)
+    breaker.record(trial, FAILURE, 10.0)
     settle(breaker, 10.0, *[FAILURE] * 4)
     assert breaker.state(10.0) is CLOSED
 
@@ -164,11 +164,11 @@ def test_calls_from_before_it_opened_tell_nothing_of_a_new_process() -> None:
     breaker = Breaker("notes")
     old = [breaker.admit(0.0) for _ in range(10)]
     for ticket in old[:5]:
-        breaker.settle(ticket, FAILURE, 0.0)
+        breaker.record(ticket, FAILURE, 0.0)
     breaker.reset()
 
     for ticket in old[5:]:
-        breaker.settle(ticket, FAILURE, 1.0)
+        breaker.record(ticket, FAILURE, 1.0)
 
     assert breaker.state(1.0) is CLOSED
 
@@ -176,9 +176,9 @@ def test_calls_from_before_it_opened_tell_nothing_of_a_new_process() -> None:
 def test_a_trial_from_before_it_opened_again_tells_nothing_new() -> None:
     breaker = opened(BreakerPolicy(trials=2, successes=1))
     first, second = breaker.admit(10.0), breaker.admit(10.0)
-    breaker.settle(first, FAILURE, 10.0)
+    breaker.record(first, FAILURE, 10.0)
 
-    breaker.settle(second, SUCCESS, 30.0)
+    breaker.record(second, SUCCESS, 30.0)
 
     assert breaker.state(30.0) is HALF_OPEN
 
@@ -188,8 +188,8 @@ def test_the_breaker_of_nexo_can_be_said() -> None:
     breaker = opened(BreakerPolicy(trials=1_000_000, trips_on_application_errors=True))
     tickets = [breaker.admit(10.0) for _ in range(100)]
 
-    breaker.settle(tickets[0], SUCCESS, 10.0)
-    breaker.settle(tickets[1], SUCCESS, 10.0)
+    breaker.record(tickets[0], SUCCESS, 10.0)
+    breaker.record(tickets[1], SUCCESS, 10.0)
 
     assert breaker.state(10.0) is CLOSED
 
@@ -212,7 +212,7 @@ def test_the_breaker_of_nexo_can_be_said() -> None:
     ],
 )
 def test_an_error_says_what_it_tells_of_the_extension(error: BaseException | None, outcome: CallOutcome) -> None:
-    assert outcome_of(error) is outcome
+    assert classify_error(error) is outcome
 
 
 class Circuit(RuleBasedStateMachine):
@@ -250,7 +250,7 @@ class Circuit(RuleBasedStateMachine):
         ticket = self.calls.pop(which % len(self.calls))
         if ticket in self.trials:
             self.trials.remove(ticket)
-        self.breaker.settle(ticket, outcome, self.now)
+        self.breaker.record(ticket, outcome, self.now)
         after = self.breaker.state(self.now)
         if after is not before:
             self.trials.clear()

@@ -17,7 +17,7 @@ from becket.dialects import DIALECTS
 from becket.errors import BecketError
 from becket.host.events import HostEvent
 from becket.host.host import Host
-from becket.host.manifest import Environment
+from becket.host.starting.manifest import Environment
 
 pytestmark = [pytest.mark.loops, pytest.mark.process]
 

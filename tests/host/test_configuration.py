@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from becket.host.configuration import ConfigSource, ResolvedConfig, resolve_config, variable_for
-from becket.host.manifest import ConfigEntry, ConfigType
 from becket.host.redaction import HIDDEN
+from becket.host.starting.configuration import ConfigSource, ResolvedConfig, resolve_config, variable_for
+from becket.host.starting.manifest import ConfigEntry, ConfigType
 
 TEXT = ConfigEntry(type=ConfigType.STRING)
 
@@ -154,7 +154,7 @@ def test_a_secret_is_given_and_never_shown() -> None:
 
     assert resolved.values == {"token": "canary", "mode": "dark"}
     assert resolved.secrets == {"token"}
-    assert resolved.shown() == {"token": HIDDEN, "mode": "dark"}
+    assert resolved.redacted() == {"token": HIDDEN, "mode": "dark"}
     assert "canary" not in repr(resolved)
     assert "dark" in repr(resolved)
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.host.folders import as_nobody, open_folder, write_extension
 
 from becket.errors import BadFile
-from becket.host import digests
-from becket.host.digests import copy_folder, digest_folder, find_copy, remove_copies
+from becket.host.starting import snapshot
+from becket.host.starting.snapshot import create_snapshot, digest_folder, find_snapshot, remove_snapshots
 from becket.limits import Limits
 
 
@@ -154,7 +154,7 @@ def test_names_that_are_no_text_count_too(tmp_path: Path) -> None:
 # -- what is refused
 
 
-def refusal_of(folder: Path, limits: Limits = digests.DEFAULT_LIMITS) -> tuple[str, str]:
+def refusal_of(folder: Path, limits: Limits = snapshot.DEFAULT_LIMITS) -> tuple[str, str]:
     with pytest.raises(BadFile) as caught:
         digest_folder(folder, limits=limits)
     [(_, problem)] = caught.value.problems
@@ -211,7 +211,7 @@ def test_a_file_that_becomes_a_pipe_before_it_is_opened_is_refused(
             os.mkfifo(folder / "main.py")
         return found
 
-    monkeypatch.setattr(digests.os, "stat", stat_and_swap)
+    monkeypatch.setattr(snapshot.os, "stat", stat_and_swap)
 
     assert refusal_of(folder) == (str(folder / "main.py"), "was changed while it was read")
 
@@ -228,7 +228,7 @@ def test_a_file_that_becomes_a_link_before_it_is_opened_is_not_followed(
             (folder / "main.py").symlink_to("/etc/passwd")
         return found
 
-    monkeypatch.setattr(digests.os, "stat", stat_and_swap)
+    monkeypatch.setattr(snapshot.os, "stat", stat_and_swap)
 
     assert refusal_of(folder)[0] == str(folder / "main.py")
 
@@ -250,14 +250,14 @@ def test_a_file_of_that_name_counts_as_any_other(folder: Path, tmp_path: Path) -
     (folder / "__pycache__").write_text("a file", encoding="utf-8")
 
     assert digest_folder(folder).digest != before
-    assert digest_folder(copy_folder(folder, tmp_path / "copies").folder) == digest_folder(folder)
+    assert digest_folder(create_snapshot(folder, tmp_path / "copies").folder) == digest_folder(folder)
 
 
 # -- copies
 
 
 def test_a_copy_holds_the_same_and_has_the_same_digest(folder: Path, tmp_path: Path) -> None:
-    copy = copy_folder(folder, tmp_path / "copies")
+    copy = create_snapshot(folder, tmp_path / "copies")
 
     assert copy.folder == str(tmp_path / "copies" / copy.digest)
     assert copy.digest == digest_folder(folder).digest == digest_folder(copy.folder).digest
@@ -270,7 +270,7 @@ def test_a_copy_holds_the_same_and_has_the_same_digest(folder: Path, tmp_path: P
 @pytest.mark.process
 def test_a_program_that_is_replaced_after_the_check_does_not_run_from_a_copy(folder: Path, tmp_path: Path) -> None:
     (folder / "main.py").write_text("print('agreed')", encoding="utf-8")
-    copy = copy_folder(folder, tmp_path / "copies")
+    copy = create_snapshot(folder, tmp_path / "copies")
 
     (folder / "main.py").write_text("print('evil')", encoding="utf-8")
     run = subprocess.run([sys.executable, "main.py"], cwd=copy.folder, stdout=subprocess.PIPE, check=True)
@@ -280,18 +280,18 @@ def test_a_program_that_is_replaced_after_the_check_does_not_run_from_a_copy(fol
 
 
 def test_a_copy_that_is_there_already_is_used_again(folder: Path, tmp_path: Path) -> None:
-    first = copy_folder(folder, tmp_path / "copies")
+    first = create_snapshot(folder, tmp_path / "copies")
     written = os.stat(Path(first.folder) / "main.py").st_ino
 
-    assert copy_folder(folder, tmp_path / "copies") == first
+    assert create_snapshot(folder, tmp_path / "copies") == first
     assert os.stat(Path(first.folder) / "main.py").st_ino == written
 
 
 def test_a_copy_that_somebody_has_changed_is_replaced(folder: Path, tmp_path: Path) -> None:
-    first = copy_folder(folder, tmp_path / "copies")
+    first = create_snapshot(folder, tmp_path / "copies")
     (Path(first.folder) / "evil.py").touch()
 
-    again = copy_folder(folder, tmp_path / "copies")
+    again = create_snapshot(folder, tmp_path / "copies")
 
     assert again == first
     assert digest_folder(again.folder).digest == again.digest
@@ -299,10 +299,10 @@ def test_a_copy_that_somebody_has_changed_is_replaced(folder: Path, tmp_path: Pa
 
 
 def test_a_change_gives_a_second_copy(folder: Path, tmp_path: Path) -> None:
-    first = copy_folder(folder, tmp_path / "copies")
+    first = create_snapshot(folder, tmp_path / "copies")
     (folder / "main.py").write_text("2", encoding="utf-8")
 
-    assert copy_folder(folder, tmp_path / "copies").folder != first.folder
+    assert create_snapshot(folder, tmp_path / "copies").folder != first.folder
 
 
 @pytest.mark.parametrize("target", ["..", "../x", "lib/../../x"])
@@ -310,7 +310,7 @@ def test_a_link_that_leads_out_by_a_relative_way_is_not_copied(folder: Path, tmp
     (folder / "out").symlink_to(target)
 
     with pytest.raises(BadFile) as caught:
-        copy_folder(folder, tmp_path / "copies")
+        create_snapshot(folder, tmp_path / "copies")
     assert caught.value.path == str(folder / "out")
     assert list((tmp_path / "copies").iterdir()) == []
 
@@ -318,7 +318,7 @@ def test_a_link_that_leads_out_by_a_relative_way_is_not_copied(folder: Path, tmp
 def test_a_link_to_a_program_of_the_system_is_copied_as_it_is(folder: Path, tmp_path: Path) -> None:
     (folder / "python").symlink_to("/usr/bin/python3")
 
-    copy = copy_folder(folder, tmp_path / "copies")
+    copy = create_snapshot(folder, tmp_path / "copies")
 
     assert os.readlink(Path(copy.folder) / "python") == "/usr/bin/python3"
 
@@ -327,7 +327,7 @@ def test_a_link_into_the_folder_by_an_absolute_path_is_not_copied(folder: Path, 
     (folder / "back").symlink_to(folder / "main.py")
 
     with pytest.raises(BadFile) as caught:
-        copy_folder(folder, tmp_path / "copies")
+        create_snapshot(folder, tmp_path / "copies")
     assert caught.value.path == str(folder / "back")
 
 
@@ -342,7 +342,7 @@ def test_a_pipe_cannot_be_copied(folder: Path, tmp_path: Path) -> None:
     os.mkfifo(folder / "pipe")
 
     with pytest.raises(BadFile) as caught:
-        copy_folder(folder, tmp_path / "copies")
+        create_snapshot(folder, tmp_path / "copies")
     assert caught.value.path == str(folder / "pipe")
 
 
@@ -350,7 +350,7 @@ def test_a_place_that_cannot_be_written_to_is_named(folder: Path, tmp_path: Path
     (tmp_path / "copies").touch()
 
     with pytest.raises(BadFile) as caught:
-        copy_folder(folder, tmp_path / "copies")
+        create_snapshot(folder, tmp_path / "copies")
     assert caught.value.path == str(tmp_path / "copies")
     assert caught.value.problems[0][1].startswith("cannot be written: ")
 
@@ -359,12 +359,12 @@ def test_what_python_has_compiled_is_not_copied_and_a_copy_has_room_for_its_own(
     (folder / "lib" / "__pycache__").mkdir()
     (folder / "lib" / "__pycache__" / "a.cpython-311.pyc").write_bytes(b"evil")
 
-    copy = Path(copy_folder(folder, tmp_path / "copies").folder)
+    copy = Path(create_snapshot(folder, tmp_path / "copies").folder)
 
     assert list((copy / "lib" / "__pycache__").iterdir()) == []
     (copy / "lib" / "__pycache__" / "a.cpython-311.pyc").write_bytes(b"compiled")
     assert not (copy / "bin" / "__pycache__").exists()
-    assert find_copy(tmp_path / "copies", copy.name) is not None
+    assert find_snapshot(tmp_path / "copies", copy.name) is not None
 
 
 def test_nobody_can_write_into_a_copy_and_its_owner_can_replace_and_remove_it() -> None:
@@ -372,33 +372,33 @@ def test_nobody_can_write_into_a_copy_and_its_owner_can_replace_and_remove_it() 
         write_extension(root / "notes", "notes", files={"lib/a.py": "a = 1\n"})
         root.chmod(0o777)
         with as_nobody():
-            copy = copy_folder(root / "notes", root / "copies")
-            assert copy_folder(root / "notes", root / "copies") == copy
+            copy = create_snapshot(root / "notes", root / "copies")
+            assert create_snapshot(root / "notes", root / "copies") == copy
             for place in (Path(copy.folder), Path(copy.folder) / "lib"):
                 with pytest.raises(PermissionError):
                     (place / "evil.py").touch()
             os.chmod(copy.folder, 0o700)
             (Path(copy.folder) / "evil.py").touch()
-            assert find_copy(root / "copies", copy.digest) is None
-            assert copy_folder(root / "notes", root / "copies") == copy
-            assert find_copy(root / "copies", copy.digest) == copy
-            remove_copies(root / "copies", keep=())
+            assert find_snapshot(root / "copies", copy.digest) is None
+            assert create_snapshot(root / "notes", root / "copies") == copy
+            assert find_snapshot(root / "copies", copy.digest) == copy
+            remove_snapshots(root / "copies", keep=())
             assert list((root / "copies").iterdir()) == []
 
 
 def test_a_copy_that_is_not_there_is_not_found(folder: Path, tmp_path: Path) -> None:
-    assert find_copy(tmp_path / "copies", digest_folder(folder).digest) is None
+    assert find_snapshot(tmp_path / "copies", digest_folder(folder).digest) is None
 
 
 def test_copies_that_nobody_needs_are_removed_and_what_a_dead_host_has_left(folder: Path, tmp_path: Path) -> None:
     copies = tmp_path / "copies"
-    first = copy_folder(folder, copies)
+    first = create_snapshot(folder, copies)
     (folder / "main.py").write_text("2", encoding="utf-8")
-    second = copy_folder(folder, copies)
+    second = create_snapshot(folder, copies)
     (copies / ".new-killed" / "copy").mkdir(parents=True)
     (copies / "stray").symlink_to(folder)
 
-    remove_copies(copies, keep=[second.digest])
+    remove_snapshots(copies, keep=[second.digest])
 
     assert [path.name for path in copies.iterdir()] == [second.digest]
     assert first.digest != second.digest
@@ -406,7 +406,7 @@ def test_copies_that_nobody_needs_are_removed_and_what_a_dead_host_has_left(fold
 
 
 def test_removing_copies_where_there_are_none_does_nothing(tmp_path: Path) -> None:
-    remove_copies(tmp_path / "copies", keep=())
+    remove_snapshots(tmp_path / "copies", keep=())
 
     assert not (tmp_path / "copies").exists()
 
@@ -415,5 +415,5 @@ def test_copies_that_cannot_be_removed_are_told(tmp_path: Path) -> None:
     (tmp_path / "copies").touch()
 
     with pytest.raises(BadFile) as caught:
-        remove_copies(tmp_path / "copies", keep=())
+        remove_snapshots(tmp_path / "copies", keep=())
     assert caught.value.path == str(tmp_path / "copies")

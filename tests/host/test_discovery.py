@@ -11,12 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.host.folders import as_nobody, open_folder, write_extension
 
+from becket.conversion.files.toml import parse_toml
 from becket.errors import ManifestError, Problem
 from becket.host.diagnostics import Diagnostic, Severity
-from becket.host.discovery import DiscoveryReport, DiscoverySettings, discover_extensions, prune_nested
-from becket.host.manifest import BecketToml, Found, Listing, LookIn, Manifest, ManifestReader, Nearby, nearest_id
+from becket.host.starting.discovery import DiscoveryReport, DiscoverySettings, discover_extensions, prune_nested
+from becket.host.starting.manifest import (
+    BecketToml,
+    ExtensionList,
+    FoundExtension,
+    Manifest,
+    ManifestReader,
+    ScopedFiles,
+    SearchFolder,
+    normalize_id,
+)
 from becket.limits import Limits
-from becket.typed.toml_files import parse_toml
 
 DEEP = DiscoverySettings(depth=16)
 
@@ -492,9 +501,9 @@ class Meddler(BecketToml):
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read_list(self, data: bytes, path: str, nearby: Nearby) -> Listing:
+    def read_list(self, data: bytes, path: str, nearby: ScopedFiles) -> ExtensionList:
         shutil.rmtree(self.path)
-        return Listing()
+        return ExtensionList()
 
     def read(self, data: bytes, path: str) -> Manifest:
         shutil.rmtree(self.path, ignore_errors=True)
@@ -591,15 +600,15 @@ class Toolbox(ManifestReader):
     list_names = ("toolbox.toml", "config/box.toml")
     prefixes = ("tool-",)
 
-    def read(self, data: bytes, path: str) -> Found:
+    def read(self, data: bytes, path: str) -> FoundExtension:
         table = parse_toml(data, path)
         if "command" not in table:
             raise ManifestError(path, [("/command", "is missing")])
-        return Found(manifest=self.build(table["id"], table["command"]), particulars=table)
+        return FoundExtension(manifest=self.build(table["id"], table["command"]), extra=table)
 
-    def read_list(self, data: bytes, path: str, nearby: Nearby) -> Listing:
+    def read_list(self, data: bytes, path: str, nearby: ScopedFiles) -> ExtensionList:
         table = parse_toml(data, path)
-        found: list[Found] = []
+        found: list[FoundExtension] = []
         problems: list[Problem] = []
         for number, tool in enumerate(table.get("tools", [])):
             try:
@@ -609,13 +618,15 @@ class Toolbox(ManifestReader):
                     manifest_path = nearby.find(tool["manifest"])
                     folder = os.path.dirname(manifest_path)
                 manifest = self.build(tool["id"], tool["command"])
-                found.append(Found(manifest=manifest, particulars=tool, path=manifest_path, folder=folder))
+                found.append(FoundExtension(manifest=manifest, extra=tool, path=manifest_path, folder=folder))
             except ManifestError as error:
                 problems.append((f"/tools/{number}/manifest", error.problems[0][1]))
-        return Listing(
+        return ExtensionList(
             extensions=tuple(found),
             problems=tuple(problems),
-            look_in=tuple(LookIn(folder=one, depth=2, ignore=("old",)) for one in table.get("look_in", ())),
+            search_folders=tuple(
+                SearchFolder(folder=one, depth=2, ignore=("old",)) for one in table.get("look_in", ())
+            ),
             disabled=tuple(table.get("off", ())),
             only=tuple(table["only"]) if "only" in table else None,
         )
@@ -627,7 +638,7 @@ class Toolbox(ManifestReader):
         return None if name == "tool-none" else self.build(name, [f"./{name}"])
 
     def build(self, id: str, command: list[str]) -> Manifest:
-        return Manifest(id=nearest_id(id), version="0.0.0", command=tuple(command), dialect=self.dialect)
+        return Manifest(id=normalize_id(id), version="0.0.0", command=tuple(command), dialect=self.dialect)
 
 
 def write(path: Path, text: str = "", *, mode: int = 0o644) -> Path:
@@ -661,9 +672,9 @@ def test_a_list_tells_of_several_extensions_and_other_formats_lie_beside_and_bel
 
     assert ids_of(report) == ["notes", "one", "tool-three", "two"]
     notes, one, three, two = report.candidates
-    assert (notes.files, notes.is_listed, notes.particulars, notes.manifest.dialect) == (None, False, None, "native")
+    assert (notes.files, notes.is_listed, notes.extra, notes.manifest.dialect) == (None, False, None, "native")
     assert (one.folder, one.manifest_path, one.files) == (str(tmp_path), str(path), (str(tmp_path / "one.py"),))
-    assert one.particulars["id"] == "One"
+    assert one.extra["id"] == "One"
     assert (two.files, two.is_listed, two.manifest.dialect) == ((), True, "toolbox")
     assert (three.folder, three.files) == (str(tmp_path), (str(tmp_path / "tool-three"),))
     assert three.manifest_path == str(tmp_path / "tool-three")

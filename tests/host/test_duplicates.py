@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.dialects.synaps.plugins import write_plugin
+from tests.adapters.synaps.plugins import write_plugin
 from tests.host.folders import write_extension
 
 from becket.host.diagnostics import Severity
-from becket.host.discovery import DiscoveryReport, discover_extensions
+from becket.host.starting.discovery import DiscoveryReport, discover_extensions
 
 NEXO = """
 [plugin]

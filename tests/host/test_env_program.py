@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from becket.host.env_program import find_env_variables, split_env_command
+from becket.host.starting.env_program import find_env_variables, split_env_command
 
 TELL = "import json, os; print(json.dumps(dict(os.environ)))"
 

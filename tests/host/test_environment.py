@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 
 from becket.contract.handshake import HostInfo
 from becket.dialects import DIALECTS
-from becket.dialects.habits import DEFAULT_HABITS, Habits, Surroundings
-from becket.host.environment import (
+from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, EnvironmentContext, HostDefaults
+from becket.host.starting.environment import (
     VariablePolicy,
+    build_default_environment,
     build_environment,
-    build_habitual_environment,
-    build_own_variables,
+    build_host_variables,
+    build_variable_policy,
     clean_path,
     is_dangerous_name,
     is_secret_name,
     list_variables,
-    policy_of,
-    with_own_programs,
+    prefer_own_python,
 )
-from becket.host.manifest import Environment
-from becket.host.temporary_folders import TemporaryFolders, make_habitual_variables
+from becket.host.starting.manifest import Environment
+from becket.host.starting.temporary_folders import TemporaryFolders, make_habitual_variables
 
 HARMLESS = {
     "PATH": "/usr/bin:/bin",
@@ -151,7 +151,7 @@ def test_a_policy_may_have_names_of_its_own() -> None:
 
 @given(st.dictionaries(st.text(min_size=1, max_size=12), st.text(max_size=5)))
 def test_whatever_is_there_no_undeclared_secret_and_no_danger_gets_through(available: dict[str, str]) -> None:
-    for policy in (VariablePolicy(all_harmless=True), VariablePolicy(beginnings=("",))):
+    for policy in (VariablePolicy(all_harmless=True), VariablePolicy(prefixes=("",))):
         found = build_environment(available | SECRETS | DANGEROUS, policy=policy)
         assert "canary" not in found.values()
         assert not any(map(is_dangerous_name, found))
@@ -211,9 +211,9 @@ def test_a_value_that_a_table_sets_stands_above_the_one_that_it_passes(tables: t
 
 @pytest.mark.parametrize("dialect", sorted(DIALECTS))
 def test_no_dialect_gives_a_program_more_than_its_base_list(dialect: str) -> None:
-    habits = DIALECTS[dialect].habits
+    habits = DIALECTS[dialect].host_defaults
 
-    found = build_environment(ALL, policy=policy_of(habits))
+    found = build_environment(ALL, policy=build_variable_policy(habits))
 
     assert found.keys() <= HARMLESS.keys() | ({"XDG_RUNTIME_DIR"} if dialect == "synaps" else set())
     assert list_variables(Environment(), available=ALL, habits=habits).names == ()
@@ -225,9 +225,9 @@ def test_no_dialect_gives_a_program_more_than_its_base_list(dialect: str) -> Non
 def test_the_operator_restores_what_the_hosts_of_a_system_pass_on_and_all_of_it_is_named(
     dialect: str, seen: dict[str, str]
 ) -> None:
-    habits = DIALECTS[dialect].habits
+    habits = DIALECTS[dialect].host_defaults
 
-    found = build_environment(ALL, policy=policy_of(habits, inherits=True))
+    found = build_environment(ALL, policy=build_variable_policy(habits, inherits=True))
     listed = list_variables(Environment(), available=ALL, habits=habits, inherits=True)
 
     assert found == HARMLESS | seen
@@ -251,7 +251,7 @@ def test_what_the_operator_gives_needs_no_consent_and_what_loads_code_does() -> 
     declared = Environment(passed=("A", "B", "C"), set={"RUST_LOG": "info", "LD_X": "1", "LD_Y": "1"})
     given = Environment(passed=("A",), set={"LD_Y": "2"})
 
-    habits = DIALECTS["morphir"].habits
+    habits = DIALECTS["morphir"].host_defaults
     listed = list_variables(declared, (), given, available={"C": "1"}, habits=habits, inherits=True)
 
     assert listed.requested == ("B", "LD_X")
@@ -270,7 +270,7 @@ def test_a_search_path_that_a_manifest_sets_needs_consent_unless_the_operator_se
 def test_a_real_child_sees_exactly_this(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {**SECRETS, **{name: "1" for name in DANGEROUS if name.isidentifier()}}.items():
         monkeypatch.setenv(name, value)
-    found = build_environment(os.environ, own=build_own_variables("notes", None))
+    found = build_environment(os.environ, own=build_host_variables("notes", None))
 
     code = "import os, json; print(json.dumps(dict(os.environ)))"
     run = subprocess.run([sys.executable, "-c", code], env=found, stdout=subprocess.PIPE, check=True)
@@ -283,7 +283,7 @@ def test_a_real_child_sees_exactly_this(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_an_extension_is_told_who_it_is_and_where_it_may_write() -> None:
-    assert build_own_variables("notes", "/data/notes") == {
+    assert build_host_variables("notes", "/data/notes") == {
         "BECKET_EXTENSION_ID": "notes",
         "BECKET_DATA": "/data/notes",
         "PYTHONPYCACHEPREFIX": "/data/notes/pycache",
@@ -291,7 +291,7 @@ def test_an_extension_is_told_who_it_is_and_where_it_may_write() -> None:
 
 
 def test_in_a_copy_python_keeps_byte_code_where_it_always_does() -> None:
-    assert build_own_variables("notes", "/data/notes", is_copy=True) == {
+    assert build_host_variables("notes", "/data/notes", is_copy=True) == {
         "BECKET_EXTENSION_ID": "notes",
         "BECKET_DATA": "/data/notes",
     }
@@ -304,7 +304,7 @@ def test_a_python_child_leaves_no_byte_code_in_its_folder(tmp_path: Path, has_da
     folder.mkdir()
     (folder / "main.py").write_text("import part", encoding="utf-8")
     (folder / "part.py").write_text("", encoding="utf-8")
-    variables = build_environment({}, own=build_own_variables("notes", str(tmp_path / "data") if has_data else None))
+    variables = build_environment({}, own=build_host_variables("notes", str(tmp_path / "data") if has_data else None))
 
     subprocess.run([sys.executable, "main.py"], cwd=folder, env=variables, check=True)
 
@@ -339,23 +339,23 @@ def test_a_search_path_keeps_its_absolute_parts_alone(path: str, clean: str) -> 
 
 def test_a_program_without_a_hosts_files_gets_its_base_list_and_its_name() -> None:
     declared = Environment(passed=("EDITOR",), set={"A": "1"})
-    found = build_habitual_environment("notes", DEFAULT_HABITS, ALL, declared, habitual={})
+    found = build_default_environment("notes", STANDARD_HOST_DEFAULTS, ALL, declared, habitual={})
 
     own = {"BECKET_EXTENSION_ID": "notes", "PYTHONDONTWRITEBYTECODE": "1"}
     assert found == HARMLESS | {"EDITOR": ALL["EDITOR"], "A": "1"} | own
 
 
 def test_a_system_sets_variables_of_its_own_by_what_the_host_knows() -> None:
-    known: list[Surroundings] = []
+    known: list[EnvironmentContext] = []
 
-    def set_variables(surroundings: Surroundings) -> dict[str, str]:
+    def set_variables(surroundings: EnvironmentContext) -> dict[str, str]:
         known.append(surroundings)
         return {"BECKET_EXTENSION_ID": "other", "SYSTEM": "1"}
 
-    surroundings = Surroundings("notes", HostInfo("becket", "1.0"), None, ALL)
-    habits = Habits(variables=("HOME",), own_variables=set_variables)
+    surroundings = EnvironmentContext("notes", HostInfo("becket", "1.0"), None, ALL)
+    habits = HostDefaults(inherited_variables=("HOME",), build_variables=set_variables)
     habitual = make_habitual_variables(habits, surroundings, TemporaryFolders())
-    found = build_habitual_environment("notes", habits, ALL, habitual=habitual)
+    found = build_default_environment("notes", habits, ALL, habitual=habitual)
 
     assert known == [surroundings]
     own = {"BECKET_EXTENSION_ID": "other", "SYSTEM": "1", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -369,15 +369,17 @@ def test_programs_of_this_environment_come_first_on_the_search_path(
     monkeypatch.setattr(sys, "prefix", "/opt/venv")
     monkeypatch.setattr(sys, "executable", "/opt/venv/bin/python")
 
-    assert with_own_programs(before) == before | {"PATH": f"/opt/venv/bin:{before.get('PATH', '')}"}
+    assert prefer_own_python(before) == before | {"PATH": f"/opt/venv/bin:{before.get('PATH', '')}"}
 
 
 def test_without_an_environment_of_its_own_the_search_path_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
 
-    assert with_own_programs({"PATH": "/usr/bin", "HOME": "/root"}) == {"PATH": "/usr/bin", "HOME": "/root"}
+    assert prefer_own_python({"PATH": "/usr/bin", "HOME": "/root"}) == {"PATH": "/usr/bin", "HOME": "/root"}
 
 
 @pytest.mark.parametrize("inherits", [True, False])
 def test_a_system_whose_hosts_pass_few_variables_passes_no_more(inherits: bool) -> None:
-    assert policy_of(Habits(inherited="few"), inherits=inherits) == policy_of(DEFAULT_HABITS)
+    assert build_variable_policy(HostDefaults(inherited_environment="few"), inherits=inherits) == build_variable_policy(
+        STANDARD_HOST_DEFAULTS
+    )

@@ -12,19 +12,19 @@ from becket.errors import LocalProtocolError
 from becket.host import events as module
 from becket.host.diagnostics import Diagnostic
 from becket.host.events import (
-    MOST_FOLLOWING,
-    Events,
+    MAX_QUEUED_EVENTS,
+    EventBus,
     ExtensionDegraded,
     ExtensionEvent,
     ExtensionExited,
-    ExtensionMoved,
     ExtensionRecovered,
     ExtensionStarted,
+    ExtensionStateChanged,
     HostEvent,
     HostStalled,
     ProblemFound,
 )
-from becket.host.lifecycle import State
+from becket.host.lifecycle import ExtensionState
 
 STARTED = ExtensionStarted("notes", 7, 0.03)
 EXITED = ExtensionExited("notes", 1, stderr_tail="boom")
@@ -42,7 +42,7 @@ STALLED = HostStalled(1.5)
     ],
 )
 def test_a_subscriber_is_told_of_the_classes_that_it_wants(kind: type[HostEvent], told: list[HostEvent]) -> None:
-    events = Events()
+    events = EventBus()
     seen: list[HostEvent] = []
     events.subscribe(kind, seen.append)
 
@@ -55,7 +55,7 @@ def test_a_subscriber_is_told_of_the_classes_that_it_wants(kind: type[HostEvent]
 @pytest.mark.parametrize("kind", [int, HostStalled | int, "HostStalled", HostStalled(1.0)])
 def test_what_is_no_class_of_events_cannot_be_subscribed_to(kind: type[HostEvent]) -> None:
     with pytest.raises(TypeError):
-        Events().subscribe(kind, print)
+        EventBus().subscribe(kind, print)
 
 
 def test_a_coroutine_function_cannot_subscribe() -> None:
@@ -63,11 +63,11 @@ def test_a_coroutine_function_cannot_subscribe() -> None:
         raise AssertionError
 
     with pytest.raises(TypeError):
-        Events().subscribe(HostEvent, take)
+        EventBus().subscribe(HostEvent, take)
 
 
 def test_a_thousand_subscribers_are_told_though_one_is_dead(caplog: pytest.LogCaptureFixture) -> None:
-    events = Events()
+    events = EventBus()
     told: list[int] = []
 
     def tell(number: int) -> Callable[[HostEvent], None]:
@@ -91,7 +91,7 @@ def test_a_thousand_subscribers_are_told_though_one_is_dead(caplog: pytest.LogCa
 
 
 def test_who_has_unsubscribed_is_told_no_more_and_may_do_so_twice() -> None:
-    events = Events()
+    events = EventBus()
     seen: list[HostEvent] = []
     end = events.subscribe(HostEvent, seen.append)
     events.publish(STARTED)
@@ -104,7 +104,7 @@ def test_who_has_unsubscribed_is_told_no_more_and_may_do_so_twice() -> None:
 
 
 def test_who_is_unsubscribed_by_an_earlier_one_is_not_told_of_the_same_event() -> None:
-    events = Events()
+    events = EventBus()
     seen: list[HostEvent] = []
     events.subscribe(HostEvent, lambda event: end())
     end = events.subscribe(HostEvent, seen.append)
@@ -115,7 +115,7 @@ def test_who_is_unsubscribed_by_an_earlier_one_is_not_told_of_the_same_event() -
 
 
 def test_who_subscribes_because_of_an_event_is_told_of_the_next() -> None:
-    events = Events()
+    events = EventBus()
     seen: list[HostEvent] = []
     events.subscribe(ExtensionStarted, lambda event: events.subscribe(HostEvent, seen.append))
 
@@ -126,7 +126,7 @@ def test_who_subscribes_because_of_an_event_is_told_of_the_next() -> None:
 
 
 def test_events_that_cause_events_reach_all_in_the_same_order() -> None:
-    events = Events()
+    events = EventBus()
     first: list[HostEvent] = []
     second: list[HostEvent] = []
 
@@ -144,7 +144,7 @@ def test_events_that_cause_events_reach_all_in_the_same_order() -> None:
 
 
 def test_a_circle_of_events_ends_and_the_next_event_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    events = Events()
+    events = EventBus()
     seen: list[HostEvent] = []
     events.subscribe(ExtensionDegraded, lambda event: [events.publish(event) for _ in range(2)])
     events.subscribe(ExtensionRecovered, seen.append)
@@ -156,11 +156,11 @@ def test_a_circle_of_events_ends_and_the_next_event_is_told(caplog: pytest.LogCa
     assert seen == [ExtensionRecovered("notes")]
     failures = [record.exc_info[1] for record in caplog.records if record.exc_info]
     assert {type(failure) for failure in failures} == {LocalProtocolError}
-    assert str(MOST_FOLLOWING) in str(failures[0])
+    assert str(MAX_QUEUED_EVENTS) in str(failures[0])
 
 
 def test_what_ends_the_program_is_not_taken_for_a_failing_subscriber() -> None:
-    events = Events()
+    events = EventBus()
 
     def interrupt(event: HostEvent) -> None:
         raise KeyboardInterrupt
@@ -194,7 +194,7 @@ def test_an_event_is_a_dictionary_with_the_name_of_its_class() -> None:
         "seconds": 0.03,
         "version": None,
     }
-    moved = ExtensionMoved("notes", State.STOPPED, State.SPAWNING).to_dict()
+    moved = ExtensionStateChanged("notes", ExtensionState.STOPPED, ExtensionState.SPAWNING).to_dict()
     assert (moved["before"], moved["after"]) == ("stopped", "spawning")
     assert type(moved["before"]) is str
 

@@ -19,7 +19,7 @@ from becket.contract.settings import EditorClosed, EditorCommitted, EditorRender
 from becket.contract.tasks import TaskStarted, TaskUpdated
 from becket.contract.widgets import WidgetDismiss, WidgetUpsert
 from becket.errors import BadValue, NotDeclared, PermissionDenied
-from becket.host.connecting import connect_extension_over
+from becket.host.starting.connect import connect_extension_over
 from becket.host.timeouts import Timeouts
 from becket.testing import memory_transports, run_in_virtual_time
 

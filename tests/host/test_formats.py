@@ -12,11 +12,11 @@ import pytest
 from tests.host.folders import write_extension
 
 from becket.errors import Problem
-from becket.host.discovery import discover_extensions
-from becket.host.formats import FORMATS, LaterReader
-from becket.host.manifest import Found, Listing, Manifest, ManifestReader, Nearby
+from becket.host.starting.discovery import discover_extensions
+from becket.host.starting.manifest import ExtensionList, FoundExtension, Manifest, ManifestReader, ScopedFiles
+from becket.host.starting.manifest_formats import MANIFEST_READERS, LazyManifestReader
 
-LATER = [reader for reader in FORMATS if isinstance(reader, LaterReader)]
+LATER = [reader for reader in MANIFEST_READERS if isinstance(reader, LazyManifestReader)]
 
 
 class Whole(ManifestReader):
@@ -25,8 +25,8 @@ class Whole(ManifestReader):
     def read(self, data: bytes, path: str) -> Manifest:
         return build("read")
 
-    def read_list(self, data: bytes, path: str, nearby: Nearby) -> Listing:
-        return Listing(extensions=(Found(manifest=build("listed")),), problems=(("/x", "is odd"),))
+    def read_list(self, data: bytes, path: str, nearby: ScopedFiles) -> ExtensionList:
+        return ExtensionList(extensions=(FoundExtension(manifest=build("listed")),), problems=(("/x", "is odd"),))
 
     def read_program(self, path: str) -> Manifest:
         return build("program")
@@ -40,12 +40,12 @@ def build(id: str) -> Manifest:
 
 
 def test_a_reader_is_loaded_when_it_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("becket.host.formats.made_up")
+    module = ModuleType("becket.adapters.made_up.manifest_reader")
     vars(module)["READER"] = Whole()
-    reader = LaterReader("made_up", file_names=("x.toml",), list_names=("y.toml",), prefixes=("z-",))
+    reader = LazyManifestReader("made_up", file_names=("x.toml",), list_names=("y.toml",), prefixes=("z-",))
     assert discover_extensions([tmp_path], readers=[reader]).candidates == ()
 
-    monkeypatch.setitem(sys.modules, "becket.host.formats.made_up", module)
+    monkeypatch.setitem(sys.modules, "becket.adapters.made_up.manifest_reader", module)
     for name in ("y.toml", "z-one", "a/x.toml"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch(0o755)
@@ -56,8 +56,8 @@ def test_a_reader_is_loaded_when_it_is_needed(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("later", LATER, ids=lambda later: later.dialect)
-def test_the_names_that_are_looked_for_are_those_of_the_reader_itself(later: LaterReader) -> None:
-    reader: ManifestReader = import_module(f"becket.host.formats.{later.dialect}").READER
+def test_the_names_that_are_looked_for_are_those_of_the_reader_itself(later: LazyManifestReader) -> None:
+    reader: ManifestReader = import_module(f"becket.adapters.{later.dialect}.manifest_reader").READER
 
     assert reader.dialect == later.dialect
     assert reader.file_names == later.file_names
@@ -68,9 +68,9 @@ def test_the_names_that_are_looked_for_are_those_of_the_reader_itself(later: Lat
 def test_a_folder_of_native_extensions_loads_no_other_reader(tmp_path: Path) -> None:
     write_extension(tmp_path / "notes", "notes")
     script = (
-        "import sys; from becket.host.discovery import discover_extensions\n"
+        "import sys; from becket.host.starting.discovery import discover_extensions\n"
         "print(len(discover_extensions([sys.argv[1]]).candidates))\n"
-        "print([name for name in sys.modules if name.startswith('becket.host.formats.')])\n"
+        "print([name for name in sys.modules if name.startswith('becket.host.starting.manifest_formats.')])\n"
         "print([name for name in sys.modules if name.startswith('becket.dialects.') and name.count('.') > 2])\n"
     )
 

@@ -14,35 +14,35 @@ from msgspec import Struct
 from msgspec.structs import replace
 from tests.host.folders import write_extension
 
+from becket.adapters.synaps.manifest import PluginCommand
 from becket.dialects import DIALECTS
-from becket.dialects.synaps.manifest import PluginCommand
 from becket.errors import BadFile, ExtensionRefused
-from becket.host.approvals import Approval
-from becket.host.configuration import ResolvedConfig, resolve_config
 from becket.host.diagnostics import Diagnostic, ProblemCode
-from becket.host.digests import digest_folder
-from becket.host.discovery import Candidate, discover_extensions
-from becket.host.environment import list_variables
-from becket.host.gate import (
-    Admission,
-    Admitted,
-    Findings,
+from becket.host.starting.approvals import Approval
+from becket.host.starting.configuration import ResolvedConfig, resolve_config
+from becket.host.starting.discovery import Candidate, discover_extensions
+from becket.host.starting.environment import list_variables
+from becket.host.starting.grants_file import GrantEntry, edit_grants, load_grants
+from becket.host.starting.manifest import Environment, Manifest, parse_manifest
+from becket.host.starting.snapshot import digest_folder
+from becket.host.starting.start_check import (
     NeedsConsent,
-    Skipped,
-    decide_admission,
+    PreflightResult,
+    StartAllowed,
+    StartDecision,
+    StartRefused,
+    decide_start,
     digest_candidate,
     list_files,
-    look_at,
     refuse_uncopyable,
+    run_preflight,
 )
-from becket.host.grants_file import GrantEntry, edit_grants, load_grants
-from becket.host.manifest import Environment, Manifest, parse_manifest
 from becket.limits import Limits
-from becket.methods.permissions import PERMISSIONS, Grants
+from becket.permissions.gate import PERMISSIONS, Grants
 
 THESE = "a" * 64
 OTHERS = "b" * 64
-FOUND = Findings(command=("/usr/bin/python3", "main.py"), digest=THESE)
+FOUND = PreflightResult(command=("/usr/bin/python3", "main.py"), digest=THESE)
 SYSTEM = [os.path.dirname(sys.executable), "/usr/bin", "/bin"]
 
 
@@ -53,22 +53,22 @@ def manifest_with(**members: Any) -> Manifest:
 ASKING = manifest_with(permissions=["memory.write", "memory.read"])
 
 
-def admitted(admission: Admission) -> Admitted:
-    assert isinstance(admission, Admitted)
+def admitted(admission: StartDecision) -> StartAllowed:
+    assert isinstance(admission, StartAllowed)
     return admission
 
 
-def skipped(admission: Admission) -> Skipped:
-    assert isinstance(admission, Skipped)
+def skipped(admission: StartDecision) -> StartRefused:
+    assert isinstance(admission, StartRefused)
     return admission
 
 
-def consent(admission: Admission) -> NeedsConsent:
+def consent(admission: StartDecision) -> NeedsConsent:
     assert isinstance(admission, NeedsConsent)
     return admission
 
 
-def problems_of(admission: Admission) -> list[str]:
+def problems_of(admission: StartDecision) -> list[str]:
     return [reason.problem for reason in skipped(admission).reasons]
 
 
@@ -87,18 +87,18 @@ def candidate_in(root: Path, more: str = "") -> Candidate:
 
 
 def test_a_candidate_that_lacks_nothing_has_a_command_a_digest_and_no_problem(candidate: Candidate) -> None:
-    found = look_at(candidate, variables={}, program_folders=SYSTEM)
+    found = run_preflight(candidate, variables={}, program_folders=SYSTEM)
 
     command = (f"{SYSTEM[0]}/python3", f"{candidate.folder}/main.py")
     digest = digest_folder(candidate.folder).digest
-    assert found == Findings(command=command, runs_in=candidate.folder, digest=digest)
-    assert isinstance(decide_admission(candidate.manifest, found), Admitted)
+    assert found == PreflightResult(command=command, runs_in=candidate.folder, digest=digest)
+    assert isinstance(decide_start(candidate.manifest, found), StartAllowed)
 
 
 def test_a_command_that_names_its_script_runs_where_programs_of_its_dialect_run(tmp_path: Path) -> None:
     native, morphir = candidate_in(tmp_path / "a"), candidate_in(tmp_path / "b", 'dialect = "morphir"\n')
 
-    found = [look_at(one, variables={}, program_folders=SYSTEM) for one in (native, morphir)]
+    found = [run_preflight(one, variables={}, program_folders=SYSTEM) for one in (native, morphir)]
 
     assert [(one.cwd, one.runs_in) for one in found] == [(None, native.folder), (None, os.getcwd())]
     assert found[1].command[1:] == (f"{morphir.folder}/main.py",)
@@ -111,7 +111,7 @@ def test_a_command_that_loads_code_from_its_working_directory_runs_in_its_own_fo
     found = candidate_in(tmp_path, 'dialect = "morphir"\n')
     candidate = replace(found, manifest=replace(found.manifest, command=("python3", *arguments)))
 
-    findings = look_at(candidate, variables={}, program_folders=SYSTEM)
+    findings = run_preflight(candidate, variables={}, program_folders=SYSTEM)
 
     assert findings.cwd == findings.runs_in == candidate.folder
 
@@ -121,8 +121,8 @@ def test_a_command_that_would_load_code_from_elsewhere_is_refused(tmp_path: Path
     loading = replace(found, manifest=replace(found.manifest, command=("python3", "-m", "main")))
     (tmp_path / "root" / "notes" / "work").mkdir()
 
-    elsewhere = look_at(replace(loading, cwd=str(tmp_path)), variables={}, program_folders=SYSTEM)
-    inside = look_at(replace(loading, cwd=f"{found.folder}/work"), variables={}, program_folders=SYSTEM)
+    elsewhere = run_preflight(replace(loading, cwd=str(tmp_path)), variables={}, program_folders=SYSTEM)
+    inside = run_preflight(replace(loading, cwd=f"{found.folder}/work"), variables={}, program_folders=SYSTEM)
 
     [problem] = elsewhere.problems
     assert "`-m` would load code from" in problem.problem
@@ -134,8 +134,8 @@ def test_every_requirement_that_is_missing_is_named(tmp_path: Path) -> None:
     more = '[requires]\nbins = ["sh", "no-such-tool", "nor-this"]\nenv = ["HOME", "EMPTY", "MISSING"]\n'
     candidate = candidate_in(tmp_path, more)
 
-    found = look_at(candidate, variables={"HOME": "/", "EMPTY": ""}, program_folders=SYSTEM)
-    admission = skipped(decide_admission(candidate.manifest, found))
+    found = run_preflight(candidate, variables={"HOME": "/", "EMPTY": ""}, program_folders=SYSTEM)
+    admission = skipped(decide_start(candidate.manifest, found))
 
     assert problems_of(admission) == [
         "needs the program `no-such-tool`",
@@ -155,7 +155,7 @@ def test_a_command_that_may_not_run_is_a_problem(tmp_path: Path, command: str) -
     (tmp_path / "notes" / "becket.toml").write_text(text.replace('["python3", "main.py"]', command), encoding="utf-8")
     [candidate] = discover_extensions([tmp_path]).candidates
 
-    found = look_at(candidate, variables={}, program_folders=SYSTEM)
+    found = run_preflight(candidate, variables={}, program_folders=SYSTEM)
 
     assert [problem.problem.partition(":")[0] for problem in found.problems] == ["its command"]
     assert [problem.code for problem in found.problems] == [ProblemCode.COMMAND_INVALID]
@@ -163,7 +163,7 @@ def test_a_command_that_may_not_run_is_a_problem(tmp_path: Path, command: str) -
 
 
 def test_a_folder_that_cannot_be_read_whole_is_a_problem(candidate: Candidate) -> None:
-    found = look_at(candidate, variables={}, program_folders=SYSTEM, limits=Limits(digest_files=1))
+    found = run_preflight(candidate, variables={}, program_folders=SYSTEM, limits=Limits(digest_files=1))
 
     assert [problem.problem.partition(":")[0] for problem in found.problems] == ["its folder"]
     assert [problem.hint for problem in found.problems] == [
@@ -191,7 +191,7 @@ def test_one_that_shares_its_folder_is_agreed_to_by_its_own_files_and_its_entry_
     assert digest_candidate(shared(tmp_path)) != before
 
     (tmp_path / "a").unlink()
-    problems = look_at(shared(tmp_path), variables={}, program_folders=SYSTEM).problems
+    problems = run_preflight(shared(tmp_path), variables={}, program_folders=SYSTEM).problems
     assert [problem.problem.partition(":")[0] for problem in problems] == ["its command", "its folder"]
 
 
@@ -204,10 +204,10 @@ def test_one_of_a_list_with_a_folder_of_its_own_is_agreed_to_by_all_of_it(tmp_pa
 
 
 def test_data_does_not_count_for_the_digest(candidate: Candidate) -> None:
-    before = look_at(candidate, variables={}, program_folders=SYSTEM)
+    before = run_preflight(candidate, variables={}, program_folders=SYSTEM)
     (Path(candidate.folder) / "data").touch()
 
-    again = look_at(candidate, variables={}, program_folders=SYSTEM, data=[f"{candidate.folder}/data"])
+    again = run_preflight(candidate, variables={}, program_folders=SYSTEM, data=[f"{candidate.folder}/data"])
 
     assert again.digest == before.digest
 
@@ -216,13 +216,13 @@ def test_a_configuration_that_lacks_a_value_is_a_problem(tmp_path: Path) -> None
     candidate = candidate_in(tmp_path, '[config.token]\ntype = "string"\nsecret = true\nrequired = true\n')
     config = resolve_config("notes", candidate.manifest.config, variables={})
 
-    found = look_at(candidate, variables={}, program_folders=SYSTEM, config=config)
+    found = run_preflight(candidate, variables={}, program_folders=SYSTEM, config=config)
 
     assert len(found.problems) == 1
     assert "/token" in found.problems[0].problem
     assert found.problems[0].hint == "set it, or give it another value"
     assert found.problems[0].code is ProblemCode.SETTING_INVALID
-    assert look_at(candidate, variables={}, program_folders=SYSTEM, config=ResolvedConfig()).problems == ()
+    assert run_preflight(candidate, variables={}, program_folders=SYSTEM, config=ResolvedConfig()).problems == ()
 
 
 class Particulars(Struct):
@@ -235,9 +235,9 @@ class Particulars(Struct):
 def test_a_program_that_is_not_there_may_come_of_the_setup_script_of_its_extension(candidate: Candidate) -> None:
     lacking = replace(candidate, manifest=replace(candidate.manifest, command=("no-such-tool",)))
 
-    plain = look_at(lacking, variables={}, program_folders=SYSTEM)
-    scripted = look_at(
-        replace(lacking, particulars=Particulars(setup="./bin/../setup.sh")), variables={}, program_folders=SYSTEM
+    plain = run_preflight(lacking, variables={}, program_folders=SYSTEM)
+    scripted = run_preflight(
+        replace(lacking, extra=Particulars(setup="./bin/../setup.sh")), variables={}, program_folders=SYSTEM
     )
 
     usual = f"look at `command` in {candidate.manifest_path}"
@@ -251,10 +251,10 @@ def test_the_setup_script_is_no_remedy_for_a_command_that_is_not_allowed(candida
     outside = replace(
         candidate,
         manifest=replace(candidate.manifest, command=("../outside",)),
-        particulars=Particulars(setup="setup.sh"),
+        extra=Particulars(setup="setup.sh"),
     )
 
-    [problem] = look_at(outside, variables={}, program_folders=SYSTEM).problems
+    [problem] = run_preflight(outside, variables={}, program_folders=SYSTEM).problems
 
     assert problem.hint == f"look at `command` in {candidate.manifest_path}"
 
@@ -262,8 +262,8 @@ def test_the_setup_script_is_no_remedy_for_a_command_that_is_not_allowed(candida
 def test_programs_that_the_host_runs_for_its_commands_are_named(candidate: Candidate) -> None:
     commands = (PluginCommand("build", command="make", args=("all",)), PluginCommand("say", prompt="Say it."))
 
-    found = look_at(
-        replace(candidate, particulars=Particulars(host_commands=commands)), variables={}, program_folders=SYSTEM
+    found = run_preflight(
+        replace(candidate, extra=Particulars(host_commands=commands)), variables={}, program_folders=SYSTEM
     )
 
     assert found.programs == (("build", ("make", "all")),)
@@ -272,7 +272,7 @@ def test_programs_that_the_host_runs_for_its_commands_are_named(candidate: Candi
 def test_a_folder_that_cannot_be_copied_says_why(candidate: Candidate) -> None:
     os.mkfifo(f"{candidate.folder}/pipe")
 
-    because = look_at(candidate, variables={}, program_folders=SYSTEM).uncopyable
+    because = run_preflight(candidate, variables={}, program_folders=SYSTEM).uncopyable
 
     assert "pipe" in because
     refusal = refuse_uncopyable("notes", because)
@@ -283,7 +283,7 @@ def test_a_folder_that_cannot_be_copied_says_why(candidate: Candidate) -> None:
     assert "[extensions.notes]" in (reason.hint or "")
 
 
-@pytest.mark.parametrize("role", ["is_operators", "is_listed"])
+@pytest.mark.parametrize("role", ["is_operator_defined", "is_listed"])
 def test_a_program_anywhere_is_for_the_operator_and_for_lists_of_this_machine(
     tmp_path: Path, candidate: Candidate, role: str
 ) -> None:
@@ -292,8 +292,8 @@ def test_a_program_anywhere_is_for_the_operator_and_for_lists_of_this_machine(
     program.chmod(0o755)
     outside = replace(candidate, manifest=replace(candidate.manifest, command=(str(program),)))
 
-    assert look_at(outside, variables={}, program_folders=SYSTEM).problems
-    allowed = look_at(replace(outside, **{role: True}), variables={}, program_folders=SYSTEM)
+    assert run_preflight(outside, variables={}, program_folders=SYSTEM).problems
+    allowed = run_preflight(replace(outside, **{role: True}), variables={}, program_folders=SYSTEM)
     assert (allowed.problems, allowed.command) == ((), (str(program),))
 
 
@@ -301,7 +301,7 @@ def test_a_program_anywhere_is_for_the_operator_and_for_lists_of_this_machine(
 
 
 def test_a_disabled_extension_is_skipped() -> None:
-    admission = skipped(decide_admission(ASKING, FOUND, is_enabled=False, given=Grants.of(PERMISSIONS)))
+    admission = skipped(decide_start(ASKING, FOUND, is_enabled=False, given=Grants.of(PERMISSIONS)))
 
     [reason] = admission.reasons
     assert (admission.extension, reason.extension) == ("notes", "notes")
@@ -323,7 +323,7 @@ def test_a_disabled_extension_is_skipped() -> None:
 )
 def test_a_wish_that_cannot_come_true_is_a_reason(members: dict[str, Any], problem: str) -> None:
     admission = skipped(
-        decide_admission(manifest_with(**members), FOUND, given=Grants.of(PERMISSIONS), dialects={"native", "synaps"})
+        decide_start(manifest_with(**members), FOUND, given=Grants.of(PERMISSIONS), dialects={"native", "synaps"})
     )
 
     [reason] = admission.reasons
@@ -333,8 +333,8 @@ def test_a_wish_that_cannot_come_true_is_a_reason(members: dict[str, Any], probl
 
 
 def test_all_reasons_are_told_together_and_become_one_error() -> None:
-    found = Findings(problems=(Diagnostic(problem="needs the program `rg`", hint="install it"),))
-    admission = skipped(decide_admission(manifest_with(dialect="klingon"), found, dialects={"native"}))
+    found = PreflightResult(problems=(Diagnostic(problem="needs the program `rg`", hint="install it"),))
+    admission = skipped(decide_start(manifest_with(dialect="klingon"), found, dialects={"native"}))
 
     assert len(admission.reasons) == 2
     assert isinstance(admission.error, ExtensionRefused)
@@ -353,7 +353,7 @@ def test_what_it_asks_for_and_the_host_knows_is_no_reason() -> None:
         environment={"set": {"RUST_LOG": "info"}},
     )
 
-    admission = decide_admission(
+    admission = decide_start(
         manifest,
         FOUND,
         given=Grants(frozenset(manifest.permissions)),
@@ -361,7 +361,7 @@ def test_what_it_asks_for_and_the_host_knows_is_no_reason() -> None:
         dialects={"native", "synaps"},
     )
 
-    assert isinstance(admission, Admitted)
+    assert isinstance(admission, StartAllowed)
 
 
 # -- consent
@@ -373,19 +373,19 @@ QUIET = manifest_with()
 def test_what_was_found_is_what_a_person_agrees_to_and_what_starts() -> None:
     found = replace(FOUND, cwd="/srv/notes", runs_in="/srv/notes", programs=(("build", ("make",)),))
 
-    asked = consent(decide_admission(QUIET, found, can_ask=True))
-    started = admitted(decide_admission(QUIET, found, entry=asked.agreed_to()))
+    asked = consent(decide_start(QUIET, found, can_ask=True))
+    started = admitted(decide_start(QUIET, found, entry=asked.build_approval()))
 
     assert (asked.command, asked.cwd, asked.runs_in) == (found.command, "/srv/notes", "/srv/notes")
     assert asked.programs == found.programs
-    assert (started.command, started.cwd, started.agreed_digest) == (found.command, "/srv/notes", "")
+    assert (started.command, started.cwd, started.approved_digest) == (found.command, "/srv/notes", "")
 
 
 def test_a_person_is_asked_about_all_that_was_found_and_that_is_what_is_kept() -> None:
     found = replace(FOUND, runs_in="/srv/notes", programs=(("build", ("make",)),))
     entry = GrantEntry(("memory.read",), (), THESE)
     manifest = manifest_with(permissions=["memory.write", "memory.read"], environment={"set": {"MODE": "calm"}})
-    asked = consent(decide_admission(manifest, found, entry=entry))
+    asked = consent(decide_start(manifest, found, entry=entry))
 
     request = asked.request()
     approval = asked.approval({"main.py": "1234"})
@@ -423,53 +423,53 @@ def test_files_are_listed_while_they_are_those_of_the_digest(candidate: Candidat
 def test_a_new_extension_holds_nothing_whatever_an_entry_for_other_files_says() -> None:
     entry = GrantEntry(("memory.read",), (), OTHERS)
 
-    assert consent(decide_admission(ASKING, FOUND, entry=entry, can_ask=True)).held == ()
+    assert consent(decide_start(ASKING, FOUND, entry=entry, can_ask=True)).held == ()
 
 
 def test_only_variables_are_asked_for_where_permissions_can_be_asked_for_later() -> None:
     entry = GrantEntry(("audio.input",), (), THESE)
 
-    admission = consent(decide_admission(CURIOUS, FOUND, entry=entry, can_ask=True))
+    admission = consent(decide_start(CURIOUS, FOUND, entry=entry, can_ask=True))
 
-    assert (admission.permissions, admission.requested, admission.agreed_digest) == ((), WANTED, "")
+    assert (admission.permissions, admission.requested, admission.approved_digest) == ((), WANTED, "")
 
 
 def test_one_that_asks_for_nothing_starts_where_there_is_nobody_to_ask() -> None:
-    admission = admitted(decide_admission(QUIET, FOUND))
+    admission = admitted(decide_start(QUIET, FOUND))
 
-    assert admission == Admitted(extension="notes", command=FOUND.command, digest=THESE, grants=Grants())
+    assert admission == StartAllowed(extension="notes", command=FOUND.command, digest=THESE, grants=Grants())
 
 
 def test_one_that_asks_for_nothing_is_asked_about_where_there_is_somebody_to_ask() -> None:
-    admission = consent(decide_admission(QUIET, FOUND, can_ask=True))
+    admission = consent(decide_start(QUIET, FOUND, can_ask=True))
 
-    assert (admission.permissions, admission.requested, admission.agreed_digest) == ((), (), "")
-    assert "it asks for no permission" in admission.question
-    assert "nobody has agreed" in admission.refusal.because
-    entry = admission.agreed_to()
+    assert (admission.permissions, admission.requested, admission.approved_digest) == ((), (), "")
+    assert "it asks for no permission" in admission.prompt_text
+    assert "nobody has agreed" in admission.build_refusal.because
+    entry = admission.build_approval()
     assert entry == GrantEntry(digest=THESE)
-    assert admitted(decide_admission(QUIET, FOUND, entry=entry, can_ask=True)).bound_to == THESE
+    assert admitted(decide_start(QUIET, FOUND, entry=entry, can_ask=True)).bound_to == THESE
 
 
 def test_what_the_program_gives_is_a_yes_even_where_it_is_nothing() -> None:
-    assert admitted(decide_admission(QUIET, FOUND, given=Grants(), can_ask=True)).bound_to == ""
+    assert admitted(decide_start(QUIET, FOUND, given=Grants(), can_ask=True)).bound_to == ""
 
 
 @pytest.mark.parametrize("can_ask", [False, True])
 def test_a_yes_to_one_that_asks_for_nothing_is_for_its_files_alone(*, can_ask: bool) -> None:
-    admission = consent(decide_admission(QUIET, FOUND, entry=GrantEntry(digest=OTHERS), can_ask=can_ask))
+    admission = consent(decide_start(QUIET, FOUND, entry=GrantEntry(digest=OTHERS), can_ask=can_ask))
 
-    assert admission.agreed_digest == OTHERS
-    assert "files have changed" in admission.refusal.because
+    assert admission.approved_digest == OTHERS
+    assert "files have changed" in admission.build_refusal.because
 
 
 def test_one_that_asks_for_something_needs_consent_to_all_of_it() -> None:
-    admission = consent(decide_admission(ASKING, FOUND))
+    admission = consent(decide_start(ASKING, FOUND))
 
     assert admission.permissions == ("memory.read", "memory.write")
-    assert (admission.digest, admission.agreed_digest) == (THESE, "")
-    assert "nobody has agreed to: memory.read, memory.write" in admission.refusal.because
-    assert "becket grant notes" in admission.refusal.because
+    assert (admission.digest, admission.approved_digest) == (THESE, "")
+    assert "nobody has agreed to: memory.read, memory.write" in admission.build_refusal.because
+    assert "becket grant notes" in admission.build_refusal.because
 
 
 CURIOUS = manifest_with(
@@ -482,51 +482,51 @@ WANTED = ("AWS_SECRET_ACCESS_KEY", "EDITOR", "GITHUB_TOKEN")
 
 @pytest.mark.parametrize("can_ask", [False, True])
 def test_variables_of_the_host_are_asked_for_whatever_permissions_are_given(*, can_ask: bool) -> None:
-    admission = consent(decide_admission(CURIOUS, FOUND, given=Grants.of(["memory.read"]), can_ask=can_ask))
+    admission = consent(decide_start(CURIOUS, FOUND, given=Grants.of(["memory.read"]), can_ask=can_ask))
 
     assert (admission.permissions, admission.held, admission.requested) == ((), ("memory.read",), WANTED)
-    assert "the variable EDITOR" in admission.refusal.because
-    entry = admission.agreed_to()
+    assert "the variable EDITOR" in admission.build_refusal.because
+    entry = admission.build_approval()
     assert entry == GrantEntry(digest=THESE, variables=WANTED)
-    assert isinstance(decide_admission(CURIOUS, FOUND, entry=entry, given=Grants.of(["memory.read"])), Admitted)
+    assert isinstance(decide_start(CURIOUS, FOUND, entry=entry, given=Grants.of(["memory.read"])), StartAllowed)
 
 
 def test_consent_from_before_variables_were_asked_for_covers_permissions_only() -> None:
     entry = GrantEntry(("memory.read",), ("memory.write",), THESE)
 
-    admission = consent(decide_admission(CURIOUS, FOUND, entry=entry))
+    admission = consent(decide_start(CURIOUS, FOUND, entry=entry))
 
     assert (admission.permissions, admission.held, admission.requested) == ((), ("memory.read",), WANTED)
-    assert admission.agreed_to() == GrantEntry(("memory.read",), ("memory.write",), THESE, WANTED)
+    assert admission.build_approval() == GrantEntry(("memory.read",), ("memory.write",), THESE, WANTED)
 
 
 def test_consent_to_variables_is_for_these_files_alone_whatever_the_program_gives() -> None:
     entry = GrantEntry(digest=OTHERS, variables=WANTED)
     given = Grants.of(["memory.read"])
 
-    admission = consent(decide_admission(CURIOUS, FOUND, entry=entry, given=given))
+    admission = consent(decide_start(CURIOUS, FOUND, entry=entry, given=given))
 
     assert admission.requested == WANTED
-    entry = admission.agreed_to()
-    assert admitted(decide_admission(CURIOUS, FOUND, entry=entry, given=given)).bound_to == THESE
+    entry = admission.build_approval()
+    assert admitted(decide_start(CURIOUS, FOUND, entry=entry, given=given)).bound_to == THESE
 
 
 def test_consent_to_other_files_drops_the_variables_that_were_agreed_to_for_those() -> None:
     entry = GrantEntry(("audio.input",), (), OTHERS, ("OLD_VARIABLE",))
 
-    assert consent(decide_admission(CURIOUS, FOUND, entry=entry)).agreed_to().variables == WANTED
+    assert consent(decide_start(CURIOUS, FOUND, entry=entry)).build_approval().variables == WANTED
 
 
 def test_a_variable_that_was_not_agreed_to_is_asked_for_alone() -> None:
     entry = GrantEntry(("memory.read",), (), THESE, ("EDITOR", "GITHUB_TOKEN"))
 
-    assert consent(decide_admission(CURIOUS, FOUND, entry=entry)).requested == ("AWS_SECRET_ACCESS_KEY",)
+    assert consent(decide_start(CURIOUS, FOUND, entry=entry)).requested == ("AWS_SECRET_ACCESS_KEY",)
 
 
 def test_a_variable_that_the_operator_gives_needs_no_consent() -> None:
     variables = list_variables(CURIOUS.environment, ("GITHUB_TOKEN",), Environment(passed=WANTED))
 
-    admission = decide_admission(CURIOUS, FOUND, given=Grants.of(["memory.read"]), variables=variables)
+    admission = decide_start(CURIOUS, FOUND, given=Grants.of(["memory.read"]), variables=variables)
 
     assert admitted(admission).bound_to == ""
 
@@ -534,15 +534,15 @@ def test_a_variable_that_the_operator_gives_needs_no_consent() -> None:
 def test_a_variable_that_loads_code_is_agreed_to_with_its_value_and_never_taken_from_the_host() -> None:
     loading = manifest_with(environment={"set": {"PYTHONPATH": "lib\n"}})
 
-    admission = consent(decide_admission(loading, FOUND, given=Grants()))
+    admission = consent(decide_start(loading, FOUND, given=Grants()))
 
     assert admission.requested == ("PYTHONPATH",)
-    assert "it sets the variable PYTHONPATH to lib\\n: programs load code by it" in admission.question.splitlines()
-    assert isinstance(decide_admission(loading, FOUND, given=Grants(), entry=admission.agreed_to()), Admitted)
+    assert "it sets the variable PYTHONPATH to lib\\n: programs load code by it" in admission.prompt_text.splitlines()
+    assert isinstance(decide_start(loading, FOUND, given=Grants(), entry=admission.build_approval()), StartAllowed)
     passing = manifest_with(environment={"pass": ["PYTHONPATH"]})
     given = list_variables(passing.environment, (), Environment(passed=("PYTHONPATH",)))
-    assert isinstance(decide_admission(passing, FOUND, given=Grants()), Skipped)
-    assert isinstance(decide_admission(passing, FOUND, given=Grants(), variables=given), Admitted)
+    assert isinstance(decide_start(passing, FOUND, given=Grants()), StartRefused)
+    assert isinstance(decide_start(passing, FOUND, given=Grants(), variables=given), StartAllowed)
 
 
 def test_variables_that_the_program_env_sets_are_shown_and_agreed_to_like_those_of_the_manifest() -> None:
@@ -551,14 +551,14 @@ def test_variables_that_the_program_env_sets_are_shown_and_agreed_to_like_those_
         environment={"set": {"MODE": "calm"}},
     )
 
-    admission = consent(decide_admission(manifest, FOUND, given=Grants()))
+    admission = consent(decide_start(manifest, FOUND, given=Grants()))
 
     assert admission.requested == ("PYTHONPATH",)
-    assert [line for line in admission.question.splitlines() if "variable" in line] == [
+    assert [line for line in admission.prompt_text.splitlines() if "variable" in line] == [
         "it sets the variable MODE to \\x1b[2J",
         "it sets the variable PYTHONPATH to 'lib dir': programs load code by it",
     ]
-    assert isinstance(decide_admission(manifest, FOUND, given=Grants(), entry=admission.agreed_to()), Admitted)
+    assert isinstance(decide_start(manifest, FOUND, given=Grants(), entry=admission.build_approval()), StartAllowed)
 
 
 def test_the_question_names_every_variable_outside_the_base_list_and_no_value_of_the_host() -> None:
@@ -568,11 +568,11 @@ def test_the_question_names_every_variable_outside_the_base_list_and_no_value_of
         ("GITHUB_TOKEN",),
         Environment(passed=("GIVEN",)),
         available=available,
-        habits=DIALECTS["morphir"].habits,
+        habits=DIALECTS["morphir"].host_defaults,
         inherits=True,
     )
 
-    question = consent(decide_admission(CURIOUS, FOUND, variables=variables)).question
+    question = consent(decide_start(CURIOUS, FOUND, variables=variables)).prompt_text
 
     assert question.splitlines()[1:] == [
         "it asks for the permission memory.read",
@@ -587,9 +587,9 @@ def test_the_question_names_every_variable_outside_the_base_list_and_no_value_of
 
 
 def test_what_was_agreed_to_holds_for_these_files() -> None:
-    entry = consent(decide_admission(ASKING, FOUND)).agreed_to()
+    entry = consent(decide_start(ASKING, FOUND)).build_approval()
 
-    admission = admitted(decide_admission(ASKING, FOUND, entry=entry))
+    admission = admitted(decide_start(ASKING, FOUND, entry=entry))
 
     assert entry == GrantEntry(("memory.read", "memory.write"), (), THESE)
     assert admission.grants == Grants.of(["memory.read", "memory.write"])
@@ -598,39 +598,39 @@ def test_what_was_agreed_to_holds_for_these_files() -> None:
 
 
 def test_a_yes_to_some_is_a_no_to_the_others() -> None:
-    entry = consent(decide_admission(ASKING, FOUND)).agreed_to(["memory.read"])
+    entry = consent(decide_start(ASKING, FOUND)).build_approval(["memory.read"])
 
     assert entry == GrantEntry(("memory.read",), ("memory.write",), THESE)
-    assert admitted(decide_admission(ASKING, FOUND, entry=entry)).grants == Grants.of(["memory.read"], ["memory.write"])
+    assert admitted(decide_start(ASKING, FOUND, entry=entry)).grants == Grants.of(["memory.read"], ["memory.write"])
 
 
 def test_other_files_have_to_be_agreed_to_anew_and_denials_stay() -> None:
     entry = GrantEntry(("memory.read", "audio.input"), ("memory.write",), OTHERS)
 
-    admission = consent(decide_admission(ASKING, FOUND, entry=entry))
+    admission = consent(decide_start(ASKING, FOUND, entry=entry))
 
-    assert admission.agreed_digest == OTHERS
+    assert admission.approved_digest == OTHERS
     assert admission.permissions == ("memory.read",)
-    assert "files have changed" in admission.refusal.because
-    assert admission.agreed_to() == GrantEntry(("memory.read",), ("memory.write",), THESE)
+    assert "files have changed" in admission.build_refusal.because
+    assert admission.build_approval() == GrantEntry(("memory.read",), ("memory.write",), THESE)
 
 
 def test_other_files_need_consent_also_where_all_that_they_ask_for_is_denied() -> None:
     entry = GrantEntry((), ("memory.read", "memory.write"), OTHERS)
 
-    admission = consent(decide_admission(ASKING, FOUND, entry=entry))
+    admission = consent(decide_start(ASKING, FOUND, entry=entry))
 
-    assert (admission.permissions, admission.agreed_digest) == ((), OTHERS)
-    assert admission.agreed_to() == replace(entry, digest=THESE)
+    assert (admission.permissions, admission.approved_digest) == ((), OTHERS)
+    assert admission.build_approval() == replace(entry, digest=THESE)
 
 
 def test_in_development_other_files_start_and_it_is_told() -> None:
     entry = GrantEntry(("memory.read",), ("memory.write",), OTHERS)
 
-    admission = admitted(decide_admission(ASKING, FOUND, entry=entry, in_development=True))
+    admission = admitted(decide_start(ASKING, FOUND, entry=entry, in_development=True))
 
     assert admission.grants == Grants.of(["memory.read"], ["memory.write"])
-    assert admission.agreed_digest == OTHERS
+    assert admission.approved_digest == OTHERS
     assert admission.entry == entry  # without development these files are asked about again
 
 
@@ -638,23 +638,23 @@ def test_in_development_other_files_start_and_it_is_told() -> None:
 def test_a_denial_is_no_consent_to_the_rest(*, in_development: bool) -> None:
     entry = GrantEntry((), ("memory.write",))
 
-    admission = consent(decide_admission(ASKING, FOUND, entry=entry, in_development=in_development))
+    admission = consent(decide_start(ASKING, FOUND, entry=entry, in_development=in_development))
 
     assert admission.permissions == ("memory.read",)
-    assert admission.agreed_to() == GrantEntry(("memory.read",), ("memory.write",), THESE)
+    assert admission.build_approval() == GrantEntry(("memory.read",), ("memory.write",), THESE)
 
 
 def test_development_does_not_stand_for_consent() -> None:
-    assert isinstance(decide_admission(ASKING, FOUND, in_development=True), NeedsConsent)
+    assert isinstance(decide_start(ASKING, FOUND, in_development=True), NeedsConsent)
 
 
 def test_a_grant_written_without_a_digest_is_bound_to_the_files_that_are_there() -> None:
     entry = GrantEntry(("memory.read",), ("memory.write",))
 
-    admission = admitted(decide_admission(ASKING, FOUND, entry=entry))
+    admission = admitted(decide_start(ASKING, FOUND, entry=entry))
 
     assert admission.entry == GrantEntry(("memory.read",), ("memory.write",), THESE)
-    assert admitted(decide_admission(ASKING, Findings(), entry=entry)).entry == entry
+    assert admitted(decide_start(ASKING, PreflightResult(), entry=entry)).entry == entry
 
 
 @pytest.mark.parametrize(
@@ -668,23 +668,21 @@ def test_a_grant_written_without_a_digest_is_bound_to_the_files_that_are_there()
 def test_one_that_holds_some_of_what_it_asks_for_is_refused_where_nobody_can_be_asked_for_the_rest(
     entry: GrantEntry | None, host: Grants | None
 ) -> None:
-    admission = consent(decide_admission(ASKING, FOUND, entry=entry, given=host))
+    admission = consent(decide_start(ASKING, FOUND, entry=entry, given=host))
 
     assert (admission.permissions, admission.held) == (("memory.write",), ("memory.read",))
-    assert "memory.write" in admission.refusal.because
-    assert "becket revoke notes memory.write" in admission.refusal.because
-    assert admitted(decide_admission(ASKING, FOUND, entry=entry, given=host, can_ask=True)).undecided == (
-        "memory.write",
-    )
+    assert "memory.write" in admission.build_refusal.because
+    assert "becket revoke notes memory.write" in admission.build_refusal.because
+    assert admitted(decide_start(ASKING, FOUND, entry=entry, given=host, can_ask=True)).undecided == ("memory.write",)
     denied = replace(entry or GrantEntry(), deny=("memory.write",))
-    assert admitted(decide_admission(ASKING, FOUND, entry=denied, given=host)).undecided == ()
+    assert admitted(decide_start(ASKING, FOUND, entry=denied, given=host)).undecided == ()
 
 
 def test_what_the_host_grants_is_for_whatever_files_there_are() -> None:
     given_by_host = Grants.of(["memory.read"], ["memory.write"])
 
     admission = admitted(
-        decide_admission(ASKING, FOUND, given=given_by_host, entry=GrantEntry(("memory.write",), (), OTHERS))
+        decide_start(ASKING, FOUND, given=given_by_host, entry=GrantEntry(("memory.write",), (), OTHERS))
     )
 
     assert admission.grants == given_by_host
@@ -713,7 +711,7 @@ def test_it_is_bound_to_its_files_where_it_holds_something_only_by_an_agreement_
 ) -> None:
     # Where somebody can be asked, what is undecided keeps nothing that was agreed to from starting.
     can_ask = host is not None or entry is None or bool(entry.allow or entry.digest)
-    admission = decide_admission(ASKING, FOUND, entry=entry, given=host, in_development=in_development, can_ask=can_ask)
+    admission = decide_start(ASKING, FOUND, entry=entry, given=host, in_development=in_development, can_ask=can_ask)
 
     assert admitted(admission).bound_to == bound_to
 
@@ -721,8 +719,8 @@ def test_it_is_bound_to_its_files_where_it_holds_something_only_by_an_agreement_
 def test_what_was_not_asked_for_is_never_granted() -> None:
     everything = GrantEntry(tuple(sorted(PERMISSIONS)), (), THESE)
 
-    assert admitted(decide_admission(ASKING, FOUND, entry=everything)).grants.allow == {"memory.read", "memory.write"}
-    assert admitted(decide_admission(ASKING, FOUND, given=Grants.of(PERMISSIONS))).grants.allow == {
+    assert admitted(decide_start(ASKING, FOUND, entry=everything)).grants.allow == {"memory.read", "memory.write"}
+    assert admitted(decide_start(ASKING, FOUND, given=Grants.of(PERMISSIONS))).grants.allow == {
         "memory.read",
         "memory.write",
     }
@@ -747,7 +745,7 @@ def test_whatever_was_said_nothing_is_held_that_was_not_asked_for_given_and_unde
     can_ask: bool,
 ) -> None:
     entry = None if written is None else GrantEntry(tuple(written[0]), tuple(written[1]), written[2])
-    admission = decide_admission(
+    admission = decide_start(
         manifest_with(permissions=sorted(wanted)),
         FOUND,
         given=host,
@@ -761,7 +759,7 @@ def test_whatever_was_said_nothing_is_held_that_was_not_asked_for_given_and_unde
     allow = (host.allow if host else frozenset()) | (frozenset(entry.allow) if entry and holds else frozenset())
     deny = (host.deny if host else frozenset()) | (frozenset(entry.deny) if entry else frozenset())
     match admission:
-        case Admitted():
+        case StartAllowed():
             assert {name for name in PERMISSIONS if admission.grants.allows(name)} == (allow - deny) & wanted
             assert set(admission.undecided) == wanted - allow - deny
             assert can_ask or not admission.undecided
@@ -778,10 +776,10 @@ def test_whatever_was_said_nothing_is_held_that_was_not_asked_for_given_and_unde
 
 def test_the_question_shows_the_whole_command_and_does_no_harm() -> None:
     command = ("/usr/bin/python3", "-c", "print('\x1b[2J')\nagree? yes", "")
-    found = Findings(command=command, runs_in="/srv/my notes\n", digest=THESE)
+    found = PreflightResult(command=command, runs_in="/srv/my notes\n", digest=THESE)
     manifest = manifest_with(permissions=["memory.read"], environment={"pass": ["MY_TOKEN"]})
 
-    question = consent(decide_admission(manifest, found, entry=GrantEntry(digest=OTHERS))).question
+    question = consent(decide_start(manifest, found, entry=GrantEntry(digest=OTHERS))).prompt_text
 
     assert question.splitlines() == [
         "notes 1.0.0 wants to run: /usr/bin/python3 -c 'print('\\x1b[2J')\\nagree? yes' ''",
@@ -792,7 +790,7 @@ def test_the_question_shows_the_whole_command_and_does_no_harm() -> None:
         "agree?",
     ]
     assert question.replace("\n", "").isprintable()
-    assert "changed" not in consent(decide_admission(manifest, found)).question
+    assert "changed" not in consent(decide_start(manifest, found)).prompt_text
 
 
 # -- from the folder to the file and back
@@ -802,13 +800,13 @@ def test_a_change_of_any_file_after_consent_asks_again(tmp_path: Path) -> None:
     candidate = candidate_in(tmp_path, 'permissions = ["memory.read"]\n')
     grants = tmp_path / "state" / "grants.toml"
 
-    def decide() -> Admission:
-        found = look_at(candidate, variables={}, program_folders=SYSTEM)
-        return decide_admission(candidate.manifest, found, entry=load_grants(grants).get("notes"))
+    def decide() -> StartDecision:
+        found = run_preflight(candidate, variables={}, program_folders=SYSTEM)
+        return decide_start(candidate.manifest, found, entry=load_grants(grants).get("notes"))
 
     asked = consent(decide())
-    edit_grants(grants, "notes", lambda _: asked.agreed_to())
+    edit_grants(grants, "notes", lambda _: asked.build_approval())
     assert admitted(decide()).grants.allows("memory.read")
 
     (Path(candidate.folder) / "main.py").write_text("import evil", encoding="utf-8")
-    assert consent(decide()).agreed_digest == asked.digest
+    assert consent(decide()).approved_digest == asked.digest

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from tests.contract.sample_files import load_samples
 
 from becket.errors import BadFile, Problem
-from becket.host import grants_file
-from becket.host.grants_file import GrantEntry, edit_grants, load_grants, rewrite_grants
-from becket.host.pending_revocations import add_pending, load_pending
-from becket.methods.permissions import PERMISSIONS, Grants
+from becket.host.starting import grants_file
+from becket.host.starting.grants_file import GrantEntry, edit_grants, load_grants, rewrite_grants
+from becket.host.starting.pending_revocations import add_pending, load_pending
+from becket.permissions.gate import PERMISSIONS, Grants
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 TEXT = f"""\
@@ -133,16 +133,16 @@ def test_good_samples_of_the_schema_are_read_and_bad_ones_refused(tmp_path: Path
 def test_what_is_granted_is_no_longer_denied_and_the_other_way_round() -> None:
     entry = GrantEntry(("memory.read",), ("memory.write",), "")
 
-    assert entry.granting(["memory.write"], DIGEST) == GrantEntry(("memory.read", "memory.write"), (), DIGEST)
-    assert entry.granting([]) == entry
-    assert entry.denying(["memory.read"]) == GrantEntry((), ("memory.read", "memory.write"))
+    assert entry.with_grants(["memory.write"], DIGEST) == GrantEntry(("memory.read", "memory.write"), (), DIGEST)
+    assert entry.with_grants([]) == entry
+    assert entry.with_denials(["memory.read"]) == GrantEntry((), ("memory.read", "memory.write"))
 
 
 # -- changing
 
 
 def test_a_change_is_kept_and_returned(path: Path) -> None:
-    changed = edit_grants(path, "notes", lambda entry: entry.denying(["memory.write"]))
+    changed = edit_grants(path, "notes", lambda entry: entry.with_denials(["memory.write"]))
 
     assert changed == load_grants(path)["notes"]
     assert changed == GrantEntry(("memory.read",), ("memory.write", "tools.intercept"), DIGEST)
@@ -151,7 +151,7 @@ def test_a_change_is_kept_and_returned(path: Path) -> None:
 def test_the_first_grant_makes_the_file_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "new" / "grants.toml"
 
-    edit_grants(path, "notes", lambda entry: entry.granting(["memory.read"]))
+    edit_grants(path, "notes", lambda entry: entry.with_grants(["memory.read"]))
 
     assert path.read_text(encoding="utf-8") == '[notes]\nallow = ["memory.read"]\n'
     assert path.stat().st_mode & 0o777 == 0o600
@@ -178,7 +178,7 @@ def test_an_entry_can_be_taken_out(path: Path) -> None:
 def test_a_link_to_the_file_stays_one(path: Path, tmp_path: Path) -> None:
     (tmp_path / "link.toml").symlink_to("grants.toml")
 
-    edit_grants(tmp_path / "link.toml", "new", lambda entry: entry.granting(["memory.read"]))
+    edit_grants(tmp_path / "link.toml", "new", lambda entry: entry.with_grants(["memory.read"]))
 
     assert (tmp_path / "link.toml").is_symlink()
     assert "new" in load_grants(path)
@@ -188,14 +188,14 @@ def test_a_file_with_mistakes_is_not_changed(path: Path) -> None:
     path.write_text("[notes]\nallow = ['nonsense']\n", encoding="utf-8")
 
     with pytest.raises(BadFile):
-        edit_grants(path, "notes", lambda entry: entry.granting(["memory.read"]))
+        edit_grants(path, "notes", lambda entry: entry.with_grants(["memory.read"]))
     assert path.read_text(encoding="utf-8") == "[notes]\nallow = ['nonsense']\n"
 
 
 def test_what_could_not_be_read_again_is_not_written(path: Path) -> None:
     for extension, permission in [("notes", "memory.forget"), ("No tes", "memory.read")]:
         with pytest.raises(BadFile):
-            edit_grants(path, extension, lambda entry, name=permission: entry.granting([name]))  # type: ignore[misc]
+            edit_grants(path, extension, lambda entry, name=permission: entry.with_grants([name]))  # type: ignore[misc]
     assert path.read_text(encoding="utf-8") == TEXT
 
 
@@ -203,7 +203,7 @@ def test_a_file_that_would_become_too_large_to_be_read_is_not_written(path: Path
     path.write_text(TEXT + "#" * (65_530 - len(TEXT)), encoding="utf-8")
 
     with pytest.raises(BadFile) as caught:
-        edit_grants(path, "more", lambda entry: entry.granting(["memory.read"]))
+        edit_grants(path, "more", lambda entry: entry.with_grants(["memory.read"]))
     assert "larger" in caught.value.problems[0][1]
     assert "more" not in load_grants(path)
 
@@ -214,7 +214,7 @@ def test_a_failure_on_disk_leaves_the_old_file_and_no_other(path: Path, monkeypa
 
     monkeypatch.setattr(grants_file.os, "replace", fail)
     with pytest.raises(BadFile) as caught:
-        edit_grants(path, "notes", lambda entry: entry.granting(["audio.input"]))
+        edit_grants(path, "notes", lambda entry: entry.with_grants(["audio.input"]))
 
     problem = "cannot be written: the disk is full (No space left on device): free space on it"
     assert caught.value.problems == (("", problem),)
@@ -237,7 +237,7 @@ def test_a_change_is_synced_before_it_takes_the_place_of_the_file(path: Path, mo
     monkeypatch.setattr(os, "fsync", note_sync)
     monkeypatch.setattr(os, "replace", note_replace)
 
-    edit_grants(path, "notes", lambda entry: entry.granting(["audio.input"]))
+    edit_grants(path, "notes", lambda entry: entry.with_grants(["audio.input"]))
 
     assert steps == ["file synced", "replaced", "folder synced"]
 
@@ -251,7 +251,7 @@ def test_a_revocation_that_is_pending_counts_and_is_written_with_the_next_change
     assert load_grants(path)["notes"] == GrantEntry((), ("memory.read", "memory.write"))
     assert load_grants(path)["other"] == GrantEntry((), ("memory.read",))
 
-    edit_grants(path, "notes", lambda entry: entry.granting(["memory.read"]))
+    edit_grants(path, "notes", lambda entry: entry.with_grants(["memory.read"]))
     assert load_pending(path) == {"other": ("memory.read",)}
     assert load_grants(path)["notes"] == GrantEntry(("memory.read",), ("memory.write",))
 
@@ -275,8 +275,8 @@ def test_changes_of_many_at_once_are_all_kept(tmp_path: Path) -> None:
     names = sorted(PERMISSIONS)
 
     def grant(name: str) -> None:
-        edit_grants(path, "notes", lambda entry: entry.granting([name]))
-        edit_grants(path, name.replace("_", "-"), lambda entry: entry.granting([name]))
+        edit_grants(path, "notes", lambda entry: entry.with_grants([name]))
+        edit_grants(path, name.replace("_", "-"), lambda entry: entry.with_grants([name]))
 
     threads = [threading.Thread(target=grant, args=(name,)) for name in names]
     for thread in threads:
@@ -290,17 +290,17 @@ def test_changes_of_many_at_once_are_all_kept(tmp_path: Path) -> None:
 
 
 def test_a_program_that_does_not_let_go_is_not_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grants_file, "LONGEST_WAIT", 0.03)
+    monkeypatch.setattr(grants_file, "LOCK_TIMEOUT", 0.03)
     holder = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(holder, fcntl.LOCK_EX)
         with pytest.raises(BadFile) as caught:
-            edit_grants(path, "notes", lambda entry: entry.granting(["audio.input"]))
+            edit_grants(path, "notes", lambda entry: entry.with_grants(["audio.input"]))
     finally:
         os.close(holder)
 
     assert caught.value.problems == (("", "another program is changing it"),)
-    assert edit_grants(path, "notes", lambda entry: entry.granting(["audio.input"])) is not None
+    assert edit_grants(path, "notes", lambda entry: entry.with_grants(["audio.input"])) is not None
 
 
 # -- what people wrote

@@ -15,7 +15,7 @@ from becket.host.diagnostics import Diagnostic
 from becket.host.hook_plan import HookSettings, HookStatus
 from becket.host.host import Host
 from becket.host.restart import RestartPolicy
-from becket.host.supervisor import Care
+from becket.host.supervisor import SupervisionPolicy
 from becket.host.timeouts import Timeouts
 
 pytestmark = [pytest.mark.process, pytest.mark.loops]
@@ -52,7 +52,7 @@ Shell().run()
 """
 GRANTS = ["tools.intercept", "tools.register"]
 BEFORE = HookEvent.before_tool_call("bash", {"command": "ls"})
-ONCE = Care(restart=RestartPolicy(delay=0.01, most=1))
+ONCE = SupervisionPolicy(restart=RestartPolicy(delay=0.01, most=1))
 
 
 def guard(root: Path, id: str, look: str, *, required: bool = False) -> None:
@@ -82,7 +82,7 @@ async def test_a_guard_sees_what_another_extension_has_made_of_an_input(tmp_path
         async with host_of(tmp_path, hooks=HookSettings(order=order)) as host:
             await host.settled()
 
-            verdict = await host.ask_hooks(BEFORE)
+            verdict = await host.run_hooks(BEFORE)
             assert (verdict.result, verdict.by) == (Block("no"), "guard")
             used = await host.use_tool(ToolUse("1", "shell_run_it", {"command": "ls"}))
             assert used["is_error"]
@@ -98,7 +98,7 @@ async def test_a_hook_that_only_the_code_declares_is_consulted(tmp_path: Path) -
         async with host_of(tmp_path) as host:
             await host.ready("guard")
 
-            assert (await host.ask_hooks(BEFORE)).result == Block("no")
+            assert (await host.run_hooks(BEFORE)).result == Block("no")
             assert host.status()[0].hooks == (HookStatus("before_tool_call", 1),)
 
 
@@ -118,9 +118,9 @@ async def test_the_manifest_narrows_a_hook_of_the_code(tmp_path: Path) -> None:
         async with host_of(tmp_path) as host:
             await host.ready("guard")
 
-            assert (await host.ask_hooks(BEFORE)).result == Continue()
+            assert (await host.run_hooks(BEFORE)).result == Continue()
             evil = HookEvent.before_tool_call("bash", {"command": "evil"})
-            assert (await host.ask_hooks(evil)).result == Block("no")
+            assert (await host.run_hooks(evil)).result == Block("no")
 
 
 AFTER = """
@@ -192,7 +192,7 @@ async def test_what_is_wrong_with_every_hook_stands_in_the_verdict(tmp_path: Pat
         async with host_of(tmp_path, care=ONCE) as host:
             await host.settled()
 
-            verdict = await host.ask_hooks(BEFORE)
+            verdict = await host.run_hooks(BEFORE)
 
     assert verdict.result == Modify({"command": "pwd"})
     assert {problem.extension for problem in verdict.problems} == {"crashes", "fails", "forbidden"}
@@ -201,22 +201,22 @@ async def test_what_is_wrong_with_every_hook_stands_in_the_verdict(tmp_path: Pat
 async def test_a_guard_that_must_not_be_skipped_blocks_when_it_has_crashed_for_good(tmp_path: Path) -> None:
     guard(tmp_path, "guard", "os._exit(3)", required=True)
     with anyio.fail_after(30):
-        async with host_of(tmp_path, care=Care(restart=RestartPolicy(most=0))) as host:
+        async with host_of(tmp_path, care=SupervisionPolicy(restart=RestartPolicy(most=0))) as host:
             await host.settled()
             for _ in range(3):  # while it runs, while it dies, and when it is gone
-                verdict = await host.ask_hooks(BEFORE)
+                verdict = await host.run_hooks(BEFORE)
                 assert isinstance(verdict.result, Block)
                 assert verdict.by == "guard"
 
             await host["guard"].supervisor.disable()
-            assert (await host.ask_hooks(BEFORE)).result == Continue()  # that was the operator's decision
+            assert (await host.run_hooks(BEFORE)).result == Continue()  # that was the operator's decision
 
 
 async def test_a_guard_that_must_not_be_skipped_counts_before_it_has_started(tmp_path: Path) -> None:
     guard(tmp_path, "guard", "return Block('no')", required=True)
     with anyio.fail_after(30):
         async with host_of(tmp_path) as host:
-            verdict = await host.ask_hooks(BEFORE)
+            verdict = await host.run_hooks(BEFORE)
 
     assert isinstance(verdict.result, Block)
 
@@ -227,7 +227,7 @@ async def test_a_guard_that_the_operator_requires_and_that_was_refused_blocks(tm
     with anyio.fail_after(30):
         async with host_of(tmp_path, grants={}, hooks=settings) as host:
             await host.settled()
-            verdict = await host.ask_hooks(BEFORE)
+            verdict = await host.run_hooks(BEFORE)
 
     assert isinstance(verdict.result, Block)
     assert verdict.by == "guard"
@@ -239,7 +239,7 @@ async def test_a_guard_that_nobody_has_agreed_to_holds_nothing_back(tmp_path: Pa
         async with host_of(tmp_path, grants={}) as host:
             await host.settled()
 
-            assert (await host.ask_hooks(BEFORE)).result == Continue()
+            assert (await host.run_hooks(BEFORE)).result == Continue()
 
 
 async def test_a_hook_that_does_not_respond_is_taken_out_and_shown(tmp_path: Path) -> None:
@@ -248,13 +248,13 @@ async def test_a_hook_that_does_not_respond_is_taken_out_and_shown(tmp_path: Pat
         async with host_of(tmp_path, timeouts=Timeouts(hook=0.05)) as host:
             await host.settled()
             while not host.status()[0].hooks[0].is_out:
-                assert len((await host.ask_hooks(BEFORE)).problems) == 1
+                assert len((await host.run_hooks(BEFORE)).problems) == 1
 
             [status] = host.status()
             assert status.hooks == (HookStatus("before_tool_call", 1, is_out=True),)
             assert "before_tool_call" in status.because
             assert [one.extension for one in host.problems if isinstance(one, Diagnostic)] == ["slow"]
-            assert (await host.ask_hooks(BEFORE)).problems[0].extension == "slow"
+            assert (await host.run_hooks(BEFORE)).problems[0].extension == "slow"
 
 
 NAMED = """

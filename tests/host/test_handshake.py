@@ -24,8 +24,8 @@ from becket.errors import (
     UnknownPermission,
     VersionMismatch,
 )
-from becket.host.connecting import connect_extension, connect_extension_over, read_id
-from becket.methods.permissions import PERMISSIONS, Gate, Grants
+from becket.host.starting.connect import connect_extension, connect_extension_over, derive_id
+from becket.permissions.gate import PERMISSIONS, Gate, Grants
 
 pytestmark = pytest.mark.loops
 
@@ -535,7 +535,7 @@ def test_what_can_be_no_namespace_can_be_no_id(id: str) -> None:
     ],
 )
 def test_an_id_is_read_from_the_command(command: list[str], id: str) -> None:
-    assert read_id(command) == id
+    assert derive_id(command) == id
 
 
 def test_a_grant_of_what_does_not_exist_is_refused_before_anything_starts() -> None:

@@ -6,134 +6,147 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from becket.host.heartbeat import Beat, Heartbeat, HeartbeatPolicy, Pulse
+from becket.host.heartbeat import Heartbeat, HeartbeatDecision, HeartbeatPolicy, Liveness
 
-ALIVE, SLOW, DEAD = Pulse.ALIVE, Pulse.SLOW, Pulse.DEAD
+ALIVE, SLOW, DEAD = Liveness.ALIVE, Liveness.SLOW, Liveness.DEAD
 PING, QUIET = True, False
 
 
 def test_a_child_that_hangs_is_slow_and_then_dead_three_seconds_after_its_last_word() -> None:
     heart = Heartbeat(10.0)
 
-    assert heart.next_look == 11.0
-    assert heart.look(11.0) == Beat(ALIVE, PING, 11.5)
-    assert heart.look(11.5) == Beat(SLOW, QUIET, 13.0)
-    assert heart.look(13.0) == Beat(DEAD, QUIET, 13.0)
+    assert heart.next_check == 11.0
+    assert heart.check(11.0) == HeartbeatDecision(ALIVE, PING, 11.5)
+    assert heart.check(11.5) == HeartbeatDecision(SLOW, QUIET, 13.0)
+    assert heart.check(13.0) == HeartbeatDecision(DEAD, QUIET, 13.0)
 
 
 def test_a_child_that_answers_is_asked_again_a_second_later() -> None:
     heart = Heartbeat(0.0)
-    heart.look(1.0)
+    heart.check(1.0)
 
-    assert heart.hear(1.02) == pytest.approx(0.02)
+    assert heart.on_receive(1.02) == pytest.approx(0.02)
 
-    assert heart.next_look == 2.02
-    assert heart.look(2.02) == Beat(ALIVE, PING, 2.52)
+    assert heart.next_check == 2.02
+    assert heart.check(2.02) == HeartbeatDecision(ALIVE, PING, 2.52)
 
 
 def test_who_talks_is_not_asked() -> None:
     heart = Heartbeat(0.0)
 
-    assert heart.hear(0.7) is None
+    assert heart.on_receive(0.7) is None
 
-    assert heart.look(1.0) == Beat(ALIVE, QUIET, 1.7)
-    assert heart.look(1.7) == Beat(ALIVE, PING, 2.2)
+    assert heart.check(1.0) == HeartbeatDecision(ALIVE, QUIET, 1.7)
+    assert heart.check(1.7) == HeartbeatDecision(ALIVE, PING, 2.2)
 
 
 def test_anything_that_arrives_is_a_sign_of_life_and_needs_not_be_the_answer() -> None:
     heart = Heartbeat(0.0)
-    heart.look(1.0)
-    heart.look(1.5)
+    heart.check(1.0)
+    heart.check(1.5)
 
-    heart.hear(2.9)
+    heart.on_receive(2.9)
 
-    assert heart.look(3.0).pulse is not DEAD
-    assert heart.look(3.9).sends_ping
+    assert heart.check(3.0).liveness is not DEAD
+    assert heart.check(3.9).sends_ping
 
 
 def test_a_handler_that_takes_half_a_minute_kills_nobody_where_pings_are_answered() -> None:
     heart = Heartbeat(0.0)
     now = 0.0
     while now < 30.0:
-        now = heart.next_look
-        beat = heart.look(now)
-        assert beat.pulse is ALIVE
+        now = heart.next_check
+        beat = heart.check(now)
+        assert beat.liveness is ALIVE
         if beat.sends_ping:
-            heart.hear(now + 0.01)
+            heart.on_receive(now + 0.01)
 
 
 def test_who_always_takes_long_to_answer_stays_slow_until_one_answer_is_quick() -> None:
     heart = Heartbeat(0.0)
-    heart.look(1.0)
-    assert heart.look(1.5).pulse is SLOW
-    heart.hear(1.6)
+    heart.check(1.0)
+    assert heart.check(1.5).liveness is SLOW
+    heart.on_receive(1.6)
 
-    assert heart.look(2.6) == Beat(SLOW, PING, 3.1)
-    heart.hear(2.7)
+    assert heart.check(2.6) == HeartbeatDecision(SLOW, PING, 3.1)
+    heart.on_receive(2.7)
 
-    assert heart.look(3.7).pulse is ALIVE
+    assert heart.check(3.7).liveness is ALIVE
 
 
 def test_an_answer_just_in_time_is_a_quick_one() -> None:
     heart = Heartbeat(0.0)
-    heart.look(1.0)
-    heart.look(1.5)
-    heart.hear(1.75)
-    heart.look(2.75)
+    heart.check(1.0)
+    heart.check(1.5)
+    heart.on_receive(1.75)
+    heart.check(2.75)
 
-    assert heart.hear(3.25) == 0.5
+    assert heart.on_receive(3.25) == 0.5
 
-    assert heart.look(4.25).pulse is ALIVE
+    assert heart.check(4.25).liveness is ALIVE
 
 
 @pytest.mark.parametrize(("late", "stalled"), [(0.25, 0.0), (0.26, 0.26)])
 def test_a_quarter_of_a_second_late_is_no_stall_yet(late: float, stalled: float) -> None:
-    assert Heartbeat(0.0).look(1.0 + late).stalled == pytest.approx(stalled)
+    assert Heartbeat(0.0).check(1.0 + late).stalled == pytest.approx(stalled)
 
 
 def test_a_look_that_comes_too_early_changes_nothing() -> None:
     heart = Heartbeat(0.0)
 
-    assert heart.look(0.5) == Beat(ALIVE, QUIET, 1.0)
-    heart.look(1.0)
-    assert heart.look(1.2) == Beat(ALIVE, QUIET, 1.5)
-    assert heart.look(1.5) == Beat(SLOW, QUIET, 3.0)
+    assert heart.check(0.5) == HeartbeatDecision(ALIVE, QUIET, 1.0)
+    heart.check(1.0)
+    assert heart.check(1.2) == HeartbeatDecision(ALIVE, QUIET, 1.5)
+    assert heart.check(1.5) == HeartbeatDecision(SLOW, QUIET, 3.0)
 
 
 # The host looks at these times though it should have looked earlier; the child is silent all the while.
 @pytest.mark.parametrize(
     ("looks", "beats"),
     [
-        pytest.param([60.0], [Beat(ALIVE, PING, 60.5, 59.0)], id="stalled-before-it-asked"),
+        pytest.param([60.0], [HeartbeatDecision(ALIVE, PING, 60.5, 59.0)], id="stalled-before-it-asked"),
         pytest.param(
-            [1.0, 61.5], [Beat(ALIVE, PING, 1.5), Beat(ALIVE, QUIET, 63.0, 60.0)], id="stalled-while-it-waited"
+            [1.0, 61.5],
+            [HeartbeatDecision(ALIVE, PING, 1.5), HeartbeatDecision(ALIVE, QUIET, 63.0, 60.0)],
+            id="stalled-while-it-waited",
         ),
         pytest.param(
             [1.0, 1.5, 63.0, 64.0],
-            [Beat(ALIVE, PING, 1.5), Beat(SLOW, QUIET, 3.0), Beat(SLOW, QUIET, 64.0, 60.0), Beat(DEAD, QUIET, 64.0)],
+            [
+                HeartbeatDecision(ALIVE, PING, 1.5),
+                HeartbeatDecision(SLOW, QUIET, 3.0),
+                HeartbeatDecision(SLOW, QUIET, 64.0, 60.0),
+                HeartbeatDecision(DEAD, QUIET, 64.0),
+            ],
             id="stalled-when-it-would-have-given-up",
         ),
         pytest.param(
             [1.0, 1.5, 3.2],
-            [Beat(ALIVE, PING, 1.5), Beat(SLOW, QUIET, 3.0), Beat(DEAD, QUIET, 3.2)],
+            [
+                HeartbeatDecision(ALIVE, PING, 1.5),
+                HeartbeatDecision(SLOW, QUIET, 3.0),
+                HeartbeatDecision(DEAD, QUIET, 3.2),
+            ],
             id="a-little-late-is-no-stall",
         ),
     ],
 )
-def test_a_host_that_was_stalled_gives_the_child_its_time_back(looks: list[float], beats: list[Beat]) -> None:
+def test_a_host_that_was_stalled_gives_the_child_its_time_back(
+    looks: list[float], beats: list[HeartbeatDecision]
+) -> None:
     heart = Heartbeat(0.0)
 
-    assert [heart.look(now) for now in looks] == beats
+    assert [heart.check(now) for now in looks] == beats
 
 
 def test_an_answer_that_waited_for_a_stalled_host_is_heard_in_time() -> None:
     heart = Heartbeat(0.0)
-    heart.look(1.0)  # the child answers at 1.001, and the host is away until 50
+    heart.check(1.0)  # the child answers at 1.001, and the host is away until 50
 
-    assert heart.look(50.0).pulse is ALIVE
-    heart.hear(50.001)
+    assert heart.check(50.0).liveness is ALIVE
+    heart.on_receive(50.001)
 
-    assert heart.look(51.001) == Beat(ALIVE, PING, 51.501)
+    assert heart.check(51.001) == HeartbeatDecision(ALIVE, PING, 51.501)
 
 
 POLICIES = st.builds(
@@ -157,16 +170,16 @@ def test_a_child_that_answers_quickly_is_never_dead_however_the_host_stalls(
     heart = Heartbeat(0.0, policy)
     now = 0.0
     for latency, blocked in days:
-        now = max(now, heart.next_look)
-        beat = heart.look(now)
-        assert beat.pulse is not DEAD
-        assert not reads_first or beat.pulse is ALIVE
+        now = max(now, heart.next_check)
+        beat = heart.check(now)
+        assert beat.liveness is not DEAD
+        assert not reads_first or beat.liveness is ALIVE
         if not beat.sends_ping:
             continue
         now += max(latency, blocked)
-        if not reads_first and now >= heart.next_look:
-            assert heart.look(now).pulse is not DEAD
-        heart.hear(now)
+        if not reads_first and now >= heart.next_check:
+            assert heart.check(now).liveness is not DEAD
+        heart.on_receive(now)
 
 
 @given(POLICIES, st.lists(st.floats(0, 0.5), max_size=20))
@@ -177,8 +190,8 @@ def test_a_silent_child_is_dead_in_the_end_though_the_host_stalls_now_and_then(
     late = iter(stalls)
     now = 0.0
     for _ in range(100):
-        now = heart.next_look + next(late, 0.0)
-        if heart.look(now).pulse is DEAD:
+        now = heart.next_check + next(late, 0.0)
+        if heart.check(now).liveness is DEAD:
             break
     else:
         pytest.fail("it was never found")

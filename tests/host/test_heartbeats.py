@@ -10,9 +10,9 @@ from tests.peer.scripted import settled
 
 from becket import Peer
 from becket.errors import ConnectionLost, NotSupported
-from becket.host.heartbeat import Beat, HeartbeatPolicy, Pulse
+from becket.host.heartbeat import HeartbeatDecision, HeartbeatPolicy, Liveness
 from becket.host.heartbeats import Heartbeats
-from becket.peer.loops import current_loop
+from becket.peer.loops.async_loops import current_loop
 from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops
@@ -24,16 +24,16 @@ class Heart:
     """A peer that a test plays, and what its heartbeat has told."""
 
     def __init__(self, *, answers: bool = True) -> None:
-        self.heard_at = 0.0
+        self.last_received_at = 0.0
         self.pings = 0
-        self.beats: list[Beat] = []
+        self.beats: list[HeartbeatDecision] = []
         self.pinged_twice = anyio.Event()
         self._answers = answers
 
     def ping_nowait(self) -> None:
         self.pings += 1
         if self._answers:
-            self.heard_at = anyio.current_time()
+            self.last_received_at = anyio.current_time()
         if self.pings == 2:
             self.pinged_twice.set()
 
@@ -52,8 +52,8 @@ async def test_each_of_many_is_pinged_again_and_again() -> None:
             for heart in hearts:
                 await heart.pinged_twice.wait()
             tasks.cancel_scope.cancel()
-    loop.end()
-    assert {beat.pulse for heart in hearts for beat in heart.beats} == {Pulse.ALIVE}
+    loop.close()
+    assert {beat.liveness for heart in hearts for beat in heart.beats} == {Liveness.ALIVE}
 
 
 async def test_one_that_is_dead_ends_alone() -> None:
@@ -67,10 +67,10 @@ async def test_one_that_is_dead_ends_alone() -> None:
             alive.pings, alive.pinged_twice = 0, anyio.Event()
             await alive.pinged_twice.wait()
             tasks.cancel_scope.cancel()
-    loop.end()
+    loop.close()
     assert dead.pings == 1
-    assert [beat.pulse for beat in dead.beats][-1] is Pulse.DEAD
-    assert Pulse.DEAD not in {beat.pulse for beat in alive.beats}
+    assert [beat.liveness for beat in dead.beats][-1] is Liveness.DEAD
+    assert Liveness.DEAD not in {beat.liveness for beat in alive.beats}
 
 
 async def test_those_that_come_later_are_kept_as_well() -> None:
@@ -84,15 +84,15 @@ async def test_those_that_come_later_are_kept_as_well() -> None:
             tasks.start_soon(second.keep, heartbeats)
             await second.pinged_twice.wait()
             tasks.cancel_scope.cancel()
-    loop.end()
+    loop.close()
 
 
 async def test_a_ping_that_nobody_waits_for_is_heard_of_all_the_same() -> None:
     async with memory_pair(dialect="native") as (left, _):
-        before = left.heard_at
+        before = left.last_received_at
         left.ping_nowait()
         await settled()
-        assert left.heard_at > before
+        assert left.last_received_at > before
         assert left.in_flight == 0
         await left.aclose()
         with pytest.raises(ConnectionLost):

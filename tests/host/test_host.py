@@ -20,10 +20,10 @@ import pytest
 from msgspec.structs import replace
 
 import becket.host.host
-from becket.cli.status import status_rows
+from becket.cli.support.status_table import build_status_rows
 from becket.contract.audit import CallDecided
-from becket.contract.audit import ExtensionChanged as ChangeRecorded
-from becket.contract.audit import ExtensionStarted as StartRecorded
+from becket.contract.audit import FilesChanged as ChangeRecorded
+from becket.contract.audit import ProcessStarted as StartRecorded
 from becket.contract.hooks import Block, HookEvent
 from becket.contract.providers import TextDelta, user
 from becket.errors import (
@@ -41,8 +41,6 @@ from becket.errors import (
     UnknownPermission,
 )
 from becket.host.audit_log import read_audit
-from becket.host.consent import ConsentRequest
-from becket.host.digests import digest_folder
 from becket.host.events import (
     ExtensionChanged,
     ExtensionDiscovered,
@@ -53,24 +51,26 @@ from becket.host.events import (
     ExtensionRestarting,
     ExtensionStarted,
     ExtensionStopped,
-    GrantGiven,
-    GrantTaken,
     HostEvent,
+    PermissionGranted,
+    PermissionRevoked,
     ProblemFound,
 )
-from becket.host.grants_file import edit_grants, load_grants
+from becket.host.extensions import ExtensionSet
 from becket.host.heartbeat import HeartbeatPolicy
 from becket.host.host import Host
-from becket.host.household import Household
-from becket.host.lifecycle import Health, State
-from becket.host.manifest import FILE_NAME
-from becket.host.meter import Figures
+from becket.host.lifecycle import ExtensionState, Health
+from becket.host.metrics import ExtensionMetrics
 from becket.host.restart import RestartPolicy
-from becket.host.supervisor import Care
+from becket.host.starting.consent_request import ConsentRequest
+from becket.host.starting.grants_file import edit_grants, load_grants
+from becket.host.starting.manifest import FILE_NAME
+from becket.host.starting.snapshot import digest_folder
+from becket.host.supervisor import SupervisionPolicy
 from becket.limits import Limits
 from becket.methods.descriptors import Method
-from becket.methods.permissions import Decision
 from becket.methods.registry import Registry
+from becket.permissions.gate import Decision
 
 pytestmark = [pytest.mark.process, pytest.mark.loops]
 
@@ -116,7 +116,7 @@ if __name__ == "__main__":
 """
 MEMORY = ["memory.read", "memory.write", "tools.register"]
 GUARDING = ["tools.intercept", "providers.register"]
-QUICK = Care(restart=RestartPolicy(delay=0.01))
+QUICK = SupervisionPolicy(restart=RestartPolicy(delay=0.01))
 
 
 def write_extension(
@@ -170,9 +170,9 @@ async def test_an_extension_in_a_folder_is_found_started_and_called(root: Path) 
             assert await host.call_tool("notes:keep", {"text": "eggs"}) == "2"
             assert [tool.name for tool in host.tools] == ["notes_keep", "notes_crash"]
             (status,) = host.status()
-            assert (status.state, status.health, status.tools) == (State.READY, Health.RUNNING, 2)
+            assert (status.state, status.health, status.tools) == (ExtensionState.READY, Health.RUNNING, 2)
             assert status.pid is not None
-            assert (status.figures.calls, status.figures.asked) == (2, 4)  # each keeps a text, and looks at all
+            assert (status.metrics.calls, status.metrics.inbound_calls) == (2, 4)  # each keeps a text, and looks at all
             assert "1 of 1" in repr(host)
     assert [tool.name for tool in host.tools] == []
 
@@ -203,8 +203,8 @@ async def test_any_thread_may_ask_how_the_extensions_do(root: Path) -> None:
         async with host:
             await host.settled()
             here, there = host.status(), await anyio.to_thread.run_sync(host.status)
-            assert [replace(status, figures=Figures()) for status in there] == [
-                replace(status, figures=Figures()) for status in here
+            assert [replace(status, metrics=ExtensionMetrics()) for status in there] == [
+                replace(status, metrics=ExtensionMetrics()) for status in here
             ]
             assert await anyio.to_thread.run_sync(lambda: host["notes"].health) is Health.RUNNING
             assert [status.hooks != () for status in there] == [True, False, False]
@@ -224,7 +224,11 @@ async def test_any_thread_may_ask_how_the_extensions_do(root: Path) -> None:
                 await host["notes"].reload()
             assert {ids for answers in asked for ids in answers} == {("guard", "lost", "notes")}
         stopped = await anyio.to_thread.run_sync(host.status)
-        assert [status.state for status in stopped] == [State.STOPPED, State.FAILED, State.STOPPED]
+        assert [status.state for status in stopped] == [
+            ExtensionState.STOPPED,
+            ExtensionState.FAILED,
+            ExtensionState.STOPPED,
+        ]
 
 
 async def test_one_bad_extension_does_not_disturb_the_others(root: Path) -> None:
@@ -245,7 +249,11 @@ async def test_one_bad_extension_does_not_disturb_the_others(root: Path) -> None
             with pytest.raises(NotDeclared):
                 await host.ready("unreadable")
             states = {status.id: status.state for status in host.status()}
-            assert states == {"notes": State.READY, "broken": State.FAILED, "missing": State.FAILED}
+            assert states == {
+                "notes": ExtensionState.READY,
+                "broken": ExtensionState.FAILED,
+                "missing": ExtensionState.FAILED,
+            }
             assert {"broken", "missing"} <= {problem.extension for problem in host.problems}
 
 
@@ -319,7 +327,7 @@ async def test_one_that_asks_for_nothing_starts_where_the_program_says_so_or_nob
     write_extension(tmp_path / "root", "quiet", QUIET, [])
     with anyio.fail_after(60):
         async with host_of(tmp_path / "root", **options) as host:
-            assert (await host.ready("quiet")).state is State.READY
+            assert (await host.ready("quiet")).state is ExtensionState.READY
 
 
 async def test_one_that_asks_for_nothing_starts_when_another_program_agrees_to_its_files(tmp_path: Path) -> None:
@@ -330,7 +338,7 @@ async def test_one_that_asks_for_nothing_starts_when_another_program_agrees_to_i
     with anyio.fail_after(60):
         async with host:
             await host.settled()
-            edit_grants(grants, "quiet", lambda entry: entry.granting([], digest_folder(folder).digest))
+            edit_grants(grants, "quiet", lambda entry: entry.with_grants([], digest_folder(folder).digest))
             await told.until(lambda: bool(told.of(ExtensionStarted)))
 
 
@@ -567,10 +575,10 @@ async def test_those_that_need_no_question_run_while_the_others_are_asked_about_
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
             assert person.asked == ["ask-a"]
             status = {status.id: status for status in host.status()}["ask-a"]
-            assert (status.state, status.because) == (State.STOPPED, "somebody is asked whether it may start")
+            assert (status.state, status.because) == (ExtensionState.STOPPED, "somebody is asked whether it may start")
             person.answer("ask-a", allowed=True)
             await person.wait_for("ask-a", "ask-b")
-            assert (await host.ready("ask-a")).state is State.READY
+            assert (await host.ready("ask-a")).state is ExtensionState.READY
             person.answer("ask-b", allowed=False)
             with pytest.raises(ExtensionRefused):
                 await host.ready("ask-b")
@@ -607,7 +615,7 @@ async def test_ready_waits_for_the_answer(root: Path) -> None:
     person = Person()
     with anyio.fail_after(60):
         async with host_of(root, ask=person.ask) as host, anyio.create_task_group() as tasks:
-            ready: list[State] = []
+            ready: list[ExtensionState] = []
 
             async def wait() -> None:
                 ready.append((await host.ready("ask-a")).state)
@@ -616,7 +624,7 @@ async def test_ready_waits_for_the_answer(root: Path) -> None:
             await person.wait_for("ask-a")
             assert ready == []
             person.answer("ask-a", allowed=True)
-        assert ready == [State.READY]
+        assert ready == [ExtensionState.READY]
 
 
 async def test_one_that_needs_another_which_is_refused_does_not_start(root: Path) -> None:
@@ -648,7 +656,7 @@ async def test_a_host_can_be_closed_while_somebody_is_asked(root: Path, *, is_as
             async with host_of(root, ask=person.ask if is_async else ask) as host:
                 await (person.wait_for("ask-a") if is_async else asked.wait())
                 await host.ready("notes")
-            assert {status.state for status in host.status()} == {State.STOPPED}
+            assert {status.state for status in host.status()} == {ExtensionState.STOPPED}
         finally:
             end.set()
 
@@ -665,12 +673,12 @@ async def test_a_permission_that_another_program_takes_away_is_gone_in_a_running
     with anyio.fail_after(60):
         async with host:
             notes = await host.ready("notes")
-            edit_grants(grants, "notes", lambda entry: entry.denying(["memory.write"]))
-            await told.until(lambda: bool(told.of(GrantTaken)))
+            edit_grants(grants, "notes", lambda entry: entry.with_denials(["memory.write"]))
+            await told.until(lambda: bool(told.of(PermissionRevoked)))
             with pytest.raises(RemoteError):
                 await notes.call_tool("keep", {"text": "milk"})
-            edit_grants(grants, "notes", lambda entry: entry.granting(["memory.write"]))
-            await told.until(lambda: GrantGiven("notes", "memory.write", "grants.toml") in told.events)
+            edit_grants(grants, "notes", lambda entry: entry.with_grants(["memory.write"]))
+            await told.until(lambda: PermissionGranted("notes", "memory.write", "grants.toml") in told.events)
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
 
 
@@ -681,7 +689,7 @@ async def test_one_that_was_refused_starts_when_another_program_grants_it(root: 
         async with host:
             with pytest.raises(ExtensionRefused):
                 await host.ready("notes")
-            edit_grants(tmp_path / "data" / "grants.toml", "notes", lambda entry: entry.granting(MEMORY))
+            edit_grants(tmp_path / "data" / "grants.toml", "notes", lambda entry: entry.with_grants(MEMORY))
             await told.until(lambda: bool(told.of(ExtensionStarted)))
             assert await host.call_tool("notes:keep", {"text": "milk"}) == "1"
             assert [*host] == ["notes"]
@@ -697,7 +705,7 @@ async def test_one_that_was_refused_starts_when_the_host_grants_it_and_not_for_l
             with pytest.raises(ExtensionRefused):
                 host["ask-a"]
             await host.grant("ask-a", "tools.register")
-            assert (await host.ready("ask-a")).state is State.READY
+            assert (await host.ready("ask-a")).state is ExtensionState.READY
 
 
 @pytest.mark.parametrize("permissions", [REGISTERING, []])
@@ -712,11 +720,11 @@ async def test_one_that_was_refused_is_agreed_to_with_all_that_it_asks_for(
             with pytest.raises(ExtensionRefused):
                 await host.ready("ask-a")
             await host.grant("ask-a")
-            assert (await host.ready("ask-a")).state is State.READY
+            assert (await host.ready("ask-a")).state is ExtensionState.READY
             await host.grant("ask-a")  # it holds all of it already
         assert load_grants(data / "grants.toml")["ask-a"].allow == tuple(permissions)
         async with host_of(root, data=data, ask=lambda *_: False) as host:
-            assert (await host.ready("ask-a")).state is State.READY
+            assert (await host.ready("ask-a")).state is ExtensionState.READY
         (folder / "main.py").write_text("raise SystemExit", encoding="utf-8")
         async with host_of(root, data=data, ask=lambda *_: False) as host:
             with pytest.raises(ExtensionRefused, match="have changed"):
@@ -738,10 +746,10 @@ async def test_those_that_were_left_out_start_in_order_when_what_they_need_is_gr
     with anyio.fail_after(30):
         async with host:
             await host.settled()
-            assert [status.id for status in host.status() if status.state is State.READY] == ["notes"]
+            assert [status.id for status in host.status() if status.state is ExtensionState.READY] == ["notes"]
             await host.grant("first", *REGISTERING)
             for id in ("third", "second", "first"):
-                assert (await host.ready(id)).state is State.READY
+                assert (await host.ready(id)).state is ExtensionState.READY
             assert (await host.call_tool("third:which")).startswith("one in")
     started = [event.extension for event in told.events if isinstance(event, ExtensionStarted)]
     assert started == ["notes", "first", "second", "third"]
@@ -756,9 +764,9 @@ async def test_those_that_were_left_out_start_when_another_program_grants_what_t
     with anyio.fail_after(60):
         async with host:
             await host.settled()
-            edit_grants(tmp_path / "data" / "grants.toml", "notes", lambda entry: entry.granting(MEMORY))
+            edit_grants(tmp_path / "data" / "grants.toml", "notes", lambda entry: entry.with_grants(MEMORY))
             await told.until(lambda: len(told.of(ExtensionStarted)) == 2)
-            assert {status.state for status in host.status()} == {State.READY}
+            assert {status.state for status in host.status()} == {ExtensionState.READY}
 
 
 async def test_those_with_reasons_of_their_own_stay_refused_when_what_they_need_is_granted(root: Path) -> None:
@@ -780,7 +788,7 @@ async def test_those_with_reasons_of_their_own_stay_refused_when_what_they_need_
             await host.grant("other", *REGISTERING)
             await host.grant("asking", *REGISTERING)
             for id in ("both", "last"):
-                assert (await host.ready(id)).state is State.READY
+                assert (await host.ready(id)).state is ExtensionState.READY
 
 
 async def test_one_that_is_granted_before_what_it_needs_waits_for_that(root: Path) -> None:
@@ -795,7 +803,7 @@ async def test_one_that_is_granted_before_what_it_needs_waits_for_that(root: Pat
                     await host.ready("second")
                 assert "what it needs is not there" in refused.value.because
             await host.grant("first", *REGISTERING)
-            assert (await host.ready("second")).state is State.READY
+            assert (await host.ready("second")).state is ExtensionState.READY
 
 
 async def test_grants_that_somebody_breaks_are_told_and_change_nothing(root: Path, tmp_path: Path) -> None:
@@ -814,7 +822,7 @@ async def test_a_grant_for_changed_files_reloads_them_where_changes_are_watched(
     folder = write_extension(tmp_path / "root", "notes", VERSIONED, REGISTERING)
     data = tmp_path / "data"
     digest = digest_folder(folder).digest
-    edit_grants(data / "grants.toml", "notes", lambda entry: entry.granting(REGISTERING, digest))
+    edit_grants(data / "grants.toml", "notes", lambda entry: entry.with_grants(REGISTERING, digest))
     host = host_of(tmp_path / "root", grants={}, data=data, watch="reload")
     told = Told(host)
     with anyio.fail_after(60):
@@ -843,15 +851,15 @@ async def test_memory_survives_the_end_of_a_host_and_its_death(root: Path, tmp_p
 async def test_a_host_whose_start_was_left_is_closed(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Household.run
+    run = ExtensionSet.run
 
-    async def leave_and_run(self: Household, started: anyio.Event, closing: anyio.Event) -> None:
+    async def leave_and_run(self: ExtensionSet, started: anyio.Event, closing: anyio.Event) -> None:
         scope.cancel()
         await anyio.lowlevel.checkpoint()
         await anyio.lowlevel.checkpoint()
         await run(self, started, closing)
 
-    monkeypatch.setattr(Household, "run", leave_and_run)
+    monkeypatch.setattr(ExtensionSet, "run", leave_and_run)
     with anyio.fail_after(60):
         with anyio.CancelScope() as scope:
             await host_of(root, data=tmp_path / "data").start()
@@ -908,7 +916,7 @@ async def test_a_call_that_may_be_repeated_survives_a_kill(root: Path) -> None:
 
 async def test_a_process_that_hangs_is_killed_without_grace_and_started_again(root: Path) -> None:
     heartbeat = HeartbeatPolicy(every=0.05, slow_after=0.1, dead_after=1.5, stalled_after=60)
-    care = Care(restart=RestartPolicy(delay=0.01), heartbeat=heartbeat)
+    care = SupervisionPolicy(restart=RestartPolicy(delay=0.01), heartbeat=heartbeat)
     patient = Limits(stdin_grace=3600, term_grace=3600)
     with anyio.fail_after(60):
         async with host_of(root, care=care, limits=patient) as host:
@@ -940,7 +948,7 @@ async def test_a_tool_that_blocks_its_event_loop_is_ended_with_that_suspicion(tm
     """
     write_extension(tmp_path, "blocker", blocker, ["tools.register"])
     heartbeat = HeartbeatPolicy(every=0.1, slow_after=0.5, dead_after=2.0, stalled_after=60)
-    care = Care(restart=RestartPolicy(delay=0.01), heartbeat=heartbeat)
+    care = SupervisionPolicy(restart=RestartPolicy(delay=0.01), heartbeat=heartbeat)
     said = "did not respond to a ping for 2 s and was ended: does it block its event loop?"
     with anyio.fail_after(60):
         async with host_of(tmp_path, grants={"blocker": ["tools.register"]}, care=care) as host:
@@ -956,8 +964,8 @@ async def test_a_tool_that_blocks_its_event_loop_is_ended_with_that_suspicion(tm
 async def test_a_permission_that_is_revoked_is_gone_at_once_and_for_good(root: Path, tmp_path: Path) -> None:
     with anyio.fail_after(60):
         async with host_of(root, data=tmp_path / "data") as host:
-            taken: list[GrantTaken] = []
-            host.on(GrantTaken)(taken.append)
+            taken: list[PermissionRevoked] = []
+            host.on(PermissionRevoked)(taken.append)
             notes = await host.ready("notes")
             await host.revoke("notes", "memory.write")
             with pytest.raises(RemoteError):
@@ -991,7 +999,7 @@ async def test_a_revocation_that_cannot_be_written_holds_and_is_written_as_soon_
                 await notes.call_tool("keep", {"text": "milk"})
             (status,) = host.status()
             assert status.not_persistent == ("memory.write",)
-            assert "revocation not persistent: memory.write" in status_rows([status])[0][-1]
+            assert "revocation not persistent: memory.write" in build_status_rows([status])[0][-1]
             (problem,) = [one for one in host.problems if "revocation not persistent" in one.problem]
             assert problem.extension == "notes"
             (data / "grants.toml.lock").rmdir()
@@ -1181,7 +1189,7 @@ async def test_hooks_and_models_of_all_extensions_are_offered_by_the_host(root: 
     with anyio.fail_after(60):
         async with host_of(root) as host:
             await host.ready("guard")
-            verdict = await host.ask_hooks(HookEvent.before_tool_call("bash", {"command": "rm -rf /"}))
+            verdict = await host.run_hooks(HookEvent.before_tool_call("bash", {"command": "rm -rf /"}))
             assert verdict.result == Block("no")
             assert verdict.by == "guard"
             assert host.models() == ("guard:local:small",)
@@ -1231,7 +1239,7 @@ async def test_one_that_needs_another_starts_anew_when_that_one_does(root: Path)
                 await host.call_tool("notes:crash")
             await told.until(lambda: bool(told.of(ExtensionReloaded)))
             assert [event.extension for event in told.events if isinstance(event, ExtensionReloaded)] == ["late"]
-            assert {status.state for status in host.status()} == {State.READY}
+            assert {status.state for status in host.status()} == {ExtensionState.READY}
 
 
 async def test_a_host_that_was_not_started_has_nobody(root: Path) -> None:
@@ -1327,7 +1335,7 @@ async def test_a_changed_file_does_not_start_what_somebody_has_stopped(
             monkeypatch.setattr(notes.supervisor, "reload", lambda: reloads.append("notes"))
             await change_until(told, ExtensionChanged, root / "notes" / "main.py")
             await anyio.wait_all_tasks_blocked()
-            assert (reloads, notes.state) == ([], State.STOPPED)
+            assert (reloads, notes.state) == ([], ExtensionState.STOPPED)
 
 
 async def test_a_host_can_be_closed_from_another_task_and_twice(root: Path) -> None:
@@ -1338,7 +1346,7 @@ async def test_a_host_can_be_closed_from_another_task_and_twice(root: Path) -> N
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(host.aclose)
             tasks.start_soon(host.aclose)
-        assert host.status()[0].state is State.STOPPED
+        assert host.status()[0].state is ExtensionState.STOPPED
 
 
 async def test_a_host_that_was_not_started_closes_at_once(root: Path) -> None:
@@ -1360,4 +1368,4 @@ async def test_a_broken_save_leaves_the_running_copy_in_its_place(root: Path) ->
             assert await notes.call_tool("keep", {"text": "milk"}) == "2"
             main.write_text(f"{sound}# mended\n", encoding="utf-8")
             await told.until(lambda: bool(told.of(ExtensionReloaded)))
-            assert notes.state is State.READY
+            assert notes.state is ExtensionState.READY

@@ -24,7 +24,7 @@ from becket.errors import (
     ToolBlocked,
 )
 from becket.host import Host
-from becket.host.discovery import discover_extensions
+from becket.host.starting.discovery import discover_extensions
 
 pytestmark = [pytest.mark.loops, pytest.mark.process]
 
@@ -350,7 +350,7 @@ async def test_no_command_runs_without_consent_and_the_question_shows_the_progra
 def test_a_missing_program_of_an_extension_names_the_setup_script(root: Path) -> None:
     write_plugin(root / "demo", command="bin/built", args=[])
 
-    refusal = host_of(root).survey().admissions["demo"]
+    refusal = host_of(root).survey().start_decisions["demo"]
 
     assert f"run its setup script, {root / 'demo' / 'scripts' / 'setup.sh'}" in getattr(refusal, "because", "")
 

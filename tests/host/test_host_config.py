@@ -18,22 +18,22 @@ from becket.dialects import DIALECTS
 from becket.errors import BadFile
 from becket.host.audit_log import AuditMode
 from becket.host.diagnostics import Diagnostic, Severity
-from becket.host.discovery import DiscoverySettings, discover_extensions
-from becket.host.gate import Admitted, NeedsConsent, Skipped
 from becket.host.hook_plan import HookSettings
 from becket.host.host import Host
 from becket.host.host_config import (
     ExtensionConfig,
     HostConfig,
     LogConfig,
+    apply_extension_configs,
     load_host_config,
     parse_host_config,
-    settle_candidates,
 )
-from becket.host.manifest import AskedLimits, AskedRestart, Environment
 from becket.host.restart import RestartStrategy
-from becket.methods.permissions import Grants
-from becket.typed.schema import SchemaMode
+from becket.host.starting.discovery import DiscoverySettings, discover_extensions
+from becket.host.starting.manifest import Environment, LimitOverrides, RestartOverrides
+from becket.host.starting.start_check import NeedsConsent, StartAllowed, StartRefused
+from becket.json_schema.validator import SchemaMode
+from becket.permissions.gate import Grants
 
 
 def write_config(folder: Path, text: str) -> Path:
@@ -156,7 +156,7 @@ def test_every_member_that_is_for_the_host_becomes_an_argument_of_it(tmp_path: P
         "discovery": DiscoverySettings(depth=2),
         "environment": Environment(passed=("EDITOR",)),
         "inherit_environment": ("morphir",),
-        "most_limits": AskedLimits(frame=1000),
+        "most_limits": LimitOverrides(frame=1000),
         "grants": {"notes": Grants(frozenset({"memory.read"}))},
         "config": {"notes": {"limit": 20}},
         "hooks": HookSettings(order=("guard",), required=("notes",)),
@@ -167,7 +167,7 @@ def test_every_member_that_is_for_the_host_becomes_an_argument_of_it(tmp_path: P
 def test_only_what_a_system_does_by_itself_can_be_restored(tmp_path: Path, dialect: str) -> None:
     path = write_config(tmp_path, f'inherit_environment = ["{dialect}"]')
 
-    if DIALECTS[dialect].habits.inherited == "few":
+    if DIALECTS[dialect].host_defaults.inherited_environment == "few":
         with pytest.raises(BadFile) as bad:
             load_host_config(path)
         assert [pointer for pointer, _ in bad.value.problems] == ["/inherit_environment/0"]
@@ -219,30 +219,30 @@ def test_what_is_said_of_an_extension_stands_above_its_manifest(tmp_path: Path) 
         in_place=True,
         allow_variables=("LANG",),
         environment=Environment(passed=("EDITOR",), set={"B": "2"}),
-        restart=AskedRestart(most=1),
-        limits=AskedLimits(frame=20),
+        restart=RestartOverrides(most=1),
+        limits=LimitOverrides(frame=20),
     )
 
     (candidate,) = discover_extensions(
-        [tmp_path], settle=lambda found, notes: settle_candidates({"notes": config}, found, notes)
+        [tmp_path], settle=lambda found, notes: apply_extension_configs({"notes": config}, found, notes)
     ).candidates
 
     manifest = candidate.manifest
-    assert candidate.is_operators
+    assert candidate.is_operator_defined
     assert candidate.operator.in_place
     assert candidate.operator.allow_variables == ("LANG",)
     assert (manifest.command, manifest.dialect) == (("/bin/true",), "plain")
     assert manifest.environment == Environment(passed=("LANG",), set={"A": "1", "B": "1"})
     assert candidate.operator.environment == Environment(passed=("EDITOR",), set={"B": "2"})
-    assert manifest.restart == AskedRestart(most=1, delay=2.0)
-    assert manifest.limits == AskedLimits(frame=20, depth=10)
+    assert manifest.restart == RestartOverrides(most=1, delay=2.0)
+    assert manifest.limits == LimitOverrides(frame=20, depth=10)
 
 
 def test_with_a_command_an_extension_needs_no_manifest(tmp_path: Path) -> None:
     config = ExtensionConfig(command=("/bin/true",), folder=str(tmp_path), allow=("memory.read",))
     notes: list[Diagnostic] = []
 
-    (candidate,) = settle_candidates({"guard": config}, [], notes)
+    (candidate,) = apply_extension_configs({"guard": config}, [], notes)
 
     assert notes == []
     assert (candidate.id, candidate.folder, candidate.manifest.permissions) == (
@@ -263,7 +263,7 @@ def test_with_a_command_an_extension_needs_no_manifest(tmp_path: Path) -> None:
 def test_an_extension_that_is_not_there_is_told(config: ExtensionConfig, severities: list[Severity]) -> None:
     notes: list[Diagnostic] = []
 
-    assert settle_candidates({"guard": config}, [], notes) == []
+    assert apply_extension_configs({"guard": config}, [], notes) == []
     assert [note.severity for note in notes] == severities
 
 
@@ -278,8 +278,8 @@ def test_the_operator_may_run_a_program_that_a_manifest_may_not(tmp_path: Path) 
     refused = Host([tmp_path / "root"], data=None).survey()
     settled = Host([tmp_path / "root"], data=None, extensions={"notes": ExtensionConfig(command=(str(program),))})
 
-    assert isinstance(refused.admissions["notes"], Skipped)
-    assert isinstance(settled.survey().admissions["notes"], Admitted)
+    assert isinstance(refused.start_decisions["notes"], StartRefused)
+    assert isinstance(settled.survey().start_decisions["notes"], StartAllowed)
 
 
 # -- looking only
@@ -295,10 +295,10 @@ def test_a_survey_tells_what_would_start_and_changes_nothing(tmp_path: Path) -> 
 
     survey = Host([root], data=data).survey()
 
-    assert {id: type(one) for id, one in survey.admissions.items()} == {
-        "quiet": Admitted,
+    assert {id: type(one) for id, one in survey.start_decisions.items()} == {
+        "quiet": StartAllowed,
         "greedy": NeedsConsent,
-        "broken": Skipped,
+        "broken": StartRefused,
     }
     assert survey.report.invalid == 1
     assert not data.exists()
@@ -313,7 +313,7 @@ async def test_a_survey_looks_into_what_a_running_host_keeps(tmp_path: Path) -> 
         await host.grant("greedy", "memory.read")
         survey = Host([root], data=data).survey()
 
-    assert isinstance(survey.admissions["greedy"], Admitted)
+    assert isinstance(survey.start_decisions["greedy"], StartAllowed)
 
 
 # -- beside the schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from becket.host.interpreters import find_code_from_cwd
+from becket.host.starting.interpreters import find_code_from_cwd
 
 
 @pytest.mark.parametrize(

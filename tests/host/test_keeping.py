@@ -12,11 +12,11 @@ from tests.host.stand_ins import hosted
 
 from becket.contract.memory import Append, Appended, Query
 from becket.errors import Busy
-from becket.host.keeping import Keeping
-from becket.peer.loops import current_loop
+from becket.host.serving.persistence import AsyncStore
+from becket.peer.loops.async_loops import current_loop
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.sqlite import SqliteStore
-from becket.stores.store import Done
+from becket.stores.store import AppendCallback
 
 pytestmark = pytest.mark.loops
 
@@ -26,9 +26,9 @@ class SlowStore(InMemoryStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.waiting: list[tuple[Append, Done]] = []
+        self.waiting: list[tuple[Append, AppendCallback]] = []
 
-    def append_nowait(self, append: Append, done: Done) -> None:
+    def append_nowait(self, append: Append, done: AppendCallback) -> None:
         self.waiting.append((append, done))
 
     def settle(self, outcome: BaseException | None = None) -> None:
@@ -51,10 +51,10 @@ class Elsewhere:
         return getattr(self._store, name)
 
 
-async def kept(keeping: Keeping, append: Append) -> Any:
+async def kept(keeping: AsyncStore, append: Append) -> Any:
     """Returns what becomes of a record, as a link sees it."""
     has_come, outcomes = anyio.Event(), list[Any]()
-    deferred = keeping.keep(append)
+    deferred = keeping.append(append)
 
     def respond(outcome: Any) -> None:
         outcomes.append(outcome)
@@ -67,7 +67,7 @@ async def kept(keeping: Keeping, append: Append) -> Any:
 
 async def test_answers_that_come_together_reach_the_loop_with_one_call() -> None:
     store, loop = SlowStore(), await current_loop()
-    keeping = Keeping(store, loop)
+    keeping = AsyncStore(store, loop)
     calls: list[object] = []
     call = loop.call_from_thread
     loop.call_from_thread = lambda function: (calls.append(function), call(function))  # type: ignore[method-assign,assignment,func-returns-value]
@@ -84,12 +84,12 @@ async def test_answers_that_come_together_reach_the_loop_with_one_call() -> None
             store.settle()
     assert sorted(answer.id or 0 for answer in answers) == list(range(1, 21))
     assert len(calls) == 1
-    loop.end()
+    loop.close()
 
 
 async def test_what_was_not_kept_is_told() -> None:
     store, loop = SlowStore(), await current_loop()
-    keeping = Keeping(store, loop)
+    keeping = AsyncStore(store, loop)
 
     async def keep() -> None:
         assert isinstance(await kept(keeping, Append("notes", "x")), Busy)
@@ -99,12 +99,12 @@ async def test_what_was_not_kept_is_told() -> None:
             tasks.start_soon(keep)
             await anyio.wait_all_tasks_blocked()
             store.settle(Busy("records", 1))
-    loop.end()
+    loop.close()
 
 
 async def test_a_record_whose_caller_has_left_is_kept_and_its_answer_goes_nowhere() -> None:
     store, loop = SlowStore(), await current_loop()
-    keeping = Keeping(store, loop)
+    keeping = AsyncStore(store, loop)
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(kept, keeping, Append("notes", "kept"))
@@ -113,7 +113,7 @@ async def test_a_record_whose_caller_has_left_is_kept_and_its_answer_goes_nowher
         store.settle()
         await anyio.wait_all_tasks_blocked()
     assert [record.content for record in store.query(Query("notes"))] == ["kept"]
-    loop.end()
+    loop.close()
 
 
 def test_an_answer_that_comes_after_the_end_of_the_loop_goes_nowhere(anyio_backend_name: str) -> None:
@@ -122,10 +122,10 @@ def test_an_answer_that_comes_after_the_end_of_the_loop_goes_nowhere(anyio_backe
     async def leave() -> None:
         loop = await current_loop()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(kept, Keeping(store, loop), Append("notes", "kept"))
+            tasks.start_soon(kept, AsyncStore(store, loop), Append("notes", "kept"))
             await anyio.wait_all_tasks_blocked()
             tasks.cancel_scope.cancel()
-        loop.end()
+        loop.close()
 
     anyio.run(leave, backend=anyio_backend_name)
     store.settle()

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from becket.host.discovery import Candidate
-from becket.host.launching import LaunchSettings, Way, launch_extension
-from becket.host.manifest import Manifest
+from becket.host.starting.discovery import Candidate
+from becket.host.starting.launch import LaunchSettings, LaunchSpec, launch_extension
+from becket.host.starting.manifest import Manifest
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.permissions import Gate, Grants
+from becket.permissions.gate import Gate, Grants
 from becket.stores.in_memory import InMemoryStore
 
 pytestmark = pytest.mark.loops
@@ -25,10 +25,10 @@ async def limits_of(monkeypatch: pytest.MonkeyPatch, limits: Limits = DEFAULT_LI
     async def connect(command: object, **options: Any) -> None:
         given.append(options)
 
-    monkeypatch.setattr("becket.host.launching.connect_extension", connect)
+    monkeypatch.setattr("becket.host.starting.launch.connect_extension", connect)
     candidate = Candidate(MANIFEST, "/notes", "/notes/plugin.json", 0)
     settings = LaunchSettings(store=InMemoryStore(), audit=lambda event: None, limits=limits)
-    way = Way(("/bin/true",), "/notes")
+    way = LaunchSpec(("/bin/true",), "/notes")
     await launch_extension(candidate, way, Gate("notes", Grants()), settings, restarts=restarts)
     found: Limits = given[0]["limits"]
     return found

@@ -11,116 +11,116 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from becket.errors import LocalProtocolError
 from becket.host.lifecycle import (
-    MOVES,
     ON_EXIT,
     ON_START,
     ON_STOP,
+    TRANSITIONS,
     Drain,
-    ExitMeans,
+    ExitAction,
+    ExtensionState,
     Health,
     Lifecycle,
-    RequestMeans,
-    State,
+    RequestAction,
     build_diagram,
-    check_move,
+    check_transition,
 )
 
-PAIRS = list(product(State, State))
+PAIRS = list(product(ExtensionState, ExtensionState))
 
 
-@pytest.mark.parametrize(("before", "after"), [pair for pair in PAIRS if pair[1] in MOVES[pair[0]]])
-def test_a_move_of_the_table_is_made(before: State, after: State) -> None:
-    moved = Lifecycle("notes", before, 1.0).move(after, 2.5)
+@pytest.mark.parametrize(("before", "after"), [pair for pair in PAIRS if pair[1] in TRANSITIONS[pair[0]]])
+def test_a_move_of_the_table_is_made(before: ExtensionState, after: ExtensionState) -> None:
+    moved = Lifecycle("notes", before, 1.0).transition(after, 2.5)
 
     assert moved == Lifecycle("notes", after, 2.5, before)
 
 
-@pytest.mark.parametrize(("before", "after"), [pair for pair in PAIRS if pair[1] not in MOVES[pair[0]]])
-def test_any_other_move_is_refused_and_both_states_are_named(before: State, after: State) -> None:
+@pytest.mark.parametrize(("before", "after"), [pair for pair in PAIRS if pair[1] not in TRANSITIONS[pair[0]]])
+def test_any_other_move_is_refused_and_both_states_are_named(before: ExtensionState, after: ExtensionState) -> None:
     with pytest.raises(LocalProtocolError) as caught:
-        Lifecycle("notes", before).move(after, 1.0)
+        Lifecycle("notes", before).transition(after, 1.0)
 
     text = str(caught.value)
     assert f"notes is {before} and cannot become {after}" in text
-    assert text.partition("only: ")[2].split(", ") == [str(state) for state in MOVES[before]]
+    assert text.partition("only: ")[2].split(", ") == [str(state) for state in TRANSITIONS[before]]
 
 
 def test_the_tables_know_every_state() -> None:
-    assert set(MOVES) == set(ON_START) == set(ON_STOP) == set(ON_EXIT) == set(State)
+    assert set(TRANSITIONS) == set(ON_START) == set(ON_STOP) == set(ON_EXIT) == set(ExtensionState)
 
 
 def test_every_state_can_be_reached_and_left() -> None:
-    reached = {State.STOPPED}
-    for _ in State:
-        reached |= {after for before in reached for after in MOVES[before]}
+    reached = {ExtensionState.STOPPED}
+    for _ in ExtensionState:
+        reached |= {after for before in reached for after in TRANSITIONS[before]}
 
-    assert reached == set(State)
-    assert all(MOVES[state] for state in State)
+    assert reached == set(ExtensionState)
+    assert all(TRANSITIONS[state] for state in ExtensionState)
 
 
 # What the supervision of nexo-rs draws.
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (State.SPAWNING, State.READY),
-        (State.READY, State.RESTARTING),
-        (State.RESTARTING, State.READY),
-        (State.RESTARTING, State.FAILED),
-        (State.READY, State.STOPPING),
-        (State.FAILED, State.STOPPING),
+        (ExtensionState.SPAWNING, ExtensionState.READY),
+        (ExtensionState.READY, ExtensionState.RESTARTING),
+        (ExtensionState.RESTARTING, ExtensionState.READY),
+        (ExtensionState.RESTARTING, ExtensionState.FAILED),
+        (ExtensionState.READY, ExtensionState.STOPPING),
+        (ExtensionState.FAILED, ExtensionState.STOPPING),
     ],
 )
-def test_the_usual_diagram_of_a_supervisor_is_part_of_the_table(before: State, after: State) -> None:
-    check_move("notes", before, after)
+def test_the_usual_diagram_of_a_supervisor_is_part_of_the_table(before: ExtensionState, after: ExtensionState) -> None:
+    check_transition("notes", before, after)
 
 
 def test_nothing_leaves_a_disabled_extension_but_enabling_it() -> None:
-    assert set(MOVES[State.DISABLED]) == {State.STOPPED}
-    assert ON_START[State.DISABLED] is RequestMeans.REFUSE
+    assert set(TRANSITIONS[ExtensionState.DISABLED]) == {ExtensionState.STOPPED}
+    assert ON_START[ExtensionState.DISABLED] is RequestAction.REFUSE
 
 
 # -- requests and exits
 
 
-def first_move(state: State, means: RequestMeans, target: State) -> None:
-    if means is RequestMeans.BEGIN:
-        check_move("notes", state, target)
+def first_move(state: ExtensionState, means: RequestAction, target: ExtensionState) -> None:
+    if means is RequestAction.BEGIN:
+        check_transition("notes", state, target)
 
 
-@pytest.mark.parametrize("state", State)
-def test_what_a_request_begins_the_table_allows(state: State) -> None:
-    first_move(state, ON_START[state], State.SPAWNING)
-    first_move(state, ON_STOP[state], State.STOPPING)
+@pytest.mark.parametrize("state", ExtensionState)
+def test_what_a_request_begins_the_table_allows(state: ExtensionState) -> None:
+    first_move(state, ON_START[state], ExtensionState.SPAWNING)
+    first_move(state, ON_STOP[state], ExtensionState.STOPPING)
 
 
 @pytest.mark.parametrize(
     ("state", "means"),
     [
-        (State.SPAWNING, RequestMeans.JOIN),
-        (State.RESTARTING, RequestMeans.JOIN),
-        (State.READY, RequestMeans.NOTHING),
-        (State.DEGRADED, RequestMeans.NOTHING),
-        (State.STOPPING, RequestMeans.AFTERWARDS),
+        (ExtensionState.SPAWNING, RequestAction.JOIN),
+        (ExtensionState.RESTARTING, RequestAction.JOIN),
+        (ExtensionState.READY, RequestAction.NOTHING),
+        (ExtensionState.DEGRADED, RequestAction.NOTHING),
+        (ExtensionState.STOPPING, RequestAction.BEGIN_AFTER),
     ],
 )
-def test_a_start_never_begins_a_second_process(state: State, means: RequestMeans) -> None:
+def test_a_start_never_begins_a_second_process(state: ExtensionState, means: RequestAction) -> None:
     assert ON_START[state] is means
 
 
 @pytest.mark.parametrize(
     ("state", "means"),
     [
-        (State.SPAWNING, ExitMeans.FAIL),
-        (State.READY, ExitMeans.DECIDE),
-        (State.DEGRADED, ExitMeans.DECIDE),
-        (State.RESTARTING, ExitMeans.DECIDE),
-        (State.STOPPING, ExitMeans.EXPECTED),
-        (State.STOPPED, ExitMeans.NOTHING),
-        (State.FAILED, ExitMeans.NOTHING),
-        (State.DISABLED, ExitMeans.NOTHING),
+        (ExtensionState.SPAWNING, ExitAction.FAIL),
+        (ExtensionState.READY, ExitAction.DECIDE),
+        (ExtensionState.DEGRADED, ExitAction.DECIDE),
+        (ExtensionState.RESTARTING, ExitAction.DECIDE),
+        (ExtensionState.STOPPING, ExitAction.EXPECTED),
+        (ExtensionState.STOPPED, ExitAction.NOTHING),
+        (ExtensionState.FAILED, ExitAction.NOTHING),
+        (ExtensionState.DISABLED, ExitAction.NOTHING),
     ],
 )
-def test_a_crash_means_what_the_moment_makes_of_it(state: State, means: ExitMeans) -> None:
+def test_a_crash_means_what_the_moment_makes_of_it(state: ExtensionState, means: ExitAction) -> None:
     assert ON_EXIT[state] is means
 
 
@@ -134,33 +134,35 @@ class Supervised(RuleBasedStateMachine):
         self.wants_start = False
         self.clock = 0.0
 
-    def go(self, to: State) -> None:
+    def go(self, to: ExtensionState) -> None:
         self.clock += 1.0
-        self.life = self.life.move(to, self.clock)
+        self.life = self.life.transition(to, self.clock)
 
     @rule()
     def start(self) -> None:
         match ON_START[self.life.state]:
-            case RequestMeans.BEGIN:
-                self.go(State.SPAWNING)
+            case RequestAction.BEGIN:
+                self.go(ExtensionState.SPAWNING)
                 self.processes += 1
-            case RequestMeans.AFTERWARDS:
+            case RequestAction.BEGIN_AFTER:
                 self.wants_start = True
-            case RequestMeans.JOIN | RequestMeans.NOTHING | RequestMeans.REFUSE:
+            case RequestAction.JOIN | RequestAction.NOTHING | RequestAction.REFUSE:
                 pass
 
     @rule()
     def stop(self) -> None:
         self.wants_start = False
-        if ON_STOP[self.life.state] is RequestMeans.BEGIN:
-            self.go(State.STOPPING)
+        if ON_STOP[self.life.state] is RequestAction.BEGIN:
+            self.go(ExtensionState.STOPPING)
 
-    @precondition(lambda self: self.processes and self.life.state in (State.SPAWNING, State.RESTARTING))
+    @precondition(
+        lambda self: self.processes and self.life.state in (ExtensionState.SPAWNING, ExtensionState.RESTARTING)
+    )
     @rule()
     def shake_hands(self) -> None:
-        self.go(State.READY)
+        self.go(ExtensionState.READY)
 
-    @precondition(lambda self: self.life.state is State.RESTARTING and not self.processes)
+    @precondition(lambda self: self.life.state is ExtensionState.RESTARTING and not self.processes)
     @rule()
     def wait_for_the_delay(self) -> None:
         self.processes += 1
@@ -170,33 +172,35 @@ class Supervised(RuleBasedStateMachine):
     def crash(self, may_restart: bool) -> None:
         self.processes -= 1
         match ON_EXIT[self.life.state]:
-            case ExitMeans.FAIL:
-                self.go(State.FAILED)
-            case ExitMeans.DECIDE if not may_restart:
-                self.go(State.FAILED)
-            case ExitMeans.DECIDE if self.life.state is not State.RESTARTING:
-                self.go(State.RESTARTING)
+            case ExitAction.FAIL:
+                self.go(ExtensionState.FAILED)
+            case ExitAction.DECIDE if not may_restart:
+                self.go(ExtensionState.FAILED)
+            case ExitAction.DECIDE if self.life.state is not ExtensionState.RESTARTING:
+                self.go(ExtensionState.RESTARTING)
             case _:
                 pass
 
-    @precondition(lambda self: self.life.state in (State.READY, State.DEGRADED))
+    @precondition(lambda self: self.life.state in (ExtensionState.READY, ExtensionState.DEGRADED))
     @rule()
     def become_slow_or_well(self) -> None:
-        self.go(State.DEGRADED if self.life.state is State.READY else State.READY)
+        self.go(ExtensionState.DEGRADED if self.life.state is ExtensionState.READY else ExtensionState.READY)
 
-    @precondition(lambda self: self.life.state is State.STOPPING)
+    @precondition(lambda self: self.life.state is ExtensionState.STOPPING)
     @rule()
     def end_the_process(self) -> None:
         self.processes = 0
-        self.go(State.STOPPED)
+        self.go(ExtensionState.STOPPED)
         if self.wants_start:
             self.wants_start = False
             self.start()
 
-    @precondition(lambda self: self.life.state in (State.STOPPED, State.FAILED, State.DISABLED))
+    @precondition(
+        lambda self: self.life.state in (ExtensionState.STOPPED, ExtensionState.FAILED, ExtensionState.DISABLED)
+    )
     @rule()
     def disable_or_enable(self) -> None:
-        self.go(State.STOPPED if self.life.state is State.DISABLED else State.DISABLED)
+        self.go(ExtensionState.STOPPED if self.life.state is ExtensionState.DISABLED else ExtensionState.DISABLED)
 
     @invariant()
     def there_is_never_a_second_copy(self) -> None:
@@ -204,14 +208,14 @@ class Supervised(RuleBasedStateMachine):
 
     @invariant()
     def who_should_not_run_does_not(self) -> None:
-        if self.life.state in (State.STOPPED, State.FAILED, State.DISABLED):
+        if self.life.state in (ExtensionState.STOPPED, ExtensionState.FAILED, ExtensionState.DISABLED):
             assert self.processes == 0
-        if self.life.state in (State.SPAWNING, State.READY, State.DEGRADED):
+        if self.life.state in (ExtensionState.SPAWNING, ExtensionState.READY, ExtensionState.DEGRADED):
             assert self.processes == 1
 
     @invariant()
     def a_failure_has_a_name(self) -> None:
-        if self.life.state is State.FAILED:
+        if self.life.state is ExtensionState.FAILED:
             assert self.life.health() in (Health.FAILED, Health.FAILED_INITIALIZE, Health.FAILED_VALIDATION)
 
 
@@ -225,19 +229,19 @@ TestSupervised = Supervised.TestCase
 @pytest.mark.parametrize(
     ("life", "restarts", "health"),
     [
-        (Lifecycle("a", State.STOPPED), 0, Health.LOADED),
-        (Lifecycle("a", State.SPAWNING), 0, Health.LOADED),
-        (Lifecycle("a", State.STOPPING), 2, Health.LOADED),
-        (Lifecycle("a", State.READY), 0, Health.RUNNING),
-        (Lifecycle("a", State.READY), 1, Health.DEGRADED),
-        (Lifecycle("a", State.DEGRADED), 0, Health.DEGRADED),
-        (Lifecycle("a", State.RESTARTING), 1, Health.RESTARTING),
-        (Lifecycle("a", State.DISABLED), 0, Health.DISABLED),
-        (Lifecycle("a", State.FAILED), 3, Health.FAILED),
-        (Lifecycle("a", State.STOPPED).move(State.FAILED, 1.0), 0, Health.FAILED_VALIDATION),
-        (Lifecycle("a", State.SPAWNING).move(State.FAILED, 1.0), 0, Health.FAILED_INITIALIZE),
-        (Lifecycle("a", State.READY).move(State.FAILED, 1.0), 0, Health.FAILED),
-        (Lifecycle("a", State.RESTARTING).move(State.FAILED, 1.0), 3, Health.FAILED),
+        (Lifecycle("a", ExtensionState.STOPPED), 0, Health.LOADED),
+        (Lifecycle("a", ExtensionState.SPAWNING), 0, Health.LOADED),
+        (Lifecycle("a", ExtensionState.STOPPING), 2, Health.LOADED),
+        (Lifecycle("a", ExtensionState.READY), 0, Health.RUNNING),
+        (Lifecycle("a", ExtensionState.READY), 1, Health.DEGRADED),
+        (Lifecycle("a", ExtensionState.DEGRADED), 0, Health.DEGRADED),
+        (Lifecycle("a", ExtensionState.RESTARTING), 1, Health.RESTARTING),
+        (Lifecycle("a", ExtensionState.DISABLED), 0, Health.DISABLED),
+        (Lifecycle("a", ExtensionState.FAILED), 3, Health.FAILED),
+        (Lifecycle("a", ExtensionState.STOPPED).transition(ExtensionState.FAILED, 1.0), 0, Health.FAILED_VALIDATION),
+        (Lifecycle("a", ExtensionState.SPAWNING).transition(ExtensionState.FAILED, 1.0), 0, Health.FAILED_INITIALIZE),
+        (Lifecycle("a", ExtensionState.READY).transition(ExtensionState.FAILED, 1.0), 0, Health.FAILED),
+        (Lifecycle("a", ExtensionState.RESTARTING).transition(ExtensionState.FAILED, 1.0), 3, Health.FAILED),
     ],
 )
 def test_health_is_told_in_the_words_of_the_contract(life: Lifecycle, restarts: int, health: Health) -> None:
@@ -245,10 +249,12 @@ def test_health_is_told_in_the_words_of_the_contract(life: Lifecycle, restarts: 
 
 
 def test_what_failed_once_and_is_ready_now_runs() -> None:
-    failed = Lifecycle("a", State.SPAWNING).move(State.FAILED, 1.0)
+    failed = Lifecycle("a", ExtensionState.SPAWNING).transition(ExtensionState.FAILED, 1.0)
 
-    assert failed.move(State.SPAWNING, 2.0).move(State.READY, 3.0).health() is Health.RUNNING
-    assert failed.move(State.SPAWNING, 2.0).health() is Health.LOADED
+    assert (
+        failed.transition(ExtensionState.SPAWNING, 2.0).transition(ExtensionState.READY, 3.0).health() is Health.RUNNING
+    )
+    assert failed.transition(ExtensionState.SPAWNING, 2.0).health() is Health.LOADED
 
 
 def test_the_words_are_those_of_the_contract() -> None:
@@ -273,7 +279,7 @@ def test_the_words_are_those_of_the_contract() -> None:
 def test_an_old_copy_ends_when_its_calls_have_ended_or_took_too_long(
     in_flight: int, now: float, is_over: bool, remaining: float
 ) -> None:
-    drain = Drain(100.0, patience=5.0)
+    drain = Drain(100.0, timeout=5.0)
 
     assert drain.is_over(in_flight, now) is is_over
     assert drain.remaining(now) == remaining
@@ -295,5 +301,5 @@ def test_the_diagram_has_a_line_for_each_move() -> None:
     lines = build_diagram().splitlines()
 
     assert lines[0] == "stateDiagram-v2"
-    assert len(lines) == 3 + sum(len(moves) for moves in MOVES.values())
+    assert len(lines) == 3 + sum(len(moves) for moves in TRANSITIONS.values())
     assert "    restarting --> ready: handshake ok again" in lines

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from becket.host.events import Events, ExtensionEvent, ExtensionLogged, ExtensionStarted, GrantGiven, HostEvent
-from becket.host.log_events import LogEvents, Throttle
+from becket.host.events import EventBus, ExtensionEvent, ExtensionLogged, ExtensionStarted, HostEvent, PermissionGranted
+from becket.host.log_events import LogEventPublisher, LogRateLimit
 
 
 class Clock:
@@ -15,16 +15,16 @@ class Clock:
 
 
 def test_so_many_pass_at_once_and_so_many_a_second_after_that() -> None:
-    throttle = Throttle(3, 2.0)
+    throttle = LogRateLimit(3, 2.0)
 
-    assert [throttle.take(50.0) for _ in range(5)] == [0, 0, 0, None, None]
-    assert [throttle.take(50.5), throttle.take(50.6)] == [2, None]
-    assert [throttle.take(90.0) for _ in range(4)] == [1, 0, 0, None]
+    assert [throttle.acquire(50.0) for _ in range(5)] == [0, 0, 0, None, None]
+    assert [throttle.acquire(50.5), throttle.acquire(50.6)] == [2, None]
+    assert [throttle.acquire(90.0) for _ in range(4)] == [1, 0, 0, None]
 
 
 def test_a_line_is_told_to_those_who_want_to_know() -> None:
-    events, told = Events(), list[HostEvent]()
-    log = LogEvents("notes", events, Clock())
+    events, told = EventBus(), list[HostEvent]()
+    log = LogEventPublisher("notes", events, Clock())
     assert not log
     events.subscribe(ExtensionLogged, told.append)
     assert log
@@ -35,9 +35,9 @@ def test_a_line_is_told_to_those_who_want_to_know() -> None:
 
 
 def test_of_a_flood_some_is_told_and_how_much_was_left_out() -> None:
-    events, told, clock = Events(), list[ExtensionLogged](), Clock()
+    events, told, clock = EventBus(), list[ExtensionLogged](), Clock()
     events.subscribe(ExtensionLogged, told.append)
-    loud, calm = LogEvents("loud", events, clock), LogEvents("calm", events, clock)
+    loud, calm = LogEventPublisher("loud", events, clock), LogEventPublisher("calm", events, clock)
     for number in range(10_000):
         loud("info", str(number))
     calm("info", "is heard all the same")
@@ -53,13 +53,13 @@ def test_of_a_flood_some_is_told_and_how_much_was_left_out() -> None:
 
 
 def test_who_subscribes_to_a_class_wants_all_below_it() -> None:
-    events = Events()
+    events = EventBus()
     assert not events.has_subscribers(ExtensionLogged)
-    end = events.subscribe(ExtensionStarted | GrantGiven, lambda event: None)
-    assert events.has_subscribers(GrantGiven)
+    end = events.subscribe(ExtensionStarted | PermissionGranted, lambda event: None)
+    assert events.has_subscribers(PermissionGranted)
     assert not events.has_subscribers(ExtensionLogged)
     assert not events.has_subscribers(ExtensionEvent)
     end()
-    assert not events.has_subscribers(GrantGiven)
+    assert not events.has_subscribers(PermissionGranted)
     events.subscribe(ExtensionEvent, lambda event: None)
     assert events.has_subscribers(ExtensionLogged)

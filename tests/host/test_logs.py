@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from becket.contract.log import LogLevel, LogRecord
-from becket.host.logs import MOST_NAME, MOST_TEXT, ExtensionLog
+from becket.host.logs import MAX_LOGGER_NAME, MAX_MESSAGE_CHARS, ExtensionLog
 
 
 @pytest.fixture
@@ -29,13 +29,13 @@ def log(caplog: pytest.LogCaptureFixture) -> ExtensionLog:
 def test_each_level_is_pythons(
     log: ExtensionLog, caplog: pytest.LogCaptureFixture, level: LogLevel, number: int
 ) -> None:
-    log.take_record(LogRecord(level, "index", "old"))
-    log.take_line(f"{level.name}:index:old")
+    log.on_record(LogRecord(level, "index", "old"))
+    log.on_stderr_line(f"{level.name}:index:old")
     assert [(record.levelno, record.getMessage()) for record in caplog.records] == [(number, "index: old")] * 2
 
 
 def test_any_other_line_is_information(log: ExtensionLog, caplog: pytest.LogCaptureFixture) -> None:
-    log.take_line("Traceback (most recent call last):")
+    log.on_stderr_line("Traceback (most recent call last):")
     assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
         (logging.INFO, "Traceback (most recent call last):")
     ]
@@ -50,12 +50,12 @@ def test_a_traceback_has_the_level_of_the_record_before_it(log: ExtensionLog, ca
         "and now for something else",
     ]
     for line in lines:
-        log.take_line(line)
+        log.on_stderr_line(line)
     assert [record.levelno for record in caplog.records] == [logging.ERROR] * 4 + [logging.INFO]
 
 
 def test_no_record_forges_another_or_moves_the_cursor(log: ExtensionLog, caplog: pytest.LogCaptureFixture) -> None:
-    log.take_record(LogRecord(LogLevel.INFO, "a\nERROR b", "one\r\ntwo\x1b[2J\u202e"))
+    log.on_record(LogRecord(LogLevel.INFO, "a\nERROR b", "one\r\ntwo\x1b[2J\u202e"))
     assert [record.getMessage() for record in caplog.records] == [
         "a\\nERROR b: one",
         "a\\nERROR b: two\\x1b[2J\\u202e",
@@ -63,24 +63,24 @@ def test_no_record_forges_another_or_moves_the_cursor(log: ExtensionLog, caplog:
 
 
 def test_what_is_very_long_is_cut(log: ExtensionLog, caplog: pytest.LogCaptureFixture) -> None:
-    log.take_record(LogRecord(LogLevel.INFO, "n" * 10_000, "x" * 1_000_000))
+    log.on_record(LogRecord(LogLevel.INFO, "n" * 10_000, "x" * 1_000_000))
     (record,) = caplog.records
-    assert len(record.getMessage()) <= MOST_TEXT + MOST_NAME + 2
+    assert len(record.getMessage()) <= MAX_MESSAGE_CHARS + MAX_LOGGER_NAME + 2
 
 
 def test_an_empty_message_is_a_record(log: ExtensionLog, caplog: pytest.LogCaptureFixture) -> None:
-    log.take_record(LogRecord(LogLevel.INFO, "n", ""))
+    log.on_record(LogRecord(LogLevel.INFO, "n", ""))
     assert len(caplog.records) == 1
 
 
 def test_what_nobody_wants_to_know_is_not_written(log: ExtensionLog, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR, "becket.ext.notes")
-    log.take_record(LogRecord(LogLevel.INFO, "n", "x"))
+    log.on_record(LogRecord(LogLevel.INFO, "n", "x"))
     assert caplog.records == []
 
 
 def test_the_loggers_of_an_extension_are_none_of_ours(log: ExtensionLog) -> None:
-    log.take_record(LogRecord(LogLevel.INFO, "made.up.name", "x"))
+    log.on_record(LogRecord(LogLevel.INFO, "made.up.name", "x"))
     assert "becket.ext.notes.made" not in logging.root.manager.loggerDict
 
 
@@ -89,9 +89,9 @@ def test_each_line_is_also_told_to_who_wants_it_whatever_is_written_down(caplog:
     told: list[tuple[str, str]] = []
     log = ExtensionLog("notes", lambda level, line: told.append((level, line)))
 
-    log.take_record(LogRecord(LogLevel.DEBUG, "index", "one\ntwo\x1b[2J"))
-    log.take_line("WARNING:index:old")
-    log.take_line("starting")
+    log.on_record(LogRecord(LogLevel.DEBUG, "index", "one\ntwo\x1b[2J"))
+    log.on_stderr_line("WARNING:index:old")
+    log.on_stderr_line("starting")
 
     assert told == [
         ("debug", "index: one"),

@@ -15,32 +15,32 @@ from tests.contract.sample_files import load_samples
 
 from becket.contract.hooks import HookEvent, HookKind, HookMatch
 from becket.errors import ManifestError, Problem
-from becket.host.manifest import (
+from becket.host.restart import RestartPolicy, RestartStrategy
+from becket.host.starting.manifest import (
     FILE_NAME,
-    AskedLimits,
-    AskedRestart,
     BecketToml,
     CommandEntry,
     ConfigEntry,
     ConfigType,
     Environment,
     HookEntry,
+    LimitOverrides,
     Manifest,
     ManifestReader,
-    Nearby,
     Requirements,
+    RestartOverrides,
+    ScopedFiles,
     SettingsCategory,
     SettingsField,
-    Sidecar,
+    SidecarEntry,
     hint_for,
     is_id,
     load_manifest,
-    nearest_id,
+    normalize_id,
     parse_manifest,
 )
-from becket.host.restart import RestartPolicy, RestartStrategy
+from becket.json_schema.files import load_schema
 from becket.limits import Limits
-from becket.typed.schema_files import load_schema
 
 LEAST = {"id": "notes", "version": "1.2.0", "command": ["./notes"]}
 
@@ -184,17 +184,19 @@ def test_a_file_that_is_no_toml_is_a_manifest_error() -> None:
 
 
 def test_asked_limits_stand_above_those_of_the_host_and_below_the_most() -> None:
-    asked = AskedLimits(frame=100, call_timeout=5.0)
+    asked = LimitOverrides(frame=100, call_timeout=5.0)
 
-    assert asked.over(Limits()) == Limits(frame=100, call_timeout=5.0)
-    assert asked.at_most(AskedLimits(frame=50, nodes=1)) == AskedLimits(frame=50, call_timeout=5.0)
-    assert AskedLimits().over(Limits(frame=7)) == Limits(frame=7)
+    assert asked.apply_to(Limits()) == Limits(frame=100, call_timeout=5.0)
+    assert asked.clamp(LimitOverrides(frame=50, nodes=1)) == LimitOverrides(frame=50, call_timeout=5.0)
+    assert LimitOverrides().apply_to(Limits(frame=7)) == Limits(frame=7)
 
 
 def test_an_asked_restart_stands_above_that_of_the_host() -> None:
-    asked = AskedRestart(strategy=RestartStrategy.NEVER, most=1)
+    asked = RestartOverrides(strategy=RestartStrategy.NEVER, most=1)
 
-    assert asked.over(RestartPolicy(window=5.0)) == RestartPolicy(strategy=RestartStrategy.NEVER, most=1, window=5.0)
+    assert asked.apply_to(RestartPolicy(window=5.0)) == RestartPolicy(
+        strategy=RestartStrategy.NEVER, most=1, window=5.0
+    )
 
 
 # -- what is refused
@@ -381,11 +383,11 @@ AGREEMENTS = [
     part("environment", "environment", Environment),
     part("requires", "variable", str, '{"env": [@]}'),
     part("mcp_servers", "server", str, "{@: {}}"),
-    part("restart", "restart", AskedRestart),
-    part("limits", "limits", AskedLimits),
+    part("restart", "restart", RestartOverrides),
+    part("limits", "limits", LimitOverrides),
     part("settings", "settings_category", SettingsCategory, "[@]"),
     part("settings", "settings_field", SettingsField, '[{"id": "i", "label": "l", "fields": [@]}]'),
-    part("sidecar", "sidecar", Sidecar),
+    part("sidecar", "sidecar", SidecarEntry),
 ]
 EACH = pytest.mark.parametrize("held", AGREEMENTS, ids=lambda held: held.definition)
 
@@ -449,7 +451,7 @@ def test_whatever_a_table_holds_it_is_read_or_refused(table: dict[str, Any]) -> 
     ],
 )
 def test_a_name_becomes_the_nearest_id(name: str, id: str) -> None:
-    assert nearest_id(name) == id
+    assert normalize_id(name) == id
     assert is_id(id) is bool(id)
 
 
@@ -459,6 +461,6 @@ def test_a_reader_that_has_no_word_for_something_is_not_asked_for_it() -> None:
     with pytest.raises(NotImplementedError):
         reader.read(b"", "/x")
     with pytest.raises(NotImplementedError):
-        reader.read_list(b"", "/x", Nearby("/", "/"))
+        reader.read_list(b"", "/x", ScopedFiles("/", "/"))
     with pytest.raises(NotImplementedError):
         reader.read_program("/x")

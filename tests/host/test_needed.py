@@ -9,7 +9,7 @@ import pytest
 
 from becket.errors import NotRunning
 from becket.host import Host
-from becket.host.lifecycle import State
+from becket.host.lifecycle import ExtensionState
 
 pytestmark = pytest.mark.loops
 
@@ -72,16 +72,16 @@ async def test_one_that_is_not_needed_is_not_started_and_the_first_call_starts_i
     with anyio.fail_after(60):
         async with Host([coin.parent], data=None, grants={"coin": ["tools.register"]}) as host:
             await host.settled()
-            assert host["coin"].state is State.STOPPED
+            assert host["coin"].state is ExtensionState.STOPPED
             assert not (coin / "started").exists()
             assert await host.call_tool("coin:toss") == "heads"
-            assert host["coin"].state is State.READY
+            assert host["coin"].state is ExtensionState.READY
 
 
 async def test_whoever_waits_for_it_needs_it(coin: Path) -> None:
     with anyio.fail_after(60):
         async with Host([coin.parent], data=None, grants={"coin": ["tools.register"]}) as host:
-            assert (await host.ready("coin")).state is State.READY
+            assert (await host.ready("coin")).state is ExtensionState.READY
 
 
 async def test_one_that_somebody_has_stopped_is_not_started_by_a_call(coin: Path) -> None:
@@ -99,4 +99,4 @@ async def test_one_with_models_is_started_since_nobody_else_knows_them() -> None
     with anyio.fail_after(60):
         async with Host([WORKSHOP], data=None, grants={"workshop": ["tools.register", "providers.register"]}) as host:
             await host.settled()
-            assert host["workshop"].state is State.READY
+            assert host["workshop"].state is ExtensionState.READY

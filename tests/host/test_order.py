@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from becket.host.order import StartOrder, find_dependents, order_starts
+from becket.host.starting.start_order import StartOrder, build_start_order, find_dependents
 
 CHAIN = {"store": [], "index": ["store"], "notes": ["index", "store"], "clock": []}
 
 
 def test_extensions_start_in_waves() -> None:
-    order = order_starts(CHAIN)
+    order = build_start_order(CHAIN)
 
     assert order == StartOrder((("clock", "store"), ("index",), ("notes",)))
     assert order.stop_waves == (("notes",), ("index",), ("store", "clock"))
 
 
 def test_nothing_starts_where_there_is_nothing() -> None:
-    assert order_starts({}) == StartOrder(())
+    assert build_start_order({}) == StartOrder(())
 
 
 @pytest.mark.parametrize(
@@ -31,10 +31,10 @@ def test_those_that_need_an_extension_start_again_after_it(extension: str, depen
 
 
 def test_one_that_needs_what_is_not_there_is_left_out_with_all_that_need_it() -> None:
-    order = order_starts({"a": ["missing"], "b": ["a"], "c": []})
+    order = build_start_order({"a": ["missing"], "b": ["a"], "c": []})
 
     assert order.waves == (("c",),)
-    assert order.left_out == {"a", "b"}
+    assert order.excluded == {"a", "b"}
     assert [found.extension for found in order.diagnostics] == ["a", "b"]
     assert order.diagnostics[0].problem == "needs missing, which is not there"
     assert "needs a, which cannot start" in order.diagnostics[1].problem
@@ -43,10 +43,10 @@ def test_one_that_needs_what_is_not_there_is_left_out_with_all_that_need_it() ->
 
 @pytest.mark.parametrize("after", [{"a": ["a"]}, {"a": ["b"], "b": ["a"]}, {"a": ["c"], "b": ["a"], "c": ["b"]}])
 def test_a_circle_is_left_out(after: dict[str, list[str]]) -> None:
-    order = order_starts({**after, "other": []})
+    order = build_start_order({**after, "other": []})
 
     assert order.waves == (("other",),)
-    assert order.left_out == set(after)
+    assert order.excluded == set(after)
     assert len(order.diagnostics) == len(after)
     assert find_dependents("a", after) == ()
 
@@ -56,20 +56,20 @@ IDS = st.sampled_from("abcdefgh")
 
 @given(st.dictionaries(IDS, st.lists(IDS)))
 def test_whatever_is_asked_for_each_one_starts_after_what_it_needs_or_not_at_all(after: dict[str, list[str]]) -> None:
-    order = order_starts(after)
+    order = build_start_order(after)
     started: set[str] = set()
     for wave in order.waves:
         assert all(started >= set(after[one]) for one in wave)
         started |= set(wave)
 
-    assert started | order.left_out == set(after)
-    assert not started & order.left_out
-    assert {found.extension for found in order.diagnostics} == order.left_out
-    assert all(not started >= set(after[one]) for one in order.left_out)
+    assert started | order.excluded == set(after)
+    assert not started & order.excluded
+    assert {found.extension for found in order.diagnostics} == order.excluded
+    assert all(not started >= set(after[one]) for one in order.excluded)
 
 
 def test_a_thousand_in_a_row_are_ordered() -> None:
     after = {str(number): [str(number - 1)] if number else [] for number in range(1_000)}
 
-    assert [wave for (wave,) in order_starts(after).waves] == [str(number) for number in range(1_000)]
+    assert [wave for (wave,) in build_start_order(after).waves] == [str(number) for number in range(1_000)]
     assert len(find_dependents("0", after)) == 999

@@ -18,8 +18,8 @@ from becket import CallTimeout, Context, Meaning, Peer, Registry, RemoteError
 from becket.contract.audit import (
     AuditEvent,
     CallDecided,
-    ExtensionStarted,
     GrantChanged,
+    ProcessStarted,
     ProviderCalled,
     ProviderOutcome,
 )
@@ -28,11 +28,11 @@ from becket.contract.hooks import HookEvent
 from becket.contract.memory import MEMORY_QUERY, Query
 from becket.contract.providers import ProviderResult, TextDelta, user
 from becket.errors import PermissionDenied
-from becket.host.connecting import connect_extension_over
 from becket.host.extension import Extension
-from becket.host.recording import RecordingGate
+from becket.host.serving.audited_gate import AuditedGate
+from becket.host.starting.connect import connect_extension_over
 from becket.methods.descriptors import Method
-from becket.methods.permissions import Decision, Gate, Grants
+from becket.permissions.gate import Decision, Gate, Grants
 from becket.stores.in_memory import InMemoryStore
 from becket.testing import run_in_virtual_time
 
@@ -229,7 +229,7 @@ async def test_a_revocation_ends_a_running_answer_whether_its_events_are_awaited
                 await anext(run)
             with pytest.raises(PermissionDenied):
                 await run.result()
-            assert run.take_ready() == []
+            assert run.batch_nowait() == []
 
 
 async def test_an_answer_that_nobody_reads_is_cancelled_by_a_revocation_too() -> None:
@@ -665,7 +665,7 @@ async def test_a_function_that_goes_on_after_its_answer_acts_on_the_extensions_o
 
         @child.handle("tool.call")
         async def run(params: Any, ctx: Context) -> None:
-            ctx.answer("ran")
+            ctx.respond("ran")
             await ctx.call("memory.append", NOTE)
             is_kept.set()
 
@@ -693,7 +693,7 @@ async def test_every_decision_in_either_direction_is_recorded() -> None:
         notes.gate.grant("tools.register")
         notes.gate.grant("tools.register")
     assert events == [
-        ExtensionStarted("notes", (), "native", ("memory.write", *sorted(BOTH)), "none"),
+        ProcessStarted("notes", (), "native", ("memory.write", *sorted(BOTH)), "none"),
         CallDecided("notes", "memory.append", "memory.write", True, "it is granted"),
         CallDecided("notes", "config.get", None, True, "it needs no permission"),
         CallDecided("notes", "memory.query", "memory.read", False, "it is denied"),
@@ -706,7 +706,7 @@ async def test_every_decision_in_either_direction_is_recorded() -> None:
 
 async def test_a_refusal_where_nobody_can_be_asked_is_recorded() -> None:
     events: list[AuditEvent] = []
-    gate = RecordingGate("notes", Grants(), events.append, asks=True)
+    gate = AuditedGate("notes", Grants(), events.append, asks=True)
     with pytest.raises(PermissionDenied):
         gate.check("tool.call", "tools.register")
     assert [event.allowed for event in events if isinstance(event, CallDecided)] == [False]

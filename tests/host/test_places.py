@@ -6,35 +6,35 @@ from pathlib import Path
 
 import pytest
 
-from becket.host.places import Places, default_data_folder
+from becket.host.data_dir import DataDir, default_data_dir
 
 
 def test_the_folder_of_a_host_is_named_after_it_below_the_users_data(tmp_path: Path) -> None:
-    assert default_data_folder("notes", {"XDG_DATA_HOME": str(tmp_path)}) == tmp_path / "becket" / "notes"
+    assert default_data_dir("notes", {"XDG_DATA_HOME": str(tmp_path)}) == tmp_path / "becket" / "notes"
 
 
 @pytest.mark.parametrize("given", ["", "relative/folder"])
 def test_a_data_home_that_is_none_is_passed_over(given: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_data_folder("x", {"XDG_DATA_HOME": given}) == tmp_path / ".local" / "share" / "becket" / "x"
+    assert default_data_dir("x", {"XDG_DATA_HOME": given}) == tmp_path / ".local" / "share" / "becket" / "x"
 
 
 def test_everything_lies_in_the_folder_and_that_is_its_owners_alone(tmp_path: Path) -> None:
-    places = Places(tmp_path / "deep" / "host")
-    places.make()
-    places.make()
+    places = DataDir(tmp_path / "deep" / "host")
+    places.create()
+    places.create()
     assert places.folder.stat().st_mode & 0o077 == 0
-    files = [places.store, places.audit, places.grants, places.trust, places.copies]
+    files = [places.store, places.audit, places.grants, places.trust, places.snapshots]
     assert {file.parent for file in files} == {places.folder}
-    assert places.data_of("notes") == places.folder / "data" / "notes"
+    assert places.extension_dir("notes") == places.folder / "data" / "notes"
 
 
 @pytest.mark.parametrize("id", ["..", ".", "a/b", "", "a b"])
 def test_an_id_never_becomes_a_way_out(id: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError):
-        Places(tmp_path).data_of(id)
+        DataDir(tmp_path).extension_dir(id)
 
 
 def test_a_folder_is_absolute_however_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert Places("data").folder == tmp_path / "data"
+    assert DataDir("data").folder == tmp_path / "data"

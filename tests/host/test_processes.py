@@ -19,7 +19,7 @@ from becket.contract.hooks import Block, HookEvent
 from becket.contract.providers import ProviderDone, ProviderResult, TextDelta, user
 from becket.contract.tasks import TaskEnded, TaskStarted
 from becket.errors import BadCapabilities, HandshakeFailed, VersionMismatch
-from becket.host.connecting import connect_extension
+from becket.host.starting.connect import connect_extension
 from becket.testing import ProcessWatch
 
 pytestmark = [pytest.mark.loops, pytest.mark.process]

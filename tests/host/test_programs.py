@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from becket.errors import ExtensionRefused
-from becket.host.environment import build_environment
-from becket.host.programs import find_program, list_program_folders, move_command, resolve_command
+from becket.host.starting.environment import build_environment
+from becket.host.starting.programs import find_program, list_program_folders, relocate_command, resolve_command
 
 SAY = "#!/bin/sh\necho {}\n"
 
@@ -228,7 +228,7 @@ def test_every_path_into_a_folder_leads_into_its_copy(tmp_path: Path) -> None:
     folder = str(tmp_path / "notes")
     command = [f"{folder}/bin/run", folder, f"{folder}/", f"--config={folder}/a.toml", f"a=b={folder}/c"]
 
-    moved = move_command(command, folder, "/copy")
+    moved = relocate_command(command, folder, "/copy")
 
     assert moved == ("/copy/bin/run", "/copy", "/copy", "--config=/copy/a.toml", "a=b=/copy/c")
 
@@ -236,7 +236,7 @@ def test_every_path_into_a_folder_leads_into_its_copy(tmp_path: Path) -> None:
 def test_other_words_stay_as_they_are(tmp_path: Path) -> None:
     command = ["/usr/bin/python3", "main.py", "-", "", "./a=b", f"{tmp_path}/notes-evil/x", f"--x={tmp_path}", "../x"]
 
-    assert move_command(command, str(tmp_path / "notes"), "/copy") == tuple(command)
+    assert relocate_command(command, str(tmp_path / "notes"), "/copy") == tuple(command)
 
 
 def test_a_path_that_leads_into_a_folder_by_a_link_is_known(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_path_that_leads_into_a_folder_by_a_link_is_known(tmp_path: Path) -> N
     (tmp_path / "notes" / "main.py").touch()
     (tmp_path / "link").symlink_to("notes")
 
-    moved = move_command([f"{tmp_path}/link/main.py"], str(tmp_path / "notes"), "/copy")
+    moved = relocate_command([f"{tmp_path}/link/main.py"], str(tmp_path / "notes"), "/copy")
 
     assert moved == ("/copy/main.py",)
 

@@ -9,11 +9,11 @@ import anyio
 import msgspec
 import pytest
 
-from becket.contract.audit import AUDIT_START, ProviderCalled, ProviderOutcome, encode_record
+from becket.contract.audit import CHAIN_START, ProviderCalled, ProviderOutcome, encode_record
 from becket.contract.hooks import Block, Continue, HookEvent, HookKind, HookResult, Modify, Replace
 from becket.contract.providers import (
-    MOST_TOOL_OUTPUT,
-    MOST_TOOL_TURNS,
+    MAX_TOOL_OUTPUT,
+    MAX_TOOL_TURNS,
     Message,
     Model,
     Provider,
@@ -25,9 +25,17 @@ from becket.contract.providers import (
 )
 from becket.contract.tools import Tool
 from becket.errors import BadReply, CallTimeout, NotDeclared, ProviderDisabled, RemoteError, TooManyTurns
-from becket.host.hooks import AskHooks, HookVerdict
-from becket.host.providers import Providers, Route, ToolUser, Trust, blocked_call, complete_with_tools, parse_trust
-from becket.host.tools import RegisteredTool, Tools
+from becket.host.hooks import HookVerdict, RunHooks
+from becket.host.providers import (
+    ModelRoute,
+    ProviderRegistry,
+    ProviderTrust,
+    ToolRunner,
+    build_blocked_record,
+    complete_with_tools,
+    parse_trust,
+)
+from becket.host.tools import RegisteredTool, ToolRegistry
 from becket.limits import Limits
 
 LOCAL = Provider(id=" local ", display_name="Local", description="d", models=(Model("small"), Model(" large ")))
@@ -38,7 +46,7 @@ CLOUD = Provider(id="cloud", display_name="Cloud", description="d", models=(Mode
 
 
 def test_a_model_is_found_by_the_id_that_it_has_among_all() -> None:
-    providers = Providers()
+    providers = ProviderRegistry()
     assert providers.add("notes", [LOCAL, CLOUD]) == []
     providers.add("chat", [CLOUD])
 
@@ -51,7 +59,7 @@ def test_a_model_is_found_by_the_id_that_it_has_among_all() -> None:
 
 @pytest.mark.parametrize("model", ["notes:local:huge", "notes:none:small", "none:local:small"])
 def test_a_model_that_nobody_has_is_told_with_those_that_there_are(model: str) -> None:
-    providers = Providers()
+    providers = ProviderRegistry()
     providers.add("notes", [LOCAL])
 
     with pytest.raises(NotDeclared) as caught:
@@ -64,11 +72,11 @@ def test_a_model_that_nobody_has_is_told_with_those_that_there_are(model: str) -
 @pytest.mark.parametrize("model", ["", "notes", "notes:local", "notes::small", "notes:local:small:x"])
 def test_an_id_has_three_parts(model: str) -> None:
     with pytest.raises(ValueError):
-        Providers().route(model)
+        ProviderRegistry().route(model)
 
 
 def test_a_provider_that_is_declared_twice_is_taken_once_and_told() -> None:
-    providers = Providers()
+    providers = ProviderRegistry()
     other = Provider(id="local", display_name="Other", description="d", models=(Model("tiny"),))
 
     (found,) = providers.add("notes", [LOCAL, other])
@@ -79,7 +87,7 @@ def test_a_provider_that_is_declared_twice_is_taken_once_and_told() -> None:
 
 
 def test_a_restart_brings_what_is_declared_then_and_a_stop_takes_it_away() -> None:
-    providers = Providers()
+    providers = ProviderRegistry()
     providers.add("notes", [LOCAL])
 
     providers.add("notes", [CLOUD])
@@ -121,20 +129,20 @@ def test_where_it_cannot_be_read_whom_to_trust_nobody_is_trusted(data: bytes) ->
 
 
 def test_trust_is_written_as_it_is_read() -> None:
-    trust = Trust().disable("c:d").disable("a:b", "leaks")
+    trust = ProviderTrust().disable("c:d").disable("a:b", "leaks")
 
     assert parse_trust(trust.encode()) == trust
-    assert parse_trust(trust.enable("c:d").enable("x:y").encode()) == Trust({"a:b": "leaks"})
+    assert parse_trust(trust.enable("c:d").enable("x:y").encode()) == ProviderTrust({"a:b": "leaks"})
     assert msgspec.json.decode(trust.encode()) == {
         "disabled": {"a:b": {"disabled": True, "reason": "leaks"}, "c:d": {"disabled": True}}
     }
 
 
 def test_a_call_that_was_not_made_has_a_record() -> None:
-    record = blocked_call(Route("notes", LOCAL, LOCAL.models[1]), tools_exposed=True)
+    record = build_blocked_record(ModelRoute("notes", LOCAL, LOCAL.models[1]), tools_exposed=True)
 
     assert record == ProviderCalled("notes", "local", "large", True, ProviderOutcome.BLOCKED, 0, False, "disabled")
-    assert b'"blocked"' in encode_record(record, AUDIT_START, 0)[0]
+    assert b'"blocked"' in encode_record(record, CHAIN_START, 0)[0]
 
 
 # -- the loop
@@ -198,7 +206,7 @@ async def test_a_model_that_never_answers_is_asked_eight_times() -> None:
     with pytest.raises(TooManyTurns) as caught:
         await complete_with_tools("notes", REQUEST, model.complete, use_tool)
 
-    assert (caught.value.extension, caught.value.limit) == ("notes", MOST_TOOL_TURNS)
+    assert (caught.value.extension, caught.value.limit) == ("notes", MAX_TOOL_TURNS)
     assert len(model.requests) == 8
     assert len(ran) == 7
 
@@ -346,8 +354,8 @@ class Calls:
         return self.output
 
 
-def weather_tools() -> Tools:
-    tools = Tools()
+def weather_tools() -> ToolRegistry:
+    tools = ToolRegistry()
     schema = {"type": "object", "properties": {"the city": {"type": "string"}}}
     tools.add("weather", [Tool("get", "d", schema)])
     return tools
@@ -356,7 +364,7 @@ def weather_tools() -> Tools:
 USE = ToolUse("t1", "weather_get", {"the_city": "Rome"})
 
 
-def hooks(events: list[HookEvent], before: HookResult, after: HookResult) -> AskHooks:
+def hooks(events: list[HookEvent], before: HookResult, after: HookResult) -> RunHooks:
     async def ask(event: HookEvent) -> HookVerdict:
         events.append(event)
         return HookVerdict(before if event.kind is HookKind.BEFORE_TOOL_CALL else after, "guard")  # type: ignore[arg-type]
@@ -368,14 +376,14 @@ def hooks(events: list[HookEvent], before: HookResult, after: HookResult) -> Ask
 async def test_a_tool_runs_with_the_names_of_its_own_schema() -> None:
     calls = Calls()
 
-    block = await ToolUser(weather_tools(), calls.call).use(USE)
+    block = await ToolRunner(weather_tools(), calls.call).run(USE)
 
     assert block == {"type": "tool_result", "tool_use_id": "t1", "content": "sunny"}
     assert calls.inputs == [{"the city": "Rome"}]
 
 
 async def test_a_tool_that_is_not_there_is_told_to_the_model() -> None:
-    block = await ToolUser(weather_tools(), Calls().call).use(ToolUse("t1", "fly"))
+    block = await ToolRunner(weather_tools(), Calls().call).run(ToolUse("t1", "fly"))
 
     assert block == {"type": "tool_result", "tool_use_id": "t1", "content": "Unknown tool: fly", "is_error": True}
 
@@ -383,7 +391,7 @@ async def test_a_tool_that_is_not_there_is_told_to_the_model() -> None:
 async def test_hooks_see_a_tool_before_and_after_it_ran() -> None:
     events: list[HookEvent] = []
 
-    await ToolUser(weather_tools(), Calls("x" * 40_000).call, hooks(events, Continue(), Continue())).use(USE)
+    await ToolRunner(weather_tools(), Calls("x" * 40_000).call, hooks(events, Continue(), Continue())).run(USE)
 
     before, after = events
     assert before == HookEvent.before_tool_call("weather_get", {"the city": "Rome"}, runtime_name="weather:get")
@@ -396,7 +404,7 @@ async def test_a_tool_that_a_hook_blocks_does_not_run() -> None:
     calls = Calls()
     events: list[HookEvent] = []
 
-    block = await ToolUser(weather_tools(), calls.call, hooks(events, Block("not now"), Continue())).use(USE)
+    block = await ToolRunner(weather_tools(), calls.call, hooks(events, Block("not now"), Continue())).run(USE)
 
     assert block["content"] == "Tool call blocked by extension: not now"
     assert block["is_error"] is True
@@ -407,7 +415,7 @@ async def test_a_tool_that_a_hook_blocks_does_not_run() -> None:
 async def test_a_hook_changes_the_input() -> None:
     calls = Calls()
 
-    await ToolUser(weather_tools(), calls.call, hooks([], Modify({"the city": "Oslo"}), Continue())).use(USE)
+    await ToolRunner(weather_tools(), calls.call, hooks([], Modify({"the city": "Oslo"}), Continue())).run(USE)
 
     assert calls.inputs == [{"the city": "Oslo"}]
 
@@ -416,7 +424,7 @@ async def test_a_hook_changes_the_input() -> None:
 async def test_a_hook_replaces_the_output_but_not_that_it_is_an_error(output: str | Exception) -> None:
     ask = hooks([], Continue(), Replace("redacted"))
 
-    block = await ToolUser(weather_tools(), Calls(output).call, ask).use(USE)
+    block = await ToolRunner(weather_tools(), Calls(output).call, ask).run(USE)
 
     assert block["content"] == "redacted"
     assert block.get("is_error", False) is isinstance(output, Exception)
@@ -425,7 +433,7 @@ async def test_a_hook_replaces_the_output_but_not_that_it_is_an_error(output: st
 async def test_a_tool_that_fails_is_told_to_the_model() -> None:
     error = RemoteError(method="tool.call", code=1, message="no net")
 
-    block = await ToolUser(weather_tools(), Calls(error).call).use(USE)
+    block = await ToolRunner(weather_tools(), Calls(error).call).run(USE)
 
     assert block["content"] == "Tool execution failed: tool.call: no net (1)"
     assert block["is_error"] is True
@@ -433,7 +441,7 @@ async def test_a_tool_that_fails_is_told_to_the_model() -> None:
 
 async def test_what_an_unknown_error_says_is_for_the_log_alone(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR, "becket.host"):
-        block = await ToolUser(weather_tools(), Calls(ValueError("secret")).call).use(USE)
+        block = await ToolRunner(weather_tools(), Calls(ValueError("secret")).call).run(USE)
 
     assert "secret" not in block["content"]
     assert block["is_error"] is True
@@ -446,21 +454,21 @@ async def test_what_an_unknown_error_says_is_for_the_log_alone(caplog: pytest.Lo
     [("x" * 30_001, 30_000), ("€" * 10_001, 29_998), ("x" + "€" * 10_000, 29_999)],
 )
 async def test_a_long_output_is_truncated_where_a_character_ends_and_says_so(output: str, size: int) -> None:
-    block = await ToolUser(weather_tools(), Calls(output).call).use(USE)
+    block = await ToolRunner(weather_tools(), Calls(output).call).run(USE)
 
     shown, note = block["content"].rsplit("\n", 1)
     assert output.startswith(shown)
     assert str(len(output.encode())) in note
-    assert len(block["content"].encode()) == size <= MOST_TOOL_OUTPUT
+    assert len(block["content"].encode()) == size <= MAX_TOOL_OUTPUT
 
 
 async def test_an_output_that_fits_is_left_alone() -> None:
-    block = await ToolUser(weather_tools(), Calls("x" * MOST_TOOL_OUTPUT).call).use(USE)
+    block = await ToolRunner(weather_tools(), Calls("x" * MAX_TOOL_OUTPUT).call).run(USE)
 
-    assert block["content"] == "x" * MOST_TOOL_OUTPUT
+    assert block["content"] == "x" * MAX_TOOL_OUTPUT
 
 
 async def test_not_even_the_note_is_longer_than_an_output_may_be() -> None:
-    block = await ToolUser(weather_tools(), Calls("x" * 100).call, most_output=8).use(USE)
+    block = await ToolRunner(weather_tools(), Calls("x" * 100).call, most_output=8).run(USE)
 
     assert len(block["content"]) == 8

@@ -181,7 +181,7 @@ def test_a_handshake_that_fails_on_a_restart_counts_though_it_took_long() -> Non
 def test_one_that_is_started_by_hand_has_a_clean_record() -> None:
     history = RestartHistory(3.0, (0.0, 0.1), 2, 7)
 
-    assert history.forgotten() == RestartHistory(total=7)
+    assert history.cleared() == RestartHistory(total=7)
 
 
 # -- what other systems do
@@ -261,7 +261,7 @@ def test_no_window_holds_more_restarts_than_allowed_unless_one_was_healthy_betwe
         if isinstance(decision, GiveUp):
             break
         assert 0.0 <= decision.delay <= policy.longest_delay
-        assert decision.attempt == decision.history.in_a_row == len(restarts) + 1
+        assert decision.attempt == decision.history.consecutive == len(restarts) + 1
         restarts.append(clock.advance(decision.delay))
         within = [at for at in restarts if restarts[-1] - at < policy.window]
         assert len(within) <= policy.most
@@ -311,7 +311,7 @@ def test_chance_only_shortens_delays_and_spreads_them() -> None:
 def test_fifty_that_end_at_once_start_one_after_the_other_and_soon() -> None:
     stagger = Stagger()
 
-    waits = [stagger.take(100.0) for _ in range(50)]
+    waits = [stagger.reserve(100.0) for _ in range(50)]
 
     assert waits[:4] == [0.0, 0.0, 0.0, 0.0]
     assert waits == sorted(waits)
@@ -322,7 +322,7 @@ def test_fifty_that_end_at_once_start_one_after_the_other_and_soon() -> None:
 def test_one_alone_never_waits() -> None:
     stagger = Stagger(at_once=1, gap=0.5)
 
-    assert [stagger.take(now) for now in (0.0, 0.5, 7.0, 7.25, 100.0)] == [0.0, 0.0, 0.0, 0.25, 0.0]
+    assert [stagger.reserve(now) for now in (0.0, 0.5, 7.0, 7.25, 100.0)] == [0.0, 0.0, 0.0, 0.25, 0.0]
 
 
 @given(st.lists(st.floats(0, 3.0), max_size=60), st.integers(1, 5), st.floats(0.01, 1.0))
@@ -331,7 +331,7 @@ def test_however_they_come_no_more_than_a_few_start_within_a_moment(
 ) -> None:
     stagger = Stagger(at_once, gap)
     clock = VirtualClock()
-    starts = [(now := clock.advance(pause)) + stagger.take(now) for pause in pauses]
+    starts = [(now := clock.advance(pause)) + stagger.reserve(now) for pause in pauses]
 
     for place in range(len(starts) - at_once):
         assert starts[place + at_once] - starts[place] >= gap * (1 - 1e-6) - 1e-9

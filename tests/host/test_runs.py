@@ -23,7 +23,7 @@ from becket.contract.providers import (
 )
 from becket.contract.tasks import TaskEnded, TaskKind, TaskLogged, TaskStarted, TaskUpdated
 from becket.errors import LocalProtocolError, NotSent
-from becket.host.runs import MOST_TRAILING
+from becket.host.serving.streams import MAX_TRAILING
 from becket.host.timeouts import Timeouts
 
 pytestmark = pytest.mark.loops
@@ -244,10 +244,10 @@ async def test_whoever_does_not_ask_for_what_trails_is_not_flooded_by_it() -> No
         asked = await script.hear()
         script.say(answer(asked))
         await settled()
-        script.say(*[output(asked, kind="text", content="x") for _ in range(MOST_TRAILING + 5)])
+        script.say(*[output(asked, kind="text", content="x") for _ in range(MAX_TRAILING + 5)])
         await settled()
         assert run.dropped == 5
-        assert len(run.take_ready()) == MOST_TRAILING
+        assert len(run.batch_nowait()) == MAX_TRAILING
 
 
 async def test_a_run_that_was_left_takes_nothing() -> None:
@@ -257,7 +257,7 @@ async def test_a_run_that_was_left_takes_nothing() -> None:
             script.say(answer(asked))
             assert [event async for event in run] == []
         script.say(output(asked, kind="text", content="x"))
-        assert run.take_ready() == []
+        assert run.batch_nowait() == []
 
 
 # -- answers of models

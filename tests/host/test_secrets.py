@@ -14,7 +14,7 @@ from tests.host.folders import write_extension
 from becket.contract.config import ConfigChanged, ConfigSaved, ConfigSet, ConfigValue
 from becket.errors import BadFile
 from becket.host.host import Host
-from becket.host.secrets import SecretConfig, Secrets, move_secrets
+from becket.host.starting.secrets import SecretConfig, Secrets, move_secrets
 from becket.stores.in_memory import InMemoryStore
 from becket.stores.sqlite import SqliteStore
 
@@ -104,7 +104,7 @@ def test_a_secret_that_cannot_be_kept_is_not_in_the_store_either(path: Path, mon
 
     store = InMemoryStore()
     config = SecretConfig(store, Secrets(path), ["token"])
-    monkeypatch.setattr("becket.host.secrets.replace_file", fail)
+    monkeypatch.setattr("becket.host.starting.secrets.replace_file", fail)
 
     with pytest.raises(OSError, match="space"):
         config.set_config("notes", ConfigSet("token", CANARY))

@@ -14,9 +14,9 @@ from tests.peer.scripted import request, settled
 from becket import Limits, Meaning, Peer, RemoteError
 from becket.contract.config import ConfigChanged, ConfigSet
 from becket.contract.memory import Append, Query, Record, Records
-from becket.errors import NUMBERS
+from becket.errors import ERROR_CODES
 from becket.stores.in_memory import InMemoryStore
-from becket.stores.store import Done
+from becket.stores.store import AppendCallback
 
 pytestmark = pytest.mark.loops
 
@@ -115,7 +115,7 @@ async def test_queries_of_an_extension_that_does_not_read_are_busy_in_the_end() 
     async with played(store=ThreadedStore(), limits=Limits(send_high=1_000, call_timeout=0.01)) as (_, script):
         script.queued = 1_001
         script.say(request(1, "memory.query", {"namespace": "notes"}))
-        assert (await script.hear())["error"]["code"] == NUMBERS[Meaning.BUSY]
+        assert (await script.hear())["error"]["code"] == ERROR_CODES[Meaning.BUSY]
 
 
 async def test_a_single_record_is_told_however_large_its_meta_is() -> None:
@@ -183,7 +183,7 @@ async def test_a_store_that_fails_tells_an_incident_and_nothing_more(
     failure: Exception, meaning: Meaning, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(ThreadedStore):
-        def append_nowait(self, append: Append, done: Done) -> None:
+        def append_nowait(self, append: Append, done: AppendCallback) -> None:
             raise failure
 
     async with hosted(store=Broken()) as (_, child):

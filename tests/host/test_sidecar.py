@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from becket.contract.sidecar import Failed, Hello, InsertMode, InsertText, Status
+from becket.contract.sidecar import InsertMode, InsertText, SidecarFailed, SidecarHello, SidecarStatus
 from becket.errors import (
     ConnectionLost,
     FrameTooLarge,
@@ -19,7 +19,7 @@ from becket.errors import (
     StartFailed,
     VersionMismatch,
 )
-from becket.host.sidecar import MOST_EVENTS, ConnectingSidecar, Sidecar, connect_sidecar
+from becket.host.sidecar import MAX_EVENTS, Sidecar, SidecarConnector, connect_sidecar
 from becket.limits import DEFAULT_LIMITS, Limits
 
 pytestmark = [pytest.mark.loops, pytest.mark.process]
@@ -41,7 +41,7 @@ def hello(version=2):
 """
 
 
-def start(program: str, *, timeout: float = PATIENCE, limits: Limits = DEFAULT_LIMITS) -> ConnectingSidecar:
+def start(program: str, *, timeout: float = PATIENCE, limits: Limits = DEFAULT_LIMITS) -> SidecarConnector:
     return connect_sidecar([sys.executable, "-c", WORDS + program], name="scribe", timeout=timeout, limits=limits)
 
 
@@ -67,11 +67,11 @@ while (told := hear()) and told["type"] != "shutdown":
 )
 async def test_hello_and_init_may_come_in_either_order(order: str) -> None:
     async with start(f"{order}\nsay('status', state='ready', label=json.dumps(told))\n{ECHO}") as sidecar:
-        assert sidecar.hello == Hello(2, "scribe", ("dictation",))
-        event = Status("")
+        assert sidecar.hello == SidecarHello(2, "scribe", ("dictation",))
+        event = SidecarStatus("")
         while event.state != "ready":
             (event,) = await take(sidecar, 1)
-            assert isinstance(event, Status)
+            assert isinstance(event, SidecarStatus)
         assert event.label == '{"type": "init", "config": {"protocol_version": 2}}'
         assert not event.is_active
 
@@ -95,8 +95,8 @@ hear()
         assert await take(sidecar, 4) == [
             InsertText("press", InsertMode.APPEND),
             InsertText("all of it", InsertMode.FINAL),
-            Failed("no microphone"),
-            Status("stopped"),
+            SidecarFailed("no microphone"),
+            SidecarStatus("stopped"),
         ]
         assert (sidecar.ignored, sidecar.skipped) == (2, 2)
 
@@ -106,8 +106,8 @@ async def test_a_payload_travels_as_it_is() -> None:
         await sidecar.trigger("press", {"a": [1, None]})
         await sidecar.trigger("release")
         first, second = await take(sidecar, 2)
-        assert isinstance(first, Status)
-        assert isinstance(second, Status)
+        assert isinstance(first, SidecarStatus)
+        assert isinstance(second, SidecarStatus)
         assert first.label == '{"type": "trigger", "name": "press", "payload": {"a": [1, null]}}'
         assert second.label == '{"type": "trigger", "name": "release"}'
 
@@ -115,7 +115,7 @@ async def test_a_payload_travels_as_it_is() -> None:
 async def test_what_else_it_is_to_know_stands_beside_the_version() -> None:
     program = WORDS + "hello()\nsay('status', state='ready', label=hear()['config']['language'])\nhear()"
     async with connect_sidecar([sys.executable, "-c", program], config={"language": "de"}) as sidecar:
-        assert await take(sidecar, 1) == [Status("ready", "de")]
+        assert await take(sidecar, 1) == [SidecarStatus("ready", "de")]
 
 
 async def test_closing_says_shutdown_and_leaves_no_process(tmp_path: Path) -> None:
@@ -145,13 +145,13 @@ async def test_a_sidecar_that_does_not_listen_is_ended() -> None:
 async def test_its_own_end_ends_the_events() -> None:
     async with start("hello(); hear()\nsay('status', state='stopped')") as sidecar:
         with anyio.fail_after(PATIENCE):
-            assert [event async for event in sidecar] == [Status("stopped")]
+            assert [event async for event in sidecar] == [SidecarStatus("stopped")]
 
 
 async def test_a_crash_is_told_after_the_events_before_it() -> None:
     program = "hello(); hear()\nsay('status', state='x')\nsys.stderr.write('out of ink'); sys.exit(3)"
     async with start(program) as sidecar:
-        assert await take(sidecar, 1) == [Status("x")]
+        assert await take(sidecar, 1) == [SidecarStatus("x")]
         with pytest.raises(PeerCrashed) as crash:
             await take(sidecar, 1)
         assert crash.value.exit_code == 3
@@ -204,14 +204,14 @@ async def test_one_line_that_is_too_long_is_passed_over() -> None:
 
 
 async def test_more_events_than_anybody_takes_are_not_read() -> None:
-    count = 20 * MOST_EVENTS
+    count = 20 * MAX_EVENTS
     program = f"hello(); hear()\nfor number in range({count}): say('status', state=str(number))\nsay('done')\nhear()"
     async with start(program) as sidecar:
         await take(sidecar, 1)
         await anyio.wait_all_tasks_blocked()
         assert sidecar.ignored == 0
         rest = await take(sidecar, count - 1)
-        assert rest[-1] == Status(str(count - 1))
+        assert rest[-1] == SidecarStatus(str(count - 1))
 
 
 async def test_a_sidecar_that_does_not_read_is_told_no_more() -> None:
@@ -242,5 +242,5 @@ async def test_it_sees_all_variables_of_this_program_only_where_it_is_asked_for(
     program = WORDS + "hello(); hear()\nsay('status', state=os.environ.get('SCRIBE_MODEL', 'none'))\nhear()"
     command = [sys.executable, "-c", program]
     async with connect_sidecar(command, inherit_env=True) as inheriting, connect_sidecar(command) as bare:
-        assert await take(inheriting, 1) == [Status("small")]
-        assert await take(bare, 1) == [Status("none")]
+        assert await take(inheriting, 1) == [SidecarStatus("small")]
+        assert await take(bare, 1) == [SidecarStatus("none")]

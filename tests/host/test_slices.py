@@ -11,8 +11,8 @@ import pytest
 from tests.host.stand_ins import initialized
 
 from becket import Peer
-from becket.host.connecting import connect_extension_over
 from becket.host.slices import Slices
+from becket.host.starting.connect import connect_extension_over
 from becket.testing import memory_transports
 
 pytestmark = pytest.mark.loops
@@ -107,7 +107,7 @@ async def test_a_start_that_is_cancelled_while_it_waits_for_its_turn_leaves_no_l
     with anyio.fail_after(10):
         async with Peer.over(theirs, dialect="native") as child:
             child.handle("initialize")(lambda params: initialized(features=["ping"]))
-            child.agree(())
+            child.limit_features(())
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(start)
                 await waits.wait()

@@ -24,7 +24,7 @@ from becket.errors import (
 )
 from becket.host.breaker import BreakerPolicy
 from becket.host.events import (
-    Events,
+    EventBus,
     ExtensionDegraded,
     ExtensionExited,
     ExtensionFailed,
@@ -38,15 +38,15 @@ from becket.host.events import (
 )
 from becket.host.extension import Extension
 from becket.host.heartbeat import HeartbeatPolicy
-from becket.host.lifecycle import Health, State
+from becket.host.lifecycle import ExtensionState, Health
 from becket.host.restart import RestartPolicy, RestartStrategy, Stagger
-from becket.host.supervisor import Care, Supervisor
-from becket.peer.loops import loop_time
+from becket.host.supervisor import SupervisionPolicy, Supervisor
+from becket.peer.loops.async_loops import loop_time
 
 pytestmark = pytest.mark.loops
 
 CRASH = PeerCrashed(exit_code=3, stderr_tail="boom\n")
-QUICK = Care(restart=RestartPolicy(delay=0.001, longest_delay=0.002), heartbeat=None)
+QUICK = SupervisionPolicy(restart=RestartPolicy(delay=0.001, longest_delay=0.002), heartbeat=None)
 
 
 class Link:
@@ -57,7 +57,7 @@ class Link:
     def __init__(self) -> None:
         self.features = frozenset({"ping"})
         self.close_reason: ConnectionLost | None = None
-        self.heard_at = 0.0
+        self.last_received_at = 0.0
         self.answers_pings = True
         self.pinged = anyio.Event()
         self._ended = anyio.Event()
@@ -73,7 +73,7 @@ class Link:
 
     def ping_nowait(self) -> None:
         if self.answers_pings:
-            self.heard_at = loop_time()
+            self.last_received_at = loop_time()
             self.pinged.set()
 
 
@@ -117,10 +117,10 @@ class Copy:
 class Stage:
     """A supervisor, the copies that it has started, and what it told."""
 
-    def __init__(self, care: Care, start: Callable[[int], Any] | None, **options: Any) -> None:
+    def __init__(self, care: SupervisionPolicy, start: Callable[[int], Any] | None, **options: Any) -> None:
         self.copies: list[Copy] = []
         self.told: list[HostEvent] = []
-        events = Events()
+        events = EventBus()
         events.subscribe(HostEvent, self._take)
         self._start = start
         self._news = anyio.Event()
@@ -148,7 +148,7 @@ class Stage:
 
 @asynccontextmanager
 async def staged(
-    care: Care = QUICK, start: Callable[[int], Any] | None = None, **options: Any
+    care: SupervisionPolicy = QUICK, start: Callable[[int], Any] | None = None, **options: Any
 ) -> AsyncGenerator[Stage, None]:
     stage = Stage(care, start, **options)
     with anyio.fail_after(10):
@@ -171,12 +171,12 @@ async def give_up(_: int) -> None:
 
 async def test_a_start_gives_the_handle_and_a_stop_asks_the_process_to_end() -> None:
     async with staged() as stage:
-        assert stage.supervisor.state is State.STOPPED
+        assert stage.supervisor.state is ExtensionState.STOPPED
         handle = await stage.supervisor.start()
         assert handle is cast("Any", stage.copies[0])
-        assert (stage.supervisor.state, stage.supervisor.health()) == (State.READY, Health.RUNNING)
+        assert (stage.supervisor.state, stage.supervisor.health()) == (ExtensionState.READY, Health.RUNNING)
         await stage.supervisor.stop()
-        assert stage.supervisor.state is State.STOPPED
+        assert stage.supervisor.state is ExtensionState.STOPPED
         assert stage.copies[0].was_asked
         assert stage.supervisor.current() is None
     assert [type(event) for event in stage.kinds(ExtensionStarted, ExtensionExited, ExtensionStopped)] == [
@@ -207,7 +207,7 @@ async def test_a_first_start_that_fails_is_not_repeated_and_tells_why() -> None:
     async with staged(start=give_up) as stage:
         with pytest.raises(StartFailed):
             await stage.supervisor.start()
-        assert (stage.supervisor.state, stage.supervisor.health()) == (State.FAILED, Health.FAILED_INITIALIZE)
+        assert (stage.supervisor.state, stage.supervisor.health()) == (ExtensionState.FAILED, Health.FAILED_INITIALIZE)
         with pytest.raises(StartFailed):
             await stage.supervisor.ready()
     (failed,) = stage.kinds(ExtensionFailed)
@@ -228,7 +228,7 @@ async def test_one_that_has_failed_can_be_started_by_hand() -> None:
         with pytest.raises(StartFailed):
             await stage.supervisor.start()
         await stage.supervisor.start()
-        assert stage.supervisor.state is State.READY
+        assert stage.supervisor.state is ExtensionState.READY
 
 
 async def test_a_stop_in_the_midst_of_a_start_leaves_nothing() -> None:
@@ -282,7 +282,7 @@ async def test_what_is_disabled_cannot_be_started_until_it_is_enabled() -> None:
         stage.supervisor.enable()
         stage.supervisor.enable()
         await stage.supervisor.start()
-        assert stage.supervisor.state is State.READY
+        assert stage.supervisor.state is ExtensionState.READY
 
 
 async def test_one_that_was_refused_tells_why_to_whoever_wants_it() -> None:
@@ -319,7 +319,7 @@ async def test_waiting_for_a_start_has_an_end() -> None:
                 await stage.supervisor.start()
 
         tasks.start_soon(ask)
-        await stage.until(lambda: stage.supervisor.state is State.SPAWNING)
+        await stage.until(lambda: stage.supervisor.state is ExtensionState.SPAWNING)
         with pytest.raises(CallTimeout):
             await stage.supervisor.ready(patience=0.01)
         await stage.supervisor.stop()
@@ -343,15 +343,15 @@ async def test_a_copy_that_crashes_is_replaced_and_the_handle_goes_on() -> None:
 
 
 async def test_a_crash_loop_ends_where_the_policy_says() -> None:
-    care = Care(restart=RestartPolicy(most=3, delay=0.0), heartbeat=None)
+    care = SupervisionPolicy(restart=RestartPolicy(most=3, delay=0.0), heartbeat=None)
     async with staged(care) as stage:
         await stage.supervisor.start()
         for _ in range(4):
-            await stage.until(lambda: stage.supervisor.state is State.READY)
+            await stage.until(lambda: stage.supervisor.state is ExtensionState.READY)
             copy = stage.copies[-1]
             copy.peer.end(CRASH)
             await stage.until(lambda: stage.supervisor.current() is not cast("Any", copy))  # noqa: B023
-        await stage.until(lambda: stage.supervisor.state is State.FAILED)
+        await stage.until(lambda: stage.supervisor.state is ExtensionState.FAILED)
         with pytest.raises(PeerCrashed):
             await stage.supervisor.ready()
     assert len(stage.kinds(ExtensionRestarting)) == 3
@@ -362,43 +362,45 @@ async def test_a_restart_that_fails_counts_as_one() -> None:
         if copies:
             raise StartFailed("notes", "gone")
 
-    care = Care(restart=RestartPolicy(most=2, delay=0.0), heartbeat=None)
+    care = SupervisionPolicy(restart=RestartPolicy(most=2, delay=0.0), heartbeat=None)
     async with staged(care, start) as stage:
         await stage.supervisor.start()
         stage.copies[0].peer.end(CRASH)
-        await stage.until(lambda: stage.supervisor.state is State.FAILED)
+        await stage.until(lambda: stage.supervisor.state is ExtensionState.FAILED)
         with pytest.raises(StartFailed):
             await stage.supervisor.ready()
         assert len(stage.kinds(ExtensionRestarting)) == 2
 
 
 async def test_one_that_is_never_restarted_fails_with_its_crash() -> None:
-    care = Care(restart=RestartPolicy(strategy=RestartStrategy.NEVER), heartbeat=None)
+    care = SupervisionPolicy(restart=RestartPolicy(strategy=RestartStrategy.NEVER), heartbeat=None)
     async with staged(care) as stage:
         await stage.supervisor.start()
         stage.copies[0].peer.end(CRASH)
-        await stage.until(lambda: stage.supervisor.state is State.FAILED)
+        await stage.until(lambda: stage.supervisor.state is ExtensionState.FAILED)
         with pytest.raises(PeerCrashed):
-            await stage.supervisor.use(work)
+            await stage.supervisor.call(work)
 
 
 async def test_a_stop_while_a_restart_is_waited_for_ends_it() -> None:
-    care = Care(restart=RestartPolicy(delay=1000.0, longest_delay=1000.0, first_is_immediate=False), heartbeat=None)
+    care = SupervisionPolicy(
+        restart=RestartPolicy(delay=1000.0, longest_delay=1000.0, first_is_immediate=False), heartbeat=None
+    )
     async with staged(care) as stage:
         await stage.supervisor.start()
         stage.copies[0].peer.end(CRASH)
-        await stage.until(lambda: stage.supervisor.state is State.RESTARTING)
+        await stage.until(lambda: stage.supervisor.state is ExtensionState.RESTARTING)
         await stage.supervisor.stop()
-        assert (stage.supervisor.state, len(stage.copies)) == (State.STOPPED, 1)
+        assert (stage.supervisor.state, len(stage.copies)) == (ExtensionState.STOPPED, 1)
 
 
 async def test_many_restarts_are_spread() -> None:
     stagger = Stagger(at_once=1, gap=1000.0)
     async with staged(stagger=stagger) as stage:
         await stage.supervisor.start()
-        stagger.take(anyio.current_time())
+        stagger.reserve(anyio.current_time())
         stage.copies[0].peer.end(CRASH)
-        await stage.until(lambda: stage.supervisor.state is State.RESTARTING)
+        await stage.until(lambda: stage.supervisor.state is ExtensionState.RESTARTING)
         await anyio.wait_all_tasks_blocked()
         assert len(stage.copies) == 1
         await stage.supervisor.stop()
@@ -407,12 +409,12 @@ async def test_many_restarts_are_spread() -> None:
 async def test_what_is_arranged_holds_for_every_copy() -> None:
     arranged: list[object] = []
     async with staged() as stage:
-        stage.supervisor.arrange(arranged.append)
+        stage.supervisor.add_initializer(arranged.append)
         await stage.supervisor.start()
         stage.copies[0].peer.end(CRASH)
         await stage.until(lambda: len(stage.kinds(ExtensionRestarted)) == 1)
         assert arranged == stage.copies
-        stage.supervisor.arrange(arranged.append)
+        stage.supervisor.add_initializer(arranged.append)
         assert arranged[2] is stage.copies[1]
 
 
@@ -426,7 +428,7 @@ async def test_a_call_in_flight_when_the_copy_dies_fails_with_its_reason() -> No
 
             async def call() -> None:
                 with pytest.raises(PeerCrashed):
-                    await stage.supervisor.use(work)
+                    await stage.supervisor.call(work)
 
             tasks.start_soon(call)
             await anyio.wait_all_tasks_blocked()
@@ -438,15 +440,15 @@ async def test_calls_are_counted_and_their_answers_timed() -> None:
     async with staged() as stage:
         await stage.supervisor.start()
         stage.copies[0].answered.set()
-        await stage.supervisor.use(work)
+        await stage.supervisor.call(work)
         with pytest.raises(RemoteError):
-            await stage.supervisor.use(refuse)
+            await stage.supervisor.call(refuse)
 
-        figures = stage.supervisor.figures()
+        figures = stage.supervisor.metrics()
 
         assert (figures.calls, figures.failures) == (2, 1)
         assert figures.per_second > 0
-        assert figures.latency is not None
+        assert figures.latency_p50 is not None
 
 
 async def refuse(extension: Extension) -> None:
@@ -460,7 +462,7 @@ async def test_a_call_that_may_be_repeated_is_made_again_with_the_next_copy() ->
         async with anyio.create_task_group() as tasks:
 
             async def call() -> None:
-                results.append(await stage.supervisor.use(work, repeat=True))
+                results.append(await stage.supervisor.call(work, repeat=True))
 
             tasks.start_soon(call)
             await anyio.wait_all_tasks_blocked()
@@ -483,7 +485,7 @@ async def test_an_error_of_an_extension_ends_its_copy_only_where_that_was_asked_
     async with staged(msgspec.structs.replace(QUICK, restarts_on_errors=restarts)) as stage:
         await stage.supervisor.start()
         with pytest.raises(RemoteError):
-            await stage.supervisor.use(fail)
+            await stage.supervisor.call(fail)
         assert len(asked) == len(stage.copies) == copies
 
 
@@ -510,7 +512,7 @@ async def test_a_call_that_comes_while_a_dead_copy_is_cleared_away_waits_for_the
         async with anyio.create_task_group() as tasks:
 
             async def call() -> None:
-                results.append(await stage.supervisor.use(fail_once))
+                results.append(await stage.supervisor.call(fail_once))
 
             tasks.start_soon(call)
             await anyio.wait_all_tasks_blocked()
@@ -528,9 +530,9 @@ async def test_a_call_waits_for_a_copy_that_is_about_to_run() -> None:
     async with staged(start=start) as stage:
         await stage.supervisor.start()
         stage.copies[0].peer.end(CRASH)
-        await stage.until(lambda: stage.supervisor.state is State.RESTARTING)
+        await stage.until(lambda: stage.supervisor.state is ExtensionState.RESTARTING)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stage.supervisor.use, work)
+            tasks.start_soon(stage.supervisor.call, work)
             await anyio.wait_all_tasks_blocked()
             go_on.set()
             await stage.until(lambda: len(stage.copies) == 2)
@@ -545,7 +547,7 @@ async def test_a_call_right_after_a_crash_waits_for_the_next_copy() -> None:
         async with anyio.create_task_group() as tasks:
 
             async def call() -> None:
-                results.append(await stage.supervisor.use(work))
+                results.append(await stage.supervisor.call(work))
 
             tasks.start_soon(call)
             await stage.until(lambda: len(stage.copies) == 2)
@@ -555,7 +557,7 @@ async def test_a_call_right_after_a_crash_waits_for_the_next_copy() -> None:
 
 async def test_calls_that_fail_open_the_circuit_and_the_extension_is_degraded_until_they_succeed() -> None:
     breaker = BreakerPolicy(failures=2, open_for=0.01, successes=1)
-    async with staged(Care(breaker=breaker, heartbeat=None)) as stage:
+    async with staged(SupervisionPolicy(breaker=breaker, heartbeat=None)) as stage:
         await stage.supervisor.start()
 
         async def time_out(_: Extension) -> None:
@@ -566,17 +568,17 @@ async def test_calls_that_fail_open_the_circuit_and_the_extension_is_degraded_un
 
         for _ in range(5):
             with pytest.raises(RemoteError):  # an answer is a sign of life
-                await stage.supervisor.use(refuse)
+                await stage.supervisor.call(refuse)
         for _ in range(2):
             with pytest.raises(CallTimeout):
-                await stage.supervisor.use(time_out)
+                await stage.supervisor.call(time_out)
         with pytest.raises(CircuitOpen):
-            await stage.supervisor.use(refuse)
+            await stage.supervisor.call(refuse)
         await stage.until(lambda: len(stage.kinds(ExtensionDegraded)) == 1)
         stage.copies[0].answered.set()
         while not stage.kinds(ExtensionRecovered):
             try:
-                await stage.supervisor.use(work)
+                await stage.supervisor.call(work)
             except CircuitOpen as error:
                 await anyio.sleep(error.seconds)
             await anyio.wait_all_tasks_blocked()
@@ -584,7 +586,7 @@ async def test_calls_that_fail_open_the_circuit_and_the_extension_is_degraded_un
 
 
 async def test_a_new_copy_is_called_although_the_circuit_of_the_one_before_was_open() -> None:
-    care = Care(restart=QUICK.restart, breaker=BreakerPolicy(failures=1, open_for=3600), heartbeat=None)
+    care = SupervisionPolicy(restart=QUICK.restart, breaker=BreakerPolicy(failures=1, open_for=3600), heartbeat=None)
     async with staged(care) as stage:
         await stage.supervisor.start()
 
@@ -592,25 +594,27 @@ async def test_a_new_copy_is_called_although_the_circuit_of_the_one_before_was_o
             raise CallTimeout("tool.call", 1.0)
 
         with pytest.raises(CallTimeout):
-            await stage.supervisor.use(time_out)
+            await stage.supervisor.call(time_out)
         with pytest.raises(CircuitOpen):
-            await stage.supervisor.use(work)
+            await stage.supervisor.call(work)
         stage.copies[0].peer.end(ConnectionLost(DisconnectReason.REMOTE_CLOSE))
         await stage.until(lambda: len(stage.kinds(ExtensionRestarted)) == 1)
         stage.copies[1].answered.set()
-        assert await stage.supervisor.use(work) == "done"
+        assert await stage.supervisor.call(work) == "done"
 
 
 async def test_answers_to_pings_do_not_make_one_healthy_whose_circuit_is_open() -> None:
     heartbeat = HeartbeatPolicy(every=0.01, slow_after=60, dead_after=120, stalled_after=60)
-    async with staged(Care(breaker=BreakerPolicy(failures=1, open_for=3600), heartbeat=heartbeat)) as stage:
+    async with staged(
+        SupervisionPolicy(breaker=BreakerPolicy(failures=1, open_for=3600), heartbeat=heartbeat)
+    ) as stage:
         await stage.supervisor.start()
 
         async def time_out(_: Extension) -> None:
             raise CallTimeout("tool.call", 1.0)
 
         with pytest.raises(CallTimeout):
-            await stage.supervisor.use(time_out)
+            await stage.supervisor.call(time_out)
         await stage.until(lambda: len(stage.kinds(ExtensionDegraded)) == 1)
         for _ in range(3):
             stage.copies[0].peer.pinged = anyio.Event()
@@ -626,7 +630,7 @@ async def test_a_call_that_may_be_repeated_fails_when_the_extension_is_stopped()
 
         async def call() -> None:
             with pytest.raises(ConnectionLost) as caught:
-                await stage.supervisor.use(work, repeat=True)
+                await stage.supervisor.call(work, repeat=True)
             lost.append(caught.value)
 
         async with anyio.create_task_group() as tasks:
@@ -644,31 +648,31 @@ async def test_a_reload_starts_a_new_copy_and_ends_the_old_one_after_its_calls()
     async with staged() as stage:
         await stage.supervisor.start()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stage.supervisor.use, work)
+            tasks.start_soon(stage.supervisor.call, work)
             await anyio.wait_all_tasks_blocked()
             tasks.start_soon(stage.supervisor.reload)
             await anyio.wait_all_tasks_blocked()
             assert len(stage.copies) == 2
             assert stage.supervisor.current() is cast("Any", stage.copies[1])
-            assert (stage.supervisor.state, stage.supervisor.in_flight) == (State.READY, 1)
+            assert (stage.supervisor.state, stage.supervisor.in_flight) == (ExtensionState.READY, 1)
             assert stage.kinds(ExtensionReloaded) == []
             assert not stage.copies[0].was_asked
             stage.copies[0].answered.set()
         assert stage.copies[0].was_asked
-        assert stage.supervisor.state is State.READY
+        assert stage.supervisor.state is ExtensionState.READY
     (reloaded,) = stage.kinds(ExtensionReloaded)
     assert isinstance(reloaded, ExtensionReloaded)
     assert reloaded.cut_off == 0
 
 
 async def test_a_reload_cuts_off_what_takes_too_long_and_says_so() -> None:
-    async with staged(Care(drain=0.01, heartbeat=None)) as stage:
+    async with staged(SupervisionPolicy(drain_timeout=0.01, heartbeat=None)) as stage:
         await stage.supervisor.start()
         async with anyio.create_task_group() as tasks:
 
             async def call() -> None:
                 with pytest.raises(ConnectionLost) as lost:
-                    await stage.supervisor.use(work)
+                    await stage.supervisor.call(work)
                 assert "reload" in str(lost.value)
 
             tasks.start_soon(call)
@@ -691,7 +695,7 @@ async def test_a_reload_whose_new_copy_does_not_start_leaves_the_running_one() -
         for _ in range(2):
             with pytest.raises(StartFailed):
                 await stage.supervisor.reload()
-            assert (stage.supervisor.state, await stage.supervisor.ready()) == (State.READY, running)
+            assert (stage.supervisor.state, await stage.supervisor.ready()) == (ExtensionState.READY, running)
         broken = False
         await stage.supervisor.reload()
         assert await stage.supervisor.ready() is cast("Any", stage.copies[1])
@@ -717,7 +721,7 @@ async def test_a_reload_while_the_old_copy_drains_is_one_more_reload() -> None:
     async with staged() as stage:
         await stage.supervisor.start()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stage.supervisor.use, work)
+            tasks.start_soon(stage.supervisor.call, work)
             await anyio.wait_all_tasks_blocked()
             tasks.start_soon(stage.supervisor.reload)
             await anyio.wait_all_tasks_blocked()
@@ -732,10 +736,10 @@ async def test_a_replacement_ends_the_old_copy_before_the_new_one_starts() -> No
     async with staged() as stage:
         await stage.supervisor.start()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stage.supervisor.use, work)
+            tasks.start_soon(stage.supervisor.call, work)
             await anyio.wait_all_tasks_blocked()
             tasks.start_soon(stage.supervisor.replace)
-            await stage.until(lambda: stage.supervisor.state is State.RESTARTING)
+            await stage.until(lambda: stage.supervisor.state is ExtensionState.RESTARTING)
             assert len(stage.copies) == 1
             stage.copies[0].answered.set()
         assert len(stage.copies) == 2
@@ -750,13 +754,13 @@ async def test_a_replacement_that_does_not_start_fails_with_the_reason() -> None
         await stage.supervisor.start()
         with pytest.raises(StartFailed):
             await stage.supervisor.replace()
-        assert stage.supervisor.state is State.FAILED
+        assert stage.supervisor.state is ExtensionState.FAILED
 
 
 async def test_a_reload_of_one_that_does_not_run_starts_it() -> None:
     async with staged() as stage:
         await stage.supervisor.reload()
-        assert stage.supervisor.state is State.READY
+        assert stage.supervisor.state is ExtensionState.READY
 
 
 async def test_a_stop_during_a_reload_wins() -> None:
@@ -770,7 +774,7 @@ async def test_a_stop_during_a_reload_wins() -> None:
 
             async def call() -> None:
                 with pytest.raises(ConnectionLost):
-                    await stage.supervisor.use(work)
+                    await stage.supervisor.call(work)
 
             async def reload() -> None:
                 with pytest.raises(NotRunning):
@@ -781,7 +785,7 @@ async def test_a_stop_during_a_reload_wins() -> None:
             tasks.start_soon(reload)
             await anyio.wait_all_tasks_blocked()
             await stage.supervisor.stop()
-        assert stage.supervisor.state is State.STOPPED
+        assert stage.supervisor.state is ExtensionState.STOPPED
         assert all(copy.peer.close_reason is not None for copy in stage.copies)
 
 
@@ -801,7 +805,7 @@ async def test_a_stop_and_a_reload_at_once_both_return_and_what_was_asked_for_la
             tasks.start_soon(ask, stage.supervisor.stop)
             tasks.start_soon(ask, stage.supervisor.reload)  # before the owner has heard of the stop
         is_reloaded = asked[-1] == stage.supervisor.reload
-        assert stage.supervisor.state is (State.READY if is_reloaded else State.STOPPED)
+        assert stage.supervisor.state is (ExtensionState.READY if is_reloaded else ExtensionState.STOPPED)
         assert len(stage.kinds(ExtensionStopped)) == 1
 
 
@@ -810,10 +814,10 @@ async def test_a_start_right_after_a_stop_starts_another_copy_and_both_return() 
         await stage.supervisor.start()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stage.supervisor.stop)
-            await stage.until(lambda: stage.supervisor.state is not State.READY)
+            await stage.until(lambda: stage.supervisor.state is not ExtensionState.READY)
             handle = await stage.supervisor.start()
         assert handle is cast("Any", stage.copies[1])
-        assert stage.supervisor.state is State.READY
+        assert stage.supervisor.state is ExtensionState.READY
 
 
 async def test_nobody_starts_or_reloads_what_closes() -> None:
@@ -827,11 +831,11 @@ async def test_nobody_starts_or_reloads_what_closes() -> None:
 
             stage.copies[0].may_end = anyio.Event()
             tasks.start_soon(stage.supervisor.close)
-            await stage.until(lambda: stage.supervisor.state is State.STOPPING)
+            await stage.until(lambda: stage.supervisor.state is ExtensionState.STOPPING)
             tasks.start_soon(ask, stage.supervisor.reload)
             await ask(stage.supervisor.start)
             stage.copies[0].may_end.set()
-        assert (stage.supervisor.state, len(stage.copies)) == (State.STOPPED, 1)
+        assert (stage.supervisor.state, len(stage.copies)) == (ExtensionState.STOPPED, 1)
 
 
 async def test_a_reload_while_a_copy_starts_puts_another_in_its_place() -> None:
@@ -860,7 +864,7 @@ HEART = HeartbeatPolicy(every=0.02, slow_after=0.02, dead_after=0.06, stalled_af
 @in_virtual_time
 def test_one_that_does_not_read_is_slow_then_dead_and_then_replaced(run: Callable[..., None]) -> None:
     async def main() -> None:
-        async with staged(Care(restart=QUICK.restart, heartbeat=HEART)) as stage:
+        async with staged(SupervisionPolicy(restart=QUICK.restart, heartbeat=HEART)) as stage:
             await stage.supervisor.start()
             stage.copies[0].peer.answers_pings = False
             await stage.until(lambda: len(stage.kinds(ExtensionRestarted)) == 1)
@@ -877,23 +881,23 @@ def test_one_that_does_not_read_is_slow_then_dead_and_then_replaced(run: Callabl
 @in_virtual_time
 def test_one_that_answers_pings_is_left_alone(run: Callable[..., None]) -> None:
     async def main() -> None:
-        async with staged(Care(heartbeat=HEART)) as stage:
+        async with staged(SupervisionPolicy(heartbeat=HEART)) as stage:
             await stage.supervisor.start()
             for _ in range(3):
                 await stage.copies[0].peer.pinged.wait()
                 stage.copies[0].peer.pinged = anyio.Event()
-            assert (stage.supervisor.state, len(stage.copies)) == (State.READY, 1)
+            assert (stage.supervisor.state, len(stage.copies)) == (ExtensionState.READY, 1)
 
     run(main)
 
 
 async def test_one_that_is_slow_for_a_while_recovers() -> None:
     policy = HeartbeatPolicy(every=0.02, slow_after=0.02, dead_after=1000.0, stalled_after=10.0)
-    async with staged(Care(heartbeat=policy)) as stage:
+    async with staged(SupervisionPolicy(heartbeat=policy)) as stage:
         await stage.supervisor.start()
         link = stage.copies[0].peer
         link.answers_pings = False
-        await stage.until(lambda: stage.supervisor.state is State.DEGRADED)
+        await stage.until(lambda: stage.supervisor.state is ExtensionState.DEGRADED)
         link.answers_pings = True
-        link.heard_at = anyio.current_time()  # what it had to say comes at last
+        link.last_received_at = anyio.current_time()  # what it had to say comes at last
         await stage.until(lambda: len(stage.kinds(ExtensionRecovered)) == 1)

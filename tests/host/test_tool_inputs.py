@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from becket.contract import Tool
 from becket.errors import BadValue
+from becket.host.serving.tool_inputs import compile_inputs
 from becket.host.slices import Slices
-from becket.host.tool_inputs import compile_inputs
-from becket.typed.schema import SchemaMode, Validator
+from becket.json_schema.validator import SchemaMode, Validator
 
 pytestmark = pytest.mark.loops
 

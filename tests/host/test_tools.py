@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 
 from becket.contract.tools import Tool
 from becket.errors import NotDeclared
-from becket.host.tools import MOST_TOOLS, PREFIXED_NAMING, Tools, prefixed_tool_name
+from becket.host.tools import MAX_TOOLS, PREFIXED_NAMING, ToolRegistry, prefixed_tool_name
 
 
 def tool(name: str, description: str = "Does it.", schema: Any = None) -> Tool:
     return Tool(name, description, {"type": "object"} if schema is None else schema)
 
 
-def names_of(tools: Tools) -> dict[str, str]:
+def names_of(tools: ToolRegistry) -> dict[str, str]:
     return {one.name: one.runtime_name for one in tools}
 
 
 def test_a_tool_is_found_by_the_name_that_a_model_sees_and_by_its_runtime_name() -> None:
-    tools = Tools()
+    tools = ToolRegistry()
 
     assert tools.add("notes", [tool("count"), tool(" list all ")]) == []
 
@@ -34,7 +34,7 @@ def test_a_tool_is_found_by_the_name_that_a_model_sees_and_by_its_runtime_name()
 
 
 def test_an_unknown_tool_is_told_with_those_that_there_are() -> None:
-    tools = Tools()
+    tools = ToolRegistry()
     tools.add("notes", [tool("count")])
 
     assert tools.find("notes_cuont") is None
@@ -44,7 +44,7 @@ def test_an_unknown_tool_is_told_with_those_that_there_are() -> None:
 
 
 def test_a_model_is_told_of_all_tools_in_the_same_order_whoever_started_first() -> None:
-    first, second = Tools(), Tools()
+    first, second = ToolRegistry(), ToolRegistry()
     for tools, order in ((first, "ab"), (second, "ba")):
         for extension in order:
             tools.add(extension, [tool("z"), tool("y")])
@@ -57,9 +57,9 @@ def test_a_model_is_told_of_all_tools_in_the_same_order_whoever_started_first() 
 # -- clashes
 
 
-def host_with(*extensions: str) -> Tools:
+def host_with(*extensions: str) -> ToolRegistry:
     """Returns the tools of a host that has found these extensions."""
-    tools = Tools()
+    tools = ToolRegistry()
     for extension in extensions:
         tools.reserve(extension)
     return tools
@@ -131,7 +131,7 @@ def test_a_tool_whose_name_was_taken_before_its_extension_was_found_has_another(
 
 
 def test_two_tools_of_one_extension_that_look_the_same_have_two_names() -> None:
-    tools = Tools()
+    tools = ToolRegistry()
 
     found = tools.add("notes", [tool("list all"), tool("list_all"), tool("list all ")])
 
@@ -141,7 +141,7 @@ def test_two_tools_of_one_extension_that_look_the_same_have_two_names() -> None:
 
 
 def test_no_extension_takes_a_name_of_the_host() -> None:
-    tools = Tools(reserved=["notes_count"])
+    tools = ToolRegistry(reserved=["notes_count"])
 
     (found,) = tools.add("notes", [tool("count")])
 
@@ -151,7 +151,7 @@ def test_no_extension_takes_a_name_of_the_host() -> None:
 
 
 def test_a_prefixed_name_that_is_reserved_for_another_is_left_out_and_told() -> None:
-    tools = Tools(reserved=["ext_c_d"])
+    tools = ToolRegistry(reserved=["ext_c_d"])
     tools.reserve("a_b", PREFIXED_NAMING)
 
     (found,) = tools.add("a", [tool("b_x")], naming=PREFIXED_NAMING)
@@ -164,20 +164,20 @@ def test_a_prefixed_name_that_is_reserved_for_another_is_left_out_and_told() -> 
 
 
 def test_more_tools_than_a_host_takes_are_told() -> None:
-    tools = Tools()
+    tools = ToolRegistry()
 
-    assert tools.add("notes", [tool(str(number)) for number in range(MOST_TOOLS)]) == []
-    (found,) = tools.add("notes", [tool(str(number)) for number in range(MOST_TOOLS + 1)])
+    assert tools.add("notes", [tool(str(number)) for number in range(MAX_TOOLS)]) == []
+    (found,) = tools.add("notes", [tool(str(number)) for number in range(MAX_TOOLS + 1)])
 
-    assert len(tools) == MOST_TOOLS
-    assert str(MOST_TOOLS + 1) in found.problem
+    assert len(tools) == MAX_TOOLS
+    assert str(MAX_TOOLS + 1) in found.problem
 
 
 # -- restarts
 
 
 def test_a_tool_keeps_its_name_over_a_restart_whoever_came_in_between() -> None:
-    tools = Tools()
+    tools = ToolRegistry()
     tools.add("a.b", [tool("c")])
     tools.remove("a.b")
     assert tools.find("a_b_c") is None
@@ -189,7 +189,7 @@ def test_a_tool_keeps_its_name_over_a_restart_whoever_came_in_between() -> None:
 
 
 def test_a_restart_brings_the_tools_that_there_are_then() -> None:
-    tools = Tools()
+    tools = ToolRegistry()
     tools.add("notes", [tool("old"), tool("kept")])
 
     tools.add("notes", [tool("kept", "Does more."), tool("new")])
@@ -200,7 +200,7 @@ def test_a_restart_brings_the_tools_that_there_are_then() -> None:
 
 
 def test_names_of_one_that_is_gone_for_good_are_free() -> None:
-    tools = Tools()
+    tools = ToolRegistry()
     tools.add("a.b", [tool("c")])
 
     tools.forget("a.b")
@@ -242,7 +242,7 @@ def test_two_long_names_with_the_same_beginning_are_told_apart() -> None:
 
 
 def test_a_prefixed_tool_is_described_with_whose_it_is() -> None:
-    tools = Tools()
+    tools = ToolRegistry()
 
     tools.add("weather", [tool("get", "Looks it up.")], naming=PREFIXED_NAMING)
 
@@ -259,9 +259,9 @@ SCHEMA = {
 
 
 def test_a_model_sees_names_of_properties_that_it_may_write_and_the_extension_gets_its_own() -> None:
-    tools = Tools()
+    tools = ToolRegistry()
     tools.add("notes", [tool("count", schema=SCHEMA)])
     found = tools.get("notes_count")
 
     assert found.input_schema["required"] == ["a_b"]
-    assert found.input_of({"a_b": "milk", "deep": {"x_y": 1}}) == {"a b": "milk", "deep": {"x/y": 1}}
+    assert found.decode_input({"a_b": "milk", "deep": {"x_y": 1}}) == {"a b": "milk", "deep": {"x/y": 1}}

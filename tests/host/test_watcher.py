@@ -11,7 +11,7 @@ import anyio
 import pytest
 from watchfiles import Change
 
-from becket.host.watcher import FolderChanged, counts, watch_folders
+from becket.host.watcher import FolderChanged, is_relevant, watch_folders
 
 pytestmark = pytest.mark.loops
 
@@ -125,4 +125,4 @@ async def test_watching_nothing_waits_until_it_is_stopped() -> None:
     ],
 )
 def test_what_tools_leave_behind_does_not_count(path: str, expected: bool) -> None:
-    assert counts(Change.modified, path) is expected
+    assert is_relevant(Change.modified, path) is expected

@@ -13,16 +13,16 @@ import pytest
 from tests.host.folders import as_nobody, open_folder, write_extension
 
 from becket.errors import BadFile
-from becket.host import digests
-from becket.host.digests import FolderCopy, copy_folder, digest_folder
-from becket.host.working_copies import WorkingCopy, open_working_copy, remove_discarded, remove_working_copies
+from becket.host.starting import snapshot
+from becket.host.starting.snapshot import FolderSnapshot, create_snapshot, digest_folder
+from becket.host.starting.working_copies import WorkingCopy, open_working_copy, remove_discarded, remove_working_copies
 
 HOLDER = """
 import sys
-from becket.host.digests import FolderCopy
-from becket.host.working_copies import open_working_copy
+from becket.host.starting.snapshot import FolderSnapshot
+from becket.host.starting.working_copies import open_working_copy
 
-copy = open_working_copy(sys.argv[1], "notes", FolderCopy(sys.argv[2], sys.argv[3]))
+copy = open_working_copy(sys.argv[1], "notes", FolderSnapshot(sys.argv[2], sys.argv[3]))
 print(copy.folder, flush=True)
 sys.stdin.read()
 """
@@ -34,22 +34,22 @@ def working(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def approved(tmp_path: Path) -> FolderCopy:
+def approved(tmp_path: Path) -> FolderSnapshot:
     folder = write_extension(tmp_path / "notes", "notes", files={"lib/a.py": "a = 1\n", "bin/run": "#!/bin/sh\n"})
     (folder / "bin" / "run").chmod(0o755)
     (folder / "link").symlink_to("lib/a.py")
-    return copy_folder(folder, tmp_path / "copies")
+    return create_snapshot(folder, tmp_path / "copies")
 
 
 @pytest.fixture
-def opened(working: Path, approved: FolderCopy) -> Iterator[list[WorkingCopy]]:
+def opened(working: Path, approved: FolderSnapshot) -> Iterator[list[WorkingCopy]]:
     copies: list[WorkingCopy] = []
     yield copies
     for copy in copies:
         copy.release()
 
 
-def open_one(working: Path, approved: FolderCopy, opened: list[WorkingCopy]) -> Path:
+def open_one(working: Path, approved: FolderSnapshot, opened: list[WorkingCopy]) -> Path:
     copy = open_working_copy(working, "notes", approved)
     assert copy is not None
     opened.append(copy)
@@ -59,7 +59,7 @@ def open_one(working: Path, approved: FolderCopy, opened: list[WorkingCopy]) -> 
 # -- what is in it
 
 
-def test_it_holds_the_approved_files_under_the_name_of_their_folder(working: Path, approved: FolderCopy) -> None:
+def test_it_holds_the_approved_files_under_the_name_of_their_folder(working: Path, approved: FolderSnapshot) -> None:
     copy = open_working_copy(working, "notes", approved, name="My Notes")
     assert copy is not None
     folder = Path(copy.folder)
@@ -77,7 +77,7 @@ def test_a_user_without_privileges_may_write_everywhere_in_it() -> None:
         write_extension(root / "notes", "notes", files={"lib/a.py": "a = 1\n"})
         root.chmod(0o777)
         with as_nobody():
-            approved = copy_folder(root / "notes", root / "copies")
+            approved = create_snapshot(root / "notes", root / "copies")
             copy = open_working_copy(root / "working", "notes", approved)
             assert copy is not None
             folder = Path(copy.folder)
@@ -89,7 +89,7 @@ def test_a_user_without_privileges_may_write_everywhere_in_it() -> None:
             assert digest_folder(approved.folder).digest == approved.digest
 
 
-def test_files_that_are_not_the_approved_ones_are_not_run(working: Path, approved: FolderCopy) -> None:
+def test_files_that_are_not_the_approved_ones_are_not_run(working: Path, approved: FolderSnapshot) -> None:
     changed = Path(approved.folder) / "main.py"
     changed.chmod(0o600)
     changed.write_text("print('evil')\n", encoding="utf-8")
@@ -98,17 +98,17 @@ def test_files_that_are_not_the_approved_ones_are_not_run(working: Path, approve
 
 
 def test_files_are_copied_where_the_file_system_cannot_share_their_blocks(
-    working: Path, approved: FolderCopy, opened: list[WorkingCopy], monkeypatch: pytest.MonkeyPatch
+    working: Path, approved: FolderSnapshot, opened: list[WorkingCopy], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> int:
         raise OSError(18, "Invalid cross-device link")
 
-    monkeypatch.setattr(digests.os, "copy_file_range", refuse)
+    monkeypatch.setattr(snapshot.os, "copy_file_range", refuse)
 
     assert digest_folder(open_one(working, approved, opened)).digest == approved.digest
 
 
-def test_a_place_that_cannot_be_written_to_is_named(working: Path, approved: FolderCopy) -> None:
+def test_a_place_that_cannot_be_written_to_is_named(working: Path, approved: FolderSnapshot) -> None:
     working.touch()
 
     with pytest.raises(BadFile) as caught:
@@ -120,7 +120,7 @@ def test_a_place_that_cannot_be_written_to_is_named(working: Path, approved: Fol
 
 
 def test_what_was_written_is_discarded_at_the_next_start(
-    working: Path, approved: FolderCopy, opened: list[WorkingCopy]
+    working: Path, approved: FolderSnapshot, opened: list[WorkingCopy]
 ) -> None:
     first = open_one(working, approved, opened)
     (first / "state").touch()
@@ -134,7 +134,7 @@ def test_what_was_written_is_discarded_at_the_next_start(
 
 
 def test_one_that_is_used_stays_and_the_next_start_gets_another(
-    working: Path, approved: FolderCopy, opened: list[WorkingCopy]
+    working: Path, approved: FolderSnapshot, opened: list[WorkingCopy]
 ) -> None:
     first = open_one(working, approved, opened)
     (first / "state").touch()
@@ -151,7 +151,7 @@ def test_one_that_is_used_stays_and_the_next_start_gets_another(
 
 
 def test_free_slots_beside_the_one_that_is_taken_are_removed(
-    working: Path, approved: FolderCopy, opened: list[WorkingCopy]
+    working: Path, approved: FolderSnapshot, opened: list[WorkingCopy]
 ) -> None:
     for _ in range(3):
         open_one(working, approved, opened)
@@ -169,7 +169,7 @@ def test_what_a_program_has_closed_to_itself_is_discarded_too() -> None:
         (root / "outside").mkdir(mode=0o755)
         root.chmod(0o777)
         with as_nobody():
-            approved = copy_folder(root / "notes", root / "copies")
+            approved = create_snapshot(root / "notes", root / "copies")
             for _ in range(2):
                 copy = open_working_copy(root / "working", "notes", approved)
                 assert copy is not None
@@ -197,7 +197,7 @@ def test_what_a_program_has_closed_to_itself_is_discarded_too() -> None:
 
 def test_what_was_discarded_is_removed_and_what_cannot_be_is_logged_and_tried_again(
     working: Path,
-    approved: FolderCopy,
+    approved: FolderSnapshot,
     opened: list[WorkingCopy],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -210,7 +210,7 @@ def test_what_was_discarded_is_removed_and_what_cannot_be_is_logged_and_tried_ag
         raise OSError(39, "Directory not empty")  # as when a process that was left behind still writes there
 
     with monkeypatch.context() as patched:
-        patched.setattr(digests.shutil, "rmtree", refuse)
+        patched.setattr(snapshot.shutil, "rmtree", refuse)
         remove_discarded(working, "notes")
     assert [str(slot) in record.getMessage() for record in caplog.records] == [True]
     assert len(os.listdir(slot)) == 2
@@ -221,7 +221,7 @@ def test_what_was_discarded_is_removed_and_what_cannot_be_is_logged_and_tried_ag
 
 @pytest.mark.process
 def test_two_hosts_have_copies_of_their_own_and_one_that_is_killed_leaves_nothing(
-    working: Path, approved: FolderCopy, opened: list[WorkingCopy]
+    working: Path, approved: FolderSnapshot, opened: list[WorkingCopy]
 ) -> None:
     command = [sys.executable, "-c", HOLDER, str(working), approved.folder, approved.digest]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8") as other:
@@ -240,7 +240,7 @@ def test_two_hosts_have_copies_of_their_own_and_one_that_is_killed_leaves_nothin
 
 
 def test_those_of_extensions_that_nobody_has_agreed_to_any_more_are_removed(
-    working: Path, approved: FolderCopy, opened: list[WorkingCopy]
+    working: Path, approved: FolderSnapshot, opened: list[WorkingCopy]
 ) -> None:
     open_one(working, approved, opened)
     opened[0].release()

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec import Raw, Struct
 
-from becket.methods.decorators import Handles, HandlesPlainly, Listens
+from becket.methods.decorators import HandlerDecorator, NotificationHandlerDecorator, SyncHandlerDecorator
 from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import CancelReason, EventReader, Stream
 
@@ -75,9 +75,9 @@ def test_a_stream_that_ends_with_an_event_carries_what_gathers_and_what_cancels_
         def __init__(self, params: Add) -> None:
             self.total = params.a
 
-        def acknowledge(self, answer: Raw, /) -> None: ...
+        def on_response(self, answer: Raw, /) -> None: ...
 
-        def take(self, event: Tick, /) -> bool:
+        def on_event(self, event: Tick, /) -> bool:
             return True
 
         def result(self) -> Sum:
@@ -157,7 +157,9 @@ def test_a_descriptor_shows_what_it_is(descriptor: object, shown: str) -> None:
 # -- what type checkers are told
 
 
-@pytest.mark.parametrize(("decorator", "forms"), [(Handles, 6), (HandlesPlainly, 3), (Listens, 3)])
+@pytest.mark.parametrize(
+    ("decorator", "forms"), [(HandlerDecorator, 6), (SyncHandlerDecorator, 3), (NotificationHandlerDecorator, 3)]
+)
 def test_a_decorator_takes_each_form_of_a_handler(decorator: type, forms: int) -> None:
     def call() -> None: ...
 

@@ -31,7 +31,7 @@ from becket.errors import (
     RpcError,
 )
 from becket.limits import Limits
-from becket.methods.dispatch import answer_to, find_handler, is_end_of
+from becket.methods.dispatch import find_handler, is_caused_by_disconnect, to_rpc_error
 from becket.methods.registry import Registry
 from becket.testing import MemoryTransport
 
@@ -91,7 +91,7 @@ def test_a_notification_that_comes_as_a_request_is_refused() -> None:
 def test_an_error_that_was_raised_to_be_the_answer_is_the_answer(
     error: RpcError, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert answer_to(error, "m") is error
+    assert to_rpc_error(error, "m") is error
     assert caplog.records == []
 
 
@@ -114,7 +114,7 @@ def test_an_error_that_was_raised_to_be_the_answer_is_the_answer(
 def test_any_other_exception_is_an_internal_error_with_an_incident_that_the_log_has_too(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answer = answer_to(error, "notes/add")
+    answer = to_rpc_error(error, "notes/add")
     assert answer.meaning is Meaning.INTERNAL
     assert CANARY not in f"{answer.message} {answer.data}"
     assert isinstance(answer.data, dict)
@@ -127,19 +127,19 @@ def test_any_other_exception_is_an_internal_error_with_an_incident_that_the_log_
 
 
 def test_a_handler_that_needs_what_its_link_does_not_have_responds_not_supported() -> None:
-    answer = answer_to(NotSupported("`memory.query`", CANARY), "notes/add")
+    answer = to_rpc_error(NotSupported("`memory.query`", CANARY), "notes/add")
 
     assert (answer.meaning, answer.message) == (Meaning.NOT_SUPPORTED, "not supported here: `memory.query`")
     assert CANARY not in str(answer.data)
 
 
 def test_no_two_incidents_are_the_same() -> None:
-    incidents = {str(answer_to(ValueError(), "m").data) for _ in range(50)}
+    incidents = {str(to_rpc_error(ValueError(), "m").data) for _ in range(50)}
     assert len(incidents) == 50
 
 
 def test_the_log_line_cannot_be_forged_by_the_name_of_a_method(caplog: pytest.LogCaptureFixture) -> None:
-    answer_to(ValueError(), "m\nERROR forged \x1b[31m")
+    to_rpc_error(ValueError(), "m\nERROR forged \x1b[31m")
     assert caplog.records[0].getMessage().isprintable()
 
 
@@ -330,7 +330,7 @@ async def test_a_handler_that_fails_after_its_answer_is_logged_and_not_answered_
 
         @server.handle("m")
         async def fail(params: Any, ctx: Context) -> None:
-            ctx.answer("accepted")
+            ctx.respond("accepted")
             raise RpcError(42, CANARY)
 
         server.handle("echo")(lambda params: params)
@@ -365,8 +365,8 @@ LOST = ConnectionLost(DisconnectReason.REMOTE_CLOSE, "good bye")
     ],
 )
 def test_a_failure_of_nothing_but_the_end_of_the_link_is_known_as_that(error: BaseException) -> None:
-    assert is_end_of(LOST, error)
-    assert not is_end_of(None, error)  # the link lives: it is the end of another one
+    assert is_caused_by_disconnect(LOST, error)
+    assert not is_caused_by_disconnect(None, error)  # the link lives: it is the end of another one
 
 
 @pytest.mark.parametrize(
@@ -381,10 +381,10 @@ def test_a_failure_of_nothing_but_the_end_of_the_link_is_known_as_that(error: Ba
     ],
 )
 def test_any_other_failure_is_none_of_the_link(error: BaseException) -> None:
-    assert not is_end_of(LOST, error)
+    assert not is_caused_by_disconnect(LOST, error)
 
 
 def test_what_fails_while_the_end_is_handled_is_a_failure_of_its_own() -> None:
     error = KeyError("name")
     error.__context__ = copy(LOST)
-    assert not is_end_of(LOST, error)
+    assert not is_caused_by_disconnect(LOST, error)

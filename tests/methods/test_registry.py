@@ -69,9 +69,9 @@ def test_a_handler_may_take_the_params_and_the_context() -> None:
 
 
 def test_the_arguments_are_what_invoke_passes() -> None:
-    assert handler(lambda: 1).arguments(None, CONTEXT) == ()
-    assert handler(lambda params: 1).arguments(Raw(b"[1]"), CONTEXT) == ([1],)
-    assert handler(lambda params, ctx: 1).arguments(Raw(b"[1]"), CONTEXT) == ([1], CONTEXT)
+    assert handler(lambda: 1).build_arguments(None, CONTEXT) == ()
+    assert handler(lambda params: 1).build_arguments(Raw(b"[1]"), CONTEXT) == ([1],)
+    assert handler(lambda params, ctx: 1).build_arguments(Raw(b"[1]"), CONTEXT) == ([1], CONTEXT)
 
 
 def test_params_have_the_annotated_type() -> None:
@@ -176,9 +176,9 @@ async def later(params: Any) -> Any:
 
 def test_plain_functions_run_inline_coroutines_and_threads_do_not() -> None:
     plain, threaded, coroutine = handler(lambda: 1), handler(lambda: 1, thread=True), handler(later)
-    assert (plain.is_inline, plain.is_async, plain.in_thread) == (True, False, False)
-    assert (threaded.is_inline, threaded.is_async, threaded.in_thread) == (False, False, True)
-    assert (coroutine.is_inline, coroutine.is_async, coroutine.in_thread) == (False, True, False)
+    assert (plain.is_inline, plain.is_async, plain.is_threaded) == (True, False, False)
+    assert (threaded.is_inline, threaded.is_async, threaded.is_threaded) == (False, False, True)
+    assert (coroutine.is_inline, coroutine.is_async, coroutine.is_threaded) == (False, True, False)
     assert handler(Service().later).is_async
 
 
@@ -387,10 +387,10 @@ def test_a_handler_knows_its_descriptor_and_what_that_requires() -> None:
 
 
 def test_a_handler_that_requires_a_permission_is_never_served_without_looking() -> None:
-    assert described(STOP, lambda: None).is_open
-    assert described(STOP, lambda: None).build_quick() is not None
-    assert not described(ADD, lambda params: None).is_open
-    assert described(ADD, lambda params: None).build_quick() is None
+    assert described(STOP, lambda: None).is_unrestricted
+    assert described(STOP, lambda: None).build_inline() is not None
+    assert not described(ADD, lambda params: None).is_unrestricted
+    assert described(ADD, lambda params: None).build_inline() is None
 
 
 def test_a_handler_that_needs_more_than_its_params_is_not_served_where_they_arrive() -> None:
@@ -401,7 +401,7 @@ def test_a_handler_that_needs_more_than_its_params_is_not_served_where_they_arri
     worker = registry.get("worker")
     assert worker is not None
     for other in (handler(wait), handler(lambda params, ctx: None), worker, described(TICK, lambda params: None)):
-        assert other.build_quick() is None
+        assert other.build_inline() is None
 
 
 @pytest.mark.parametrize(
@@ -413,7 +413,7 @@ def test_a_handler_that_needs_more_than_its_params_is_not_served_where_they_arri
     ],
 )
 def test_a_quick_handler_is_a_decoder_and_a_function(function: Any, params: bytes, result: object) -> None:
-    quick = handler(function).build_quick()
+    quick = handler(function).build_inline()
     assert quick is not None
     decode, call = quick
     assert call(decode(Raw(params))) == result
@@ -426,7 +426,7 @@ def test_a_quick_handler_is_a_decoder_and_a_function(function: Any, params: byte
 def test_params_that_do_not_fit_a_quick_handler_are_refused_by_its_decoder(
     function: Any, error: type[Exception]
 ) -> None:
-    quick = handler(function).build_quick()
+    quick = handler(function).build_inline()
     assert quick is not None
     with pytest.raises(error):
         quick[0](Raw(b'"text"'))
@@ -435,9 +435,9 @@ def test_params_that_do_not_fit_a_quick_handler_are_refused_by_its_decoder(
 def test_a_handler_that_was_taken_away_is_not_quick_any_more() -> None:
     registry = Registry()
     registry.handle("x")(lambda: 1)
-    registry.quick["x"] = (lambda raw: None, lambda value: 1)
+    registry.inline["x"] = (lambda raw: None, lambda value: 1)
     registry.remove("x")
-    assert registry.quick == {}
+    assert registry.inline == {}
 
 
 @pytest.mark.parametrize("descriptor", [ADD, RUN])

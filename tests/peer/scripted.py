@@ -14,12 +14,12 @@ import trio
 import trio.testing
 
 from becket import Limits, Peer
-from becket.peer.transport import closed_remotely
+from becket.framing.content_length import ContentLength
+from becket.peer.transport.fd import build_remote_close
 from becket.testing import run_in_virtual_time
-from becket.wire.content_length import ContentLength
 
 if TYPE_CHECKING:
-    from becket.peer.roles import Loop, Receiver
+    from becket.peer.protocols import Loop, Receiver
 
 Message = dict[str, Any]
 
@@ -92,11 +92,11 @@ class Script:
     def make_room(self) -> None:
         """Takes all that the peer believes to be queued."""
         self.queued = 0
-        self._receiver.room_made()
+        self._receiver.write_queue_drained()
 
     def leave(self) -> None:
         """Says no more, for ever."""
-        self._receiver.transport_ended(closed_remotely)
+        self._receiver.input_ended(build_remote_close)
 
     # -- what the peer does
 
@@ -120,7 +120,7 @@ class Script:
     def close(self) -> None:
         if not self.is_closed:
             self.is_closed = True
-            self._receiver.transport_gone()
+            self._receiver.transport_closed()
 
 
 @asynccontextmanager

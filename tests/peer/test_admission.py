@@ -12,8 +12,8 @@ from tests.peer.scripted import notification, request, scripted, settled
 
 from becket import Context, Limits, Meaning, RemoteError
 from becket.methods.descriptors import Method, Notification
-from becket.methods.permissions import Decision, Gate, Grants
-from becket.peer.admission import Admission
+from becket.peer.permission_prompt import PermissionChecker
+from becket.permissions.gate import Decision, Gate, Grants
 from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops
@@ -248,7 +248,7 @@ async def test_many_requests_cause_one_question() -> None:
 
 
 async def test_no_answer_in_time_is_no(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Admission.__init__, "__kwdefaults__", {"patience": 0.01})
+    monkeypatch.setattr(PermissionChecker.__init__, "__kwdefaults__", {"patience": 0.01})
     ended = anyio.Event()
 
     async def ask(question: str, decision: Decision) -> bool:
@@ -346,7 +346,7 @@ async def test_a_link_that_ends_ends_its_questions() -> None:
         script.say(request(1, "memory.append", {"text": "x"}))
         with anyio.fail_after(5):
             await asked.wait()
-    assert not gatekeeper.begin_question("memory.write")
+    assert not gatekeeper.begin_prompt("memory.write")
 
 
 # -- revocation

@@ -11,8 +11,8 @@ from tests.peer.starting import QUICK
 
 from becket import ConnectionLost, DisconnectReason, Peer
 from becket.errors import BadFrame, FrameTooLarge
+from becket.framing import ContentLength, FramingFactory, JsonLines, LengthPrefixed
 from becket.testing import ProcessWatch, child
-from becket.wire import ContentLength, FramingFactory, JsonLines, LengthPrefixed
 
 pytestmark = [pytest.mark.loops, pytest.mark.process]
 

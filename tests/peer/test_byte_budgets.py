@@ -10,14 +10,14 @@ import pytest
 from tests.peer.scripted import Script, notification, request, scripted, settled
 
 from becket import Context, Limits, Meaning
-from becket.errors import NUMBERS
+from becket.errors import ERROR_CODES
+from becket.jsonrpc.budget import SharedBudget
 from becket.methods.descriptors import Method
-from becket.methods.permissions import Decision, Gate, Grants
-from becket.rpc.budget import SharedBudget
+from becket.permissions.gate import Decision, Gate, Grants
 
 pytestmark = pytest.mark.loops
 
-BUSY = NUMBERS[Meaning.BUSY]
+BUSY = ERROR_CODES[Meaning.BUSY]
 LIMITS = Limits(frame=20_000, inbound_bytes=40_000)
 TEXT = ["a" * 15_000]  # two of them fit
 CONTAINERS: list[Any] = [{}] * 270  # 1,000 bytes, and 64 for each value
@@ -125,13 +125,13 @@ async def test_a_request_that_is_cancelled_or_refused_counts_no_more() -> None:
             script.say(request(id, "slow", TEXT))
             await settled()
             script.say(notification("$/cancelRequest", {"id": id}))
-            assert await heard(script, 1) == {id: NUMBERS[Meaning.CANCELLED]}
+            assert await heard(script, 1) == {id: ERROR_CODES[Meaning.CANCELLED]}
             script.say(request(id, "typed", TEXT))
-            assert await heard(script, 1) == {id: NUMBERS[Meaning.INVALID_PARAMS]}
+            assert await heard(script, 1) == {id: ERROR_CODES[Meaning.INVALID_PARAMS]}
         script.say(request(20, "memory.append", TEXT))
         await settled()
         gate.revoke("memory.write")
-        assert await heard(script, 1) == {20: NUMBERS[Meaning.PERMISSION_DENIED]}
+        assert await heard(script, 1) == {20: ERROR_CODES[Meaning.PERMISSION_DENIED]}
         script.say(request(21, "slow", TEXT), request(22, "slow", TEXT), request(23, "slow", TEXT))
         assert await heard(script, 1) == {23: BUSY}
 
@@ -143,7 +143,7 @@ async def test_a_function_that_has_answered_still_holds_its_params() -> None:
     slow = Slow()
 
     async def accept(params: Any, ctx: Context) -> None:
-        ctx.answer("accepted")
+        ctx.respond("accepted")
         await slow.serve(params)
 
     async with scripted(limits=LIMITS) as (peer, script):
@@ -170,7 +170,7 @@ async def test_responses_wait_in_a_batch_only_as_far_as_they_fit() -> None:
         results = {one["id"]: one.get("result") for batch in batches for one in batch}
         assert results == {10: "a" * 15_000, 20: "a" * 15_000, 30: None, 11: 0, 21: 0, 31: 0}
         refused = next(one for batch in batches for one in batch if one["id"] == 30)
-        assert refused["error"]["code"] == NUMBERS[Meaning.TOO_LARGE]
+        assert refused["error"]["code"] == ERROR_CODES[Meaning.TOO_LARGE]
 
 
 async def test_links_that_share_a_budget_are_busy_together_and_a_link_that_ends_frees_its_part() -> None:

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from becket import CallTimeout, ConnectionLost, DisconnectReason, Limits, Peer
-from becket.peer.byte_streams import StreamTransport
+from becket.peer.transport.stream import StreamTransport
 
 pytestmark = pytest.mark.loops
 

@@ -697,7 +697,7 @@ async def test_a_ping_is_not_supported_where_none_was_agreed_on() -> None:
         with pytest.raises(NotSupported):
             await left.ping()
     async with memory_pair(dialect="native") as (left, _):
-        left.agree(frozenset({"cancel"}))
+        left.limit_features(frozenset({"cancel"}))
         with pytest.raises(NotSupported):
             await left.ping()
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tests.peer.scripted import answer, notification, request, scripted, settled
 
 from becket import DIALECTS, Context, Limits, Meaning, Peer, RemoteError
-from becket.rpc.records import Cancelling
+from becket.jsonrpc.records import CancellationFormat
 from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops
@@ -24,14 +24,14 @@ CANCELLED = -32800
 MCP_LIKE = replace(
     DIALECTS["plain"],
     name="never answers",
-    cancelling=Cancelling("notifications/cancelled", "requestId", "never answered"),
+    cancellation=CancellationFormat("notifications/cancelled", "requestId", "never answered"),
 )
 ACP_LIKE = replace(
     DIALECTS["plain"],
     name="answers itself",
-    cancelling=Cancelling("session/cancel", "id", "answers itself"),
+    cancellation=CancellationFormat("session/cancel", "id", "answers itself"),
 )
-SPEECHLESS = replace(DIALECTS["plain"], name="no word for it", cancelling=None)
+SPEECHLESS = replace(DIALECTS["plain"], name="no word for it", cancellation=None)
 
 
 def cancel(id: object) -> dict[str, Any]:

@@ -10,14 +10,14 @@ import pytest
 from tests.peer.starting import QUICK, ready_child
 
 from becket import ConnectionLost, DisconnectReason, Peer
-from becket.peer.process import Child
-from becket.peer.transport import FdTransport
+from becket.peer.transport.child_process import ChildProcess
+from becket.peer.transport.fd import FdTransport
 from becket.testing import child, memory_pair, memory_transports
 
 pytestmark = pytest.mark.loops
 
 
-def process_of(peer: Peer) -> Child:
+def process_of(peer: Peer) -> ChildProcess:
     assert peer.process is not None
     return peer.process
 
@@ -125,7 +125,10 @@ async def test_a_handler_that_ends_its_own_link_and_waits_on_is_cancelled() -> N
     is_over = anyio.Event()
     ours, theirs = socket.socketpair()
     with anyio.fail_after(5):
-        async with Peer.over(FdTransport.of_socket(ours)) as left, Peer.over(FdTransport.of_socket(theirs)) as right:
+        async with (
+            Peer.over(FdTransport.from_socket(ours)) as left,
+            Peer.over(FdTransport.from_socket(theirs)) as right,
+        ):
 
             @right.handle("leave")
             async def leave() -> None:

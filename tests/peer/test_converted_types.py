@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from becket import Context, Registry
+from becket.conversion.custom_type import CustomType
 from becket.errors import BadReply, BadValue, RemoteError
+from becket.jsonrpc.json_values import decode_json
 from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import EventReader, Stream
-from becket.rpc.json_values import decode_json
 from becket.testing import memory_pair
-from becket.typed.converted import Converted
 
 
 class Colour:
@@ -30,7 +30,7 @@ def write(colour: Colour) -> object:
     return {"h": colour.hue}
 
 
-COLOUR: Any = Converted(Colour, read=read, write=write)
+COLOUR: Any = CustomType(Colour, from_json=read, to_json=write)
 MIX: Method[Colour, Colour] = Method("mix", COLOUR, COLOUR)
 MIX_LATER: Method[Colour, Colour] = Method("mix later", COLOUR, COLOUR)
 SHOWN: Notification[Colour] = Notification("shown", COLOUR)

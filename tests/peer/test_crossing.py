@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from becket import Busy, CallTimeout, Context, Limits, Meaning, Peer, RemoteError
-from becket.peer.transport import FdTransport
+from becket.peer.transport.fd import FdTransport
 from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops
@@ -21,7 +21,7 @@ LARGE = "x" * 4_000_000
 async def test_an_answer_that_came_before_the_pipe_broke_is_taken() -> None:
     ours, theirs = socket.socketpair()
     answers: list[Any] = []
-    async with Peer.over(FdTransport.of_socket(ours)) as peer:
+    async with Peer.over(FdTransport.from_socket(ours)) as peer:
         with anyio.fail_after(5):
             async with anyio.create_task_group() as group:
 
@@ -61,7 +61,7 @@ async def test_large_answers_to_an_attentive_peer_may_wait_together() -> None:
 async def test_telling_more_than_the_queue_holds_is_busy_and_not_the_end() -> None:
     ours, theirs = socket.socketpair()
     with theirs:
-        async with Peer.over(FdTransport.of_socket(ours), limits=Limits(send_queue=100_000)) as peer:
+        async with Peer.over(FdTransport.from_socket(ours), limits=Limits(send_queue=100_000)) as peer:
             for _ in range(50):
                 try:
                     peer.notify("tell", ["x" * 50_000])
@@ -111,8 +111,8 @@ async def test_what_was_not_agreed_on_is_not_said() -> None:
         async def report(params: None, ctx: Context) -> None:
             await ctx.progress(1)
 
-        left.agree(["deadline"])
-        right.agree(["deadline"])
+        left.limit_features(["deadline"])
+        right.limit_features(["deadline"])
         with anyio.move_on_after(0.01):
             await left.call("wait")
         with anyio.move_on_after(0.05):
@@ -126,7 +126,7 @@ async def test_what_was_not_agreed_on_is_not_said() -> None:
 async def test_calls_that_gave_up_waiting_for_room_leave_nothing_behind() -> None:
     ours, theirs = socket.socketpair()
     with theirs:
-        async with Peer.over(FdTransport.of_socket(ours), limits=Limits(send_queue=100_000)) as peer:
+        async with Peer.over(FdTransport.from_socket(ours), limits=Limits(send_queue=100_000)) as peer:
             try:
                 for _ in range(50):
                     peer.notify_nowait("tell", ["x" * 50_000])

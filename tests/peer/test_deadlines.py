@@ -52,7 +52,7 @@ async def test_params_by_position_have_no_room_for_meta_and_stay_as_they_are() -
 
 async def test_nothing_travels_where_it_was_not_agreed_on() -> None:
     async with scripted(dialect="native") as (peer, script), anyio.create_task_group() as tasks:
-        peer.agree(frozenset({"cancel", "progress"}))
+        peer.limit_features(frozenset({"cancel", "progress"}))
         tasks.start_soon(peer.call, "x")
         asked = await script.hear()
         assert "params" not in asked

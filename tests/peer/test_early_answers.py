@@ -14,7 +14,7 @@ from tests.peer.scripted import answer, in_virtual_time, notification, request, 
 from becket import ConnectionLost, Context, Limits, Meaning
 from becket.errors import LocalProtocolError, RpcError, Unencodable
 from becket.methods.descriptors import Method
-from becket.methods.permissions import Gate, Grants
+from becket.permissions.gate import Gate, Grants
 from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops
@@ -34,7 +34,7 @@ async def test_a_coroutine_answers_and_goes_on() -> None:
 
         @peer.handle("work")
         async def work(params: Any, ctx: Context) -> str:
-            ctx.answer({"accepted": True})
+            ctx.respond({"accepted": True})
             await peer.call("more")
             ended.set()
             return "dropped"
@@ -54,7 +54,7 @@ async def test_a_plain_function_answers_before_what_it_says_next() -> None:
         @peer.handle("work")
         def work(params: Any, ctx: Context) -> str:
             peer.notify_nowait("before")
-            ctx.answer("accepted")
+            ctx.respond("accepted")
             peer.notify_nowait("after")
             return "dropped"
 
@@ -72,7 +72,7 @@ async def test_a_function_in_a_worker_answers_and_goes_on() -> None:
 
         @peer.handle("work", thread=True)
         def work(params: Any, ctx: Context) -> str:
-            ctx.answer("accepted")
+            ctx.respond("accepted")
             assert may_end.wait(5)
             return "dropped"
 
@@ -88,10 +88,10 @@ async def test_a_function_in_a_worker_learns_what_is_wrong_with_its_answer() -> 
         @peer.handle("work", thread=True)
         def work(params: Any, ctx: Context) -> str:
             with pytest.raises(Unencodable):
-                ctx.answer(object())
-            ctx.answer("accepted")
+                ctx.respond(object())
+            ctx.respond("accepted")
             with pytest.raises(LocalProtocolError, match="answered already"):
-                ctx.answer("again")
+                ctx.respond("again")
             return "dropped"
 
         script.say(request(1, "work"))
@@ -104,7 +104,7 @@ async def test_an_answer_is_null_unless_something_is_given() -> None:
 
         @peer.handle("work")
         async def work(params: Any, ctx: Context) -> str:
-            ctx.answer()
+            ctx.respond()
             return "dropped"
 
         script.say(request(1, "work"))
@@ -117,9 +117,9 @@ async def test_a_request_is_answered_once() -> None:
 
         @peer.handle("work")
         async def work(params: Any, ctx: Context) -> None:
-            ctx.answer("accepted")
+            ctx.respond("accepted")
             try:
-                ctx.answer("again")
+                ctx.respond("again")
             except LocalProtocolError as error:
                 errors.append(error)
 
@@ -142,7 +142,7 @@ async def test_a_handler_that_has_ended_cannot_answer_any_more() -> None:
         script.say(request(1, "work"))
         assert result_of(await script.hear()) == "returned"
         with pytest.raises(LocalProtocolError, match="answered already"):
-            contexts[0].answer("late")
+            contexts[0].respond("late")
 
 
 async def test_a_result_without_json_is_refused_and_another_may_be_given() -> None:
@@ -151,8 +151,8 @@ async def test_a_result_without_json_is_refused_and_another_may_be_given() -> No
         @peer.handle("work")
         async def work(params: Any, ctx: Context) -> None:
             with pytest.raises(Unencodable):
-                ctx.answer(float("nan"))
-            ctx.answer("accepted")
+                ctx.respond(float("nan"))
+            ctx.respond("accepted")
 
         script.say(request(1, "work"))
         assert result_of(await script.hear()) == "accepted"
@@ -165,7 +165,7 @@ async def test_a_notification_has_no_answer() -> None:
         @peer.on("told")
         def told(params: Any, ctx: Context) -> None:
             try:
-                ctx.answer("heard")
+                ctx.respond("heard")
             except LocalProtocolError as error:
                 errors.append(error)
 
@@ -183,7 +183,7 @@ async def test_a_link_that_is_gone_takes_no_answer() -> None:
         def work(params: Any, ctx: Context) -> None:
             script.leave()
             try:
-                ctx.answer("accepted")
+                ctx.respond("accepted")
             except ConnectionLost as error:
                 errors.append(error)
 
@@ -198,7 +198,7 @@ async def test_members_of_a_batch_that_answer_early_are_answered_with_the_others
 
         @peer.handle("work")
         async def work(params: Any, ctx: Context) -> str:
-            ctx.answer("accepted")
+            ctx.respond("accepted")
             await ended.wait()
             return "dropped"
 
@@ -224,7 +224,7 @@ async def test_events_after_the_answer_are_not_held_back_by_credit(dialect: str)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(send, ctx, 300)  # one that waits for credit by the time of the answer
                 await settled()
-                ctx.answer("accepted")
+                ctx.respond("accepted")
             await send(ctx, 300)
             ended.set()
 
@@ -240,7 +240,7 @@ async def test_events_after_the_answer_are_not_held_back_by_credit(dialect: str)
                     await settled()
                 await ended.wait()
                 await settled()
-                taken = run.take_ready()
+                taken = run.batch_nowait()
                 assert await run.result() == "accepted"
     assert [*taken, *late] == [{"n": number} for number in range(300)] * 2
 
@@ -256,7 +256,7 @@ async def test_an_error_after_the_answer_is_logged_and_not_sent(
     async with scripted() as (peer, script):
 
         def work(params: Any, ctx: Context) -> None:
-            ctx.answer("accepted")
+            ctx.respond("accepted")
             raise error
 
         async def work_on_loop(params: Any, ctx: Context) -> None:
@@ -292,7 +292,7 @@ async def test_a_request_that_was_answered_cannot_be_cancelled_by_its_id() -> No
 
         @peer.handle("work")
         async def work(params: Any, ctx: Context) -> None:
-            ctx.answer("accepted")
+            ctx.respond("accepted")
             await may_end.wait()
             seen.append(ctx.is_cancelled)
 
@@ -312,7 +312,7 @@ async def test_the_id_of_an_answered_request_may_be_used_again_while_its_functio
 
         @peer.handle("work")
         async def work(params: dict[str, int], ctx: Context) -> None:
-            ctx.answer(params["n"])
+            ctx.respond(params["n"])
             await may_end.wait()
             ended.append(params["n"])
 
@@ -339,7 +339,7 @@ async def test_a_function_that_goes_on_counts_among_the_running_requests_until_i
 
         @peer.handle("work")
         async def work(params: Any, ctx: Context) -> None:
-            ctx.answer("accepted")
+            ctx.respond("accepted")
             await may_end.wait()
 
         script.say(request(1, "work"))
@@ -358,7 +358,7 @@ async def test_a_coroutine_that_has_answered_ends_with_its_link() -> None:
 
         @peer.handle("work")
         async def work(params: Any, ctx: Context) -> None:
-            ctx.answer("accepted")
+            ctx.respond("accepted")
             try:
                 await anyio.sleep_forever()
             finally:
@@ -379,7 +379,7 @@ async def test_a_worker_that_has_answered_learns_that_its_link_has_ended() -> No
 
         @peer.handle("work", thread=True)
         def work(params: Any, ctx: Context) -> None:
-            ctx.answer("accepted")
+            ctx.respond("accepted")
             assert left.wait(5)
             seen.append(ctx.is_cancelled)
 
@@ -401,7 +401,7 @@ async def test_a_revoked_permission_ends_what_has_answered() -> None:
 
         @peer.handle(write)
         async def work(_: None, ctx: Context) -> None:
-            ctx.answer()
+            ctx.respond()
             try:
                 await anyio.sleep_forever()
             finally:
@@ -425,7 +425,7 @@ def test_the_callers_deadline_does_not_end_what_has_answered(run: Any) -> None:
             @peer.handle("work")
             async def work(params: Any, ctx: Context) -> None:
                 remaining.append(ctx.remaining())
-                ctx.answer("accepted")
+                ctx.respond("accepted")
                 await anyio.sleep(60)
                 remaining.append(ctx.remaining())
 
@@ -443,7 +443,7 @@ async def test_what_is_called_after_the_answer_still_belongs_to_the_request() ->
 
         @peer.handle("work")
         async def work(params: Any, ctx: Context) -> None:
-            ctx.answer("accepted")
+            ctx.respond("accepted")
             await ctx.call("more")
 
         script.say(request("a", "work"))
@@ -458,7 +458,7 @@ async def test_events_after_the_answer_bear_the_mark_of_their_request() -> None:
 
         @peer.handle("work")
         async def work(params: Any, ctx: Context) -> None:
-            ctx.answer("accepted")
+            ctx.respond("accepted")
             await ctx.notify("tick", {})
 
         script.say(request(1, "work"))

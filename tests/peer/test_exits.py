@@ -19,8 +19,8 @@ from tests.peer.starting import QUICK, ready_child
 
 from becket import Peer, PeerCrashed
 from becket.errors import NotSupported
-from becket.peer import exits, process
-from becket.peer.exits import KqueueExit
+from becket.peer.transport import child_process, exit_watch
+from becket.peer.transport.exit_watch import KqueueExitWatch
 from becket.testing import ProcessWatch, child
 
 pytestmark = pytest.mark.process
@@ -46,7 +46,7 @@ class Queue:
             elif os.waitid(os.P_PID, change.ident, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
                 raise ProcessLookupError(3, "No such process")
             else:
-                assert change.fflags == (0x80000000 | exits.NOTE_EXITSTATUS)
+                assert change.fflags == (0x80000000 | exit_watch.NOTE_EXITSTATUS)
                 self._pid, self._watched = change.ident, os.pidfd_open(change.ident)
             self._ready.register(self._watched, select.EPOLLIN)
         if most == 0 or not self._ready.poll(0):
@@ -74,8 +74,8 @@ STAND_IN = SimpleNamespace(
 @pytest.fixture(autouse=True)
 def watched_by_kqueue(monkeypatch: pytest.MonkeyPatch) -> None:
     if not hasattr(select, "kqueue"):
-        monkeypatch.setattr(exits, "kernel", STAND_IN)
-    monkeypatch.setattr(process, "watch_exit", KqueueExit)
+        monkeypatch.setattr(exit_watch, "select_module", STAND_IN)
+    monkeypatch.setattr(child_process, "watch_exit", KqueueExitWatch)
 
 
 @pytest.mark.loops
@@ -112,10 +112,10 @@ async def test_a_stubborn_child_and_what_it_has_started_are_gone_when_the_peer_i
 def test_a_process_that_ended_before_it_was_watched_is_told_at_once() -> None:
     ended = subprocess.Popen([sys.executable, "-I", "-S", "-c", "raise SystemExit(7)"])
     os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
-    exit = KqueueExit(ended.pid)
+    exit = KqueueExitWatch(ended.pid)
     try:
         assert select.select([exit.fd], [], [], 5)[0] == [exit.fd]
-        assert (exit.read(), exit.is_unreaped()) == (7, False)
+        assert (exit.poll(), exit.is_unreaped()) == (7, False)
         exit.signal_group(signal.SIGKILL)  # its pid may be another's by now: nobody is signalled
     finally:
         exit.close()
@@ -126,12 +126,12 @@ def test_a_running_process_has_no_exit_and_its_group_can_be_signalled() -> None:
     running = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True
     )
-    exit = KqueueExit(running.pid)
+    exit = KqueueExitWatch(running.pid)
     try:
-        assert (exit.read(), exit.is_unreaped()) == (None, True)
+        assert (exit.poll(), exit.is_unreaped()) == (None, True)
         exit.signal_group(signal.SIGKILL)
         assert select.select([exit.fd], [], [], 5)[0] == [exit.fd]
-        assert (exit.read(), exit.read()) == (-signal.SIGKILL, -signal.SIGKILL)
+        assert (exit.poll(), exit.poll()) == (-signal.SIGKILL, -signal.SIGKILL)
     finally:
         exit.close()
         running.communicate()
@@ -142,14 +142,14 @@ def test_no_queue_is_left_open_where_the_process_cannot_be_watched(monkeypatch: 
         def control(self, *_: Any) -> list[Any]:
             raise OSError(12, "no room")
 
-    monkeypatch.setattr(exits, "kernel", SimpleNamespace(**{**vars(STAND_IN), "kqueue": Full}))
+    monkeypatch.setattr(exit_watch, "select_module", SimpleNamespace(**{**vars(STAND_IN), "kqueue": Full}))
     with pytest.raises(OSError, match="no room"):
-        KqueueExit(os.getpid())
+        KqueueExitWatch(os.getpid())
 
 
 async def test_a_system_with_neither_starts_nothing_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "pidfd_open")
-    monkeypatch.setattr(exits, "kernel", SimpleNamespace())
+    monkeypatch.setattr(exit_watch, "select_module", SimpleNamespace())
     with pytest.raises(NotSupported, match="neither pidfds nor kqueue"):
         async with Peer.connect_process(child("echoes")):
             pytest.fail("it was started")

@@ -15,10 +15,10 @@ from tests.peer.starting import QUICK, ready_child
 
 from becket import Busy, CallTimeout, ConnectionLost, DisconnectReason, Limits, Peer
 from becket.errors import NotSent
-from becket.peer.child import ChildTransport
 from becket.peer.outbound import READY
-from becket.peer.process import open_child
-from becket.peer.transport import FdTransport
+from becket.peer.transport.child_process import open_child
+from becket.peer.transport.child_transport import ChildTransport
+from becket.peer.transport.fd import FdTransport
 from becket.testing import child
 
 pytestmark = [pytest.mark.loops, pytest.mark.process]
@@ -186,7 +186,7 @@ async def test_two_peers_that_flood_each_other_over_narrow_sockets_never_lock_up
     for end in ends:
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * KIB)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KIB)
-    left, right = (FdTransport.of_socket(end) for end in ends)
+    left, right = (FdTransport.from_socket(end) for end in ends)
     limits = SMALL.but(outbound_calls=8)
     with anyio.fail_after(10):
         async with Peer.over(left, limits=limits) as one, Peer.over(right, limits=limits) as other:
@@ -205,7 +205,7 @@ async def test_two_peers_that_flood_each_other_over_narrow_sockets_never_lock_up
 
 async def test_a_handler_that_calls_back_while_both_pipes_are_full_gets_its_answer() -> None:
     ends = socket.socketpair()
-    left, right = (FdTransport.of_socket(end) for end in ends)
+    left, right = (FdTransport.from_socket(end) for end in ends)
     with anyio.fail_after(10):
         async with Peer.over(left) as one, Peer.over(right) as other:
 

@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 from tests.peer.scripted import Script, answer, in_virtual_time, notification, refusal, request, scripted, settled
 
 from becket import Limits, Overflow
+from becket.conversion.custom_type import CustomType
 from becket.errors import (
     BadReply,
     CallTimeout,
@@ -26,7 +27,6 @@ from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import CancelReason, EventReader, Stream
 from becket.peer.streams import CallStream, Gap
 from becket.testing import memory_pair
-from becket.typed.converted import Converted
 
 pytestmark = pytest.mark.loops
 
@@ -65,11 +65,11 @@ class Gathered:
         self._failure: str | None = None
         self._words = 0
 
-    def acknowledge(self, answer: Raw, /) -> None:
+    def on_response(self, answer: Raw, /) -> None:
         if msgspec.json.decode(answer, type=Turn).stream != self._stream:
             raise ValueError("it acknowledges another stream")
 
-    def take(self, event: Said | Failed | Done, /) -> bool:
+    def on_event(self, event: Said | Failed | Done, /) -> bool:
         match event:
             case Said(text):
                 self._said.append(text)
@@ -292,7 +292,7 @@ async def test_an_acknowledgement_of_something_else_fails_the_stream(wrong: obje
         assert caught.value.method == "turn"
         assert caught.value.__cause__ is not None
         assert (await script.hear())["params"]["reason"] == CancelReason.FAILED
-        assert run.take_ready() == []
+        assert run.batch_nowait() == []
 
 
 async def test_a_failure_that_an_event_tells_of_ends_the_stream_as_an_error_of_the_other_side() -> None:
@@ -336,12 +336,12 @@ class Raises(Gathered):
 
     where = ""
 
-    def acknowledge(self, answer: Raw, /) -> None:
+    def on_response(self, answer: Raw, /) -> None:
         self._fail_in("acknowledge")
 
-    def take(self, event: Said | Failed | Done, /) -> bool:
+    def on_event(self, event: Said | Failed | Done, /) -> bool:
         self._fail_in("take")
-        return super().take(event)
+        return super().on_event(event)
 
     def result(self) -> str:
         self._fail_in("result")
@@ -497,7 +497,7 @@ async def test_a_stream_that_was_never_asked_is_not_cancelled() -> None:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(run.__aenter__)
                 await settled()
-                run.end(PermissionDenied("providers.register"))
+                run.close_with(PermissionDenied("providers.register"))
                 scope.cancel()
         await settled()
     assert script.unheard() == []
@@ -506,7 +506,7 @@ async def test_a_stream_that_was_never_asked_is_not_cancelled() -> None:
 async def test_a_stream_that_somebody_ends_is_cancelled() -> None:
     async with scripted() as (peer, script), peer.stream(TURN, Turn("a")) as run:
         script.say(answer(await script.hear(), ACKNOWLEDGED), said("good"))
-        run.end(PermissionDenied("providers.register"))
+        run.close_with(PermissionDenied("providers.register"))
         assert (await script.hear())["params"] == {"stream": "a", "reason": CancelReason.LEFT}
         with pytest.raises(PermissionDenied):
             await anext(run)
@@ -549,7 +549,7 @@ async def test_params_with_a_conversion_of_their_own_are_gathered_and_cancelled_
     def write(turn: Turn) -> object:
         return {"of": turn.stream}
 
-    converted: Any = Converted(Turn, read=read, write=write)
+    converted: Any = CustomType(Turn, from_json=read, to_json=write)
     stop: Method[Turn, None] = Method("stop", converted, None)
     stream: Stream[Turn, str, Said | Failed | Done] = Stream(
         "turn",

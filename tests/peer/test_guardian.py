@@ -17,8 +17,8 @@ from tests.peer.test_host_ends import all_gone
 
 from becket import Peer, blocking
 from becket.errors import NotSupported
-from becket.peer import guardian, sessions
-from becket.peer.guardian import GUARDIAN
+from becket.peer.transport import guardian, sessions
+from becket.peer.transport.guardian import GUARDIAN
 from becket.testing import ProcessWatch, check_leaks, child, take_inventory
 
 pytestmark = pytest.mark.process
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.process
 HOST = """
 import asyncio, os, sys, time
 from becket import Peer, blocking
-from becket.peer.guardian import GUARDIAN
+from becket.peer.transport.guardian import GUARDIAN
 from becket.testing import child
 
 def tell(params):
@@ -228,7 +228,7 @@ def test_the_guardian_is_no_leak_while_it_is_in_use() -> None:
         found = take_inventory()
         assert guardian_pid() not in found.processes
         assert GUARDIAN.descriptor not in found.descriptors
-    assert take_inventory().beyond(before) == []
+    assert take_inventory().new_since(before) == []
 
 
 @pytest.mark.loops

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from becket import Limits, Peer
-from becket.peer.process import Child
+from becket.peer.transport.child_process import ChildProcess
 from becket.testing import ProcessWatch, child
 
 pytestmark = pytest.mark.process
@@ -165,7 +165,7 @@ def test_a_peer_that_is_dropped_is_warned_of_and_its_child_ends(run: object) -> 
 
 @pytest.mark.parametrize("loop", ["asyncio", "trio"])
 def test_a_loop_that_ends_while_a_peer_is_closing_ends_the_child_at_once(loop: str) -> None:
-    processes: list[Child] = []
+    processes: list[ChildProcess] = []
     patient = Limits(stdin_grace=3600, term_grace=3600)  # nobody waits for that
 
     async def main() -> None:

@@ -14,7 +14,7 @@ from anyio.streams.stapled import StapledByteStream, StapledObjectStream
 from tests.peer.scripted import frame, request, settled
 
 from becket import DisconnectReason, Limits, Peer
-from becket.wire import JsonLines
+from becket.framing import JsonLines
 
 pytestmark = pytest.mark.loops
 

@@ -16,9 +16,9 @@ from tests.peer.starting import QUICK
 from becket import BadReply, ConnectionLost, DisconnectReason, Peer, RemoteError
 from becket.blocking import BlockingPeer
 from becket.errors import FrameTooLarge, Meaning
-from becket.peer.transport import FdTransport
+from becket.framing import ContentLength, JsonLines, LengthPrefixed
+from becket.peer.transport.fd import FdTransport
 from becket.testing import memory_transports
-from becket.wire import ContentLength, JsonLines, LengthPrefixed
 
 pytestmark = [pytest.mark.process]
 
@@ -182,7 +182,7 @@ def test_a_blocking_peer_fails_only_the_call_with_the_oversize_response(name: st
     ours, theirs = socket.socketpair()
     with subprocess.Popen(command(name), stdin=theirs, stdout=theirs) as process:
         theirs.close()
-        with BlockingPeer(FdTransport.of_socket(ours), limits=LIMITS, framing=FRAMINGS[name]) as peer:
+        with BlockingPeer(FdTransport.from_socket(ours), limits=LIMITS, framing=FRAMINGS[name]) as peer:
             for _ in range(3):
                 with pytest.raises(BadReply):
                     peer.call("large", {"size": 200_000}, timeout=20)

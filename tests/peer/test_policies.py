@@ -12,8 +12,8 @@ from tests.peer.scripted import notification, request, scripted, settled
 
 from becket import Meaning, RemoteError
 from becket.methods.descriptors import Method, Notification
-from becket.methods.permissions import Decision, Gate, Grants
-from becket.methods.policies import Policy
+from becket.permissions.gate import Decision, Gate, Grants
+from becket.permissions.policies import Policy
 from becket.testing import memory_pair
 
 pytestmark = pytest.mark.loops

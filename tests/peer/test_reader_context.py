@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from becket import Context, Limits, Peer
-from becket.peer.transport import FdTransport
+from becket.peer.transport.fd import FdTransport
 
 pytestmark = pytest.mark.loops
 
@@ -23,8 +23,8 @@ async def test_a_handler_does_not_see_the_context_of_a_task_that_has_resumed_rea
     ours, theirs = socket.socketpair()
     TASK.set("connects")
     async with (
-        Peer.over(FdTransport.of_socket(ours), limits=Limits(stream_events=64)) as peer,
-        Peer.over(FdTransport.of_socket(theirs)) as other,
+        Peer.over(FdTransport.from_socket(ours), limits=Limits(stream_events=64)) as peer,
+        Peer.over(FdTransport.from_socket(theirs)) as other,
     ):
         peer.handle("who")(lambda: TASK.get())
 
@@ -50,9 +50,9 @@ async def test_a_link_that_a_handler_has_opened_does_not_belong_to_its_request()
     left: list[float] = []
     is_open, is_over = anyio.Event(), anyio.Event()
     async with (
-        Peer.over(FdTransport.of_socket(ours), dialect="native") as peer,
-        Peer.over(FdTransport.of_socket(theirs), dialect="native") as other,
-        Peer.over(FdTransport.of_socket(guests), dialect="native") as guest,
+        Peer.over(FdTransport.from_socket(ours), dialect="native") as peer,
+        Peer.over(FdTransport.from_socket(theirs), dialect="native") as other,
+        Peer.over(FdTransport.from_socket(guests), dialect="native") as guest,
     ):
 
         @guest.handle("left")
@@ -63,7 +63,7 @@ async def test_a_link_that_a_handler_has_opened_does_not_belong_to_its_request()
         @other.handle("open")
         async def open_link() -> None:
             async with (
-                Peer.over(FdTransport.of_socket(inner), dialect="native") as opened,
+                Peer.over(FdTransport.from_socket(inner), dialect="native") as opened,
                 anyio.create_task_group() as calls,
             ):
 

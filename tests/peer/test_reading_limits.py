@@ -15,7 +15,14 @@ import pytest
 from tests.peer.starting import QUICK
 
 from becket import ConnectionLost, DisconnectReason, Limits, Peer
-from becket.peer.pacing import LEAST_READ, LONGEST_PAUSE, Account, Ledger, Meter, Pace
+from becket.peer.transport.rate import (
+    LONGEST_PAUSE,
+    MIN_READ_SIZE,
+    Account,
+    AdaptiveReadSize,
+    Ledger,
+    MessageRateLimiter,
+)
 from becket.testing import child, memory_transports
 
 pytestmark = pytest.mark.loops
@@ -104,11 +111,11 @@ async def test_a_limited_link_takes_its_messages_in_portions_and_loses_none() ->
 
 
 def test_a_meter_asks_for_a_pause_only_when_its_bucket_is_empty() -> None:
-    meter = Meter(Limits(message_rate=10.0, message_burst=5), now=0.0)
-    assert meter.spend(5, 0.0) == 0.0
-    assert meter.spend(6, 0.0) == pytest.approx(0.1)
-    assert meter.spend(6, 1.0) == 0.0
-    assert meter.spend(12, 1.0) == pytest.approx(0.1)
+    meter = MessageRateLimiter(Limits(message_rate=10.0, message_burst=5), now=0.0)
+    assert meter.consume(5, 0.0) == 0.0
+    assert meter.consume(6, 0.0) == pytest.approx(0.1)
+    assert meter.consume(6, 1.0) == 0.0
+    assert meter.consume(12, 1.0) == pytest.approx(0.1)
 
 
 # -- chunks
@@ -121,15 +128,15 @@ class Source:
 def size_after(seconds_a_byte: float, turn: float, source: Source | None = None) -> int:
     """Returns how much is read at once after some chunks of which each byte took so long."""
     source = source or Source()
-    pace = Pace(source, Limits(turn_bytes=64 * 1024))
+    pace = AdaptiveReadSize(source, Limits(turn_bytes=64 * 1024))
     for _ in range(20):
-        pace.took(source.read_size * seconds_a_byte, turn)
+        pace.record(source.read_size * seconds_a_byte, turn)
     return source.read_size
 
 
 @pytest.mark.parametrize(
     ("chunk_seconds", "turn", "size"),
-    [(0.0005, 0.002, 64), (0.002, 0.002, 32), (0.002, 0.0005, 8), (0.002, 0.0, LEAST_READ // 1024)],
+    [(0.0005, 0.002, 64), (0.002, 0.002, 32), (0.002, 0.0005, 8), (0.002, 0.0, MIN_READ_SIZE // 1024)],
 )
 def test_so_much_is_read_at_once_that_half_a_turn_is_enough(chunk_seconds: float, turn: float, size: int) -> None:
     assert size_after(chunk_seconds / (64 * 1024), turn) == size * 1024
@@ -137,9 +144,9 @@ def test_so_much_is_read_at_once_that_half_a_turn_is_enough(chunk_seconds: float
 
 def test_a_link_whose_chunks_have_become_quick_reads_more_at_once_again() -> None:
     source = Source()
-    pace = Pace(source, Limits(turn_bytes=64 * 1024))
+    pace = AdaptiveReadSize(source, Limits(turn_bytes=64 * 1024))
     for seconds in [0.002] * 10 + [0.0001] * 10:
-        pace.took(seconds, 0.002)
+        pace.record(seconds, 0.002)
 
     assert source.read_size == 64 * 1024
 

@@ -14,11 +14,11 @@ import pytest
 from tests.peer.scripted import settled
 
 from becket import DisconnectReason, Limits, Peer, Registry, serve_tcp, serve_unix
-from becket.peer.server import Server
+from becket.peer.transport.server import PeerServer
 
 pytestmark = pytest.mark.loops
 
-Serve = Callable[..., Server]
+Serve = Callable[..., PeerServer]
 Connect = Callable[..., AbstractAsyncContextManager[Peer]]
 SHORT = 0.05  # seconds: waited for, never measured
 
@@ -28,11 +28,11 @@ def family(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Serve, Conne
     """Returns how to serve and how to connect, over either kind of socket."""
     path = tmp_path / "socket"
 
-    def serve(setup: Any, **limits: Any) -> Server:
+    def serve(setup: Any, **limits: Any) -> PeerServer:
         options: dict[str, Any] = {"limits": Limits(**limits)}
         return serve_tcp(setup, **options) if request.param == "tcp" else serve_unix(setup, path, **options)
 
-    def connect(server: Server) -> AbstractAsyncContextManager[Peer]:
+    def connect(server: PeerServer) -> AbstractAsyncContextManager[Peer]:
         return Peer.connect_tcp("127.0.0.1", server.port) if request.param == "tcp" else Peer.connect_unix(path)
 
     return serve, connect
@@ -111,7 +111,7 @@ async def test_a_first_message_may_be_the_response_to_a_call_of_the_server(famil
     serve, connect = family
     answers: list[Any] = []
 
-    async def ask(server: Server) -> None:
+    async def ask(server: PeerServer) -> None:
         while not server.peers:
             await settled()
         answers.append(await next(iter(server.peers)).call("name"))
@@ -170,7 +170,7 @@ async def test_a_client_that_waits_for_a_response_is_not_silent(family: tuple[Se
         await release.wait()
         return "done"
 
-    async def outlast_two_others(server: Server) -> None:
+    async def outlast_two_others(server: PeerServer) -> None:
         for _ in range(2):
             async with connect(server) as idle:
                 assert await idle.call("echo", [1]) == [1]

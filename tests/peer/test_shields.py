@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import anyio
 import pytest
 
-from becket.peer.shields import Canceller, is_shielded
+from becket.peer.loops._asyncio_shields import ShieldAwareCanceller, is_anyio_shielded
 
 
 async def test_a_task_is_cancelled_at_once_where_nothing_shields_it() -> None:
     task = asyncio.ensure_future(asyncio.sleep(60))
     await asyncio.sleep(0)
-    Canceller(asyncio.get_running_loop()).cancel(task)
+    ShieldAwareCanceller(asyncio.get_running_loop()).cancel(task)
     await asyncio.sleep(0)
     assert task.cancelled()
 
@@ -23,7 +23,7 @@ async def test_a_task_is_cancelled_at_once_where_nothing_shields_it() -> None:
 async def test_a_task_that_is_done_stays_as_it_is() -> None:
     task = asyncio.ensure_future(asyncio.sleep(0))
     await task
-    Canceller(asyncio.get_running_loop()).cancel(task)
+    ShieldAwareCanceller(asyncio.get_running_loop()).cancel(task)
     assert not task.cancelled()
 
 
@@ -40,7 +40,7 @@ async def test_a_task_that_only_yields_to_others_is_looked_at_in_each_turn() -> 
 
     task = asyncio.ensure_future(work())
     await asyncio.sleep(0)
-    canceller = Canceller(asyncio.get_running_loop())
+    canceller = ShieldAwareCanceller(asyncio.get_running_loop())
     canceller.cancel(task)
     canceller.cancel(task)
     with pytest.raises(asyncio.CancelledError):
@@ -61,7 +61,7 @@ async def test_a_task_that_leaves_one_shield_for_the_next_is_cancelled_after_the
 
     task = asyncio.ensure_future(work())
     await asyncio.sleep(0)
-    Canceller(asyncio.get_running_loop()).cancel(task)
+    ShieldAwareCanceller(asyncio.get_running_loop()).cancel(task)
     for event in events:
         assert not task.done()
         event.set()
@@ -78,7 +78,7 @@ async def test_a_scope_without_a_shield_is_none() -> None:
 
     task = asyncio.ensure_future(work())
     await asyncio.sleep(0)
-    assert not is_shielded(task)
+    assert not is_anyio_shielded(task)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -94,5 +94,5 @@ async def test_an_anyio_that_keeps_its_scopes_elsewhere_shields_nothing(
             patch.delitem(sys.modules, "anyio._backends._asyncio")
         else:
             patch.setitem(sys.modules, "anyio._backends._asyncio", SimpleNamespace(**keeps))  # type: ignore[arg-type]
-        assert not is_shielded(task)
+        assert not is_anyio_shielded(task)
     await task

@@ -27,11 +27,11 @@ from becket import (
     serve_tcp,
     serve_unix,
 )
-from becket.peer.server import Server
+from becket.peer.transport.server import PeerServer
 
 pytestmark = pytest.mark.loops
 
-Serve = Callable[..., Server]
+Serve = Callable[..., PeerServer]
 Connect = Callable[..., AbstractAsyncContextManager[Peer]]
 
 
@@ -40,10 +40,10 @@ def family(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Serve, Conne
     """Returns how to serve and how to connect, over either kind of socket."""
     path = tmp_path / "socket"
 
-    def serve(setup: Any, **options: Any) -> Server:
+    def serve(setup: Any, **options: Any) -> PeerServer:
         return serve_tcp(setup, **options) if request.param == "tcp" else serve_unix(setup, path, **options)
 
-    def connect(server: Server, **options: Any) -> AbstractAsyncContextManager[Peer]:
+    def connect(server: PeerServer, **options: Any) -> AbstractAsyncContextManager[Peer]:
         if request.param == "tcp":
             return Peer.connect_tcp("127.0.0.1", server.port, **options)
         return Peer.connect_unix(path, **options)
@@ -128,7 +128,7 @@ async def test_many_clients_connect_and_call_at_once(family: tuple[Serve, Connec
         await everybody.wait()
         return params[0]
 
-    async def call(server: Server, number: int) -> None:
+    async def call(server: PeerServer, number: int) -> None:
         async with connect(server) as client:
             assert await client.call("meet", [number]) == number
 

@@ -16,7 +16,7 @@ import pytest
 from tests.peer.starting import QUICK
 
 from becket import Peer, StartFailed
-from becket.peer.process import build_environment, find_executable
+from becket.peer.transport.child_process import build_environment, find_executable
 from becket.testing import check_leaks, child
 
 pytestmark = [pytest.mark.loops, pytest.mark.process]

@@ -20,8 +20,8 @@ from tests.peer.starting import QUICK
 
 from becket import Limits, Peer
 from becket.blocking import connect_process
-from becket.errors import harmless
-from becket.peer.stderr import PORTION, StderrLog
+from becket.errors import escape
+from becket.peer.transport.stderr_log import PORTION, StderrLog
 from becket.testing import child
 
 KIB = 1024
@@ -35,7 +35,7 @@ def lines_of(*chunks: bytes, limits: Limits = SMALL, now: float = 0.0) -> list[s
     log = StderrLog(lines.append, limits)
     for chunk in chunks:
         log.feed(chunk, now)
-    log.end(now)
+    log.close(now)
     return lines
 
 
@@ -71,7 +71,7 @@ def test_lines_beyond_the_rate_are_counted_and_reported_when_the_flood_is_over()
     for _ in range(200):
         log.feed(b"123456789\n", 1.0)
     log.feed(b"later\n", 2.5)
-    log.end(2.5)
+    log.close(2.5)
 
     assert lines == ["123456789"] * 100 + ["(100 lines suppressed)", "later"]
     assert log.suppressed == 100
@@ -88,7 +88,7 @@ def test_lines_beyond_so_many_a_second_are_counted_however_short_they_are() -> N
     log.feed(b"E\n" * 10, 1.0)
     log.feed(b"E\r\nE\rE\nrest", 1.5)
     log.feed(b" of it\n", 2.0)
-    log.end(2.0)
+    log.close(2.0)
 
     assert lines == ["E"] * 3 + ["(10 lines suppressed)", "rest of it"]
 
@@ -98,7 +98,7 @@ def test_an_end_of_line_that_was_cut_in_two_is_counted_once() -> None:
     log = StderrLog(lines.append, SMALL.but(stderr_lines=1))
     for chunk in (b"a\r", b"\nb\r", b"\nc"):
         log.feed(chunk, 0.0)
-    log.end(0.0)
+    log.close(0.0)
 
     assert lines == ["a", "(2 lines suppressed)"]
 
@@ -124,7 +124,7 @@ def test_lines_that_wait_when_more_comes_than_is_kept_are_counted() -> None:
     log.feed(b"0\n1\n2\n", 0.0)
     assert log.is_behind
     log.feed(b"x" * SMALL.stderr_tail, 0.0)
-    log.end(0.0)
+    log.close(0.0)
 
     assert lines[:1] == ["0"]
     assert lines[-1] == "(2 lines suppressed)"
@@ -213,7 +213,7 @@ def test_a_flood_takes_no_more_memory_than_the_limits() -> None:
     ],
 )
 def test_what_could_move_a_cursor_forge_a_line_or_hide_is_shown(raw: bytes, shown: str) -> None:
-    assert harmless(raw) == shown
+    assert escape(raw) == shown
 
 
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -221,14 +221,14 @@ HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 @given(st.binary())
 def test_no_bytes_at_all_become_a_control_character(raw: bytes) -> None:
-    shown = harmless(raw)
+    shown = escape(raw)
 
     assert [char for char in shown if unicodedata.category(char) in HIDDEN and char != "\t"] == []
 
 
 @given(st.text(st.characters()))
 def test_no_text_at_all_becomes_a_control_character(text: str) -> None:
-    shown = harmless(text)
+    shown = escape(text)
 
     assert shown.encode().decode() == shown
     assert [char for char in shown if unicodedata.category(char) in HIDDEN and char != "\t"] == []
@@ -236,7 +236,7 @@ def test_no_text_at_all_becomes_a_control_character(text: str) -> None:
 
 @given(st.binary())
 def test_a_line_never_becomes_two(raw: bytes) -> None:
-    assert len(harmless(raw).splitlines()) <= 1
+    assert len(escape(raw).splitlines()) <= 1
 
 
 # -- real children
@@ -375,4 +375,4 @@ def test_random_bytes_in_random_pieces_never_raise() -> None:
     for _ in range(500):
         log.feed(random.randbytes(random.randrange(200)), random.random() * 10)
         log.tail()
-    log.end(11.0)
+    log.close(11.0)

@@ -12,14 +12,14 @@ import pytest
 from tests.peer.starting import QUICK, ready_child
 
 from becket import CallTimeout, ConnectionLost, DisconnectReason, Limits, Peer, PeerCrashed
-from becket.peer import exits, process, sessions
-from becket.peer.process import Child
+from becket.peer.transport import child_process, exit_watch, sessions
+from becket.peer.transport.child_process import ChildProcess
 from becket.testing import ProcessWatch, check_leaks, child
 
 pytestmark = [pytest.mark.loops, pytest.mark.process]
 
 
-def process_of(peer: Peer) -> Child:
+def process_of(peer: Peer) -> ChildProcess:
     assert peer.process is not None
     return peer.process
 
@@ -124,7 +124,7 @@ async def test_a_child_that_the_system_does_not_let_go_of_is_abandoned_and_reape
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A process in the kernel's hands survives SIGKILL for a while; one that is never signalled looks the same.
-    monkeypatch.setattr(exits, "pidfd_send_signal", lambda *_: None)
+    monkeypatch.setattr(exit_watch, "pidfd_send_signal", lambda *_: None)
     monkeypatch.setattr(sessions, "session_members", lambda _: [])
     with anyio.fail_after(5):
         async with ready_child("ignores_sigterm", limits=QUICK.but(kill_grace=0.01)) as (peer, said):
@@ -198,10 +198,10 @@ async def test_no_signal_is_sent_once_a_child_is_reaped(monkeypatch: pytest.Monk
 
     for name in ("kill", "killpg"):
         monkeypatch.setattr(os, name, fail)
-    monkeypatch.setattr(exits, "pidfd_send_signal", fail)
+    monkeypatch.setattr(exit_watch, "pidfd_send_signal", fail)
     process_of(peer).terminate()
     process_of(peer).kill()
-    process_of(peer).bury()
+    process_of(peer).reap()
 
 
 async def test_a_child_that_somebody_else_reaped_is_not_signalled_by_its_number(
@@ -243,7 +243,7 @@ async def test_an_older_kernel_is_served_by_the_number_of_the_group_while_it_can
             raise OSError(22, "Invalid argument")
         send(pidfd, number)
 
-    monkeypatch.setattr(exits, "pidfd_send_signal", send_as_before)
+    monkeypatch.setattr(exit_watch, "pidfd_send_signal", send_as_before)
     with anyio.fail_after(5):
         async with ready_child("starts_a_family") as (peer, said):
             family = [ProcessWatch(pid) for pid in said["family"]]
@@ -288,10 +288,10 @@ def test_the_number_of_a_descriptor_above_a_thousand_is_no_obstacle() -> None:
     held = [os.dup(0) for _ in range(1100)]
     try:
         with check_leaks():
-            opened, pipes = process.open_child(child("ignores_sigterm"))
-            opened.kill_now()
+            opened, pipes = child_process.open_child(child("ignores_sigterm"))
+            opened.kill_and_wait()
             assert opened.has_exited
-            opened.bury()
+            opened.reap()
             for fd in (pipes.stdin, pipes.stdout, pipes.stderr):
                 os.close(fd)
     finally:

@@ -99,7 +99,7 @@ async def test_what_a_consumer_has_taken_counts_no_more_against_the_bytes_of_a_s
                 case "in batches":
                     taken += len(await anext(batches))
                 case _:
-                    taken += len(run.take_ready())
+                    taken += len(run.batch_nowait())
         script.say(answer(asked, "end"))
         with anyio.fail_after(5):
             assert await run.result() == "end"

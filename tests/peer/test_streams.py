@@ -133,9 +133,9 @@ async def test_batches_give_what_has_come_since_the_last_time() -> None:
 
 async def test_what_is_ready_can_be_taken_without_waiting() -> None:
     async with scripted() as (peer, script), peer.stream("x", events={"tick": Tick}) as run:
-        assert run.take_ready() == []
+        assert run.batch_nowait() == []
         script.say(tick(0), tick(1))
-        assert run.take_ready() == [Tick(0), Tick(1)]
+        assert run.batch_nowait() == [Tick(0), Tick(1)]
 
 
 async def test_events_before_one_that_cannot_be_decoded_are_not_lost_in_its_batch() -> None:
@@ -358,7 +358,7 @@ async def test_events_that_come_with_the_end_of_the_link_are_for_nobody() -> Non
         def on_tick(event: Tick) -> None:
             seen.append(event.n)
             if event.n == 40:
-                link.lose(ConnectionLost(DisconnectReason.REMOTE_VIOLATION, "enough"))
+                link.disconnect(ConnectionLost(DisconnectReason.REMOTE_VIOLATION, "enough"))
 
         async def call() -> None:
             with pytest.raises(ConnectionLost):

@@ -13,7 +13,7 @@ import pytest
 import trio
 import trio.testing
 
-from becket.peer.trio_poller import TrioPoller, find_poller
+from becket.peer.loops.trio_poller import TrioPoller, find_poller
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="epoll is Linux's")
 

@@ -10,10 +10,10 @@ from msgspec import Raw, Struct
 from tests.peer.scripted import answer, notification, scripted, settled
 
 from becket import Context
+from becket.conversion.decode import get_result_decoder
 from becket.errors import PermissionDenied
 from becket.methods.streams import EventReader, Stream
 from becket.testing import memory_pair
-from becket.typed.decoding import result_decoder
 
 pytestmark = pytest.mark.loops
 
@@ -36,7 +36,7 @@ class Named(Struct, frozen=True):
 
 
 def is_named(raw: Raw, params: Named) -> bool:
-    named: Named = result_decoder(Named)(raw)
+    named: Named = get_result_decoder(Named)(raw)
     return named.name == params.name
 
 
@@ -44,10 +44,13 @@ COUNT: Stream[Count, int, Tick | Tock] = Stream(
     "count",
     Count,
     int,
-    events={"tick": EventReader(result_decoder(Tick), (Tick,)), "tock": EventReader(result_decoder(Tock), (Tock,))},
+    events={
+        "tick": EventReader(get_result_decoder(Tick), (Tick,)),
+        "tock": EventReader(get_result_decoder(Tock), (Tock,)),
+    },
 )
 NAMED: Stream[Named, int, Named] = Stream(
-    "named", Named, int, events={"named": EventReader(result_decoder(Named), (Named,), belongs=is_named)}
+    "named", Named, int, events={"named": EventReader(get_result_decoder(Named), (Named,), belongs=is_named)}
 )
 
 
@@ -221,7 +224,7 @@ async def test_a_stream_that_somebody_ends_raises_that_and_tells_the_other_side(
         asked = await script.hear()
         script.say(notification("tick", {"n": 1}))
         await settled()
-        run.end(PermissionDenied("providers.register"))
+        run.close_with(PermissionDenied("providers.register"))
         assert await script.hear() == notification("$/cancelRequest", {"id": asked["id"]})
         with pytest.raises(PermissionDenied):
             await anext(aiter(run))
@@ -232,7 +235,7 @@ async def test_a_stream_that_somebody_ends_raises_that_and_tells_the_other_side(
 async def test_ending_a_stream_that_was_not_opened_changes_nothing() -> None:
     async with scripted() as (peer, script):
         run = peer.stream(COUNT, Count(1))
-        run.end(PermissionDenied("providers.register"))
+        run.close_with(PermissionDenied("providers.register"))
         async with run:
             script.say(answer(await script.hear(), 3))
             assert await run.result() == 3

@@ -20,19 +20,19 @@ import pytest
 from tests.peer.scripted import answer, frame, request
 
 from becket import Limits, Peer
-from becket.peer.loops import EAGER, AsyncioLoop
-from becket.peer.pacing import Account, Ledger
-from becket.peer.transport import FdTransport
-from becket.peer.wakeups import Awaited, Wakeups
+from becket.peer.loops._asyncio_fast import FastFuture, InlineWakeups
+from becket.peer.loops.async_loops import HAS_EAGER_TASKS, AsyncioLoop
+from becket.peer.transport.fd import FdTransport
+from becket.peer.transport.rate import Account, Ledger
 
 
-def awaited() -> tuple[Awaited, Wakeups]:
+def awaited() -> tuple[FastFuture, InlineWakeups]:
     loop = asyncio.get_running_loop()
-    wakeups = Wakeups(loop, Ledger())
-    return Awaited(loop, wakeups), wakeups
+    wakeups = InlineWakeups(loop, Ledger())
+    return FastFuture(loop, wakeups), wakeups
 
 
-async def wait_for(waiter: Awaited, log: list[str], name: str = "went on") -> None:
+async def wait_for(waiter: FastFuture, log: list[str], name: str = "went on") -> None:
     await waiter
     log.append(name)
 
@@ -63,11 +63,11 @@ async def test_a_task_goes_on_when_the_callback_that_wakes_it_is_done() -> None:
 
     def callback() -> None:
         waiter.set_result(None)
-        wakeups.call_after(lambda: log.append("after it"))
+        wakeups.call_after_wakeups(lambda: log.append("after it"))
         log.append("callback")
 
     def run() -> None:
-        wakeups.run(callback)
+        wakeups.run_callback(callback)
         log.append("the loop goes on")
 
     await in_callback(run)
@@ -80,7 +80,7 @@ async def test_a_task_that_is_woken_from_another_task_waits_for_its_turn() -> No
     log: list[str] = []
     await begun(wait_for(waiter, log))
     waiter.set_result(None)
-    wakeups.call_after(lambda: log.append("after it"))
+    wakeups.call_after_wakeups(lambda: log.append("after it"))
     assert log == []
     await asyncio.sleep(0)
     assert log == ["went on", "after it"]
@@ -96,7 +96,7 @@ async def test_what_was_done_before_somebody_waits_is_not_waited_for() -> None:
 
 async def test_a_task_that_wakes_another_as_it_goes_on_does_not_run_it_within_itself() -> None:
     first, wakeups = awaited()
-    second = Awaited(asyncio.get_running_loop(), wakeups)
+    second = FastFuture(asyncio.get_running_loop(), wakeups)
     log: list[str] = []
 
     async def wake() -> None:
@@ -105,7 +105,7 @@ async def test_a_task_that_wakes_another_as_it_goes_on_does_not_run_it_within_it
         log.append("woke the other")
 
     await begun(wake(), wait_for(second, log, "the other"))
-    await in_callback(lambda: wakeups.run(lambda: first.set_result(None)))
+    await in_callback(lambda: wakeups.run_callback(lambda: first.set_result(None)))
     await asyncio.sleep(0)
     assert log == ["woke the other", "the other"]
 
@@ -113,9 +113,9 @@ async def test_a_task_that_wakes_another_as_it_goes_on_does_not_run_it_within_it
 async def test_tasks_that_use_up_a_turn_leave_the_others_to_later_iterations_in_their_order() -> None:
     loop = asyncio.get_running_loop()
     ledger = Ledger()
-    wakeups = Wakeups(loop, ledger)
+    wakeups = InlineWakeups(loop, ledger)
     wakeups.account = Account(ledger, Limits(turn_seconds=0.0))
-    waiters = [Awaited(loop, wakeups) for _ in range(3)]
+    waiters = [FastFuture(loop, wakeups) for _ in range(3)]
     log: list[str] = []
     await begun(*(wait_for(waiter, log, name) for waiter, name in zip(waiters, "abc", strict=True)))
 
@@ -126,7 +126,7 @@ async def test_tasks_that_use_up_a_turn_leave_the_others_to_later_iterations_in_
     seen: list[int] = []
 
     def run() -> None:
-        wakeups.run(wake)
+        wakeups.run_callback(wake)
         seen.append(len(log))
 
     await in_callback(run)
@@ -143,10 +143,10 @@ async def test_a_turn_is_charged_with_what_its_callback_and_those_whom_it_woke_h
     ledger = Ledger()
     for _ in range(2):
         ledger.join(Account(ledger, Limits()))
-    wakeups = Wakeups(loop, ledger)
+    wakeups = InlineWakeups(loop, ledger)
     charged: list[float] = []
     wakeups.charge = lambda used, elapsed: charged.append(used)
-    waiter = Awaited(loop, wakeups)
+    waiter = FastFuture(loop, wakeups)
 
     async def work() -> None:
         await waiter
@@ -155,15 +155,15 @@ async def test_a_turn_is_charged_with_what_its_callback_and_those_whom_it_woke_h
             pass
 
     await begun(work())
-    await in_callback(lambda: wakeups.run(lambda: waiter.set_result(None)))
+    await in_callback(lambda: wakeups.run_callback(lambda: waiter.set_result(None)))
     assert len(charged) == 1
     assert charged[0] >= 0.002
 
 
 async def test_a_task_that_ends_the_program_takes_nobody_along() -> None:
     loop = asyncio.get_running_loop()
-    wakeups = Wakeups(loop, Ledger())
-    waiters = [Awaited(loop, wakeups) for _ in range(3)]
+    wakeups = InlineWakeups(loop, Ledger())
+    waiters = [FastFuture(loop, wakeups) for _ in range(3)]
     log: list[str] = []
 
     async def leave() -> None:
@@ -175,11 +175,11 @@ async def test_a_task_that_ends_the_program_takes_nobody_along() -> None:
     def wake() -> None:
         for waiter in waiters:
             waiter.set_result(None)
-        wakeups.call_after(lambda: log.append("after them"))
+        wakeups.call_after_wakeups(lambda: log.append("after them"))
 
     def run() -> None:
         with pytest.raises(KeyboardInterrupt):
-            wakeups.run(wake)
+            wakeups.run_callback(wake)
 
     await in_callback(run)
     await asyncio.sleep(0)
@@ -195,17 +195,17 @@ async def test_whom_a_callback_has_woken_before_it_raised_waits_for_its_turn() -
 
     def callback() -> None:
         waiter.set_result(None)
-        wakeups.call_after(lambda: log.append("after it"))
+        wakeups.call_after_wakeups(lambda: log.append("after it"))
         raise SystemExit
 
     def run() -> None:
         with pytest.raises(SystemExit):
-            wakeups.run(callback)
+            wakeups.run_callback(callback)
         assert log == ["after it"]  # what waits to be sent leaves, should the loop never run again
 
     await in_callback(run)
     await asyncio.sleep(0)
-    assert (log, wakeups.is_open) == (["after it", "went on"], False)
+    assert (log, wakeups.is_in_callback) == (["after it", "went on"], False)
 
 
 async def test_a_task_may_run_the_loop_within_itself_until_another_one_has_gone_on(
@@ -213,8 +213,8 @@ async def test_a_task_may_run_the_loop_within_itself_until_another_one_has_gone_
 ) -> None:
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(type(loop), "_nest_patched", True, raising=False)  # as nest_asyncio does
-    wakeups = Wakeups(loop, Ledger())
-    waiters = [Awaited(loop, wakeups) for _ in range(2)]
+    wakeups = InlineWakeups(loop, Ledger())
+    waiters = [FastFuture(loop, wakeups) for _ in range(2)]
     log: list[str] = []
 
     async def nest() -> None:
@@ -236,7 +236,7 @@ async def test_a_task_may_run_the_loop_within_itself_until_another_one_has_gone_
         for waiter in waiters:
             waiter.set_result(None)
 
-    await in_callback(lambda: wakeups.run(wake))
+    await in_callback(lambda: wakeups.run_callback(wake))
     await asyncio.sleep(0)
     assert log == ["begins", "went on", "ends"]
 
@@ -244,7 +244,7 @@ async def test_a_task_may_run_the_loop_within_itself_until_another_one_has_gone_
 # -- handlers that start at once
 
 
-@pytest.mark.skipif(EAGER, reason="later versions of Python start tasks at once by themselves")
+@pytest.mark.skipif(HAS_EAGER_TASKS, reason="later versions of Python start tasks at once by themselves")
 @pytest.mark.parametrize("is_cancelled", [False, True])
 async def test_what_a_thread_asks_for_is_not_taken_for_the_first_step_of_a_handler(is_cancelled: bool) -> None:
     loop = asyncio.get_running_loop()
@@ -264,7 +264,7 @@ async def test_what_a_thread_asks_for_is_not_taken_for_the_first_step_of_a_handl
         log.append("handler")
 
     ours._new_task = cast("Any", interrupted)
-    await in_callback(lambda: ours._wakeups.run(lambda: ours.spawn(handle())))
+    await in_callback(lambda: ours._wakeups.run_callback(lambda: ours.spawn(handle())))
     await asyncio.sleep(0)
     assert log == ["handler", "first", *([] if is_cancelled else ["second"])]
 
@@ -282,7 +282,7 @@ async def test_a_handler_starts_in_the_callback_that_brings_its_request() -> Non
         log.append("callback")
 
     def run() -> None:
-        ours._wakeups.run(callback)
+        ours._wakeups.run_callback(callback)
         log.append("the loop goes on")
 
     await in_callback(run)
@@ -401,13 +401,13 @@ async def test_a_shielded_waiter_is_not_cancelled_with_its_task() -> None:
     first.cancel()
     await asyncio.sleep(0)
     assert not waiter.done()
-    await in_callback(lambda: wakeups.run(lambda: waiter.set_result(None)))
+    await in_callback(lambda: wakeups.run_callback(lambda: waiter.set_result(None)))
     await second
 
 
 async def test_many_can_be_waited_for_at_once_and_cancelled_together() -> None:
     first, wakeups = awaited()
-    second = Awaited(asyncio.get_running_loop(), wakeups)
+    second = FastFuture(asyncio.get_running_loop(), wakeups)
     both = asyncio.gather(first, second)
     both.cancel("too slow")
     with pytest.raises(asyncio.CancelledError):
@@ -452,7 +452,7 @@ async def test_a_context_variable_is_what_the_task_has_set() -> None:
         seen.append(variable.get())
 
     await begun(work())
-    await in_callback(lambda: wakeups.run(lambda: waiter.set_result(None)))
+    await in_callback(lambda: wakeups.run_callback(lambda: waiter.set_result(None)))
     assert (seen, variable.get()) == (["the task's own"], "nothing")
 
 
@@ -464,10 +464,10 @@ async def test_whoever_waits_for_an_answer_goes_on_in_the_turn_that_brings_it(mo
     our_read, their_write = os.pipe()
     for fd in (our_read, our_write):
         os.set_blocking(fd, False)
-    late: list[Awaited] = []
+    late: list[FastFuture] = []
     async with Peer.over(FdTransport(our_read, our_write)) as peer:
         (task,) = await begun(peer.call("echo"))
-        monkeypatch.setattr(Awaited, "go_on_soon", late.append)
+        monkeypatch.setattr(FastFuture, "schedule_callbacks", late.append)
         body = b'{"jsonrpc":"2.0","id":1,"result":"it is me"}'
         os.write(their_write, b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
         assert await task == "it is me"  # type: ignore[func-returns-value]
@@ -491,7 +491,7 @@ def messages(data: bytes) -> list[Any]:
 async def test_what_tasks_send_as_they_go_on_leaves_together(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
-    transport = FdTransport.of_socket(ours)
+    transport = FdTransport.from_socket(ours)
 
     async def call_twice() -> None:
         await peer.call("first")
@@ -532,7 +532,7 @@ def test_handlers_that_end_the_program_lose_nothing_of_what_came_with_them(
         raise KeyboardInterrupt
 
     async def connect() -> Peer:
-        peer = await Peer.over(FdTransport.of_socket(ours))
+        peer = await Peer.over(FdTransport.from_socket(ours))
         peer.handle("leave")(leave_later if is_async else leave)
         peer.handle("stay")(lambda: "stayed")
         return peer
@@ -572,7 +572,7 @@ async def test_calls_cross_each_other_whatever_makes_the_tasks_of_the_program(fa
     loop.set_task_factory(factory)
     loop.set_debug(True)
     ours, theirs = socket.socketpair()
-    async with Peer.over(FdTransport.of_socket(ours)) as one, Peer.over(FdTransport.of_socket(theirs)) as other:
+    async with Peer.over(FdTransport.from_socket(ours)) as one, Peer.over(FdTransport.from_socket(theirs)) as other:
         for peer in (one, other):
 
             @peer.handle("down")

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from becket.peer.watchdog import EXIT_STUCK
-from becket.wire.content_length import ContentLength
+from becket.framing.content_length import ContentLength
+from becket.peer.watchdog import EXIT_STOP_TIMEOUT
 
 pytestmark = pytest.mark.process
 
@@ -81,7 +81,7 @@ def test_a_handler_that_does_not_return_is_ended_with_its_program_after_stdin(ki
         process.stdin.flush()
         assert process.stderr.readline() == b"busy\n"
         process.stdin.close()
-        assert process.wait(15) == EXIT_STUCK
+        assert process.wait(15) == EXIT_STOP_TIMEOUT
         assert b"did not return within 0.3 s" in process.stderr.read()
 
 
@@ -123,7 +123,7 @@ print(child.wait(), other.poll(), flush=True)
 other.kill()
 """
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, timeout=15, start_new_session=True)
-    assert done.stdout == f"{EXIT_STUCK} None\n".encode()
+    assert done.stdout == f"{EXIT_STOP_TIMEOUT} None\n".encode()
 
 
 def test_a_host_that_reads_stderr_no_more_and_has_closed_stdin_is_gone() -> None:
@@ -133,4 +133,4 @@ def test_a_host_that_reads_stderr_no_more_and_has_closed_stdin_is_gone() -> None
         assert process.stderr.readline() == b"busy\n"
         process.stderr.close()
         process.stdin.close()
-        assert process.wait(15) == EXIT_STUCK
+        assert process.wait(15) == EXIT_STOP_TIMEOUT

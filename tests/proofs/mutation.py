@@ -38,20 +38,23 @@ class Area(Struct, frozen=True):
 
 
 AREAS = {
-    "framing": Area(("wire/*",), ("tests/wire",)),
-    "messages": Area(("rpc/*",), ("tests/rpc",)),
-    "permissions": Area(("methods/permissions",), ("tests/test_permissions.py", "tests/host/test_permissions.py")),
-    "consent": Area(("host/gate",), ("tests/host/test_gate.py",)),
+    "framing": Area(("framing/*",), ("tests/framing",)),
+    "messages": Area(("jsonrpc/*",), ("tests/jsonrpc",)),
+    "permissions": Area(("permissions/gate",), ("tests/test_permissions.py", "tests/host/test_permissions.py")),
+    "consent": Area(("host/starting/start_check",), ("tests/host/test_gate.py",)),
     "restarts": Area(
         ("host/restart", "host/breaker", "host/lifecycle"),
         ("tests/host/test_restart.py", "tests/host/test_breaker.py", "tests/host/test_lifecycle.py"),
     ),
-    "starts": Area(("host/environment", "host/order"), ("tests/host/test_environment.py", "tests/host/test_order.py")),
+    "starts": Area(
+        ("host/starting/environment", "host/starting/start_order"),
+        ("tests/host/test_environment.py", "tests/host/test_order.py"),
+    ),
 }
 
 # Searches of hypothesis start from one seed, so that a second run finds the same.
 PYTEST = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "tests.proofs.untimed", "--quick", "--hypothesis-seed=0")
-PYTEST += ("--timeout=0", "--ignore=tests/wire/test_framing_checks.py", "--ignore=tests/wire/test_work.py")
+PYTEST += ("--timeout=0", "--ignore=tests/framing/test_framing_checks.py", "--ignore=tests/framing/test_work.py")
 SETTINGS = """
 [tool.mutmut]
 source_paths = ["src"]
@@ -173,7 +176,7 @@ def run_tool(folder: str, *arguments: str) -> str:
 
 
 def parse_results(text: str) -> dict[str, str]:
-    """Returns the status of each mutant by its name: `becket.wire.framing.x_name__mutmut_1: killed`."""
+    """Returns the status of each mutant by its name: `becket.framing.framing.x_name__mutmut_1: killed`."""
     found = (line.strip().rpartition(": ") for line in text.splitlines() if "__mutmut_" in line)
     return {name: status for name, _, status in found}
 

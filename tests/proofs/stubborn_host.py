@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 
 from becket import BecketError, Peer
-from becket.host import Care, Host
+from becket.host import Host, SupervisionPolicy
 
 CHILDREN = str(Path(__file__).with_name("stubborn_children.py"))
 TOOLS = {"swallows": "swallow"}
@@ -29,7 +29,7 @@ async def host_extensions(root: Path, fifo: str, cases: list[str]) -> None:
         text = f'id = "{case}"\nversion = "1.0.0"\n{command}\npermissions = ["tools.register"]\n'
         (root / case / "becket.toml").write_text(text, encoding="utf-8")
     grants = {case: ["tools.register"] for case in cases}
-    care = Care(heartbeat=None)
+    care = SupervisionPolicy(heartbeat=None)
     async with Host([root], data=None, grants=grants, care=care) as host, anyio.create_task_group() as tasks:
         for case in cases:
             extension = await host.ready(case)

@@ -34,7 +34,7 @@ def test_a_diff_says_what_a_mutant_changes() -> None:
 
 
 def test_a_plain_function_is_named_without_its_prefix() -> None:
-    assert function_of("becket.host.restart.x_find_delay__mutmut_12") == "becket.host.restart.find_delay"
+    assert function_of("becket.host.restart.x_compute_delay__mutmut_12") == "becket.host.restart.compute_delay"
 
 
 def test_survivors_count_unless_they_are_known_to_be_equivalent() -> None:

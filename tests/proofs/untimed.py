@@ -4,11 +4,11 @@ Each call of mutated code goes through a function of the tool, which costs more 
 
 from __future__ import annotations
 
-from becket.testing import framing_checks
+from becket.testing.checks import framing
 
 
 def pytest_configure() -> None:
     for check in ("_check_work", "_check_memory"):
-        if not hasattr(framing_checks, check):
+        if not hasattr(framing, check):
             raise AttributeError(f"check_framing has no part {check}: correct tests/proofs/untimed.py")
-        setattr(framing_checks, check, lambda factory: None)
+        setattr(framing, check, lambda factory: None)

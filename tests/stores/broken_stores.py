@@ -13,7 +13,7 @@ from becket.contract.memory import Append, Appended, Query, Record, Records
 from becket.errors import BecketError, InvalidParams, QuotaExceeded, RpcError
 from becket.limits import Limits
 from becket.stores.in_memory import InMemoryStore
-from becket.stores.store import Clock, Damage, Done, Snapshot
+from becket.stores.store import AppendCallback, Clock, Damage, Snapshot
 
 
 class AnswersWithoutAnId(InMemoryStore):
@@ -374,22 +374,22 @@ class StoresTuples(InMemoryStore):
 
 
 class NeverSaysDone(InMemoryStore):
-    def append_nowait(self, append: Append, done: Done) -> None:
+    def append_nowait(self, append: Append, done: AppendCallback) -> None:
         super().append_nowait(append, lambda outcome: None)
 
 
 class SaysDoneTwice(InMemoryStore):
-    def append_nowait(self, append: Append, done: Done) -> None:
+    def append_nowait(self, append: Append, done: AppendCallback) -> None:
         super().append_nowait(append, lambda outcome: (done(outcome), done(outcome)))
 
 
 class RaisesWhatItShouldTell(InMemoryStore):
-    def append_nowait(self, append: Append, done: Done) -> None:
+    def append_nowait(self, append: Append, done: AppendCallback) -> None:
         done(self.append(append))
 
 
 class DiesOfWhomItTells(InMemoryStore):
-    def append_nowait(self, append: Append, done: Done) -> None:
+    def append_nowait(self, append: Append, done: AppendCallback) -> None:
         outcomes: list[Appended | BecketError] = []
         super().append_nowait(append, outcomes.append)
         done(outcomes[0])
@@ -440,10 +440,10 @@ class GivesNoShareBack(InMemoryStore):
 
 class RemembersForgottenKeys(InMemoryStore):
     def forget(self, namespace: str, *, up_to: int | None = None) -> int:
-        answers = {**self._memories[namespace].answers} if namespace in self._memories else {}
+        answers = {**self._memories[namespace].by_idem} if namespace in self._memories else {}
         count = super().forget(namespace, up_to=up_to)
         if namespace in self._memories:
-            self._memories[namespace].answers.update(answers)
+            self._memories[namespace].by_idem.update(answers)
         return count
 
 
@@ -483,9 +483,9 @@ class ClosesTooSoon(InMemoryStore):
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
         super().__init__(limits, clock)
-        self.last: tuple[Append, Done] | None = None
+        self.last: tuple[Append, AppendCallback] | None = None
 
-    def append_nowait(self, append: Append, done: Done) -> None:
+    def append_nowait(self, append: Append, done: AppendCallback) -> None:
         if append.content == "49":  # as a thread does that comes to it later
             self.last = (append, done)
         else:

@@ -10,9 +10,9 @@ from typing import Any
 from becket.contract.config import ConfigSaved
 from becket.contract.memory import Appended
 from becket.limits import Limits
-from becket.stores.in_memory import InMemoryStore, Memory
-from becket.stores.shares import Entry
-from becket.stores.sqlite.owner import Ownership
+from becket.stores.in_memory import InMemoryStore, NamespaceRecords
+from becket.stores.quotas import NewRecord
+from becket.stores.sqlite.lock import StoreLock
 from becket.stores.store import Clock
 
 STATE = ("_memories", "_configs", "_last_id", "_revision")
@@ -29,11 +29,11 @@ class PickleStore(InMemoryStore):
             for name, value in pickle.loads(path.read_bytes()).items():
                 setattr(self, name, value)
 
-    def _own(self) -> Ownership | None:
-        return Ownership(self._path)
+    def _own(self) -> StoreLock | None:
+        return StoreLock(self._path)
 
-    def _keep(self, entry: Entry) -> Appended:
-        answer = super()._keep(entry)
+    def _insert(self, entry: NewRecord) -> Appended:
+        answer = super()._insert(entry)
         self._write()
         return answer
 
@@ -68,7 +68,7 @@ class PickleStore(InMemoryStore):
 
 
 class LetsEverybodyIn(PickleStore):
-    def _own(self) -> Ownership | None:
+    def _own(self) -> StoreLock | None:
         return None
 
 
@@ -85,7 +85,7 @@ class ForgetsKeysWhenItIsClosed(PickleStore):
     def __init__(self, path: Path, limits: Limits, clock: Clock) -> None:
         super().__init__(path, limits, clock)
         for memory in self._memories.values():
-            memory.answers.clear()
+            memory.by_idem.clear()
 
 
 class ForgetsChangesWhenItIsClosed(PickleStore):
@@ -137,11 +137,11 @@ class KeepsTwice(PickleStore):
         super().__init__(path, limits, clock)
         if not was_left:
             for memory in self._memories.values():
-                memory.answers = {kept.idem: as_answer(kept) for kept in memory.records if kept.idem is not None}
+                memory.by_idem = {kept.idem: as_answer(kept) for kept in memory.records if kept.idem is not None}
 
 
-def without_keys(memory: Memory) -> Memory:
-    copy = Memory()
+def without_keys(memory: NamespaceRecords) -> NamespaceRecords:
+    copy = NamespaceRecords()
     copy.records, copy.bytes = memory.records, memory.bytes
     return copy
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from becket.limits import Limits
-from becket.stores.sqlite import SqliteStore, file
+from becket.stores.sqlite import SqliteStore, schema
 from becket.stores.store import Clock
 
-open_connection = file.open_connection
+open_connection = schema.open_raw_connection
 
 
 def light(path: Path, limits: Limits, clock: Clock) -> SqliteStore:
@@ -28,8 +28,8 @@ def careless(path: Path, limits: Limits, clock: Clock) -> SqliteStore:
         connection.execute("PRAGMA synchronous = NORMAL")
         return connection
 
-    file.open_connection = connect  # type: ignore[assignment]
+    schema.open_raw_connection = connect  # type: ignore[assignment]
     try:
         return light(path, limits, clock)
     finally:
-        file.open_connection = open_connection
+        schema.open_raw_connection = open_connection

@@ -21,7 +21,7 @@ from becket.contract.memory import Append, Query
 from becket.errors import Meaning, StoreError, StoreUnavailable
 from becket.limits import DEFAULT_LIMITS
 from becket.stores.sqlite import SqliteStore
-from becket.stores.sqlite.survey import find_record, survey
+from becket.stores.sqlite.inspect import load_record, load_usage
 from becket.stores.store import Damage, now_ms
 from becket.testing import check_flipped_bits
 
@@ -47,7 +47,7 @@ def path(folder: Path) -> Path:
         store.append(Append("other", "six"))
         store.set_config("notes", ConfigSet("mode", "dark"))
         store.set_config("notes", ConfigSet("pace", "slow"))
-        store.tidy()
+        store.maintain()
     return path
 
 
@@ -80,7 +80,7 @@ def test_each_flipped_bit_in_the_file_is_reported(folder: Path) -> None:
             store.append(Append("other", f"other {number} about tea"))
             store.set_config("notes", ConfigSet(f"key{number % 7}", f"value {number}"))
         store.forget("notes", up_to=21)
-        store.tidy()
+        store.maintain()
 
     flips = check_flipped_bits(light, original, folder, name="store", extensions=EXTENSIONS, words=WORDS)
 
@@ -152,7 +152,7 @@ def test_a_record_that_has_changed_is_reported_whoever_reads_it(path: Path, stat
         for read in (
             lambda: store.query(Query("notes")),
             lambda: store.query(Query("notes", since_ms=1)),
-            lambda: find_record(path, "notes", 2),
+            lambda: load_record(path, "notes", 2),
         ):
             with pytest.raises((StoreError, StoreUnavailable)) as caught:
                 read()
@@ -167,7 +167,7 @@ def test_a_damaged_record_can_be_forgotten_and_then_all_is_well(path: Path) -> N
     with open_light(path) as store:
         assert store.verify() != []
         assert store.forget("notes", up_to=2) == 2
-        store.tidy()
+        store.maintain()
         assert store.verify() == []
         assert contents(store) == contents(store, "hon") == ["some honey"]
     with open_light(path) as store:
@@ -203,7 +203,7 @@ def test_an_index_that_misses_something_is_reported_and_made_anew(path: Path) ->
         assert [damage.what for damage in store.verify()] == ["the index of texts"]
     with open_light(path) as store:
         assert contents(store, "some tea") == ["some tea"]
-        store.tidy()
+        store.maintain()
         assert contents(store, "some tea") == ["some tea"]
         assert store.verify() == []
 
@@ -251,7 +251,7 @@ def test_counters_that_have_changed_are_reported_when_the_store_is_opened(path: 
         assert store.query(Query("other", "seven"))[0].id == 5
         assert "the row of extension 1" in {damage.what for damage in store.verify()}
     with pytest.raises(StoreUnavailable):
-        survey(path)
+        load_usage(path)
 
 
 # -- the mark
@@ -342,7 +342,7 @@ def test_a_store_that_was_set_aside_is_reported_until_that_is_accepted(path: Pat
 
     with open_light(path) as store:
         assert [damage.what for damage in store.damage] == ["the file"]
-        assert str(store.set_aside) in store.damage[0].problem
+        assert str(store.quarantined) in store.damage[0].problem
         assert store.verify() == [*store.damage]
     with open_light(path) as store:
         assert [damage.what for damage in store.verify()] == ["the file"]
@@ -354,4 +354,4 @@ def test_tables_that_are_not_those_that_were_made_are_found_when_the_store_is_op
     change(path, "CREATE TRIGGER gone AFTER INSERT ON memory BEGIN DELETE FROM memory; END")
 
     with open_light(path) as store:
-        assert store.set_aside is not None
+        assert store.quarantined is not None

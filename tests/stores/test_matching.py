@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 from becket.contract.memory import Query
 from becket.errors import InvalidParams
 from becket.limits import Limits
-from becket.stores.matching import Conditions, parse_query, parse_search, rank
+from becket.stores.query_filter import RecordFilter, parse_query, parse_search, rank_texts
 
 LIMITS = Limits(memory_page=60, search_words=3, search_records=7)
 
 
 def test_a_bare_query_asks_for_the_newest_fifty() -> None:
-    assert parse_query(Query("notes"), LIMITS) == Conditions("notes", (), None, 0, None, 50)
+    assert parse_query(Query("notes"), LIMITS) == RecordFilter("notes", (), None, 0, None, 50)
 
 
 def test_a_query_asks_for_a_folded_text_and_no_more_than_a_page() -> None:
     query = Query("notes", "STRASSE ", "foo", 3, 4, 1_000)
 
-    assert parse_query(query, LIMITS) == Conditions("notes", ("strasse ",), "foo", 3, 4, 60)
+    assert parse_query(query, LIMITS) == RecordFilter("notes", ("strasse ",), "foo", 3, 4, 60)
 
 
 def test_an_empty_text_is_no_condition() -> None:
@@ -29,7 +29,9 @@ def test_an_empty_text_is_no_condition() -> None:
 
 
 def test_a_search_asks_for_each_word_once() -> None:
-    assert parse_search("notes", " Milk\nmilk  TEA ", LIMITS) == Conditions("notes", ("milk", "tea"), None, 0, None, 7)
+    assert parse_search("notes", " Milk\nmilk  TEA ", LIMITS) == RecordFilter(
+        "notes", ("milk", "tea"), None, 0, None, 7
+    )
 
 
 def test_a_search_for_too_many_words_is_refused() -> None:
@@ -61,17 +63,17 @@ def test_no_namespace_is_no_query(namespace: str) -> None:
     ],
 )
 def test_all_conditions_must_hold(changed: dict[str, object], fits: bool) -> None:
-    wanted = Conditions("notes", ("milk", "tea"), "foo", 10, 20, 1)
+    wanted = RecordFilter("notes", ("milk", "tea"), "foo", 10, 20, 1)
     record = {"time_ms": 10, "folded": "milk and tea", "tags": ("foo",)} | changed
 
-    assert wanted.fits(**record) is fits  # type: ignore[arg-type]
+    assert wanted.matches(**record) is fits  # type: ignore[arg-type]
 
 
 # -- the best first
 
 
 def best(*texts: str, words: str = "milk") -> list[str]:
-    return [texts[place] for place in rank(texts, words.split())]
+    return [texts[place] for place in rank_texts(texts, words.split())]
 
 
 def test_more_of_a_word_is_better() -> None:
@@ -87,16 +89,16 @@ def test_all_words_count() -> None:
 
 
 def test_equally_good_ones_stay_in_their_order() -> None:
-    assert rank(["milk a", "milk b", "milk c"], ["milk"]) == [0, 1, 2]
+    assert rank_texts(["milk a", "milk b", "milk c"], ["milk"]) == [0, 1, 2]
 
 
 def test_nothing_and_empty_texts_can_be_ranked() -> None:
-    assert rank([], ["milk"]) == []
-    assert rank(["", ""], []) == [0, 1]
+    assert rank_texts([], ["milk"]) == []
+    assert rank_texts(["", ""], []) == [0, 1]
 
 
 @given(
     st.lists(st.text("milk tea", max_size=20), max_size=8), st.lists(st.sampled_from(["milk", "t", "ea"]), max_size=3)
 )
 def test_every_text_is_ranked_once(texts: list[str], words: list[str]) -> None:
-    assert sorted(rank(texts, words)) == [*range(len(texts))]
+    assert sorted(rank_texts(texts, words)) == [*range(len(texts))]

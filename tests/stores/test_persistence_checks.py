@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(60)]
 def test_a_store_that_lasts_passes(folder: Path) -> None:
     toll = check_persistent_store(lasting.PickleStore, folder, kills=3)
 
-    assert (toll.ends, toll.lost) == (3, 0)
+    assert (toll.crashes, toll.lost) == (3, 0)
     assert toll.acknowledged > 0
 
 

@@ -10,32 +10,32 @@ from random import Random
 import pytest
 
 from becket.errors import NotSupported
-from becket.testing.power_cuts import (
-    Cut,
-    Disk,
-    Made,
-    Recording,
-    Removed,
-    Renamed,
-    Said,
-    Step,
-    Synced,
-    Trace,
-    Wrote,
-    record,
+from becket.testing.checks.power_cuts import (
+    DiskRecording,
+    DiskStep,
+    FileCreated,
+    FileRemoved,
+    FileRenamed,
+    FileSynced,
+    FileTruncated,
+    FileWritten,
+    OutputWritten,
+    SimulatedDisk,
+    StraceParser,
+    record_disk,
 )
 
 A, B = "/d/a", "/d/b"
 
 
-def outcomes(*steps: Step) -> set[tuple[tuple[str, bytes], ...]]:
+def outcomes(*steps: DiskStep) -> set[tuple[tuple[str, bytes], ...]]:
     """Returns all that a cut after these steps was seen to leave."""
     found = set()
     for seed in range(300):
-        disk = Disk()
+        disk = SimulatedDisk()
         for step in steps:
-            assert not isinstance(step, Said)
-            disk.play(step)
+            assert not isinstance(step, OutputWritten)
+            disk.apply(step)
         found.add(tuple(sorted((path, bytes(content)) for path, content in disk.after_cut(Random(seed)).items())))
     return found
 
@@ -44,44 +44,46 @@ def outcomes(*steps: Step) -> set[tuple[tuple[str, bytes], ...]]:
 
 
 def test_what_was_synced_is_there() -> None:
-    assert outcomes(Made(A), Wrote(A, 0, b"one"), Wrote(A, 3, b"two"), Synced(A)) == {((A, b"onetwo"),)}
+    assert outcomes(FileCreated(A), FileWritten(A, 0, b"one"), FileWritten(A, 3, b"two"), FileSynced(A)) == {
+        ((A, b"onetwo"),)
+    }
 
 
 def test_what_was_not_synced_may_be_there_or_not_in_any_order() -> None:
-    found = outcomes(Made(A), Synced(A), Wrote(A, 0, b"one"), Wrote(A, 3, b"two"))
+    found = outcomes(FileCreated(A), FileSynced(A), FileWritten(A, 0, b"one"), FileWritten(A, 3, b"two"))
 
     assert found == {((A, b""),), ((A, b"one"),), ((A, b"\0\0\0two"),), ((A, b"onetwo"),)}
 
 
 def test_a_file_that_was_just_made_may_not_be_there() -> None:
-    assert outcomes(Made(A)) == {(), ((A, b""),)}
-    assert outcomes(Made(A), Synced("/d")) == {((A, b""),)}
+    assert outcomes(FileCreated(A)) == {(), ((A, b""),)}
+    assert outcomes(FileCreated(A), FileSynced("/d")) == {((A, b""),)}
 
 
 def test_a_file_that_was_just_removed_may_still_be_there() -> None:
-    begun = (Made(A), Wrote(A, 0, b"one"), Synced(A))
+    begun = (FileCreated(A), FileWritten(A, 0, b"one"), FileSynced(A))
 
-    assert outcomes(*begun, Removed(A)) == {(), ((A, b"one"),)}
-    assert outcomes(*begun, Removed(A), Synced("/d")) == {()}
-    assert outcomes(*begun, Removed(A), Made(A), Wrote(A, 0, b"x"), Synced(A)) == {((A, b"x"),)}
+    assert outcomes(*begun, FileRemoved(A)) == {(), ((A, b"one"),)}
+    assert outcomes(*begun, FileRemoved(A), FileSynced("/d")) == {()}
+    assert outcomes(*begun, FileRemoved(A), FileCreated(A), FileWritten(A, 0, b"x"), FileSynced(A)) == {((A, b"x"),)}
 
 
 def test_a_file_has_its_old_or_its_new_name() -> None:
-    begun = (Made(A), Wrote(A, 0, b"one"), Synced(A))
+    begun = (FileCreated(A), FileWritten(A, 0, b"one"), FileSynced(A))
 
-    assert outcomes(*begun, Renamed(A, B)) == {((A, b"one"),), ((B, b"one"),)}
-    assert outcomes(*begun, Renamed(A, B), Synced(B)) == {((B, b"one"),)}
+    assert outcomes(*begun, FileRenamed(A, B)) == {((A, b"one"),), ((B, b"one"),)}
+    assert outcomes(*begun, FileRenamed(A, B), FileSynced(B)) == {((B, b"one"),)}
 
 
 def test_a_file_may_have_its_old_or_its_new_length() -> None:
-    begun = (Made(A), Wrote(A, 0, b"one"), Synced(A))
+    begun = (FileCreated(A), FileWritten(A, 0, b"one"), FileSynced(A))
 
-    assert outcomes(*begun, Cut(A, 1)) == {((A, b"one"),), ((A, b"o"),)}
-    assert outcomes(*begun, Cut(A, 4), Synced(A)) == {((A, b"one\0"),)}
+    assert outcomes(*begun, FileTruncated(A, 1)) == {((A, b"one"),), ((A, b"o"),)}
+    assert outcomes(*begun, FileTruncated(A, 4), FileSynced(A)) == {((A, b"one\0"),)}
 
 
 def test_a_write_may_be_torn_between_sectors() -> None:
-    found = outcomes(Made(A), Synced(A), Wrote(A, 0, b"x" * 1_024))
+    found = outcomes(FileCreated(A), FileSynced(A), FileWritten(A, 0, b"x" * 1_024))
 
     assert {len(content.strip(b"\0")) for ((_, content),) in found} == {0, 512, 1_024}
 
@@ -116,20 +118,20 @@ LINES = r"""
 
 
 def test_a_trace_is_understood() -> None:
-    assert [*Trace(Path("/d")).read(LINES.strip().splitlines())] == [
-        Made(A),
-        Wrote(A, 0, b"12"),
-        Wrote(A, 2, b"3"),
-        Said("hi\n"),
-        Wrote(A, 7, b"0"),
-        Wrote(A, 1, b"9"),
-        Synced(A),
-        Cut(A, 5),
-        Wrote(A, 5, b"5"),
-        Cut(A, 0),
-        Renamed(A, B),
-        Removed(B),
-        Synced("/d"),
+    assert [*StraceParser(Path("/d")).parse(LINES.strip().splitlines())] == [
+        FileCreated(A),
+        FileWritten(A, 0, b"12"),
+        FileWritten(A, 2, b"3"),
+        OutputWritten("hi\n"),
+        FileWritten(A, 7, b"0"),
+        FileWritten(A, 1, b"9"),
+        FileSynced(A),
+        FileTruncated(A, 5),
+        FileWritten(A, 5, b"5"),
+        FileTruncated(A, 0),
+        FileRenamed(A, B),
+        FileRemoved(B),
+        FileSynced("/d"),
     ]
 
 
@@ -154,30 +156,30 @@ def test_a_program_is_recorded_and_cut_off(folder: Path) -> None:
     original = folder / "original"
     original.mkdir()
     try:
-        recording = record([sys.executable, "-c", PROGRAM, str(original)], original)
+        recording = record_disk([sys.executable, "-c", PROGRAM, str(original)], original)
     except NotSupported as reason:
         pytest.skip(str(reason))
     numbers = count()
 
     def cut(at: int, seed: int) -> tuple[list[str], dict[str, bytes]]:
         target = folder / f"cut{next(numbers)}"
-        said = recording.cut(at, Random(seed), target)
+        said = recording.simulate_cut(at, Random(seed), target)
         return said, {path.name: path.read_bytes() for path in target.iterdir()}
 
     ends = [cut(at, seed) for at in range(len(recording.steps) + 1) for seed in range(20)]
     assert ({}, []) in [(files, said) for said, files in ends]
     assert {files["file"] for said, files in ends if said == ["kept"]} == {b"one", b"onetwo"}
-    assert isinstance(recording, Recording)
+    assert isinstance(recording, DiskRecording)
 
 
 @pytest.mark.process
 def test_a_program_that_fails_is_no_recording(folder: Path) -> None:
     with pytest.raises(NotSupported):
-        record([sys.executable, "-c", "raise SystemExit(3)"], folder)
+        record_disk([sys.executable, "-c", "raise SystemExit(3)"], folder)
 
 
 def test_a_system_without_strace_is_not_supported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(folder))
 
     with pytest.raises(NotSupported):
-        record(["true"], folder)
+        record_disk(["true"], folder)

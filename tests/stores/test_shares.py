@@ -7,7 +7,7 @@ import pytest
 from becket.contract.memory import Append
 from becket.errors import InvalidParams, QuotaExceeded
 from becket.limits import Limits
-from becket.stores.shares import Entry, check_config_share, check_memory_share, parse_append, size_of_value
+from becket.stores.quotas import NewRecord, check_config_quota, check_memory_quota, config_value_size, parse_append
 
 LIMITS = Limits(memory_content=8, memory_records=3, memory_bytes=20, config_keys=2, config_bytes=10)
 
@@ -15,11 +15,11 @@ LIMITS = Limits(memory_content=8, memory_records=3, memory_bytes=20, config_keys
 def test_a_record_takes_the_bytes_of_all_its_parts() -> None:
     entry = parse_append(Append("notes", "é", ("é", "ab"), {"a": 1}, "k"), LIMITS)
 
-    assert entry == Entry("notes", "é", ("é", "ab"), b'{"a":1}', "k", size=2 + 4 + 7)
+    assert entry == NewRecord("notes", "é", ("é", "ab"), b'{"a":1}', "k", size=2 + 4 + 7)
 
 
 def test_a_record_without_meta_takes_none_for_it() -> None:
-    assert parse_append(Append("notes", "ab"), LIMITS) == Entry("notes", "ab", (), None, None, size=2)
+    assert parse_append(Append("notes", "ab"), LIMITS) == NewRecord("notes", "ab", (), None, None, size=2)
 
 
 def test_a_record_that_breaks_the_rules_is_refused() -> None:
@@ -34,16 +34,16 @@ def test_a_record_that_breaks_the_rules_is_refused() -> None:
 )
 def test_records_fit_into_a_share_or_not(records: int, used: int, more: int, full: str | None) -> None:
     if full is None:
-        check_memory_share("notes", LIMITS, records=records, used=used, more=more)
+        check_memory_quota("notes", LIMITS, records=records, used=used, more=more)
         return
     with pytest.raises(QuotaExceeded) as caught:
-        check_memory_share("notes", LIMITS, records=records, used=used, more=more)
+        check_memory_quota("notes", LIMITS, records=records, used=used, more=more)
     assert caught.value.what == full
 
 
 def test_a_value_takes_the_bytes_of_its_key_too() -> None:
-    assert size_of_value("é", "abc") == 5
-    assert size_of_value("é", None) == 0
+    assert config_value_size("é", "abc") == 5
+    assert config_value_size("é", None) == 0
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_a_value_takes_the_bytes_of_its_key_too() -> None:
 )
 def test_values_fit_into_a_share_or_not(keys: int, used: int, more_keys: int, more: int, full: str | None) -> None:
     if full is None:
-        check_config_share("notes", LIMITS, keys=keys, used=used, more_keys=more_keys, more=more)
+        check_config_quota("notes", LIMITS, keys=keys, used=used, more_keys=more_keys, more=more)
         return
     with pytest.raises(QuotaExceeded) as caught:
-        check_config_share("notes", LIMITS, keys=keys, used=used, more_keys=more_keys, more=more)
+        check_config_quota("notes", LIMITS, keys=keys, used=used, more_keys=more_keys, more=more)
     assert caught.value.what == full

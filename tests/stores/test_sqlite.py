@@ -28,7 +28,7 @@ from becket.errors import (
     StoreUnavailable,
 )
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.stores.sqlite import SqliteStore, ledger, reader, store, writer
+from becket.stores.sqlite import SqliteStore, reader, store, transactions, writer
 from becket.stores.store import Clock, Store, StoreOpener, now_ms
 from becket.testing import check_persistent_store, check_store
 
@@ -63,7 +63,7 @@ def test_it_keeps_the_contract_of_stores(folder: Path, open_store: StoreOpener, 
 def test_it_keeps_what_it_acknowledged_when_it_is_opened_again_or_killed(folder: Path) -> None:
     toll = check_persistent_store(light, folder, kills=12)
 
-    assert (toll.ends, toll.lost) == (12, 0)
+    assert (toll.crashes, toll.lost) == (12, 0)
     assert toll.acknowledged > 100
 
 
@@ -104,13 +104,13 @@ class Outcomes(list[object]):
 def commits(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Grows with each commit."""
     made: list[None] = []
-    commit = ledger.Ledger.commit
+    commit = transactions.Transactions.commit
 
-    def counted(self: ledger.Ledger) -> None:
+    def counted(self: transactions.Transactions) -> None:
         commit(self)
         made.append(None)
 
-    monkeypatch.setattr(ledger.Ledger, "commit", counted)
+    monkeypatch.setattr(transactions.Transactions, "commit", counted)
     return made
 
 
@@ -131,15 +131,15 @@ def test_what_waits_together_is_committed_together(folder: Path, commits: list[N
 def test_nobody_is_answered_before_the_commit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     outcomes = Outcomes(1)
-    commit = ledger.Ledger.commit
+    commit = transactions.Transactions.commit
 
-    def watched(self: ledger.Ledger) -> None:
+    def watched(self: transactions.Transactions) -> None:
         seen.append(len(outcomes))
         commit(self)
         seen.append(len(outcomes))
 
     with without_index(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
-        monkeypatch.setattr(ledger.Ledger, "commit", watched)
+        monkeypatch.setattr(transactions.Transactions, "commit", watched)
         notes.append_nowait(Append("notes", "milk"), outcomes)
         outcomes.wait()
 
@@ -241,7 +241,7 @@ def test_a_failure_that_is_not_the_disks_is_told_and_the_store_goes_on(
 
 
 def test_a_query_that_only_sqlite_works_on_ends_in_its_time(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "STEPS", 100)
+    monkeypatch.setattr(reader, "PROGRESS_STEPS", 100)
     with light(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
         for _ in range(2_000):
             notes.append_nowait(Append("notes", "milk", ("food",)), lambda outcome: None)
@@ -265,28 +265,28 @@ def test_a_query_that_looks_at_everything_ends_in_its_time(notes: SqliteStore) -
 
 def test_a_query_waits_for_a_connection_no_longer_than_its_time(folder: Path) -> None:
     with light(folder / "store", DEFAULT_LIMITS, now_ms):
-        readers = reader.Readers(folder / "store", has_index=True)
-        lent = [readers.lend(WAIT) for _ in range(reader.CONNECTIONS)]
+        readers = reader.ReaderPool(folder / "store", has_index=True)
+        lent = [readers.acquire(WAIT) for _ in range(reader.MAX_CONNECTIONS)]
         for one in lent:
             one.__enter__()
-        with pytest.raises(QueryTimeout), readers.lend(0.01):
+        with pytest.raises(QueryTimeout), readers.acquire(0.01):
             pass
         for one in lent:
             one.__exit__(None, None, None)
         readers.close()
-        with pytest.raises(LocalProtocolError), readers.lend(WAIT):
+        with pytest.raises(LocalProtocolError), readers.acquire(WAIT):
             pass
 
 
 def test_a_connection_comes_back_whatever_was_done_with_it(folder: Path) -> None:
     with light(folder / "store", DEFAULT_LIMITS, now_ms):
-        readers = reader.Readers(folder / "store", has_index=True)
+        readers = reader.ReaderPool(folder / "store", has_index=True)
         for statement in ("SELECT * FROM nowhere", "DELETE FROM memory"):
-            with pytest.raises(sqlite3.OperationalError), readers.lend(WAIT) as (connection, _):
+            with pytest.raises(sqlite3.OperationalError), readers.acquire(WAIT) as (connection, _):
                 connection.execute(statement)
-        with readers.lend(WAIT) as (connection, _):
+        with readers.acquire(WAIT) as (connection, _):
             connection.execute("ROLLBACK")
-        with readers.lend(WAIT) as (connection, _):
+        with readers.acquire(WAIT) as (connection, _):
             assert connection.in_transaction
         readers.close()
 
@@ -344,40 +344,40 @@ def test_a_path_may_have_any_letters_and_be_relative(folder: Path, monkeypatch: 
 def test_tidying_leaves_no_log_and_a_full_index(notes: SqliteStore) -> None:
     for number in range(600):
         notes.append_nowait(Append("notes", f"milk {number}"), lambda outcome: None)
-    notes.tidy()
+    notes.maintain()
 
-    assert notes.unindexed == 0
-    assert writer.log_bytes(notes.path) == 0
+    assert notes.index_backlog == 0
+    assert writer.wal_size(notes.path) == 0
     assert contents(notes, "milk 599") == ["milk 599"]
 
 
 def test_an_idle_store_tidies_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     emptied = Event()
-    empty_log = writer.Writer.empty_log
+    empty_log = writer.StoreWriter.checkpoint
 
-    def watched(self: writer.Writer) -> None:
+    def watched(self: writer.StoreWriter) -> None:
         empty_log(self)
         emptied.set()
 
-    monkeypatch.setattr(writer.Writer, "empty_log", watched)
-    monkeypatch.setattr(writer, "IDLE", 0.05)
+    monkeypatch.setattr(writer.StoreWriter, "checkpoint", watched)
+    monkeypatch.setattr(writer, "CHECKPOINT_DELAY", 0.05)
     with light(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
         assert emptied.wait(WAIT)
         emptied.clear()
         notes.append(Append("notes", "milk"))
         assert emptied.wait(WAIT)
 
-        assert writer.log_bytes(notes.path) == 0
-        assert notes.unindexed == 0
+        assert writer.wal_size(notes.path) == 0
+        assert notes.index_backlog == 0
 
 
 def test_the_index_is_never_far_behind_while_records_keep_coming(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "BEHIND", 20)
-    monkeypatch.setattr(writer, "QUIET", 60.0)
+    monkeypatch.setattr(writer, "MAX_INDEX_BACKLOG", 20)
+    monkeypatch.setattr(writer, "INDEX_DELAY", 60.0)
     with light(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
         for number in range(100):
             notes.append(Append("notes", f"milk {number}"))
-            assert notes.unindexed <= 22
+            assert notes.index_backlog <= 22
 
 
 # -- copies and onlookers
@@ -424,7 +424,7 @@ def test_an_onlooker_reads_what_the_owner_writes_and_writes_nothing(notes: Sqlit
             lambda: onlooker.set_config("notes", ConfigSet("mode", "dark")),
             lambda: onlooker.remove_config("notes", "mode"),
             lambda: onlooker.forget("notes"),
-            lambda: onlooker.tidy(),
+            lambda: onlooker.maintain(),
         ):
             with pytest.raises(LocalProtocolError):
                 write()
@@ -459,7 +459,7 @@ def test_it_does_without_an_index_where_sqlite_has_none_and_fills_it_where_it_ha
 
     with light(folder / "store", DEFAULT_LIMITS, now_ms) as notes:
         notes.append(Append("notes", "late milk"))
-        notes.tidy()
+        notes.maintain()
         assert contents(notes, "milk") == ["late milk", "early milk"]
 
     with without_index(folder / "store", DEFAULT_LIMITS, now_ms) as notes:

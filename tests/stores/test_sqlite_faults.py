@@ -21,10 +21,10 @@ from becket.contract.memory import Append, Query
 from becket.errors import InvalidParams, Meaning, NotSupported, QueryTimeout, StoreError
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.stores.sqlite import SqliteStore, writer
-from becket.stores.sqlite.ballast import Ballast
+from becket.stores.sqlite.reserve import DiskReserve
 from becket.stores.store import Store, now_ms
 from becket.testing import check_power_cuts
-from becket.testing.power_cuts import record
+from becket.testing.checks.power_cuts import record_disk
 
 WAIT = 10.0
 
@@ -50,7 +50,7 @@ def can_record() -> bool:
     with TemporaryDirectory() as path:
         (folder := Path(path, "folder")).mkdir()
         try:
-            record(["true"], folder)
+            record_disk(["true"], folder)
         except NotSupported:
             return False
     return True
@@ -66,7 +66,7 @@ recorded = pytest.mark.skipif(not can_record(), reason="what a program writes ca
 def test_nothing_acknowledged_is_lost_when_the_power_fails(folder: Path) -> None:
     toll = check_power_cuts(light, folder, cuts=60)
 
-    assert (toll.ends, toll.lost) == (60, 0)
+    assert (toll.crashes, toll.lost) == (60, 0)
     assert toll.acknowledged > 1_000
 
 
@@ -216,7 +216,7 @@ def test_a_disk_that_is_full_when_the_store_is_opened_takes_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_light(folder).close()
-    monkeypatch.setattr(Ballast, "lay", lambda self: False)
+    monkeypatch.setattr(DiskReserve, "allocate", lambda self: False)
     with SqliteStore(folder / "store") as store:
         with pytest.raises(StoreError) as caught:
             store.append(Append("notes", "milk"))
@@ -227,25 +227,25 @@ def test_a_disk_that_is_full_when_the_store_is_opened_takes_nothing(
 
 
 def test_a_ballast_that_finds_no_room_leaves_nothing_behind(folder: Path) -> None:
-    ballast = Ballast(folder / "store", 3 << 20)
+    ballast = DiskReserve(folder / "store", 3 << 20)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
     try:
-        assert not ballast.lay()
+        assert not ballast.allocate()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert [*folder.iterdir()] == []
-    assert ballast.lay()
+    assert ballast.allocate()
     assert (folder / "store.ballast").stat().st_size == 3 << 20
-    assert ballast.lay()
-    ballast.drop()
-    ballast.drop()
+    assert ballast.allocate()
+    ballast.release()
+    ballast.release()
 
 
 def test_a_store_that_somebody_else_writes_to_refuses_and_goes_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("becket.stores.sqlite.file.PATIENCE", 0.05)
+    monkeypatch.setattr("becket.stores.sqlite.schema.BUSY_TIMEOUT", 0.05)
     with open_light(folder) as store, closing(sqlite3.connect(folder / "store", isolation_level=None)) as other:
         store.append(Append("notes", "milk"))
         other.execute("BEGIN IMMEDIATE")
@@ -267,7 +267,7 @@ def test_hostile_texts_are_texts(folder: Path, text: str) -> None:
     with open_light(folder) as store:
         store.append(Append("notes", f"a {text} b", (text,), {text: text}, text))
         store.append(Append("other", f"a {text} b"))
-        store.tidy()
+        store.maintain()
         for found in (
             store.query(Query("notes", text)),
             store.query(Query("notes", f"a {text} b")),
@@ -318,7 +318,7 @@ def test_times_and_limits_of_any_size_are_understood(folder: Path) -> None:
 
 
 def test_queries_that_never_pause_do_not_let_the_log_grow(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "LONG_LOG", 1 << 20)
+    monkeypatch.setattr(writer, "MAX_WAL_BYTES", 1 << 20)
     longest = 0
     with open_light(folder) as store:
         is_done = Event()
@@ -332,7 +332,7 @@ def test_queries_that_never_pause_do_not_let_the_log_grow(folder: Path, monkeypa
             thread.start()
         for number in range(200):
             store.append(Append("notes", f"{number} {'x' * 16_000}"))
-            longest = max(longest, writer.log_bytes(folder / "store"))
+            longest = max(longest, writer.wal_size(folder / "store"))
         is_done.set()
         for thread in threads:
             thread.join()

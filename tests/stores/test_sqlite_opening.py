@@ -18,7 +18,7 @@ from becket.contract.config import ConfigSet
 from becket.contract.memory import Append, Query
 from becket.errors import LocalProtocolError, Meaning, NotSupported, StoreError, StoreInUse, StoreUnavailable
 from becket.limits import DEFAULT_LIMITS
-from becket.stores.sqlite import SqliteStore, file, owner
+from becket.stores.sqlite import SqliteStore, lock, schema
 from becket.stores.store import now_ms
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -88,9 +88,9 @@ def test_the_store_of_a_program_that_was_killed_is_free_and_looked_through(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[object] = []
-    check_sound = file.check_sound
+    check_sound = schema.check_integrity
     monkeypatch.setattr(
-        "becket.stores.sqlite.store.check_sound", lambda one, most: (looked.append(one), check_sound(one, most))
+        "becket.stores.sqlite.store.check_integrity", lambda one, most: (looked.append(one), check_sound(one, most))
     )
     program = [sys.executable, str(PROGRAMS / "holds_a_store.py"), str(path), "dies"]
     assert subprocess.run(program, stdin=subprocess.DEVNULL, check=False).returncode == -9
@@ -104,7 +104,7 @@ def test_the_store_of_a_program_that_was_killed_is_free_and_looked_through(
 
 
 def test_an_owner_that_does_not_say_who_it_is_is_in_use_too(path: Path) -> None:
-    holder = owner.Ownership(path)
+    holder = lock.StoreLock(path)
     os.truncate(f"{path}.lock", 0)
 
     with pytest.raises(StoreInUse) as caught:
@@ -119,7 +119,7 @@ def test_an_owner_that_does_not_say_who_it_is_is_in_use_too(path: Path) -> None:
 )
 def test_only_an_owner_that_lives_is_named(pid: int | None, is_there: bool) -> None:
     with somebody_else():
-        assert owner.is_alive(pid) is is_there
+        assert lock.is_process_alive(pid) is is_there
 
 
 def test_a_lock_that_the_system_does_not_give_is_explained(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,13 +252,13 @@ def test_a_damaged_store_is_set_aside_whole_and_a_new_one_is_begun(
     leave_it(filled)
 
     with caplog.at_level(logging.ERROR, "becket.host"), open_light(filled) as store:
-        assert store.set_aside is not None
-        assert store.set_aside.read_bytes() == spoilt
+        assert store.quarantined is not None
+        assert store.quarantined.read_bytes() == spoilt
         assert count_of(store) == 0
         assert store.append(Append("notes", "new")).ok
-    assert any(str(store.set_aside) in record.getMessage() for record in caplog.records)
+    assert any(str(store.quarantined) in record.getMessage() for record in caplog.records)
     with open_light(filled) as store:
-        assert store.set_aside is None
+        assert store.quarantined is None
         assert count_of(store) == 1
 
 
@@ -266,24 +266,24 @@ def test_damage_that_is_seen_at_once_needs_no_unclean_end(filled: Path) -> None:
     spoil(filled, 100, PAGE - 100)
 
     with open_light(filled) as store:
-        assert store.set_aside is not None
+        assert store.quarantined is not None
 
 
 def test_what_is_set_aside_never_takes_the_place_of_what_was_set_aside_before(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Stopped(file.datetime):
+    class Stopped(schema.datetime):
         @classmethod
         def now(cls, tz: object = None) -> Stopped:
-            return cls(2026, 1, 1, tzinfo=file.UTC)
+            return cls(2026, 1, 1, tzinfo=schema.UTC)
 
-    monkeypatch.setattr(file, "datetime", Stopped)
+    monkeypatch.setattr(schema, "datetime", Stopped)
     names: list[str] = []
     for _ in range(3):
         spoil(filled, 100, PAGE - 100)
         with open_light(filled) as store:
-            assert store.set_aside is not None
-            names.append(store.set_aside.name)
+            assert store.quarantined is not None
+            names.append(store.quarantined.name)
 
     assert names == [f"store.damaged-20260101T000000{suffix}" for suffix in ("", "-2", "-3")]
     assert all(filled.with_name(name).exists() for name in names)
@@ -300,7 +300,7 @@ def test_damage_that_a_query_meets_is_told_and_looked_for_at_the_next_opening(fi
         assert caught.value.meaning is Meaning.INTERNAL
         assert "sqlite" not in str(caught.value).lower()
     with open_light(filled) as store:
-        assert store.set_aside is not None
+        assert store.quarantined is not None
 
 
 def test_an_empty_file_becomes_a_store(path: Path) -> None:
@@ -323,7 +323,7 @@ def test_the_log_of_a_store_that_is_gone_does_not_get_into_a_new_one(path: Path,
 
 
 def test_a_store_that_was_never_finished_is_begun_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file, "SCHEMA", file.SCHEMA + "CREATE TABLE oops (")
+    monkeypatch.setattr(schema, "SCHEMA", schema.SCHEMA + "CREATE TABLE oops (")
     with pytest.raises(StoreUnavailable):
         open_light(path)
     monkeypatch.undo()

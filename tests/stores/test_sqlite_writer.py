@@ -15,9 +15,9 @@ from becket.contract.config import ConfigSet
 from becket.contract.memory import Append, Query
 from becket.errors import Meaning, QuotaExceeded, StoreError, StoreUnavailable
 from becket.limits import DEFAULT_LIMITS
-from becket.stores.sqlite import SqliteStore, file, writer
-from becket.stores.sqlite.ballast import Ballast
-from becket.stores.sqlite.ledger import Ledger
+from becket.stores.sqlite import SqliteStore, schema, writer
+from becket.stores.sqlite.reserve import DiskReserve
+from becket.stores.sqlite.transactions import Transactions
 from becket.stores.store import now_ms
 
 
@@ -45,15 +45,15 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Lets a method of the ledger fail, with these errors and then no more."""
 
     def arrange(name: str, *errors: sqlite3.Error) -> None:
-        method = getattr(Ledger, name)
+        method = getattr(Transactions, name)
         left = [*errors]
 
-        def failing(self: Ledger, *arguments: object) -> object:
+        def failing(self: Transactions, *arguments: object) -> object:
             if left:
                 raise left.pop(0)
             return method(self, *arguments)
 
-        monkeypatch.setattr(Ledger, name, failing)
+        monkeypatch.setattr(Transactions, name, failing)
 
     return arrange
 
@@ -105,7 +105,7 @@ def test_a_failure_while_room_is_made_is_no_end_of_the_thread(
     store: SqliteStore, fail: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fail("commit", FULL)
-    monkeypatch.setattr(Ballast, "drop", lambda self: 1 / 0)
+    monkeypatch.setattr(DiskReserve, "release", lambda self: 1 / 0)
 
     for _ in range(2):
         with pytest.raises(StoreError):
@@ -144,10 +144,10 @@ def test_where_nothing_can_be_taken_back_nothing_more_is_written_and_all_can_be_
 def test_an_index_that_cannot_be_filled_does_no_harm(
     folder: Path, fail: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    fail("index_some", BROKEN, sqlite_error(sqlite3.SQLITE_CORRUPT))
+    fail("index_batch", BROKEN, sqlite_error(sqlite3.SQLITE_CORRUPT))
     with caplog.at_level(logging.ERROR, "becket.host"), light(folder / "store", DEFAULT_LIMITS, now_ms) as store:
         store.append(Append("notes", "milk"))
-        store.tidy()
+        store.maintain()
         store.append(Append("notes", "more milk"))
 
         assert [record.content for record in store.query(Query("notes", "milk"))] == ["more milk", "milk"]
@@ -157,10 +157,10 @@ def test_an_index_that_cannot_be_filled_does_no_harm(
 def test_a_log_that_cannot_be_emptied_is_only_noted(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(writer, "PATIENCE", "not a number")
+    monkeypatch.setattr(writer, "BUSY_TIMEOUT", "not a number")
 
     with caplog.at_level(logging.ERROR, "becket.host"):
-        store.tidy()
+        store.maintain()
 
     assert contents(store) == ["milk"]
 
@@ -169,7 +169,7 @@ def test_a_store_that_somebody_else_writes_to_all_the_time_cannot_be_opened(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     light(folder / "store", DEFAULT_LIMITS, now_ms).close()
-    monkeypatch.setattr(file, "PATIENCE", 0.05)
+    monkeypatch.setattr(schema, "BUSY_TIMEOUT", 0.05)
     with closing(sqlite3.connect(folder / "store", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable) as caught:
@@ -205,7 +205,7 @@ def test_after_a_failing_disk_nothing_is_written_to_a_file_that_is_not_sound(
     def find_damage(connection: sqlite3.Connection) -> None:
         raise sqlite_error(sqlite3.SQLITE_CORRUPT)
 
-    monkeypatch.setattr(writer, "check_sound", find_damage)
+    monkeypatch.setattr(writer, "check_integrity", find_damage)
     fail("commit", BROKEN)
     for _ in range(2):
         with pytest.raises(StoreError):

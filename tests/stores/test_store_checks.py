@@ -41,7 +41,7 @@ def test_the_store_in_memory_keeps_the_contract(seed: int) -> None:
         (broken.HasNoQuota, "append of one record too many was answered"),
         (broken.CountsNoBytes, "append of one byte too many was answered"),
         (broken.IsVagueAboutQuotas, "what the quota's error says"),
-        (broken.RefusesRepetitionsWhenFull, "memory shares: the store raised QuotaExceeded"),
+        (broken.RefusesRepetitionsWhenFull, "memory quotas: the store raised QuotaExceeded"),
         (broken.KeepsOneConfigForAll, "get_config: another extension's"),
         (broken.CountsRevisionsForEach, "revisions do not grow"),
         (broken.NeverCompares, "if_revision 0 where there is a value"),
@@ -86,7 +86,7 @@ def test_the_store_in_memory_keeps_the_contract(seed: int) -> None:
 def test_a_broken_store_is_told_what_is_wrong_with_it(
     factory: StoreFactory, complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("becket.testing.store_checks.PATIENCE", 0.5)
+    monkeypatch.setattr("becket.testing.checks.store.TIMEOUT", 0.5)
     with pytest.raises(AssertionError) as caught:
         check_store(factory)
     assert complaint in str(caught.value)

@@ -11,7 +11,7 @@ from becket.contract.memory import Append, Record
 from becket.errors import StoreUnavailable
 from becket.limits import DEFAULT_LIMITS
 from becket.stores.sqlite import SqliteStore
-from becket.stores.sqlite.survey import Share, find_record, survey
+from becket.stores.sqlite.inspect import ExtensionUsage, load_record, load_usage
 
 
 def test_it_tells_what_each_extension_keeps_while_another_owns_the_store(tmp_path: Path) -> None:
@@ -24,10 +24,10 @@ def test_it_tells_what_each_extension_keeps_while_another_owns_the_store(tmp_pat
         store.set_config("eliza", ConfigSet("pace", "1"))
         store.forget("dice")
 
-        assert survey(path) == [
-            Share("dice", 0, 0, None, 0),
-            Share("eliza", 0, 0, None, 1),
-            Share("notes", 2, 9, 20, 0),
+        assert load_usage(path) == [
+            ExtensionUsage("dice", 0, 0, None, 0),
+            ExtensionUsage("eliza", 0, 0, None, 1),
+            ExtensionUsage("notes", 2, 9, 20, 0),
         ]
 
 
@@ -38,9 +38,9 @@ def test_a_record_is_found_by_its_id(tmp_path: Path) -> None:
         store.append(Append("dice", "6"))
 
     assert kept.id is not None
-    assert find_record(path, "notes", kept.id) == Record("notes", 10, "milk", ("shop",), {"price": 1}, kept.id)
-    assert find_record(path, "notes", kept.id + 1) is None
-    assert find_record(path, "nobody", kept.id) is None
+    assert load_record(path, "notes", kept.id) == Record("notes", 10, "milk", ("shop",), {"price": 1}, kept.id)
+    assert load_record(path, "notes", kept.id + 1) is None
+    assert load_record(path, "nobody", kept.id) is None
 
 
 @pytest.mark.parametrize("id", [-1, 2**40, 2**80])
@@ -48,16 +48,16 @@ def test_what_can_be_no_id_is_not_found(tmp_path: Path, id: int) -> None:
     path = tmp_path / "store.sqlite"
     SqliteStore(path).close()
 
-    assert find_record(path, "notes", id) is None
+    assert load_record(path, "notes", id) is None
 
 
 def test_a_store_that_is_not_there_or_damaged_cannot_be_looked_into(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     with pytest.raises(StoreUnavailable):
-        survey(path)
+        load_usage(path)
 
     SqliteStore(path).close()
     data = path.read_bytes()
     path.write_bytes(data[:100] + b"\xff" * (len(data) - 100))
     with pytest.raises(StoreUnavailable):
-        survey(path)
+        load_usage(path)

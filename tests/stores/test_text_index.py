@@ -15,24 +15,24 @@ from hypothesis import strategies as st
 
 from becket.contract.memory import Append, Query
 from becket.limits import Limits
-from becket.stores.matching import parse_query
-from becket.stores.shares import parse_append
+from becket.stores.query_filter import parse_query
+from becket.stores.quotas import parse_append
 from becket.stores.sqlite import SqliteStore, reader, text_index, writer
-from becket.stores.sqlite.file import connect, create
-from becket.stores.sqlite.ledger import Forgetting, Ledger
-from becket.stores.sqlite.reader import Readers, find_bounds
+from becket.stores.sqlite.reader import ReaderPool, find_key_range
 from becket.stores.sqlite.rows import Share
+from becket.stores.sqlite.schema import create_store_file, open_database
 from becket.stores.sqlite.text_index import (
-    GRAMS,
     GRAMS_OF_WORD,
+    MAX_GRAMS,
     NOTHING,
-    ODD,
+    SPECIAL_FOLDS,
     TextIndex,
+    build_match_expression,
     can_index,
-    is_odd,
+    has_special_folds,
     match_short_words,
-    match_words,
 )
+from becket.stores.sqlite.transactions import RecordDeletion, Transactions
 
 LIMITS = Limits(memory_records=1_000_000)
 
@@ -43,39 +43,39 @@ pytestmark = pytest.mark.skipif(not can_index(), reason="this SQLite has no FTS5
 
 
 def test_a_word_becomes_its_trigrams() -> None:
-    assert match_words(["milk"]) == '"ilk" AND "mil"'
+    assert build_match_expression(["milk"]) == '"ilk" AND "mil"'
 
 
 def test_a_long_word_becomes_its_rarest_trigrams() -> None:
-    assert match_words(["the quiz is hers"]) == '"uiz" AND "qui" AND " qu" AND "iz "'
-    assert match_words(["die 7 Äpfel"]) == '"Äpf" AND "7 Ä" AND " Äp" AND "pfe"'
+    assert build_match_expression(["the quiz is hers"]) == '"uiz" AND "qui" AND " qu" AND "iz "'
+    assert build_match_expression(["die 7 Äpfel"]) == '"Äpf" AND "7 Ä" AND " Äp" AND "pfe"'
 
 
 def test_several_words_become_one_expression() -> None:
-    assert match_words(["tea", "x", "milk", "tea"]) == '"ilk" AND "mil" AND "tea"'
+    assert build_match_expression(["tea", "x", "milk", "tea"]) == '"ilk" AND "mil" AND "tea"'
 
 
 @pytest.mark.parametrize("words", [[], [""], ["te"], ["te", "x"]])
 def test_short_words_become_none(words: list[str]) -> None:
-    assert match_words(words) is None
+    assert build_match_expression(words) is None
 
 
 def test_quotes_mean_nothing_but_themselves() -> None:
-    assert match_words(['a"b']) == '"a""b"'
+    assert build_match_expression(['a"b']) == '"a""b"'
 
 
 def test_many_and_long_words_become_a_short_expression() -> None:
     words = ["".join(map(chr, range(start, start + 5_000))) for start in range(0x4E00, 0x4E40)]
 
-    assert (match_words(words[:1]) or "").count(" AND ") == GRAMS_OF_WORD - 1
-    assert (match_words(words) or "").count(" AND ") == GRAMS - 1
+    assert (build_match_expression(words[:1]) or "").count(" AND ") == GRAMS_OF_WORD - 1
+    assert (build_match_expression(words) or "").count(" AND ") == MAX_GRAMS - 1
 
 
 def test_every_letter_that_is_folded_to_ascii_is_odd() -> None:
     folded = {letter for letter in map(chr, range(0x80, 0x110000)) if any(part.isascii() for part in letter.casefold())}
 
-    assert folded | {"\0"} == ODD
-    assert [is_odd(text) for text in ("plain", "café, naïve", "Straße", "ﬁx", "a\0b")] == [
+    assert folded | {"\0"} == SPECIAL_FOLDS
+    assert [has_special_folds(text) for text in ("plain", "café, naïve", "Straße", "ﬁx", "a\0b")] == [
         False,
         False,
         True,
@@ -97,12 +97,12 @@ class Shelf:
     """A store's file with its ledger and its readers, in which the index goes forward when a test says so."""
 
     def __init__(self, path: Path) -> None:
-        create(path)
-        self.connection = connect(path)
+        create_store_file(path)
+        self.connection = open_database(path)
         self.now = 1_000
-        self.ledger = Ledger(self.connection, LIMITS, lambda: self.now, TextIndex(self.connection))
+        self.ledger = Transactions(self.connection, LIMITS, lambda: self.now, TextIndex(self.connection))
         self.ledger.prepare_index()
-        self.readers = Readers(path, has_index=True)
+        self.readers = ReaderPool(path, has_index=True)
 
     def keep(self, namespace: str, *contents: str) -> None:
         self.ledger.begin()
@@ -111,7 +111,7 @@ class Shelf:
         self.ledger.commit()
 
     def index(self) -> None:
-        while self.ledger.index_some():
+        while self.ledger.index_batch():
             pass
 
     def query(self, namespace: str, needle: str | None = None, limit: int = 1_000, **conditions: int) -> list[str]:
@@ -161,14 +161,14 @@ def test_what_is_found_is_what_contains_the_text(
 
 
 def test_the_index_follows_in_pieces_and_nothing_is_ever_missing(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("becket.stores.sqlite.ledger.PIECE", 3)
+    monkeypatch.setattr("becket.stores.sqlite.transactions.INDEX_BATCH", 3)
     for number in range(10):
         shelf.keep("notes", f"milk {number}")
         shelf.keep("other", f"milk {number} of somebody else")
     expected = [f"milk {number}" for number in reversed(range(10))]
     backlogs = [shelf.ledger.backlog]
 
-    while shelf.ledger.index_some():
+    while shelf.ledger.index_batch():
         assert shelf.query("notes", "milk") == expected
         backlogs.append(shelf.ledger.backlog)
 
@@ -179,7 +179,7 @@ def test_the_index_follows_in_pieces_and_nothing_is_ever_missing(shelf: Shelf, m
 def test_many_small_pieces_are_merged_into_few(shelf: Shelf) -> None:
     for number in range(40):
         shelf.keep("notes", f"milk {number}")
-        shelf.ledger.index_some()
+        shelf.ledger.index_batch()
     shelf.index()
 
     (segments,) = shelf.connection.execute("SELECT count(DISTINCT segid) FROM memory_text_idx").fetchone()
@@ -190,7 +190,7 @@ def test_many_small_pieces_are_merged_into_few(shelf: Shelf) -> None:
 def test_an_index_of_another_form_is_built_anew(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     shelf.keep("notes", "milk")
     shelf.index()
-    monkeypatch.setattr(text_index, "FORM", "another")
+    monkeypatch.setattr(text_index, "INDEX_VERSION", "another")
 
     shelf.ledger.prepare_index()
     assert shelf.ledger.backlog == 1
@@ -207,7 +207,7 @@ def test_forgotten_records_leave_the_index(shelf: Shelf) -> None:
     shelf.index()
     shelf.keep("notes", "late milk")
     shelf.ledger.begin()
-    assert shelf.ledger.forget(Forgetting("notes", 2)) == 2
+    assert shelf.ledger.delete_records(RecordDeletion("notes", 2)) == 2
     shelf.ledger.commit()
 
     def found(gram: str) -> list[int]:
@@ -222,16 +222,16 @@ def test_forgotten_records_leave_the_index(shelf: Shelf) -> None:
 
 def test_records_are_forgotten_without_an_index_too(folder: Path) -> None:
     path = folder / "store"
-    create(path)
-    with closing(connect(path)) as connection:
-        ledger = Ledger(connection, LIMITS, lambda: 1, None)
+    create_store_file(path)
+    with closing(open_database(path)) as connection:
+        ledger = Transactions(connection, LIMITS, lambda: 1, None)
         ledger.prepare_index()
         ledger.begin()
         ledger.append(parse_append(Append("notes", "milk"), LIMITS))
-        assert ledger.forget(Forgetting("notes", 1)) == 1
+        assert ledger.delete_records(RecordDeletion("notes", 1)) == 1
         ledger.commit()
 
-        assert not ledger.index_some()
+        assert not ledger.index_batch()
         assert ledger.backlog == 0
         assert connection.execute("SELECT count(*) FROM memory").fetchone() == (0,)
 
@@ -276,7 +276,7 @@ def test_records_of_a_time_are_found_without_looking_at_all_others(shelf: Shelf)
         steps: list[None] = []
         wanted = parse_query(Query("notes", limit=1, **bounds), LIMITS)
         shelf.connection.set_progress_handler(lambda: steps.append(None), 1)
-        low, high = find_bounds(shelf.connection, Share(1, "notes", last_id=2_000, peak_ms=2_999), wanted)
+        low, high = find_key_range(shelf.connection, Share(1, "notes", last_id=2_000, peak_ms=2_999), wanted)
         shelf.connection.execute("SELECT count(*) FROM memory WHERE key BETWEEN ? AND ?", (low, high)).fetchone()
         shelf.connection.set_progress_handler(None, 0)
         return len(steps)
@@ -287,9 +287,9 @@ def test_records_of_a_time_are_found_without_looking_at_all_others(shelf: Shelf)
     assert steps_of() > 4_000
 
 
-@pytest.mark.parametrize("statement", [reader.ALL, reader.MATCHING])
+@pytest.mark.parametrize("statement", [reader.SCAN_SQL, reader.INDEX_SQL])
 def test_records_come_in_order_without_being_sorted(shelf: Shelf, statement: str) -> None:
-    conditions, patterns = reader.sieve(["milk"])
+    conditions, patterns = reader.build_like_filter(["milk"])
     parameters = {"match": '"mil"', "low": 1, "high": 2, "since": 0, "until": 9, "tag": None, **patterns}
     plan = shelf.connection.execute(f"EXPLAIN QUERY PLAN {statement.format(conditions)}", parameters).fetchall()
 
@@ -313,7 +313,7 @@ def test_short_words_find_with_the_index_what_they_find_without(folder: Path, se
         for text in texts:
             for store in (indexed, plain):
                 store.append(Append("notes", text))
-        indexed.tidy()
+        indexed.maintain()
         for word in [first + second for first in LETTERS for second in ["", *LETTERS]]:
             query = Query("notes", word, limit=1_000)
             assert [one.id for one in indexed.query(query)] == [one.id for one in plain.query(query)], repr(word)
@@ -334,12 +334,12 @@ def test_a_word_with_too_many_trigrams_is_looked_for_without_them() -> None:
 def test_an_index_keeps_within_its_lag_while_records_come_without_a_pause(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "BEHIND", 1_000)
+    monkeypatch.setattr(writer, "MAX_INDEX_BACKLOG", 1_000)
     with SqliteStore(folder / "store", ballast=0) as store:
         behind: list[int] = []
         is_done = Event()
         for number in range(6_000):
-            store.append_nowait(Append("notes", f"note {number}"), lambda outcome: behind.append(store.unindexed))
+            store.append_nowait(Append("notes", f"note {number}"), lambda outcome: behind.append(store.index_backlog))
         store.append_nowait(Append("notes", "last"), lambda outcome: is_done.set())
         assert is_done.wait(60)
 

@@ -38,7 +38,7 @@ def test_all_that_was_kept_is_there_and_verified(path: Path, folder: Path) -> No
         assert store.append(Append("notes", "again", idem="k")).id == 1
         assert store.get_config("notes", "mode") == ConfigValue("dark", 2)
         assert store.read_changes("notes", 0) == [ConfigChanged("mode", "light", 1), ConfigChanged("mode", "dark", 2)]
-        store.tidy()
+        store.maintain()
         assert [record.id for record in store.query(Query("notes", "milk"))] == [1]
         assert store.verify() == []
         assert store.append(Append("notes", "new")).id == 4

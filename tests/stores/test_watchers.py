@@ -9,41 +9,41 @@ import pytest
 
 from becket.contract.memory import Appended
 from becket.errors import Busy
-from becket.stores.watchers import Watchers, settle
+from becket.stores.notifications import ChangeNotifier, complete_append
 
 
 def test_everybody_is_told_until_they_end_it() -> None:
-    watchers = Watchers(3)
+    watchers = ChangeNotifier(3)
     one: list[str] = []
     two: list[str] = []
-    end = watchers.add(one.append)
-    watchers.add(two.append)
+    end = watchers.subscribe(one.append)
+    watchers.subscribe(two.append)
 
-    watchers.tell("notes")
+    watchers.notify("notes")
     end()
     end()
-    watchers.tell("other")
+    watchers.notify("other")
     watchers.clear()
-    watchers.tell("nobody")
+    watchers.notify("nobody")
 
     assert (one, two) == (["notes"], ["notes", "other"])
 
 
 def test_one_that_fails_is_logged_and_the_others_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    watchers = Watchers(3)
+    watchers = ChangeNotifier(3)
     told: list[str] = []
-    watchers.add(lambda extension: 1 / 0)
-    watchers.add(told.append)
+    watchers.subscribe(lambda extension: 1 / 0)
+    watchers.subscribe(told.append)
 
     with caplog.at_level(logging.ERROR, "becket.host"):
-        watchers.tell("notes")
+        watchers.notify("notes")
 
     assert told == ["notes"]
     assert [record.exc_info and record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
 
 
 def test_changes_within_changes_are_refused_beyond_the_depth_of_their_own_thread() -> None:
-    watchers = Watchers(2)
+    watchers = ChangeNotifier(2)
     depths: list[int] = []
     refusals: list[Busy] = []
 
@@ -54,14 +54,14 @@ def test_changes_within_changes_are_refused_beyond_the_depth_of_their_own_thread
             refusals.append(refusal)
             return
         depths.append(depth)
-        end = watchers.add(lambda extension: change(depth + 1))
-        watchers.tell("notes")
+        end = watchers.subscribe(lambda extension: change(depth + 1))
+        watchers.notify("notes")
         end()
 
     change(0)
     elsewhere = Thread(target=change, args=(0,))
-    watchers.add(lambda extension: elsewhere.start() if elsewhere.ident is None else None)
-    watchers.tell("notes")
+    watchers.subscribe(lambda extension: elsewhere.start() if elsewhere.ident is None else None)
+    watchers.notify("notes")
     elsewhere.join()
 
     assert depths[:2] == [0, 1]
@@ -74,8 +74,8 @@ def test_whoever_fails_when_a_record_is_safe_is_logged(caplog: pytest.LogCapture
     answer = Appended(True, 1, 1)
 
     with caplog.at_level(logging.ERROR, "becket.host"):
-        settle(lambda outcome: 1 / 0, answer)
-        settle(told.append, answer)
+        complete_append(lambda outcome: 1 / 0, answer)
+        complete_append(told.append, answer)
 
     assert told == [answer]
     assert len(caplog.records) == 1

@@ -17,17 +17,18 @@ from tests.peer.scripted import in_virtual_time
 
 from becket.contract.handshake import Initialized
 from becket.dialects import NATIVE, Dialect
-from becket.dialects.handshakes import Greeted, Greeting, Introduction
-from becket.dialects.phrases import Phrase, Saying, Scene, Tale
-from becket.dialects.speech import Speech
+from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult
+from becket.dialects.mapping import ContractMapping
+from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
 from becket.errors import RpcError
+from becket.framing.content_length import ContentLength
+from becket.framing.json_lines import JsonLines
+from becket.framing.length_prefixed import LengthPrefixed
 from becket.methods.streams import EventReader, Stream
-from becket.peer import loops
-from becket.testing import check_dialect, rehearsals
-from becket.testing.transcripts import Transcript, parse_transcript
-from becket.wire.content_length import ContentLength
-from becket.wire.json_lines import JsonLines
-from becket.wire.length_prefixed import LengthPrefixed
+from becket.peer.loops import async_loops
+from becket.testing import check_dialect
+from becket.testing.transcripts import conformance
+from becket.testing.transcripts.file import Transcript, parse_transcript
 
 pytestmark = pytest.mark.loops
 
@@ -138,7 +139,7 @@ async def test_a_conversation_in_our_own_dialect_is_held_from_both_sides() -> No
 
 async def test_the_time_that_a_busy_machine_takes_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = count()
-    for module, name in ((loops, "monotonic"), (trio, "current_time")):
+    for module, name in ((async_loops, "monotonic"), (trio, "current_time")):
         clock = getattr(module, name)
         monkeypatch.setattr(module, name, lambda clock=clock: clock() + 0.002 * next(looks))  # 2 ms between two looks
 
@@ -305,11 +306,11 @@ class GatheredHole:
         self._hole = params["hole"]
         self._last = Dug(0, 0)
 
-    def acknowledge(self, answer: msgspec.Raw) -> None:
+    def on_response(self, answer: msgspec.Raw) -> None:
         if msgspec.json.decode(answer) != self._hole:
             raise ValueError("another hole")
 
-    def take(self, event: Dug) -> bool:
+    def on_event(self, event: Dug) -> bool:
         self._last = event
         return event.depth > 2 or bool(event.failed)
 
@@ -323,9 +324,9 @@ def is_of_hole(raw: msgspec.Raw, params: Any) -> bool:
     return bool(msgspec.json.decode(raw)["hole"] == params["hole"])
 
 
-def end_digging(result: Any, error: RpcError | None, saying: Saying, _: object) -> list[Tale]:
+def end_digging(result: Any, error: RpcError | None, saying: WireRequest, _: object) -> list[WireNotification]:
     hole = saying.params["hole"]
-    return [Tale("dug", Dug(hole, result) if error is None else Dug(hole, 0, error.message))]
+    return [WireNotification("dug", Dug(hole, result) if error is None else Dug(hole, 0, error.message))]
 
 
 DIG: Stream[Any, Any, Any] = Stream(
@@ -338,24 +339,24 @@ DIG: Stream[Any, Any, Any] = Stream(
 START_OF_ONES_OWN: Stream[Any, Any, Any] = Stream("start", Any, Any, events=DIG.events, gather=GatheredHole)
 
 
-def own_phrase(method: Stream[Any, Any, Any]) -> Phrase:
-    return Phrase(
-        say=lambda params, _: Saying(method, params),
-        heard_as=lambda _: [method],
-        hear=lambda saying, _: saying.params,
-        acknowledge=lambda saying, _: saying.params["hole"],
-        end=end_digging,
-        key_of=lambda params: params["hole"],
+def own_phrase(method: Stream[Any, Any, Any]) -> MethodMapping:
+    return MethodMapping(
+        encode_request=lambda params, _: WireRequest(method, params),
+        wire_methods=lambda _: [method],
+        decode_request=lambda saying, _: saying.params,
+        encode_ack=lambda saying, _: saying.params["hole"],
+        encode_end_events=end_digging,
+        correlation_key=lambda params: params["hole"],
     )
 
 
-def speak_of_holes() -> Speech:
+def speak_of_holes() -> ContractMapping:
     speech = speak()
     own = {method.name: own_phrase(method) for method in (DIG, START_OF_ONES_OWN)}
-    return replace(speech, phrases={**speech.phrases, **own})
+    return replace(speech, methods={**speech.methods, **own})
 
 
-DIGGING = replace(SKETCHED, contract=speak_of_holes)
+DIGGING = replace(SKETCHED, load_mapping=speak_of_holes)
 
 
 def dug(hole: int, depth: Any, failed: str = "") -> dict[str, Any]:
@@ -408,11 +409,14 @@ async def test_a_method_of_the_contract_may_be_handled_as_the_dialect_has_it() -
 async def test_a_notification_of_the_dialect_alone_is_handled_by_the_extension() -> None:
     taken: list[frozenset[str]] = []
 
-    def reply(initialized: Initialized, scene: Scene) -> Any:
-        taken.append(scene.own)
-        return speak().welcome.reply(initialized, scene)
+    def reply(initialized: Initialized, scene: LinkState) -> Any:
+        taken.append(scene.own_methods)
+        return speak().server_handshake.encode_result(initialized, scene)
 
-    dialect = replace(SKETCHED, contract=lambda: replace(speak(), welcome=replace(speak().welcome, reply=reply)))
+    dialect = replace(
+        SKETCHED,
+        load_mapping=lambda: replace(speak(), server_handshake=replace(speak().server_handshake, encode_result=reply)),
+    )
     news = to_child(method="news", params={"any": 1})
     given = {"id": "demo", "handles": ["never.asked"]}
 
@@ -431,7 +435,7 @@ async def test_a_notification_of_the_dialect_alone_is_handled_by_the_extension()
 async def test_what_no_extension_would_answer_is_told(
     said: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rehearsals, "PATIENCE", 2.0)  # the second answer never comes
+    monkeypatch.setattr(conformance, "MESSAGE_TIMEOUT", 2.0)  # the second answer never comes
     asked = to_child(id=3, method="dig", params={"hole": 1})
 
     problem = await problems_of(DIGGING, sketched(*GREETING, asked, *said, ours=["child"]))
@@ -477,17 +481,17 @@ async def test_files_and_folders_of_transcripts_are_found(tmp_path: Path) -> Non
 
 
 async def test_what_is_given_reaches_the_handshake() -> None:
-    def greet(introduction: Introduction) -> Greeting:
-        told = [introduction.particulars, introduction.host.name, introduction.root, introduction.config]
-        yield Saying(HELLO, {"you": introduction.extension, "told": told})
-        return Greeted()
+    def greet(introduction: HandshakeContext) -> ClientHandshake:
+        told = [introduction.extra, introduction.host.name, introduction.root, introduction.config]
+        yield WireRequest(HELLO, {"you": introduction.extension, "told": told})
+        return HandshakeResult()
 
-    dialect = replace(SKETCHED, contract=lambda: replace(speak(), greet=greet))
-    given = {"id": "demo", "particulars": 20, "host": {"name": "h", "version": "1"}, "root": "/r", "config": {"a": 1}}
+    dialect = replace(SKETCHED, load_mapping=lambda: replace(speak(), client_handshake=greet))
+    given = {"id": "demo", "extra": 20, "host": {"name": "h", "version": "1"}, "root": "/r", "config": {"a": 1}}
     frame = to_child(id=1, method="hello", params={"you": "demo", "told": [21, "h", "/r", {"a": 1}]})
 
     transcript = sketched(frame, given=given, ours=["host"])
-    await check_dialect(dialect, [transcript], particulars=lambda number: number + 1)
+    await check_dialect(dialect, [transcript], extra=lambda number: number + 1)
 
 
 async def test_a_permission_that_is_not_given_is_denied() -> None:

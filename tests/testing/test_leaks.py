@@ -44,7 +44,7 @@ def test_a_descriptor_number_that_stands_for_something_else_is_found() -> None:
         os.close(read)
         os.close(write)
 
-        assert take_inventory().beyond(before) != []
+        assert take_inventory().new_since(before) != []
 
 
 def test_a_thread_that_runs_on_is_found() -> None:
@@ -63,7 +63,7 @@ def test_a_process_that_runs_on_is_found() -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
         process_free = take_inventory()
         with subprocess.Popen(["sleep", "60"]) as sleeper:
-            assert f"process {sleeper.pid}: sleep" in take_inventory().beyond(process_free)
+            assert f"process {sleeper.pid}: sleep" in take_inventory().new_since(process_free)
             sleeper.kill()
         assert process.stdin is not None
         process.stdin.close()
@@ -75,7 +75,7 @@ def test_a_zombie_is_found() -> None:
     process = subprocess.Popen(["true"])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 
-    assert take_inventory().beyond(before) == [f"process {process.pid}: true, a zombie"]
+    assert take_inventory().new_since(before) == [f"process {process.pid}: true, a zombie"]
     process.wait()
 
 
@@ -85,7 +85,7 @@ def test_an_orphan_of_a_child_is_found() -> None:
     before = take_inventory()
     parent = subprocess.run([sys.executable, "-I", "-S", "-c", start], stdout=subprocess.PIPE, check=True)
 
-    assert take_inventory().beyond(before) == [f"process {int(parent.stdout)}: sleep"]
+    assert take_inventory().new_since(before) == [f"process {int(parent.stdout)}: sleep"]
     os.kill(int(parent.stdout), 9)
     os.waitpid(int(parent.stdout), 0)
 

@@ -7,40 +7,40 @@ from typing import Any
 import msgspec
 import pytest
 
-from becket.testing.replays import Difference, Replay, find_differences
-from becket.testing.transcripts import Closed, Ended, Entry, Frame, Side, Stray
+from becket.testing.transcripts.file import ChildExited, EndClosed, FrameSent, LinkEnd, StrayBytes, TranscriptEntry
+from becket.testing.transcripts.replay import Difference, Replay, find_differences
 
-HOST, CHILD = Side.HOST, Side.CHILD
+HOST, CHILD = LinkEnd.HOST, LinkEnd.CHILD
 
 
 def body(**members: Any) -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", **members})
 
 
-def to_child(**members: Any) -> Frame:
-    return Frame(0.0, CHILD, body(**members))
+def to_child(**members: Any) -> FrameSent:
+    return FrameSent(0.0, CHILD, body(**members))
 
 
-def to_host(**members: Any) -> Frame:
-    return Frame(0.0, HOST, body(**members))
+def to_host(**members: Any) -> FrameSent:
+    return FrameSent(0.0, HOST, body(**members))
 
 
 def play(replay: Replay, *came: bytes) -> list[bytes]:
     """Returns what is sent after this has come."""
     for one in came:
-        replay.take(one)
+        replay.receive(one)
     return replay.advance()
 
 
 # A tool call within which the child asks its host for something.
 MILK = {"content": "milk"}
-NESTED: list[Entry] = [
+NESTED: list[TranscriptEntry] = [
     to_child(id=1, method="tool.call", params={"name": "keep"}),
     to_host(id=7, method="memory.append", params=MILK),
     to_child(id=7, result={"ok": True}),
     to_host(id=1, result="kept"),
-    Closed(1.0, CHILD),
-    Ended(1.1, 0),
+    EndClosed(1.0, CHILD),
+    ChildExited(1.1, 0),
 ]
 
 
@@ -48,12 +48,12 @@ def test_nothing_is_sent_before_what_came_before_it_in_the_recording() -> None:
     replay = Replay(NESTED)
 
     assert play(replay) == [body(id=1, method="tool.call", params={"name": "keep"})]
-    assert replay.awaited == "the call memory.append"
+    assert replay.expected == "the call memory.append"
     assert play(replay) == []
     assert play(replay, body(id=7, method="memory.append", params=MILK)) == [body(id=7, result={"ok": True})]
     assert not replay.is_closed
     assert play(replay, body(id=1, result="kept")) == []
-    assert (replay.is_done, replay.is_closed, replay.awaited) == (True, True, None)
+    assert (replay.is_done, replay.is_closed, replay.expected) == (True, True, None)
     replay.finish()
     assert (replay.differences, replay.compared) == ([], 2)
 
@@ -106,10 +106,10 @@ def test_what_never_came_is_missing_and_its_answer_is_not_sent() -> None:
     replay = Replay(NESTED)
     play(replay)
 
-    replay.give_up("it did not come within 5 s")
+    replay.skip_expected("it did not come within 5 s")
 
     assert play(replay) == []  # nobody has asked for what was answered
-    assert replay.awaited == "the answer to 1"
+    assert replay.expected == "the answer to 1"
     assert replay.differences == [
         Difference(2, "the call memory.append", "it did not come within 5 s", expected=NESTED[1].body.decode())  # type: ignore[union-attr]
     ]
@@ -137,13 +137,13 @@ def test_all_that_a_program_owes_when_it_ends_is_missing() -> None:
 
 def test_giving_up_what_is_not_awaited_changes_nothing() -> None:
     replay = Replay([])
-    replay.give_up("why not")
+    replay.skip_expected("why not")
 
     assert replay.differences == []
 
 
 def test_words_of_the_implementation_and_stray_bytes_are_passed_over() -> None:
-    replay = Replay([Stray(0.0, HOST, b"hi"), to_host(method="$/log", params={"a": 1}), Closed(0.0, HOST)])
+    replay = Replay([StrayBytes(0.0, HOST, b"hi"), to_host(method="$/log", params={"a": 1}), EndClosed(0.0, HOST)])
     play(replay, body(method="$/credit"))
     replay.finish()
 
@@ -181,9 +181,9 @@ def test_what_is_to_be_ignored_is_named_by_pointers(ignore: str, differs: bool) 
 
 
 def test_batches_and_junk_are_compared_as_a_whole() -> None:
-    replay = Replay([Frame(0.0, HOST, b"[1,2]"), Frame(0.0, HOST, b"junk")])
+    replay = Replay([FrameSent(0.0, HOST, b"[1,2]"), FrameSent(0.0, HOST, b"junk")])
 
-    assert replay.awaited == "a batch of 2"
+    assert replay.expected == "a batch of 2"
     play(replay, b"[1,3]", b"trash")
 
     assert [(one.pointer, one.expected, one.found) for one in replay.differences] == [
@@ -195,7 +195,7 @@ def test_batches_and_junk_are_compared_as_a_whole() -> None:
 def test_it_can_speak_for_the_child_as_well() -> None:
     replay = Replay(NESTED, speaks_for=CHILD)
 
-    assert replay.awaited == "the call tool.call"
+    assert replay.expected == "the call tool.call"
     sent = play(replay, body(id=1, method="tool.call", params={"name": "keep"}))
     assert sent == [body(id=7, method="memory.append", params=MILK)]
     assert play(replay, body(id=7, result={"ok": True})) == [body(id=1, result="kept")]

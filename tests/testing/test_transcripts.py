@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from becket.errors import BadFile
 from becket.limits import Limits
-from becket.testing.transcripts import (
+from becket.testing.transcripts.file import (
     FRAMINGS,
-    Closed,
-    Ended,
-    Entry,
-    Frame,
-    Recorder,
-    Side,
-    Stray,
+    ChildExited,
+    EndClosed,
+    FrameSent,
+    LinkEnd,
+    StrayBytes,
     Transcript,
+    TranscriptEntry,
+    TranscriptRecorder,
     encode_entry,
     encode_head,
     load_transcript,
@@ -38,13 +38,13 @@ bodies = st.one_of(
     ),
     st.recursive(st.none() | st.integers() | st.text(), st.lists).map(lambda value: repr(value).encode()),
 )
-sides = st.sampled_from(Side)
+sides = st.sampled_from(LinkEnd)
 times = st.floats(0, 1e6).map(lambda at: round(at, 6))
 entries = st.one_of(
-    st.builds(Frame, times, sides, bodies),
-    st.builds(Stray, times, sides, bodies),
-    st.builds(Closed, times, sides),
-    st.builds(Ended, times, st.integers(-64, 255)),
+    st.builds(FrameSent, times, sides, bodies),
+    st.builds(StrayBytes, times, sides, bodies),
+    st.builds(EndClosed, times, sides),
+    st.builds(ChildExited, times, st.integers(-64, 255)),
 )
 
 
@@ -56,7 +56,7 @@ def read(*lines: bytes) -> Transcript:
 
 
 @given(st.lists(entries))
-def test_whatever_was_said_is_read_as_it_was_written(said: list[Entry]) -> None:
+def test_whatever_was_said_is_read_as_it_was_written(said: list[TranscriptEntry]) -> None:
     lines = [encode_entry(entry) for entry in said]
 
     assert read(*lines).entries == tuple(said)
@@ -64,7 +64,7 @@ def test_whatever_was_said_is_read_as_it_was_written(said: list[Entry]) -> None:
 
 
 def test_a_message_stands_in_the_file_as_the_json_that_it_is() -> None:
-    assert encode_entry(Frame(0.5, Side.CHILD, CALL)) == b'{"at":0.5,"to":"child","frame":' + CALL + b"}\n"
+    assert encode_entry(FrameSent(0.5, LinkEnd.CHILD, CALL)) == b'{"at":0.5,"to":"child","frame":' + CALL + b"}\n"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_message_stands_in_the_file_as_the_json_that_it_is() -> None:
     ],
 )
 def test_what_is_no_line_of_json_stands_there_otherwise(body: bytes, member: bytes) -> None:
-    assert member in encode_entry(Frame(0.0, Side.HOST, body))
+    assert member in encode_entry(FrameSent(0.0, LinkEnd.HOST, body))
 
 
 def test_the_head_tells_how_it_was_said_and_by_which_program() -> None:
@@ -109,7 +109,9 @@ def test_a_transcript_is_played_again_with_the_patience_that_it_was_recorded_wit
 
 
 def test_by_hand_a_time_may_be_left_out_and_blank_lines_may_stand_between() -> None:
-    assert read(b"\n", b'{"to":"child","frame":{"a":1}}\n', b"  \n").entries == (Frame(0.0, Side.CHILD, b'{"a":1}'),)
+    assert read(b"\n", b'{"to":"child","frame":{"a":1}}\n', b"  \n").entries == (
+        FrameSent(0.0, LinkEnd.CHILD, b'{"a":1}'),
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,17 +139,17 @@ def test_what_is_no_transcript_is_refused_with_its_line(lines: list[bytes], wher
 
 
 def test_of_a_file_whose_writer_was_killed_all_but_the_torn_line_is_read() -> None:
-    found = read(encode_entry(Ended(1.0, 0)), b'{"at":1,"to":"chi')
+    found = read(encode_entry(ChildExited(1.0, 0)), b'{"at":1,"to":"chi')
 
-    assert found.entries == (Ended(1.0, 0),)
-    assert found.is_cut
+    assert found.entries == (ChildExited(1.0, 0),)
+    assert found.is_truncated
 
 
 def test_a_transcript_is_loaded_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
-    path.write_bytes(HEAD + encode_entry(Closed(2.0, Side.HOST)))
+    path.write_bytes(HEAD + encode_entry(EndClosed(2.0, LinkEnd.HOST)))
 
-    assert load_transcript(path).entries == (Closed(2.0, Side.HOST),)
+    assert load_transcript(path).entries == (EndClosed(2.0, LinkEnd.HOST),)
 
 
 # -- the recorder
@@ -157,38 +159,39 @@ def framed(body: bytes, framing: str = "content-length") -> bytes:
     return FRAMINGS[framing](Limits()).encode(body)
 
 
-def recorded(*chunks: tuple[Side, bytes], limits: Limits | None = None) -> tuple[Entry, ...]:
-    recorder = Recorder(["child"], limits=limits or Limits())
-    lines = [recorder.take(float(at), to, chunk) for at, (to, chunk) in enumerate(chunks)]
+def recorded(*chunks: tuple[LinkEnd, bytes], limits: Limits | None = None) -> tuple[TranscriptEntry, ...]:
+    recorder = TranscriptRecorder(["child"], limits=limits or Limits())
+    lines = [recorder.feed(float(at), to, chunk) for at, (to, chunk) in enumerate(chunks)]
     return parse_transcript(b"".join([*lines, recorder.end(99.0, 0)]).splitlines(keepends=True)).entries[:-1]
 
 
 @pytest.mark.parametrize("framing", FRAMINGS)
 def test_a_recorder_finds_out_how_a_link_is_framed(framing: str) -> None:
-    recorder = Recorder()
-    lines = recorder.take(0.0, Side.CHILD, framed(CALL, framing)) + recorder.take(
-        1.0, Side.HOST, framed(ANSWER, framing)
+    recorder = TranscriptRecorder()
+    lines = recorder.feed(0.0, LinkEnd.CHILD, framed(CALL, framing)) + recorder.feed(
+        1.0, LinkEnd.HOST, framed(ANSWER, framing)
     )
 
     assert recorder.framing == framing
     assert parse_transcript(lines.splitlines(keepends=True)) == Transcript(
-        (Frame(0.0, Side.CHILD, CALL), Frame(1.0, Side.HOST, ANSWER)), framing
+        (FrameSent(0.0, LinkEnd.CHILD, CALL), FrameSent(1.0, LinkEnd.HOST, ANSWER)), framing
     )
 
 
 def test_headers_are_read_with_all_the_patience_of_any_host() -> None:
     found = recorded(
-        (Side.CHILD, framed(CALL)), (Side.HOST, b"Content-Length: 3\ncontent-length:%d\n\n" % len(ANSWER) + ANSWER)
+        (LinkEnd.CHILD, framed(CALL)),
+        (LinkEnd.HOST, b"Content-Length: 3\ncontent-length:%d\n\n" % len(ANSWER) + ANSWER),
     )
 
-    assert found[1] == Frame(1.0, Side.HOST, ANSWER)
+    assert found[1] == FrameSent(1.0, LinkEnd.HOST, ANSWER)
 
 
 @given(st.integers(1, 30))
 def test_a_frame_is_recorded_when_its_last_byte_has_come(size: int) -> None:
     data = framed(CALL) + framed(ANSWER)
-    chunks = [(Side.CHILD, data[start : start + size]) for start in range(0, len(data), size)]
-    bodies = [(entry.at, entry.body) for entry in recorded(*chunks) if isinstance(entry, Frame)]
+    chunks = [(LinkEnd.CHILD, data[start : start + size]) for start in range(0, len(data), size)]
+    bodies = [(entry.at, entry.body) for entry in recorded(*chunks) if isinstance(entry, FrameSent)]
 
     first, last = (len(framed(CALL)) - 1) // size, len(chunks) - 1
     assert bodies == [(first, CALL), (last, ANSWER)]
@@ -197,58 +200,61 @@ def test_a_frame_is_recorded_when_its_last_byte_has_come(size: int) -> None:
 @pytest.mark.parametrize("framing", ["content-length", "json-lines"])
 def test_what_a_program_prints_before_its_first_frame_is_kept_as_stray(framing: str) -> None:
     found = recorded(
-        (Side.HOST, b"starting\n"), (Side.CHILD, framed(CALL, framing)), (Side.HOST, framed(ANSWER, framing))
+        (LinkEnd.HOST, b"starting\n"), (LinkEnd.CHILD, framed(CALL, framing)), (LinkEnd.HOST, framed(ANSWER, framing))
     )
 
-    assert [type(entry) for entry in found] == [Stray, Frame, Frame]
+    assert [type(entry) for entry in found] == [StrayBytes, FrameSent, FrameSent]
     assert found[0].at == 0.0
-    assert b"starting" in (found[0].data if isinstance(found[0], Stray) else b"")
+    assert b"starting" in (found[0].data if isinstance(found[0], StrayBytes) else b"")
 
 
 def test_bytes_that_tell_nothing_for_long_are_taken_for_the_usual_framing() -> None:
-    recorder = Recorder()
-    recorder.take(0.0, Side.HOST, b"noise\n" * 20_000)
+    recorder = TranscriptRecorder()
+    recorder.feed(0.0, LinkEnd.HOST, b"noise\n" * 20_000)
 
     assert recorder.framing == "content-length"
 
 
 def test_after_a_frame_that_breaks_the_rules_the_bytes_are_kept_as_they_come() -> None:
-    found = recorded((Side.CHILD, framed(CALL) + b"Content-Length: minus one\r\n\r\n"), (Side.CHILD, b"more"))
+    found = recorded((LinkEnd.CHILD, framed(CALL) + b"Content-Length: minus one\r\n\r\n"), (LinkEnd.CHILD, b"more"))
 
-    assert found[0] == Frame(0.0, Side.CHILD, CALL)
-    assert isinstance(found[1], Stray)
-    assert found[2] == Stray(1.0, Side.CHILD, b"more")
+    assert found[0] == FrameSent(0.0, LinkEnd.CHILD, CALL)
+    assert isinstance(found[1], StrayBytes)
+    assert found[2] == StrayBytes(1.0, LinkEnd.CHILD, b"more")
 
 
 def test_a_frame_that_is_too_large_is_told_of() -> None:
     long_line = b'{"a":"' + b"x" * 2_000 + b'"}\n'
-    found = recorded((Side.HOST, CALL + b"\n"), (Side.HOST, long_line + CALL + b"\n"), limits=Limits(frame=1_024))
+    found = recorded((LinkEnd.HOST, CALL + b"\n"), (LinkEnd.HOST, long_line + CALL + b"\n"), limits=Limits(frame=1_024))
 
-    assert [type(entry) for entry in found] == [Frame, Stray, Frame]
+    assert [type(entry) for entry in found] == [FrameSent, StrayBytes, FrameSent]
 
 
 @pytest.mark.parametrize("framing", ["content-length", "json-lines", "length-prefixed"])
 def test_frames_behind_those_above_the_limit_are_recorded(framing: str) -> None:
     large = b'{"jsonrpc":"2.0","method":"m","params":["' + b"x" * 2_000 + b'"]}'
     wire = framed(CALL, framing) + 2 * framed(large, framing) + framed(CALL, framing)
-    found = recorded((Side.HOST, wire), limits=Limits(frame=1_024))
+    found = recorded((LinkEnd.HOST, wire), limits=Limits(frame=1_024))
 
-    assert [type(entry) for entry in found] == [Frame, Stray, Stray, Frame]
+    assert [type(entry) for entry in found] == [FrameSent, StrayBytes, StrayBytes, FrameSent]
 
 
 def test_an_end_within_a_frame_leaves_a_word_about_it() -> None:
-    recorder = Recorder()
-    recorder.take(0.0, Side.HOST, framed(CALL)[:-1])
-    left = parse_transcript([HEAD, *recorder.close(1.0, Side.HOST).splitlines(keepends=True)]).entries
+    recorder = TranscriptRecorder()
+    recorder.feed(0.0, LinkEnd.HOST, framed(CALL)[:-1])
+    left = parse_transcript([HEAD, *recorder.close(1.0, LinkEnd.HOST).splitlines(keepends=True)]).entries
 
-    assert [type(entry) for entry in left] == [Stray, Closed]
+    assert [type(entry) for entry in left] == [StrayBytes, EndClosed]
 
 
 def test_a_child_that_says_nothing_leaves_a_transcript_all_the_same() -> None:
-    recorder = Recorder(["true"])
-    lines = recorder.close(0.1, Side.HOST) + recorder.end(0.2, -9)
+    recorder = TranscriptRecorder(["true"])
+    lines = recorder.close(0.1, LinkEnd.HOST) + recorder.end(0.2, -9)
 
-    assert parse_transcript(lines.splitlines(keepends=True)).entries == (Closed(0.1, Side.HOST), Ended(0.2, -9))
+    assert parse_transcript(lines.splitlines(keepends=True)).entries == (
+        EndClosed(0.1, LinkEnd.HOST),
+        ChildExited(0.2, -9),
+    )
 
 
 # -- what is written by hand
@@ -259,14 +265,14 @@ def test_a_transcript_says_which_sides_can_be_ours_and_what_is_known() -> None:
 
     transcript = parse_transcript([head])
 
-    assert transcript.ours == (Side.HOST,)
+    assert transcript.ours == (LinkEnd.HOST,)
     assert transcript.given == {"id": "demo", "grants": []}
-    assert parse_transcript([encode_head("json-lines")]).ours == (Side.HOST, Side.CHILD)
+    assert parse_transcript([encode_head("json-lines")]).ours == (LinkEnd.HOST, LinkEnd.CHILD)
 
 
 @pytest.mark.parametrize("body", [b'{"id":1}', b"text", b"\xff"])
 def test_what_a_request_means_is_kept(body: bytes) -> None:
-    entry = Frame(0.0, Side.CHILD, body, b'{"result":[1]}')
+    entry = FrameSent(0.0, LinkEnd.CHILD, body, b'{"result":[1]}')
 
     assert parse_transcript([encode_head("json-lines"), encode_entry(entry)]).entries == (entry,)
 
@@ -281,13 +287,16 @@ def test_what_a_request_means_is_kept(body: bytes) -> None:
     ],
 )
 def test_the_dialect_is_told_by_the_first_words_of_the_host(framing: str, frame: str, dialect: str) -> None:
-    said = [encode_entry(Frame(0.0, Side.HOST, b"{}")), encode_entry(Frame(0.0, Side.CHILD, frame.encode()))]
+    said = [
+        encode_entry(FrameSent(0.0, LinkEnd.HOST, b"{}")),
+        encode_entry(FrameSent(0.0, LinkEnd.CHILD, frame.encode())),
+    ]
 
-    assert parse_transcript([encode_head(framing), *said]).recognise_dialect().name == dialect
+    assert parse_transcript([encode_head(framing), *said]).detect_dialect().name == dialect
 
 
 def test_a_dialect_that_is_named_goes_before_the_words() -> None:
-    assert parse_transcript([encode_head("json-lines", dialect="nexo")]).recognise_dialect().name == "nexo"
-    assert parse_transcript([encode_head("json-lines")]).recognise_dialect().name == "native"
+    assert parse_transcript([encode_head("json-lines", dialect="nexo")]).detect_dialect().name == "nexo"
+    assert parse_transcript([encode_head("json-lines")]).detect_dialect().name == "native"
     with pytest.raises(ValueError, match="klingon"):
-        parse_transcript([encode_head("json-lines", dialect="klingon")]).recognise_dialect()
+        parse_transcript([encode_head("json-lines", dialect="klingon")]).detect_dialect()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from becket.host import ConsentRequest, Host
-from becket.methods.permissions import Decision
+from becket.permissions.gate import Decision
 
 
 def ask(question: str, request: ConsentRequest) -> bool:

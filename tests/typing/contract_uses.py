@@ -10,12 +10,12 @@ from becket.contract.commands import (
     COMMAND_INVOKE,
     CommandDone,
     CommandEvent,
+    CommandInvoke,
     ErrorText,
-    Invoke,
     SystemText,
     Table,
     Text,
-    read_command_output,
+    decode_command_output,
 )
 from becket.contract.handshake import INITIALIZE, Capabilities, Initialize, Initialized
 from becket.contract.providers import (
@@ -30,10 +30,10 @@ from becket.contract.providers import (
     ThinkingDelta,
     ToolUse,
     Usage,
-    read_provider_event,
+    decode_provider_event,
 )
 from becket.contract.tasks import TaskEnded, TaskLogged, TaskStarted, TaskUpdated
-from becket.host import Run
+from becket.host import ExtensionStream
 from becket.methods.descriptors import Method
 from becket.methods.streams import Stream
 
@@ -69,14 +69,14 @@ def show_command_event(event: CommandEvent) -> str:
 
 
 def read(raw: Raw) -> None:
-    assert_type(read_provider_event(raw), ProviderEvent)
-    show_command_event(read_command_output(raw))
+    assert_type(decode_provider_event(raw), ProviderEvent)
+    show_command_event(decode_command_output(raw))
 
 
 def use_descriptors() -> None:
     assert_type(INITIALIZE, Method[Initialize, Initialized])
     assert_type(PROVIDER_STREAM, Stream[ProviderRequest, ProviderResult, ProviderEvent])
-    assert_type(COMMAND_INVOKE, Stream[Invoke, Any, CommandEvent])
+    assert_type(COMMAND_INVOKE, Stream[CommandInvoke, Any, CommandEvent])
 
 
 model = Model("small", context_window=4096, streaming=True)
@@ -85,7 +85,7 @@ assert_type(Initialized(1).capabilities, Capabilities)
 assert_type(Initialized(1).features, tuple[str, ...])
 
 
-async def listening(run: Run[CommandEvent, object]) -> None:
+async def listening(run: ExtensionStream[CommandEvent, object]) -> None:
     @run.on(Text)
     def take_text(event: Text) -> None:
         assert_type(event.content, str)

@@ -6,8 +6,8 @@ from typing import Any, assert_type
 from lsprotocol import types
 
 from becket import Gap, Peer
+from becket.adapters import lsp
 from becket.host import Host
-from becket.interop import lsp
 from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import Stream
 
@@ -26,7 +26,7 @@ async def calls(peer: Peer, client: lsp.LanguageClient, place: types.HoverParams
 async def streams(client: lsp.LanguageClient, where: types.ReferenceParams) -> None:
     async with client.stream(lsp.TEXT_DOCUMENT_REFERENCES, where) as run:
         async for event in run:
-            if isinstance(event, lsp.Partial):
+            if isinstance(event, lsp.PartialResult):
                 assert_type(event.value, Sequence[types.Location])
             elif not isinstance(event, Gap):
                 assert_type(
@@ -42,7 +42,7 @@ async def documents(client: lsp.LanguageClient) -> None:
     async with client.connect_process(["pylsp"]) as connected:
         assert_type(connected, lsp.LanguageClient)
     document = await client.open_document("a.py")
-    assert_type(document, lsp.Document)
+    assert_type(document, lsp.TextDocument)
     assert_type(await document.diagnostics(), Sequence[types.Diagnostic])
 
 

@@ -3,39 +3,39 @@
 from typing import assert_type
 
 from becket import Gap
-from becket.interop.mcp import (
+from becket.adapters.mcp import (
     RESOURCES_READ,
     TOOLS_CALL,
     TOOLS_LIST,
-    CallTool,
+    CallToolParams,
+    Completion,
+    CreateMessageResult,
+    GetPromptResult,
+    ListToolsResult,
     McpClient,
-    Page,
+    McpTool,
+    PaginatedParams,
     Progress,
     Prompt,
-    PromptText,
-    Proposals,
-    ReadResource,
+    ReadResourceResult,
     ResourceContents,
-    ResourceRead,
-    SampledMessage,
-    Tool,
+    ResourceParams,
     ToolResult,
     ToolsChanged,
-    ToolsPage,
 )
 
 
 async def uses(client: McpClient) -> None:
-    assert_type(await client.list_tools(), tuple[Tool, ...])
+    assert_type(await client.list_tools(), tuple[McpTool, ...])
     assert_type(await client.call_tool("a", {"b": 1}, timeout=5), ToolResult)
-    assert_type(await client.call(TOOLS_CALL, CallTool("a"), timeout=None), ToolResult)
-    assert_type(await client.call(RESOURCES_READ, ReadResource("a:b")), ResourceRead)
-    assert_type(await client.call(TOOLS_LIST, Page("next")), ToolsPage)
-    assert_type(await client.call(TOOLS_LIST, None), ToolsPage)
+    assert_type(await client.call(TOOLS_CALL, CallToolParams("a"), timeout=None), ToolResult)
+    assert_type(await client.call(RESOURCES_READ, ResourceParams("a:b")), ReadResourceResult)
+    assert_type(await client.call(TOOLS_LIST, PaginatedParams("next")), ListToolsResult)
+    assert_type(await client.call(TOOLS_LIST, None), ListToolsResult)
     assert_type(await client.read_resource("a:b"), tuple[ResourceContents, ...])
-    assert_type(await client.get_prompt("a"), PromptText)
-    assert_type(await client.complete(Prompt("a"), "b", "c"), Proposals)
-    await client.call(TOOLS_CALL, ReadResource("a:b"))  # type: ignore[misc]  # pyright: ignore[reportArgumentType]
+    assert_type(await client.get_prompt("a"), GetPromptResult)
+    assert_type(await client.complete(Prompt("a"), "b", "c"), Completion)
+    await client.call(TOOLS_CALL, ResourceParams("a:b"))  # type: ignore[misc]  # pyright: ignore[reportArgumentType]
 
 
 async def streams(client: McpClient) -> None:
@@ -49,6 +49,6 @@ async def answers(client: McpClient) -> None:
     @client.on(ToolsChanged)
     def hear(event: ToolsChanged) -> None: ...
 
-    McpClient.connect_process(["a"], sample=lambda asked: SampledMessage.of_text(str(asked.max_tokens), "m"))
+    McpClient.connect_process(["a"], sample=lambda asked: CreateMessageResult.from_text(str(asked.max_tokens), "m"))
     McpClient.connect_process(["a"], elicit=lambda asked: {"message": asked.message})
     McpClient.connect_process(["a"], elicit=lambda asked: None)

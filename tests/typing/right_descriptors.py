@@ -13,9 +13,9 @@ from becket.contract.handshake import SHUTDOWN
 from becket.contract.memory import MEMORY_APPEND, Append, Appended
 from becket.contract.providers import PROVIDER_STREAM, ProviderEvent, ProviderRequest, ProviderResult
 from becket.methods.descriptors import Method, Notification
-from becket.methods.permissions import Decision, Gate, Grants
-from becket.methods.streams import CancelReason, EventReader, Gathering, Stream
+from becket.methods.streams import CancelReason, EventReader, ResultCollector, Stream
 from becket.peer.streams import CallStream
+from becket.permissions.gate import Decision, Gate, Grants
 
 
 class Point(Struct):
@@ -48,9 +48,9 @@ class Total:
     def __init__(self, params: Point) -> None:
         self.total = params.x
 
-    def acknowledge(self, answer: Raw, /) -> None: ...
+    def on_response(self, answer: Raw, /) -> None: ...
 
-    def take(self, event: Tick | Tock, /) -> bool:
+    def on_event(self, event: Tick | Tock, /) -> bool:
         return isinstance(event, Tock)
 
     def result(self) -> int:
@@ -88,7 +88,7 @@ GATHERED_UNION: Stream[Point, int, Tick | Tock] = Stream(
     gather=Total,
     cancel=stop_clock,
 )
-gathering: Gathering[Tick, int] = Total(Point(1))
+gathering: ResultCollector[Tick, int] = Total(Point(1))
 
 assert_type(MOVE, Method[Point, Point3])
 assert_type(GATHERED, Stream[Point, int, Tick])
@@ -158,7 +158,7 @@ async def serving(peer: Peer, methods: Registry) -> None:
         @register.handle(MOVE)
         async def move(params: Point, ctx: Context) -> Point3:
             await ctx.progress(1)
-            assert_type(ctx.answer(Point3(params.x, 0)), None)
+            assert_type(ctx.respond(Point3(params.x, 0)), None)
             return Point3(params.x, 0)
 
         @register.handle(MOVE, thread=True)
@@ -223,7 +223,7 @@ def blocking(peer: BlockingPeer, ctx: BlockingContext) -> None:
     assert_type(ctx.call(COUNT), int)
     assert_type(ctx.call("echo", returns=Point), Point)
     assert_type(ctx.notify(TICK, Tick(1)), None)
-    assert_type(ctx.answer(), None)
+    assert_type(ctx.respond(), None)
 
     @peer.handle(MOVE)
     def move(params: Point, ctx: BlockingContext) -> Point3:

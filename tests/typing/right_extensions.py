@@ -18,10 +18,10 @@ from becket.contract.settings import EditorOpen
 from becket.contract.widgets import WIDGET_UPSERT, WidgetUpsert
 from becket.extension import (
     BlockingCommandOutput,
-    BlockingHostServices,
+    BlockingHostClient,
     BlockingProviderStream,
     CommandOutput,
-    HostServices,
+    HostClient,
     ProviderStream,
     command,
     handles,
@@ -50,7 +50,7 @@ class Coroutines(ExtensionServer):
     capabilities = (DeclaredCapability("ocr", "Tess"),)
 
     async def on_start(self) -> None:
-        assert_type(self.host, HostServices)
+        assert_type(self.host, HostClient)
         assert_type(await self.host.memory.append("milk", tags=["a"]), Appended)
         assert_type(await self.host.memory.query(content_contains="milk", limit=3), tuple[Record, ...])
         assert_type(await self.host.config.get("colour"), str | None)
@@ -126,7 +126,7 @@ class Plain(ExtensionServer):
 
     def on_start(self) -> None:
         host = self.host.blocking
-        assert_type(host, BlockingHostServices)
+        assert_type(host, BlockingHostClient)
         assert_type(host.memory.append("milk", tags=["a"]), Appended)
         assert_type(host.memory.query(content_contains="milk", limit=3), tuple[Record, ...])
         assert_type(host.config.get("colour"), str | None)

@@ -2,7 +2,7 @@
 
 from typing import Any, assert_type
 
-from becket.typed.schema_files import load_schema, schema_names
+from becket.json_schema.files import load_schema, schema_names
 
 assert_type(load_schema("envelope"), dict[str, Any])
 assert_type(schema_names(), list[str])

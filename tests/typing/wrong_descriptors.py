@@ -8,8 +8,8 @@ from msgspec import Raw, Struct
 from becket import Context, Peer, Registry
 from becket.blocking import BlockingPeer
 from becket.methods.descriptors import Method, Notification
-from becket.methods.permissions import Decision, Gate, Grants
 from becket.methods.streams import EventReader, Stream
+from becket.permissions.gate import Decision, Gate, Grants
 
 
 class Point(Struct):
@@ -31,9 +31,9 @@ def read_tick(raw: Raw) -> Tick:
 class Total:
     def __init__(self, params: Point) -> None: ...
 
-    def acknowledge(self, answer: Raw, /) -> None: ...
+    def on_response(self, answer: Raw, /) -> None: ...
 
-    def take(self, event: Tick, /) -> bool:
+    def on_event(self, event: Tick, /) -> bool:
         return True
 
     def result(self) -> str:
@@ -153,7 +153,7 @@ def blocking(peer: BlockingPeer) -> None:
 
 def deciding(gate: Gate, decision: Decision, grants: Grants) -> None:
     gate.decide(MOVE, None)  # type: ignore[arg-type]
-    gate.settle("memory.read")  # type: ignore[call-arg]
+    gate.resolve_prompt("memory.read")  # type: ignore[call-arg]
     Gate("notes", ["memory.read"])  # type: ignore[arg-type]
     Gate("notes", grants, policy=lambda: True)  # type: ignore[arg-type, misc]
     decision.allowed = True  # type: ignore[misc]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from becket.host import Host
-from becket.host.discovery import DiscoverySettings, discover_extensions, prune_nested
+from becket.host.starting.discovery import DiscoverySettings, discover_extensions, prune_nested
 from benchmarks.hosting.measuring import load_settings, print_figures
 
 MANIFEST = """
@@ -74,7 +74,7 @@ def listed(root: Path, size: int) -> float:
 def surveyed(root: Path, size: int) -> float:
     """As `becket list` does: whether each may start, and which variables it gets. There are no such programs."""
     write_lists(root, size)
-    return fastest_us(lambda: len(Host([root], data=None).survey().admissions), size)
+    return fastest_us(lambda: len(Host([root], data=None).survey().start_decisions), size)
 
 
 def write_lists(root: Path, size: int) -> None:

@@ -18,15 +18,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from becket import BadReply, ConnectionLost, Limits, Peer
-from becket.contract.hooks import Continue, HookEvent, HookMatch, HookReading
+from becket.contract.hooks import Continue, HookEvent, HookMatch, HookOutcome
 from becket.dialects import PLAIN
-from becket.host import Care, Host
+from becket.framing import ContentLength, FramingFactory, JsonLines, LengthPrefixed
+from becket.host import Host, SupervisionPolicy
 from becket.host.events import ExtensionRestarted
 from becket.host.hook_plan import Hooks, HookWish
-from becket.host.hooks import ask_hooks
-from becket.rpc.records import GONE, Call
+from becket.host.hooks import run_hooks
+from becket.jsonrpc.records import NULL_FUTURE, OutboundCall
 from becket.testing import child
-from becket.wire import ContentLength, FramingFactory, JsonLines, LengthPrefixed
 from benchmarks.hosting.experiments import Values, forget_peak, peak_kib, print_experiment
 from benchmarks.hosting.measuring import load_settings, resident_kib, thread_count
 
@@ -241,7 +241,7 @@ async def message_stalls() -> Values:
 
 
 def longest_chunk(chunks: list[bytes]) -> float:
-    connection = PLAIN.connection(Limits())
+    connection = PLAIN.build_connection(Limits())
     longest = 0.0
     for chunk in chunks:
         began = time.thread_time()
@@ -278,8 +278,8 @@ def skip_oversize(framing: FramingFactory, part: bytes) -> float:
     count = (4 * Limits().frame - len(start) - len(end)) // len(part)
     size = len(start) + count * len(part) + len(end)
     head = {ContentLength: b"Content-Length: %d\r\n\r\n" % size, LengthPrefixed: size.to_bytes(4)}.get(framing, b"")
-    connection = PLAIN.connection(Limits(), framing)
-    call = Call("m", GONE)
+    connection = PLAIN.build_connection(Limits(), framing)
+    call = OutboundCall("m", NULL_FUTURE)
     connection.open_call(call, None)
     longest = 0.0
     for chunk in itertools.chain((head + start,), itertools.repeat(part, count), (end + b"\n" * (not head),)):
@@ -357,7 +357,7 @@ async def crowd() -> Values:
     with TemporaryDirectory() as folder:
         write_crowd(Path(folder), [*floods, "spin", *quiet])
         grants = {id: ["tools.register"] for id in [*floods, "spin", *quiet]}
-        async with Host([folder], grants=grants, data=None, care=Care(heartbeat=None)) as host:
+        async with Host([folder], grants=grants, data=None, care=SupervisionPolicy(heartbeat=None)) as host:
             for id in host:
                 await host.ready(id)
             values = {"crowd_quiet": await call_all(host, quiet)}
@@ -412,14 +412,14 @@ async def hook_filters() -> Values:
         for _ in range(settings["messages"]):
             event = HookEvent.before_tool_call("bash", {"command": words})
             in_loop, in_all = time.thread_time(), time.process_time()
-            verdict = await ask_hooks(hooks, event, never_called)
+            verdict = await run_hooks(hooks, event, never_called)
             values["hooks_loop"].append((time.thread_time() - in_loop) * 1e3)
             values[quantity].append((time.process_time() - in_all) * 1e3)
             assert verdict.result == Continue()
     return values
 
 
-async def never_called(extension: str, event: HookEvent) -> HookReading:
+async def never_called(extension: str, event: HookEvent) -> HookOutcome:
     raise AssertionError(extension)
 
 

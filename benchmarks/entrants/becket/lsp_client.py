@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from lsprotocol import types
 
-from becket.interop import lsp
+from becket.adapters import lsp
 from benchmarks.hosting.asking import Ask, run_client
 from benchmarks.workloads import MESSAGE_TEXT
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from becket.interop.mcp import McpClient
+from becket.adapters.mcp import McpClient
 from becket.limits import DEFAULT_LIMITS
 from benchmarks.hosting.asking import Ask, run_client
 from benchmarks.workloads import MESSAGE_TEXT

@@ -11,9 +11,9 @@ from typing import Any
 import anyio
 
 from becket.contract.memory import Append
-from becket.host import Care, Host
-from becket.methods.permissions import Decision
+from becket.host import Host, SupervisionPolicy
 from becket.methods.registry import Registry
+from becket.permissions.gate import Decision
 from benchmarks.hosting.experiments import Values, forget_peak, peak_kib, print_experiment
 from benchmarks.hosting.measuring import load_settings
 
@@ -62,7 +62,7 @@ async def attack(kind: str) -> Values:
             data=Path(folder, "data"),
             methods=methods,
             ask=answer_first if kind.startswith("consent") else None,
-            care=Care(heartbeat=None),
+            care=SupervisionPolicy(heartbeat=None),
         )
         async with host:
             extension = await host.ready(ID)

@@ -15,8 +15,8 @@ import anyio
 
 from becket.contract.providers import user
 from becket.host import Host
-from becket.host.digests import copy_folder
-from becket.host.working_copies import open_working_copy, remove_discarded
+from becket.host.starting.snapshot import create_snapshot
+from becket.host.starting.working_copies import open_working_copy, remove_discarded
 from benchmarks.entrants.becket.share_host import iterations, run
 from benchmarks.hosting.experiments import Values, forget_peak, peak_kib, print_experiment
 from benchmarks.hosting.measuring import load_settings
@@ -114,7 +114,7 @@ async def working_copy(backend: str) -> Values:
             file = files / f"part{number % 10}" / f"module{number}.py"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(b"#" * FILE_BYTES)
-        approved = copy_folder(files, Path(folder, "copies"))
+        approved = create_snapshot(files, Path(folder, "copies"))
         for _ in range(STARTS):
             began = time.thread_time()
             copy = open_working_copy(Path(folder, "working"), "one", approved)

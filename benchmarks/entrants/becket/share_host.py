@@ -19,8 +19,8 @@ from typing import Any
 import anyio
 
 from becket import Peer
-from becket.peer.blocking import connect_process
-from becket.peer.blocking_loop import BlockingLoop
+from becket.peer.blocking_peer import connect_process
+from becket.peer.loops.thread_loop import ThreadLoop
 from benchmarks.hosting.measuring import busy_seconds, load_settings, print_figures, waited_seconds
 
 Values = dict[str, list[float]]
@@ -130,16 +130,16 @@ def stderr_flood(kind: str, backend: str) -> Callable[[], Values]:
 def stderr_flood_blocking(kind: str) -> Callable[[], Values]:
     def experiment() -> Values:
         took: list[float] = []
-        turn = BlockingLoop.turn
+        turn = ThreadLoop.run_once
 
-        def timed(self: BlockingLoop, *arguments: Any) -> None:
+        def timed(self: ThreadLoop, *arguments: Any) -> None:
             began = time.thread_time()
             turn(self, *arguments)
             used = (time.thread_time() - began) * 1e3
             if used >= LEAST:
                 took.append(used)
 
-        BlockingLoop.turn = timed  # type: ignore[method-assign]
+        ThreadLoop.run_once = timed  # type: ignore[method-assign]
         with logging_on(), connect_process([*settings["child"], kind]) as peer:
             peer.notify("begin")
             time.sleep(settings["seconds"])

@@ -25,8 +25,8 @@ from becket.errors import BecketError, NotSupported, QueryTimeout
 from becket.host import connect_extension
 from becket.limits import Limits
 from becket.stores.sqlite import SqliteStore
-from becket.stores.sqlite.writer import BEHIND
-from becket.testing.persistence_checks import Toll, check_killing, check_power_cuts
+from becket.stores.sqlite.writer import MAX_INDEX_BACKLOG
+from becket.testing.checks.persistence import CrashReport, check_kills, check_power_cuts
 from benchmarks.hosting.measuring import busy_seconds, load_settings, print_figures, waited_seconds
 
 Values = dict[str, list[float]]
@@ -66,17 +66,17 @@ def milliseconds(work: Callable[[], object]) -> float:
 
 def kills() -> Values:
     """Programs that are killed while they append, and what they had acknowledged."""
-    toll = Toll()
+    toll = CrashReport()
     with TemporaryDirectory() as folder:
-        check_killing(SqliteStore, Path(folder, "store"), chance, settings["kills"], toll)
-    return {"kills_lost": [float(toll.lost)] * toll.ends, "kills_kept": [float(toll.acknowledged)]}
+        check_kills(SqliteStore, Path(folder, "store"), chance, settings["kills"], toll)
+    return {"kills_lost": [float(toll.lost)] * toll.crashes, "kills_kept": [float(toll.acknowledged)]}
 
 
 def cuts() -> Values:
     """Simulated power cuts, at any moment of one program that appends."""
     with TemporaryDirectory() as folder:
         toll = check_power_cuts(SqliteStore, Path(folder), cuts=settings["cuts"])
-    return {"cuts_lost": [float(toll.lost)] * toll.ends, "cuts_kept": [float(toll.acknowledged)]}
+    return {"cuts_lost": [float(toll.lost)] * toll.crashes, "cuts_kept": [float(toll.acknowledged)]}
 
 
 # -- how fast it keeps
@@ -243,7 +243,7 @@ def fill(store: SqliteStore, count: int) -> list[float]:
     behind: list[float] = []
 
     def note_lag() -> None:
-        behind.append(store.unindexed)
+        behind.append(store.index_backlog)
 
     for number in range(count):
         name = "notes" if number % 2 else f"other{number % 10}"
@@ -253,13 +253,13 @@ def fill(store: SqliteStore, count: int) -> list[float]:
             store.append(Append("notes", some_text()))  # not faster than they are kept
     store.append_nowait(Append("notes", "last"), lambda outcome: are_kept.set())
     are_kept.wait()
-    store.tidy()
+    store.maintain()
     return behind
 
 
 def fall_behind(store: SqliteStore) -> None:
     """Appends so much at once that the index must follow from now on, however fast more comes."""
-    for _ in range(BEHIND):
+    for _ in range(MAX_INDEX_BACKLOG):
         store.append_nowait(Append("notes", some_text()), lambda outcome: None)
     store.append(Append("notes", some_text()))
 

@@ -22,7 +22,7 @@ def hover(ls: LanguageServer, params: types.HoverParams) -> types.Hover:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["becket"]:
-        from becket.interop import lsp
+        from becket.adapters import lsp
 
         lsp.run(server)
     else:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from becket.contract.handshake import DeclaredCapability
-from becket.dialects.cigen import (
+from becket.adapters.cigen import (
     GENERATE,
     PLAN,
-    Diagnostic,
+    CigenDiagnostic,
+    CigenResource,
     Fragment,
     GenerateRequest,
     GenerateResult,
@@ -14,9 +14,9 @@ from becket.dialects.cigen import (
     MergeStrategy,
     PlanRequest,
     PlanResult,
-    Resource,
     ResourceType,
 )
+from becket.contract.handshake import DeclaredCapability
 from becket.extension import ExtensionServer, handles
 
 
@@ -30,8 +30,10 @@ class Listing(ExtensionServer):
     async def plan(self, request: PlanRequest) -> PlanResult:
         jobs = request.schema.jobs if request.schema else ()
         if not jobs:
-            return PlanResult(diagnostics=(Diagnostic(Level.ERROR, "LIST_001", "No jobs", "the schema has no jobs"),))
-        return PlanResult(tuple(Resource(f"job:{job.id}", ResourceType.JOB) for job in jobs))
+            return PlanResult(
+                diagnostics=(CigenDiagnostic(Level.ERROR, "LIST_001", "No jobs", "the schema has no jobs"),)
+            )
+        return PlanResult(tuple(CigenResource(f"job:{job.id}", ResourceType.JOB) for job in jobs))
 
     @handles(GENERATE)
     async def generate(self, request: GenerateRequest) -> GenerateResult:

@@ -6,8 +6,8 @@ from typing import Any
 
 import anyio
 
+from becket.adapters import nexo
 from becket.contract.hooks import Block, Continue, HookEvent, HookResult, Inject
-from becket.dialects import nexo
 from becket.errors import RemoteError
 from becket.extension import ExtensionServer, handles, hook, tool
 from becket.peer.context import Context
@@ -40,7 +40,7 @@ class Served(ExtensionServer):
 
     @tool("Tells whose session this is.")
     async def whoami(self, ctx: Context) -> str:
-        return str(nexo.meta_of(ctx).get("session_id"))
+        return str(nexo.get_session_meta(ctx).get("session_id"))
 
     @tool("Tells which agents the host has.")
     async def agents(self) -> str:
@@ -68,7 +68,7 @@ class Served(ExtensionServer):
         return Continue()
 
     @handles(nexo.POLL_TICK)
-    async def poll(self, tick: nexo.PollTick) -> nexo.Polled:
+    async def poll(self, tick: nexo.PollTickParams) -> nexo.PollTickResult:
         city = tick.config.get("city")
         if city is None:
             raise nexo.BadJobConfig("no city to watch")
@@ -76,14 +76,14 @@ class Served(ExtensionServer):
             raise nexo.PermanentFailure("it has sunk")
         seen = int(nexo.decode_cursor(tick.cursor) or b"0") + 1
         message = nexo.Delivery("telegram", "42", {"text": f"rain in {city}, #{seen}"})
-        return nexo.Polled(seen, 1, (message,), nexo.encode_cursor(str(seen).encode()))
+        return nexo.PollTickResult(seen, 1, (message,), nexo.encode_cursor(str(seen).encode()))
 
     @handles(nexo.POLL_LIST_TOOLS)
-    async def poller_tools(self, asked: nexo.PollKind) -> Any:
+    async def poller_tools(self, asked: nexo.PollListToolsParams) -> Any:
         return [nexo.PollerTool("rain_status", "Tells how it goes.")]
 
     @handles(nexo.POLL_TOOL_CALL)
-    async def poller_tool(self, call: nexo.PollToolCall) -> Any:
+    async def poller_tool(self, call: nexo.PollToolCallParams) -> Any:
         return {"tool": call.tool_name, "args": call.args}
 
 

@@ -1,4 +1,4 @@
-"""`becket audit`: verifies the chain of a host's audit and shows its records."""
+"""`becket audit`: verifies the audit chain of a host and prints its records."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import click
 import msgspec
 
-from becket.cli.exits import Exit
-from becket.cli.hosting import PlaceOptions, place_options
-from becket.cli.output import json_option, print_json, print_line, print_table, say
+from becket.cli.support.exit_codes import ExitCode
+from becket.cli.support.options import DataDirOptions, data_dir_options
+from becket.cli.support.output import json_option, print_json, print_line, print_message, print_table
 from becket.contract.audit import AuditRecord
 from becket.host.audit_anchor import read_anchor
 from becket.host.audit_log import AuditProblem, find_rotated, read_audit, verify_audit
@@ -22,7 +22,7 @@ KINDS = ("call", "calls", "grant", "start", "change", "provider", "rotate")
 
 
 @click.command()
-@place_options
+@data_dir_options
 @click.option(
     "--last", "-n", default=20, show_default=True, type=click.IntRange(min=0), help="How many to show; 0: all."
 )
@@ -32,8 +32,14 @@ KINDS = ("call", "calls", "grant", "start", "change", "provider", "rotate")
 @click.option("--verify", is_flag=True, help="Show no records, only what is missing or was changed.")
 @json_option
 def audit(
-    options: PlaceOptions, last: int, extension: str | None, kind: str | None, denied: bool, verify: bool, as_json: bool
-) -> Exit:
+    options: DataDirOptions,
+    last: int,
+    extension: str | None,
+    kind: str | None,
+    denied: bool,
+    verify: bool,
+    as_json: bool,
+) -> ExitCode:
     """Verify the audit of a host and show its last records, the oldest first.
 
     Each record holds the one before it in place, and the anchor beside the file the last one: a line that was changed,
@@ -45,11 +51,11 @@ def audit(
     becket audit --name demo --extension notes --denied
     becket audit --last 0 --json
     """
-    path = options.places().audit
+    path = options.data_dir().audit
     has_files = path.parent.is_dir() and (path.exists() or bool(find_rotated(path)))
     if not has_files and read_anchor(path) is None:
-        say(f"error: there is no audit: {path} (which host do you mean? --name or --data says it)")
-        return Exit.NOT_FOUND
+        print_message(f"error: there is no audit: {path} (which host do you mean? --name or --data says it)")
+        return ExitCode.NOT_FOUND
     problems = verify_audit(path)
     is_whole = all(problem.is_torn_end for problem in problems)
     records: deque[AuditRecord] = deque(maxlen=last or None)
@@ -63,19 +69,21 @@ def audit(
             print_table(("seq", "time", "kind", "extension", "what"), map(row_of, records))
         for problem in problems:
             show_problem(problem, is_asked_for=verify)
-        say("the chain is whole" if is_whole else "the chain is broken: the audit is not the one that was written")
-    return Exit.DONE if is_whole else Exit.FAILED
+        print_message(
+            "the chain is whole" if is_whole else "the chain is broken: the audit is not the one that was written"
+        )
+    return ExitCode.DONE if is_whole else ExitCode.FAILED
 
 
 def show_problem(problem: AuditProblem, *, is_asked_for: bool) -> None:
     """Prints a problem, to stdout where the problems are what was asked for."""
     level = "warning" if problem.is_torn_end else "error"
     where = f"{problem.path}:{problem.line}" if problem.line else problem.path
-    (print_line if is_asked_for else say)(f"{level}: {where}: {problem.problem}")
+    (print_line if is_asked_for else print_message)(f"{level}: {where}: {problem.problem}")
 
 
 def is_wanted(record: AuditRecord, extension: str | None, kind: str | None, *, denied: bool) -> bool:
-    event = members_of(record)
+    event = record_members(record)
     return (
         (extension is None or event.get("extension") == extension)
         and (kind is None or event["kind"] == kind)
@@ -83,19 +91,25 @@ def is_wanted(record: AuditRecord, extension: str | None, kind: str | None, *, d
     )
 
 
-def members_of(record: AuditRecord) -> dict[str, Any]:
+def record_members(record: AuditRecord) -> dict[str, Any]:
     members: dict[str, Any] = msgspec.to_builtins(record.event)
     return members
 
 
 def row_of(record: AuditRecord) -> tuple[str, ...]:
-    event = members_of(record)
+    event = record_members(record)
     kind, extension = event.pop("kind"), event.pop("extension", "")
     time = datetime.fromtimestamp(record.time_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return str(record.seq), time, kind, extension, ", ".join(f"{name} {show(value)}" for name, value in event.items())
+    return (
+        str(record.seq),
+        time,
+        kind,
+        extension,
+        ", ".join(f"{name} {format_value(value)}" for name, value in event.items()),
+    )
 
 
-def show(value: Any) -> str:
+def format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str | int):

@@ -1,4 +1,4 @@
-"""`becket call`: one method or tool, of an extension or of any program; JSON in, JSON out."""
+"""`becket call`: calls one method or tool; JSON in, JSON out."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from becket.cli.hosting import HostOptions, host_options, run_async
-from becket.cli.other_programs import TakesProgram
-from becket.cli.output import print_json, say
+from becket.cli.support.options import HostOptions, host_options, run_async
+from becket.cli.support.output import print_json, print_message
+from becket.cli.support.passthrough import PassthroughCommand
 
 __all__ = ["call", "read_json", "trace_option"]
 
@@ -22,7 +22,7 @@ trace_option = click.option(
 )
 
 
-@click.command(cls=TakesProgram, needs_program=False, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=PassthroughCommand, needs_program=False, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Wait no longer.")
 @click.option("--dialect", default="plain", show_default=True, metavar="NAME", help="What the program CMD speaks.")
 @click.option("--hooks/--no-hooks", default=True, help="Consult the hooks of extensions before and after a tool.")
@@ -88,16 +88,16 @@ async def call_extension(
     options: HostOptions, id: str, name: str, given: Any, timeout: float | None, trace: Path | None, hooks: bool
 ) -> Any:
     """Starts an extension for one call and returns the result."""
-    from becket.cli.logs import show_logs
-    from becket.cli.one_extension import open_extension
-    from becket.contract.names import trim
+    from becket.cli.support.host_session import open_extension
+    from becket.cli.support.logs import show_logs
+    from becket.contract.names import strip_whitespace
     from becket.errors import Meaning, NotDeclared, RemoteError
-    from becket.peer.outbound import DEFAULT
+    from becket.peer.outbound import UNSET
 
-    seconds = DEFAULT if timeout is None else timeout
+    seconds = UNSET if timeout is None else timeout
     with show_logs(options.log_config()):
         async with open_extension(options, id, trace=trace, with_hooks=hooks) as (host, extension):
-            tools = sorted(trim(tool.name) for tool in extension.tools)
+            tools = sorted(strip_whitespace(tool.name) for tool in extension.tools)
             if name in tools:
                 if isinstance(given, list):
                     raise click.BadParameter("the input of a tool is an object", param_hint="JSON")
@@ -114,13 +114,13 @@ async def call_program(
     program: tuple[str, ...], method: str, given: Any, timeout: float | None, dialect: str, trace: Path | None
 ) -> Any:
     """Starts a program for one call and returns the result."""
-    from becket.cli.trace import record_command
+    from becket.cli.trace import build_record_command
     from becket.dialects import DIALECTS
-    from becket.peer.outbound import DEFAULT
+    from becket.peer.outbound import UNSET
     from becket.peer.peer import Peer
 
     if dialect not in DIALECTS:
         raise click.BadParameter(f"`{dialect}` is none of {', '.join(sorted(DIALECTS))}", param_hint="--dialect")
-    command = program if trace is None else record_command(trace, program)
-    async with Peer.connect_process(command, inherit_env=True, on_stderr=say, dialect=dialect) as peer:
-        return await peer.call(method, given, timeout=DEFAULT if timeout is None else timeout)
+    command = program if trace is None else build_record_command(trace, program)
+    async with Peer.connect_process(command, inherit_env=True, on_stderr=print_message, dialect=dialect) as peer:
+        return await peer.call(method, given, timeout=UNSET if timeout is None else timeout)

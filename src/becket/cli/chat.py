@@ -1,4 +1,4 @@
-"""`becket chat`: talks to a model that an extension provides, once or line by line.
+"""`becket chat`: talks to a model of an extension, once or interactively.
 
 At a terminal this thread reads what is typed, so that lines can be edited and Ctrl-C means what it means in a shell;
 the host lives in another. The conversation is kept in memory and gone at the end.
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
-from becket.cli.exits import Exit
-from becket.cli.hosting import HostOptions, Terminated, host_options, run_async
-from becket.cli.output import is_terminal, json_option, say
+from becket.cli.support.exit_codes import ExitCode
+from becket.cli.support.options import HostOptions, TerminationRequested, host_options, run_async
+from becket.cli.support.output import is_terminal, json_option, print_message
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["chat"]
 
 PROMPT = "> "
-LOOK = 0.25  # seconds between two looks for a signal
+SIGNAL_POLL_INTERVAL = 0.25  # seconds between two looks for a signal
 HELP = "/clear forgets what was said, /quit or Ctrl-D ends, Ctrl-C stops an answer."
 
 
@@ -69,22 +69,22 @@ def chat(options: HostOptions, prompt: tuple[str, ...], **given: Any) -> None:
     """
     how = ChatOptions(**given)
     if not prompt and sys.stdin.isatty() and is_terminal() and not how.as_json:
-        talk(options, how)
+        run_interactive(options, how)
         return
     text = (" ".join(prompt) or sys.stdin.read()).strip()
     if not text:
         raise click.UsageError(
             "There is nothing to ask: give a PROMPT, or write it to stdin", click.get_current_context()
         )
-    run_async(ask_once, options, how, text)
+    run_async(complete_once, options, how, text)
 
 
-async def ask_once(options: HostOptions, how: ChatOptions, text: str) -> None:
+async def complete_once(options: HostOptions, how: ChatOptions, text: str) -> None:
     """Asks a model one thing and writes the answer."""
     from becket.contract.providers import user
 
     async with open_model(options, how) as (host, model):
-        await answer(host, model, how, [user(text)])
+        await stream_completion(host, model, how, [user(text)])
 
 
 # -- a model
@@ -97,7 +97,7 @@ async def open_model(options: HostOptions, how: ChatOptions) -> AsyncGenerator[t
     Raises:
         NotDeclared: there is no such model.
     """
-    from becket.cli.one_extension import open_extension, open_host, wait_for_all
+    from becket.cli.support.host_session import open_extension, open_host, wait_and_report
 
     parts = (how.model or "").split(":")
     if len(parts) == 3 and not how.use_tools:
@@ -105,14 +105,14 @@ async def open_model(options: HostOptions, how: ChatOptions) -> AsyncGenerator[t
             yield host, choose_model(host.models(), how.model)
     else:
         async with open_host(options) as host:
-            await wait_for_all(host)
+            await wait_and_report(host)
             yield host, choose_model(host.models(), how.model)
 
 
 class NoModels(click.ClickException):
     """There is nobody to talk to."""
 
-    exit_code = Exit.NOT_FOUND
+    exit_code = ExitCode.NOT_FOUND
 
     def __init__(self) -> None:
         super().__init__("No extension that runs has a model: name a folder with one that does (--root PATH)")
@@ -141,9 +141,9 @@ def choose_model(models: Sequence[str], wanted: str | None) -> str:
     raise NotDeclared("becket", "model", str(wanted), models)
 
 
-async def answer(host: Host, model: str, how: ChatOptions, messages: Sequence[Message]) -> ProviderResult:
+async def stream_completion(host: Host, model: str, how: ChatOptions, messages: Sequence[Message]) -> ProviderResult:
     """Asks a model, writes its answer as it comes, and returns it."""
-    from becket.cli.running_output import print_event, print_result, show_run
+    from becket.cli.support.stream_output import print_event, print_result, show_stream
     from becket.contract.providers import TextDelta, ThinkingDelta
     from becket.host.live_view import LiveView
 
@@ -162,7 +162,7 @@ async def answer(host: Host, model: str, how: ChatOptions, messages: Sequence[Me
     else:
         async with host.stream(model, messages=messages, **options) as run:
             left_out = () if how.thinking else (ThinkingDelta,)
-            result = await show_run(run, as_json=how.as_json, leave_out=left_out)
+            result = await show_stream(run, as_json=how.as_json, leave_out=left_out)
     if how.as_json:
         print_result(result)
     return result
@@ -171,42 +171,42 @@ async def answer(host: Host, model: str, how: ChatOptions, messages: Sequence[Me
 # -- a conversation
 
 
-def talk(options: HostOptions, how: ChatOptions) -> None:
+def run_interactive(options: HostOptions, how: ChatOptions) -> None:
     """Talks line by line until somebody has had enough."""
     from anyio.from_thread import start_blocking_portal
 
     with (
-        ended_by_signals(),
+        raise_on_signals(),
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(open_model(options, how)) as (host, model),
     ):
-        say(f"{model}. {HELP}")
+        print_message(f"{model}. {HELP}")
         messages: list[Message] = []
-        for line in typed_lines():
+        for line in read_typed_lines():
             if line == "/clear":
                 messages.clear()
                 continue
-            converse(portal.start_task_soon, host, model, how, messages, line)
+            run_turn(portal.start_task_soon, host, model, how, messages, line)
 
 
-def converse(start: Any, host: Host, model: str, how: ChatOptions, messages: list[Message], line: str) -> None:
+def run_turn(start: Any, host: Host, model: str, how: ChatOptions, messages: list[Message], line: str) -> None:
     """Adds a question and its answer to a conversation; of what has failed or was stopped nothing is kept."""
     from becket.contract.providers import Message, user
     from becket.errors import BecketError
 
-    future: Future[ProviderResult] = start(answer, host, model, how, [*messages, user(line)])
+    future: Future[ProviderResult] = start(stream_completion, host, model, how, [*messages, user(line)])
     try:
         result = future.result()
     except KeyboardInterrupt:
-        stop(future)
-        say("")
+        cancel_and_wait(future)
+        print_message("")
     except BecketError as error:
-        say(f"error: {error}")
+        print_message(f"error: {error}")
     else:
         messages += [user(line), Message("assistant", result.content)]
 
 
-def stop(future: Future[Any]) -> None:
+def cancel_and_wait(future: Future[Any]) -> None:
     """Ends what runs in the other thread, and waits until it has ended."""
     from concurrent.futures import wait
 
@@ -214,7 +214,7 @@ def stop(future: Future[Any]) -> None:
     wait([future])
 
 
-def typed_lines() -> Iterator[str]:
+def read_typed_lines() -> Iterator[str]:
     """Yields the lines that are typed, without empty ones, until the end."""
     import importlib
 
@@ -226,25 +226,25 @@ def typed_lines() -> Iterator[str]:
         try:
             line = input(PROMPT).strip()
         except KeyboardInterrupt:
-            say("")
+            print_message("")
             continue
         except EOFError:
-            say("")
+            print_message("")
             return
         if line == "/quit":
             return
         if line == "/help":
-            say(HELP)
+            print_message(HELP)
         elif line:
             yield line
 
 
 @contextmanager
-def ended_by_signals() -> Generator[None]:
+def raise_on_signals() -> Generator[None]:
     """Raises Terminated in this thread when somebody asks this program to end."""
 
     def end(number: int, frame: Any) -> None:
-        raise Terminated(signal.Signals(number))
+        raise TerminationRequested(signal.Signals(number))
 
     def look(number: int, frame: Any) -> None:
         pass
@@ -252,7 +252,7 @@ def ended_by_signals() -> Generator[None]:
     handlers: dict[int, Any] = {signal.SIGTERM: end, signal.SIGHUP: end, signal.SIGALRM: look}
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     # A signal that comes just before `input` begins to wait would be heeded at the next key; so it looks now and then.
-    signal.setitimer(signal.ITIMER_REAL, LOOK, LOOK)
+    signal.setitimer(signal.ITIMER_REAL, SIGNAL_POLL_INTERVAL, SIGNAL_POLL_INTERVAL)
     try:
         yield
     finally:

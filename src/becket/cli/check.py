@@ -1,4 +1,4 @@
-"""`becket check`: is this program an extension? It is started, driven through the handshake, and called."""
+"""`becket check`: starts a program and reports whether it is a valid extension."""
 
 from __future__ import annotations
 
@@ -10,37 +10,49 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from becket.cli.checks import check_dialect_of, dialects_to_try
-from becket.cli.exits import Exit
-from becket.cli.findings import NOTHING_DECLARED, Finding, Level, Subject, is_well, speaks
-from becket.cli.hosting import FILE, FOLDER
-from becket.cli.other_programs import TakesProgram
-from becket.cli.output import console, is_terminal, json_option, print_json, print_line, say
+from becket.cli.support.checks import list_dialects, run_checks
+from becket.cli.support.exit_codes import ExitCode
+from becket.cli.support.findings import (
+    NOTHING_DECLARED,
+    CheckSubject,
+    Finding,
+    FindingLevel,
+    has_no_errors,
+    has_responded,
+)
+from becket.cli.support.options import FILE, FOLDER
+from becket.cli.support.output import console, is_terminal, json_option, print_json, print_line, print_message
+from becket.cli.support.passthrough import PassthroughCommand
 from becket.dialects import DIALECTS, NATIVE
-from becket.dialects.habits import Habits, Surroundings
-from becket.errors import harmless
-from becket.host.configuration import resolve_config
-from becket.host.connecting import HOST, find_problem, read_id
-from becket.host.environment import build_habitual_environment, with_own_programs
-from becket.host.manifest import CommandEntry, Environment, Manifest
-from becket.host.temporary_folders import TemporaryFolders, make_habitual_variables
+from becket.dialects.host_defaults import EnvironmentContext, HostDefaults
+from becket.errors import escape
+from becket.host.starting.configuration import resolve_config
+from becket.host.starting.connect import DEFAULT_HOST_INFO, derive_id, find_extension_id_problem
+from becket.host.starting.environment import build_default_environment, prefer_own_python
+from becket.host.starting.manifest import CommandEntry, Environment, Manifest
+from becket.host.starting.temporary_folders import TemporaryFolders, make_habitual_variables
 
 if TYPE_CHECKING:
-    from becket.host.discovery import Candidate
+    from becket.host.starting.discovery import Candidate
 
 __all__ = ["check"]
 
 AUTO = "auto"
 AUTO_TIMEOUT = 3.0  # seconds for each dialect: most of the silence there is that of the wrong one
 CALL_TIMEOUT = 30.0  # seconds for every response after the handshake, unless given: far more than a tool should take
-COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.ERROR: "red", Level.SKIPPED: "dim"}
+COLOURS = {
+    FindingLevel.OK: "green",
+    FindingLevel.WARNING: "yellow",
+    FindingLevel.ERROR: "red",
+    FindingLevel.SKIPPED: "dim",
+}
 
 
-@click.command(cls=TakesProgram, needs_program=False, context_settings={"ignore_unknown_options": True})
+@click.command(cls=PassthroughCommand, needs_program=False, context_settings={"ignore_unknown_options": True})
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="")
 @click.option(
     "--dialect",
-    type=click.Choice([AUTO, *dialects_to_try()]),
+    type=click.Choice([AUTO, *list_dialects()]),
     default=NATIVE.name,
     show_default=True,
     help="What it speaks; auto tries all, each with a fresh process.",
@@ -75,7 +87,7 @@ def check(
     junit: Path | None,
     no_data: bool,
     as_json: bool,
-) -> Exit:
+) -> ExitCode:
     """Start CMD and check whether it is an extension: framing, handshake, responses, stray output, its end.
 
     Tools that are marked as read-only are called, one of the calls is cancelled, and a command that is marked as
@@ -91,31 +103,33 @@ def check(
     command = find_program(words, program)
     if timeout is None and dialect == AUTO:
         timeout = AUTO_TIMEOUT
-    asked = Asked(command, id, folder, timeout, calls_tools=call_tools, line=split_line(line))
-    names = dialects_to_try() if dialect == AUTO else [dialect]
-    reports = {name: [*check_dialect_of(name, asked.subject_in(name))] for name in names}
-    best = choose(reports)
+    asked = CheckRequest(command, id, folder, timeout, calls_tools=call_tools, line=split_line(line))
+    names = list_dialects() if dialect == AUTO else [dialect]
+    reports = {name: [*run_checks(name, asked.build_subject(name))] for name in names}
+    best = choose_dialect(reports)
     if junit is not None:
-        from becket.cli.junit import write_junit
+        from becket.cli.support.junit import write_junit
 
         write_junit(junit, command, reports if dialect != AUTO else {best: reports[best]})
-    ok = is_well(reports[best])
+    ok = has_no_errors(reports[best])
     if as_json:
         print_json(
             {
                 "command": command,
                 "ok": ok,
-                "dialect": best if speaks(reports[best]) else None,
-                "reports": {name: {"ok": is_well(found), "findings": found} for name, found in reports.items()},
+                "dialect": best if has_responded(reports[best]) else None,
+                "reports": {name: {"ok": has_no_errors(found), "findings": found} for name, found in reports.items()},
             }
         )
     else:
         if dialect == AUTO:
-            print_line("; ".join(f"{name}: {'yes' if speaks(found) else 'no'}" for name, found in reports.items()))
+            print_line(
+                "; ".join(f"{name}: {'yes' if has_responded(found) else 'no'}" for name, found in reports.items())
+            )
         for finding in reports[best]:
             print_finding(finding)
-        say(conclude(best, reports))
-    return Exit.DONE if ok else Exit.FAILED
+        print_message(format_conclusion(best, reports))
+    return ExitCode.DONE if ok else ExitCode.FAILED
 
 
 def find_program(words: tuple[str, ...], program: tuple[str, ...]) -> tuple[str, ...]:
@@ -133,15 +147,15 @@ def find_program(words: tuple[str, ...], program: tuple[str, ...]) -> tuple[str,
     return program or words
 
 
-def conclude(best: str, reports: dict[str, list[Finding]]) -> str:
-    if is_well(reports[best]):
+def format_conclusion(best: str, reports: dict[str, list[Finding]]) -> str:
+    if has_no_errors(reports[best]):
         return f"nothing is wrong: it speaks {best}"
-    if len(reports) > 1 and not speaks(reports[best]):
+    if len(reports) > 1 and not has_responded(reports[best]):
         return "it is no extension: it speaks none of these"
     return f"it is no extension that speaks {best}, as it is"
 
 
-class Asked:
+class CheckRequest:
     """What somebody wants to know."""
 
     def __init__(
@@ -162,35 +176,37 @@ class Asked:
         self._line = line
         self._folders = TemporaryFolders()
 
-    def subject_in(self, dialect: str) -> Subject:
+    def build_subject(self, dialect: str) -> CheckSubject:
         """Returns what is checked in one dialect: where its folder has a manifest of it, that tells more."""
         folders = folders_of(self._command) if self._folder is None else [self._folder]
         found, root = next(
             ((found, folder) for folder in folders if (found := find_manifest(folder, dialect)) is not None),
             (None, self._folder or os.getcwd()),
         )
-        id = self._id or (read_id(self._command) if found is None else found.id)
-        if (problem := find_problem(id)) is not None:
+        id = self._id or (derive_id(self._command) if found is None else found.id)
+        if (problem := find_extension_id_problem(id)) is not None:
             raise click.UsageError(f"no extension can have the id {id!r}: {problem} (--id gives another)")
-        variables = with_own_programs(os.environ)
-        habits = DIALECTS[dialect].habits
+        variables = prefer_own_python(os.environ)
+        habits = DIALECTS[dialect].host_defaults
         manifest = None if found is None else found.manifest
-        return Subject(
+        return CheckSubject(
             command=self._command,
             id=id,
-            env=build_habitual_environment(
+            env=build_default_environment(
                 id,
                 habits,
                 variables,
                 Environment() if manifest is None else manifest.environment,
-                habitual=make_habitual_variables(habits, Surroundings(id, HOST, None, variables), self._folders),
+                habitual=make_habitual_variables(
+                    habits, EnvironmentContext(id, DEFAULT_HOST_INFO, None, variables), self._folders
+                ),
             ),
             cwd=self._folder,
             root=root,
             timeout=DIALECTS[dialect].host_limits.handshake if self._timeout is None else self._timeout,
-            config={} if manifest is None else resolve(id, manifest, variables, habits),
+            config={} if manifest is None else resolve_check_config(id, manifest, variables, habits),
             call_timeout=CALL_TIMEOUT if self._timeout is None else self._timeout,
-            particulars=None if found is None else found.particulars,
+            extra=None if found is None else found.extra,
             calls_tools=self._calls_tools,
             line=self._line or find_read_only(() if manifest is None else manifest.commands),
             has_commands=manifest is not None and bool(manifest.commands),
@@ -223,27 +239,36 @@ def folders_of(command: tuple[str, ...]) -> list[str]:
     return [str(Path(word).absolute().parent) for word in command if os.path.isfile(word)]
 
 
-def resolve(id: str, manifest: Manifest, variables: Mapping[str, str], habits: Habits) -> Mapping[str, Any]:
+def resolve_check_config(
+    id: str, manifest: Manifest, variables: Mapping[str, str], habits: HostDefaults
+) -> Mapping[str, Any]:
     """Returns what is known of its configuration without a host that keeps some."""
     return resolve_config(id, manifest.config, variables=variables, habits=habits).values
 
 
 def find_manifest(folder: str, dialect: str) -> Candidate | None:
     """Returns the extension that a folder is by its manifest; None where it has none of this dialect, or several."""
-    from becket.host.discovery import DiscoverySettings, discover_extensions
-    from becket.host.formats import FORMATS
+    from becket.host.starting.discovery import DiscoverySettings, discover_extensions
+    from becket.host.starting.manifest_formats import MANIFEST_READERS
 
-    readers = [reader for reader in FORMATS if reader.dialect == dialect]
+    readers = [reader for reader in MANIFEST_READERS if reader.dialect == dialect]
     found: Any = discover_extensions([folder], settings=DiscoverySettings(depth=0), readers=readers).candidates
     return found[0] if len(found) == 1 else None
 
 
-def choose(reports: dict[str, list[Finding]]) -> str:
+def choose_dialect(reports: dict[str, list[Finding]]) -> str:
     """Returns the dialect that the program speaks best; of equals the first."""
-    return max(reports, key=lambda name: (is_well(reports[name]), speaks(reports[name]), is_sure(name, reports[name])))
+    return max(
+        reports,
+        key=lambda name: (
+            has_no_errors(reports[name]),
+            has_responded(reports[name]),
+            is_conclusive(name, reports[name]),
+        ),
+    )
 
 
-def is_sure(name: str, findings: list[Finding]) -> bool:
+def is_conclusive(name: str, findings: list[Finding]) -> bool:
     """Returns whether no other dialect is meant: what answers and declares nothing of its own may mean another."""
     if name == NATIVE.name:
         return any(finding.check == "handshake" and "; features " in finding.text for finding in findings)
@@ -251,7 +276,7 @@ def is_sure(name: str, findings: list[Finding]) -> bool:
 
 
 def print_finding(finding: Finding) -> None:
-    text = harmless(finding.text)
+    text = escape(finding.text)
     if is_terminal():
         from rich.text import Text
 
@@ -260,4 +285,4 @@ def print_finding(finding: Finding) -> None:
     else:
         print_line(f"{finding.level:<8}{finding.check:<14}{text}")
     if finding.hint:
-        print_line(f"{'':22}{harmless(finding.hint)}")
+        print_line(f"{'':22}{escape(finding.hint)}")

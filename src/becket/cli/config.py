@@ -1,4 +1,4 @@
-"""`becket config`: the values that extensions keep in the store of a host, to be looked at and changed.
+"""`becket config`: shows and changes stored configuration values.
 
 Secrets can be set and removed here, and are never shown.
 """
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from becket.cli.exits import Exit
-from becket.cli.hosting import PlaceOptions, place_options
-from becket.cli.output import json_option, print_json, print_line, print_table, say
+from becket.cli.support.exit_codes import ExitCode
+from becket.cli.support.options import DataDirOptions, data_dir_options
+from becket.cli.support.output import json_option, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
-    from becket.host.secrets import Secrets
+    from becket.host.starting.secrets import Secrets
 
 __all__ = ["config"]
 
@@ -45,9 +45,9 @@ def config() -> None:
 
 @config.command("list")
 @json_option
-@place_options
+@data_dir_options
 @click.argument("extension", required=False)
-def list_values(options: PlaceOptions, extension: str | None, as_json: bool) -> None:
+def list_values(options: DataDirOptions, extension: str | None, as_json: bool) -> None:
     """List the values of EXTENSION, or of all.
 
     \b
@@ -55,11 +55,11 @@ def list_values(options: PlaceOptions, extension: str | None, as_json: bool) -> 
     becket config list --json | jq .eliza.pace
     """
     from becket.stores.sqlite import SqliteStore
-    from becket.stores.sqlite.survey import survey
+    from becket.stores.sqlite.inspect import load_usage
 
-    path = options.places().store
+    path = options.data_dir().store
     secrets = open_secrets(options)
-    names = [share.extension for share in survey(path) if share.config_keys]
+    names = [share.extension for share in load_usage(path) if share.config_keys]
     with SqliteStore(path, read_only=True) as store:
         found = {
             name: hide_secrets(secrets, name, dict(sorted(store.read_config(name).values.items())))
@@ -75,10 +75,10 @@ def list_values(options: PlaceOptions, extension: str | None, as_json: bool) -> 
 
 @config.command()
 @json_option
-@place_options
+@data_dir_options
 @click.argument("extension")
 @click.argument("key")
-def get(options: PlaceOptions, extension: str, key: str, as_json: bool) -> int:
+def get(options: DataDirOptions, extension: str, key: str, as_json: bool) -> int:
     """Write the value of a KEY of EXTENSION; with --json also its revision. A secret is shown as `***`.
 
     \b
@@ -86,34 +86,34 @@ def get(options: PlaceOptions, extension: str, key: str, as_json: bool) -> int:
     """
     from msgspec.structs import replace
 
-    from becket.contract.names import trim
-    from becket.errors import harmless
+    from becket.contract.names import strip_whitespace
+    from becket.errors import escape
     from becket.host.redaction import HIDDEN
     from becket.stores.sqlite import SqliteStore
 
-    with SqliteStore(options.places().store, read_only=True) as store:
+    with SqliteStore(options.data_dir().store, read_only=True) as store:
         found = store.get_config(extension, key)
     if found.value is None:
         line = options.command_lines().keep("config", "list", extension)
-        say(f"error: {extension} keeps no value of `{key}` (`{line}` shows which it keeps)")
-        return Exit.NOT_FOUND
-    value = HIDDEN if trim(key) in open_secrets(options).keys_of(extension) else found.value
+        print_message(f"error: {extension} keeps no value of `{key}` (`{line}` shows which it keeps)")
+        return ExitCode.NOT_FOUND
+    value = HIDDEN if strip_whitespace(key) in open_secrets(options).keys_of(extension) else found.value
     if as_json:
         print_json(replace(found, value=value))
     else:
-        print_line("\n".join(harmless(line) for line in value.split("\n")))
-    return Exit.DONE
+        print_line("\n".join(escape(line) for line in value.split("\n")))
+    return ExitCode.DONE
 
 
 @config.command("set")
 @if_revision_option
 @click.option("--secret", is_flag=True, help="Keep it out of the store, and never show it.")
-@place_options
+@data_dir_options
 @click.argument("extension")
 @click.argument("key")
 @click.argument("value")
 def set_value(
-    options: PlaceOptions, extension: str, key: str, value: str, if_revision: int | None, secret: bool
+    options: DataDirOptions, extension: str, key: str, value: str, if_revision: int | None, secret: bool
 ) -> int:
     """Keep a VALUE under a KEY of EXTENSION, which sees it at its next start. With `-` it is read from stdin.
 
@@ -124,27 +124,27 @@ def set_value(
     becket config set eliza pace 0.01
     pass show notes | becket config set --secret notes token -
     """
-    from becket.cli.store import open_store
+    from becket.cli.support.store import open_store
     from becket.contract.config import ConfigSet
-    from becket.contract.names import trim
+    from becket.contract.names import strip_whitespace
     from becket.host.redaction import HIDDEN
-    from becket.host.secrets import SecretConfig
+    from becket.host.starting.secrets import SecretConfig
 
     if value == "-":
         value = sys.stdin.read().removesuffix("\n")
     with open_store(options, make=True) as store:
-        values = SecretConfig(store, open_secrets(options), [trim(key)] if secret else ())
-        is_secret = values.is_secret(extension, trim(key))
+        values = SecretConfig(store, open_secrets(options), [strip_whitespace(key)] if secret else ())
+        is_secret = values.is_secret(extension, strip_whitespace(key))
         saved = values.set_config(extension, ConfigSet(key, value, if_revision))
-    return tell(saved.ok, extension, key, saved.revision, f"is `{HIDDEN if is_secret else value}`")
+    return report_change(saved.ok, extension, key, saved.revision, f"is `{HIDDEN if is_secret else value}`")
 
 
 @config.command()
 @if_revision_option
-@place_options
+@data_dir_options
 @click.argument("extension")
 @click.argument("key")
-def unset(options: PlaceOptions, extension: str, key: str, if_revision: int | None) -> int:
+def unset(options: DataDirOptions, extension: str, key: str, if_revision: int | None) -> int:
     """Remove the value of a KEY of EXTENSION: the default of its manifest holds again.
 
     The host must not run meanwhile.
@@ -152,24 +152,24 @@ def unset(options: PlaceOptions, extension: str, key: str, if_revision: int | No
     \b
     becket config unset eliza pace
     """
-    from becket.cli.store import open_store
-    from becket.host.secrets import SecretConfig
+    from becket.cli.support.store import open_store
+    from becket.host.starting.secrets import SecretConfig
 
     with open_store(options) as store:
         values = SecretConfig(store, open_secrets(options))
         saved = values.remove_config(extension, key, if_revision=if_revision)
-    return tell(saved.ok, extension, key, saved.revision, "has no value")
+    return report_change(saved.ok, extension, key, saved.revision, "has no value")
 
 
-def open_secrets(options: PlaceOptions) -> Secrets:
+def open_secrets(options: DataDirOptions) -> Secrets:
     """Returns the secrets of a host, with the keys of all manifests that its configuration file leads to."""
-    from becket.host.secrets import Secrets
+    from becket.host.starting.secrets import Secrets
 
-    secrets = Secrets(options.places().secrets)
+    secrets = Secrets(options.data_dir().secrets)
     config = options.load_config()
     if config is not None:
         from becket.host.host import Host
-        from becket.host.launching import secret_keys_of
+        from becket.host.starting.launch import secret_keys_of
 
         for candidate in Host(**config.arguments()).discover().candidates:
             secrets.expect(candidate.id, secret_keys_of(candidate))
@@ -184,10 +184,12 @@ def hide_secrets(secrets: Secrets, extension: str, values: dict[str, str]) -> di
     return {key: HIDDEN if key in secret else value for key, value in values.items()}
 
 
-def tell(ok: bool, extension: str, key: str, revision: int | None, what: str) -> int:
+def report_change(ok: bool, extension: str, key: str, revision: int | None, what: str) -> int:
     """Says what has become of a change, and returns the exit code for it."""
     if ok:
-        say(f"{extension}: `{key}` {what}, revision {revision}")
-        return Exit.DONE
-    say(f"error: {extension}: `{key}` was changed by somebody else: it has the revision {revision}. Nothing was kept")
-    return Exit.FAILED
+        print_message(f"{extension}: `{key}` {what}, revision {revision}")
+        return ExitCode.DONE
+    print_message(
+        f"error: {extension}: `{key}` was changed by somebody else: it has the revision {revision}. Nothing was kept"
+    )
+    return ExitCode.FAILED

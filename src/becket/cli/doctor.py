@@ -1,4 +1,4 @@
-"""`becket doctor`: all that is wrong with a host's files and its extensions, each with where, why and what to do."""
+"""`becket doctor`: reports every problem of a host's files and extensions, with a hint."""
 
 from __future__ import annotations
 
@@ -12,27 +12,35 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from becket.cli.assumed_consent import assume_consent, give_assumed
-from becket.cli.exits import Exit
-from becket.cli.hosting import HostOptions, host_options, run_async
-from becket.cli.output import console, count, is_terminal, json_option, print_json, print_line, say
 from becket.cli.run import wait_for_all
-from becket.cli.status import is_up, problem_objects
-from becket.errors import BadFile, StoreUnavailable, harmless
+from becket.cli.support.assumed_consent import assume_consent, give_assumed
+from becket.cli.support.exit_codes import ExitCode
+from becket.cli.support.options import HostOptions, host_options, run_async
+from becket.cli.support.output import (
+    console,
+    is_terminal,
+    json_option,
+    pluralize,
+    print_json,
+    print_line,
+    print_message,
+)
+from becket.cli.support.status_table import build_problem_objects, is_up
+from becket.conversion.files.reader import quote_path
+from becket.errors import BadFile, StoreUnavailable, escape
 from becket.host.audit_anchor import read_anchor
 from becket.host.audit_log import verify_audit
 from becket.host.command_lines import CommandLines
+from becket.host.data_dir import DataDir
+from becket.host.data_files import load_trust
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity, without_id
-from becket.host.discovery import Candidate
-from becket.host.gate import Admitted, NeedsConsent, Skipped
 from becket.host.hook_plan import describe_order
-from becket.host.host import Survey
-from becket.host.kept import load_trust
-from becket.host.order import order_starts
-from becket.host.pending_revocations import load_pending
-from becket.host.places import Places
+from becket.host.host import HostSurvey
 from becket.host.redaction import redact_command
-from becket.typed.small_files import show_path
+from becket.host.starting.discovery import Candidate
+from becket.host.starting.pending_revocations import load_pending
+from becket.host.starting.start_check import NeedsConsent, StartAllowed, StartRefused
+from becket.host.starting.start_order import build_start_order
 
 __all__ = ["doctor"]
 
@@ -43,7 +51,7 @@ COLOURS = {Severity.ERROR: "red", Severity.WAITING: "cyan", Severity.WARNING: "y
 @host_options(roots="argument")
 @click.option("--start", is_flag=True, help="Start also those that may, and look whether they are well.")
 @json_option
-def doctor(options: HostOptions, start: bool, as_json: bool) -> Exit:
+def doctor(options: HostOptions, start: bool, as_json: bool) -> ExitCode:
     """Say what is wrong with the extensions in ROOTS and with the files of the host, and what to do.
 
     Each problem is told with its file, the reason and a hint. The exit code is 1 where there is an error: an extension
@@ -54,40 +62,40 @@ def doctor(options: HostOptions, start: bool, as_json: bool) -> Exit:
     becket doctor extensions
     becket doctor --config host.toml --start --json
     """
-    found = Findings()
-    host = found.attempt(options.open, ProblemCode.CONFIG_FILE_INVALID)
+    found = ProblemCollector()
+    host = found.collect(options.build_host, ProblemCode.CONFIG_FILE_INVALID)
     survey = None
     if host is not None:
-        if host.places is not None:
-            found.problems += find_problems_of_files(host.places, host.command_lines)
+        if host.data_dir is not None:
+            found.problems += find_file_problems(host.data_dir, host.command_lines)
         found.problems += find_problems_of_inheriting(host.inherit_environment)
-        survey = found.attempt(host.survey, ProblemCode.GRANTS_INVALID)
+        survey = found.collect(host.survey, ProblemCode.GRANTS_INVALID)
         if survey is not None:
             more = give_assumed(options.arguments(), survey) if options.yes else {"ask": None}
             survey = assume_consent(survey) if options.yes else survey
-            found.problems += find_problems_of_extensions(survey, host.command_lines)
+            found.problems += find_extension_problems(survey, host.command_lines)
             if start:
-                found.problems += run_async(find_problems_of_starts, options, more)
-    show(found.problems, survey, as_json)
-    return Exit.FAILED if any(problem.severity is Severity.ERROR for problem in found.problems) else Exit.DONE
+                found.problems += run_async(find_start_problems, options, more)
+    print_report(found.problems, survey, as_json)
+    return ExitCode.FAILED if any(problem.severity is Severity.ERROR for problem in found.problems) else ExitCode.DONE
 
 
-class Findings:
+class ProblemCollector:
     """What was found so far."""
 
     def __init__(self) -> None:
         self.problems: list[Diagnostic] = []
 
-    def attempt(self, action: Callable[[], Any], code: ProblemCode) -> Any:
+    def collect(self, action: Callable[[], Any], code: ProblemCode) -> Any:
         """Returns what comes of it; where it fails on a file, that is a finding."""
         try:
             return action()
         except (BadFile, StoreUnavailable) as error:
-            self.problems += explain(error, code)
+            self.problems += build_file_diagnostics(error, code)
         return None
 
 
-def explain(error: BadFile | StoreUnavailable, code: ProblemCode) -> Iterator[Diagnostic]:
+def build_file_diagnostics(error: BadFile | StoreUnavailable, code: ProblemCode) -> Iterator[Diagnostic]:
     if isinstance(error, StoreUnavailable):
         yield Diagnostic(code=ProblemCode.STORE_UNAVAILABLE, path=error.path, problem=error.because, hint=error.hint)
         return
@@ -103,7 +111,7 @@ def explain(error: BadFile | StoreUnavailable, code: ProblemCode) -> Iterator[Di
 # -- the files of the host
 
 
-def find_problems_of_files(places: Places, lines: CommandLines) -> Iterator[Diagnostic]:
+def find_file_problems(places: DataDir, lines: CommandLines) -> Iterator[Diagnostic]:
     """Yields what is wrong with what a host keeps. A host that was never started keeps nothing, which is well."""
     folder = places.folder
     if not folder.is_dir():
@@ -127,9 +135,9 @@ def find_problems_of_files(places: Places, lines: CommandLines) -> Iterator[Diag
         problem = "others on this machine may read the secrets in it"
         yield Diagnostic(code=ProblemCode.DATA_EXPOSED, path=str(places.secrets), problem=problem, hint=hint)
     trust = load_trust(places)
-    if trust.broken is not None:
+    if trust.error is not None:
         yield Diagnostic(
-            code=ProblemCode.TRUST_INVALID, problem=trust.broken, hint="mend it; until then no provider is trusted"
+            code=ProblemCode.TRUST_INVALID, problem=trust.error, hint="mend it; until then no provider is trusted"
         )
     if places.audit.exists() or read_anchor(places.audit) is not None:
         for broken in verify_audit(places.audit):
@@ -141,7 +149,7 @@ def find_problems_of_files(places: Places, lines: CommandLines) -> Iterator[Diag
             )
 
 
-def find_pending_revocations(places: Places, lines: CommandLines) -> Iterator[Diagnostic]:
+def find_pending_revocations(places: DataDir, lines: CommandLines) -> Iterator[Diagnostic]:
     try:
         pending = load_pending(places.grants)
     except BadFile:
@@ -169,7 +177,7 @@ def find_problems_of_inheriting(dialects: Collection[str]) -> Iterator[Diagnosti
         yield Diagnostic(code=ProblemCode.VARIABLES_VISIBLE, problem=problem, hint=hint, severity=Severity.WARNING)
 
 
-def find_problems_of_extensions(survey: Survey, lines: CommandLines) -> Iterator[Diagnostic]:
+def find_extension_problems(survey: HostSurvey, lines: CommandLines) -> Iterator[Diagnostic]:
     """Yields what keeps extensions from starting, and what will surprise once they run."""
     yield from survey.report.diagnostics
     yield from survey.problems
@@ -179,14 +187,14 @@ def find_problems_of_extensions(survey: Survey, lines: CommandLines) -> Iterator
             code=ProblemCode.HOOK_ORDER, problem=describe_order(survey.hook_order), hint=hint, severity=Severity.NOTE
         )
     for candidate in survey.report.candidates:
-        path = show_path(candidate.manifest_path)
-        match survey.admissions[candidate.id]:
-            case Skipped(reasons=reasons):
+        path = quote_path(candidate.manifest_path)
+        match survey.start_decisions[candidate.id]:
+            case StartRefused(reasons=reasons):
                 yield from reasons
             case NeedsConsent() as asked:
-                for reason in asked.refusal.reasons:
+                for reason in asked.build_refusal.reasons:
                     yield replace(reason, path=path, severity=Severity.NOTE if asked.is_refused else Severity.WAITING)
-            case Admitted(undecided=undecided) if undecided:
+            case StartAllowed(undecided=undecided) if undecided:
                 names = ", ".join(undecided)
                 hint = lines.grant(candidate.id, undecided)
                 problem = f"asks for what was neither given nor denied: {names}"
@@ -198,7 +206,7 @@ def find_problems_of_extensions(survey: Survey, lines: CommandLines) -> Iterator
                     hint=hint,
                     severity=Severity.WARNING,
                 )
-            case Admitted():
+            case StartAllowed():
                 pass
         if variables := survey.variables[candidate.id].names:
             problem = f"sees variables outside the base list: {', '.join(variables)}"
@@ -211,17 +219,17 @@ def find_problems_of_extensions(survey: Survey, lines: CommandLines) -> Iterator
                 hint=hint,
                 severity=Severity.NOTE,
             )
-    yield from order_starts({one.id: one.manifest.after for one in survey.report.candidates}).diagnostics
+    yield from build_start_order({one.id: one.manifest.after for one in survey.report.candidates}).diagnostics
 
 
 # These are found without a start.
 BEFORE_STARTS = frozenset({ProblemCode.CONSENT_MISSING, ProblemCode.CONSENT_REFUSED, ProblemCode.REFUSED})
 
 
-async def find_problems_of_starts(options: HostOptions, more: dict[str, Any]) -> list[Diagnostic]:
+async def find_start_problems(options: HostOptions, more: dict[str, Any]) -> list[Diagnostic]:
     """Starts all that may start, and returns what is wrong with them then; `more` are arguments of the host."""
     try:
-        async with options.open(**more) as host:
+        async with options.build_host(**more) as host:
             await wait_for_all(host)
             up = {status.id for status in host.status() if is_up(status)}
             checks = {one.id: check_line(one) for one in host.report.candidates}
@@ -231,7 +239,7 @@ async def find_problems_of_starts(options: HostOptions, more: dict[str, Any]) ->
                 if (id := problem.extension or "") in set(host) and problem.code not in BEFORE_STARTS
             ]
     except (BadFile, StoreUnavailable) as error:
-        return [*explain(error, ProblemCode.OTHER)]
+        return [*build_file_diagnostics(error, ProblemCode.OTHER)]
 
 
 def check_line(candidate: Candidate) -> str:
@@ -245,31 +253,33 @@ def check_line(candidate: Candidate) -> str:
 # -- showing
 
 
-def show(problems: list[Diagnostic], survey: Survey | None, as_json: bool) -> None:
+def print_report(problems: list[Diagnostic], survey: HostSurvey | None, as_json: bool) -> None:
     counts = Counter(problem.severity for problem in problems)
     found = 0 if survey is None else len(survey.report.candidates)
-    starting = 0 if survey is None else sum(isinstance(one, Admitted) for one in survey.admissions.values())
+    starting = 0 if survey is None else sum(isinstance(one, StartAllowed) for one in survey.start_decisions.values())
     if as_json:
         ok = not counts[Severity.ERROR]
-        print_json({"ok": ok, "extensions": found, "would_start": starting, "problems": problem_objects(problems)})
+        print_json(
+            {"ok": ok, "extensions": found, "would_start": starting, "problems": build_problem_objects(problems)}
+        )
         return
     for problem in problems:
         print_problem(problem)
-    say(
-        f"{count(found, 'extension')}, {starting} would start; "
+    print_message(
+        f"{pluralize(found, 'extension')}, {starting} would start; "
         f"{', '.join(count_severity(counts[severity], severity) for severity in Severity)}"
     )
 
 
 def count_severity(number: int, severity: Severity) -> str:
-    return f"{number} waiting" if severity is Severity.WAITING else count(number, str(severity))
+    return f"{number} waiting" if severity is Severity.WAITING else pluralize(number, str(severity))
 
 
 def print_problem(problem: Diagnostic) -> None:
-    where = ": ".join(harmless(part) for part in (problem.extension, problem.path) if part)
-    said = harmless(without_id(problem.extension or "", problem.problem))
+    where = ": ".join(escape(part) for part in (problem.extension, problem.path) if part)
+    said = escape(without_id(problem.extension or "", problem.problem))
     said = f": {where}: {said}" if where else f": {said}"
-    hint = f"    {harmless(problem.hint)}" if problem.hint else ""
+    hint = f"    {escape(problem.hint)}" if problem.hint else ""
     if is_terminal():
         from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""`becket grant` and `becket revoke`: change `grants.toml`, with a record in the audit of the host."""
+"""`becket grant` and `becket revoke`: edit `grants.toml` and record it in the audit."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ import click
 from click.shell_completion import CompletionItem
 from msgspec.structs import replace
 
-from becket.cli.exits import Exit
-from becket.cli.hosting import ROOT, PlaceOptions, permission_names, place_options
-from becket.cli.output import json_option, print_json, print_line, say
+from becket.cli.support.exit_codes import ExitCode
+from becket.cli.support.options import ROOT, DataDirOptions, data_dir_options, permission_names
+from becket.cli.support.output import json_option, print_json, print_line, print_message
 from becket.contract.audit import ConsentRefused, GrantChanged
 from becket.dialects import DIALECTS
-from becket.dialects.habits import DEFAULT_HABITS
-from becket.host.approvals import Approval, find_changes, load_approval, save_approval
+from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS
 from becket.host.audit_log import AuditFile
-from becket.host.consent import describe_request
-from becket.host.discovery import Candidate
-from becket.host.environment import ExtensionVariables, list_variables, with_own_programs
-from becket.host.gate import (
+from becket.host.data_dir import DataDir
+from becket.host.host import Host
+from becket.host.starting.approvals import Approval, find_changes, load_approval, save_approval
+from becket.host.starting.consent_request import describe_request
+from becket.host.starting.discovery import Candidate
+from becket.host.starting.environment import ExtensionVariables, list_variables, prefer_own_python
+from becket.host.starting.grants_file import GrantEntry, edit_grants, load_grants
+from becket.host.starting.programs import list_program_folders
+from becket.host.starting.start_check import (
     NeedsConsent,
     configured_variables,
     declared_environment,
     digest_candidate,
     list_files,
-    look_at,
+    run_preflight,
 )
-from becket.host.grants_file import GrantEntry, edit_grants, load_grants
-from becket.host.host import Host
-from becket.host.places import Places
-from becket.host.programs import list_program_folders
-from becket.methods.permissions import parse_permission
+from becket.permissions.gate import parse_permission
 from becket.stores.store import now_ms
 
 __all__ = ["grant", "revoke"]
@@ -55,17 +55,17 @@ PERMISSIONS = click.argument("permissions", nargs=-1, shell_complete=complete_pe
 @click.option("--root", "-r", "roots", multiple=True, type=ROOT, metavar="PATH", help="Look for the extension here.")
 @click.option("--variable", "variables", multiple=True, metavar="NAME", help="Let it see this variable; repeatable.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before all is granted that the extension asks for.")
-@place_options
+@data_dir_options
 @json_option
 def grant(
-    options: PlaceOptions,
+    options: DataDirOptions,
     extension: str,
     permissions: tuple[str, ...],
     roots: tuple[Path, ...],
     variables: tuple[str, ...],
     yes: bool,
     as_json: bool,
-) -> Exit | None:
+) -> ExitCode | None:
     """Give EXTENSION these PERMISSIONS, for the files that it has now.
 
     Without PERMISSIONS and variables: all that its manifest asks for, once you have agreed. The extension is looked for
@@ -79,33 +79,33 @@ def grant(
     becket grant notes --root extensions
     """
     names = [parse_permission(name) for name in permissions]
-    places = options.places()
+    places = options.data_dir()
     candidate = find_candidate(options, roots, extension)
     consent = None if candidate is None else describe_consent(candidate, places)
     approval = None if candidate is None or consent is None else describe_approval(candidate, consent, places)
     if not (names or variables):
         if consent is None or approval is None:
-            say(f"error: {extension} was not found: name the permissions, or say where it is with --root")
-            return Exit.NOT_FOUND
-        if not (yes or has_agreed(consent, approval, places)):
-            say(f"{extension}: nothing was granted")
-            return Exit.DENIED
+            print_message(f"error: {extension} was not found: name the permissions, or say where it is with --root")
+            return ExitCode.NOT_FOUND
+        if not (yes or prompt_consent(consent, approval, places)):
+            print_message(f"{extension}: nothing was granted")
+            return ExitCode.DENIED
         names = [parse_permission(name) for name in consent.permissions]
         variables = consent.variables.requested
     digest = "" if consent is None else consent.digest
-    entry = change(places, extension, names, given=True, digest=digest, variables=variables)
+    entry = edit_permissions(places, extension, names, given=True, digest=digest, variables=variables)
     if approval is not None:
         save_approval(places.approval_of(extension), approval)
-    show(extension, entry, places, as_json)
+    print_entry(extension, entry, places, as_json)
     return None
 
 
 @click.command()
 @click.argument("extension")
 @PERMISSIONS
-@place_options
+@data_dir_options
 @json_option
-def revoke(options: PlaceOptions, extension: str, permissions: tuple[str, ...], as_json: bool) -> Exit | None:
+def revoke(options: DataDirOptions, extension: str, permissions: tuple[str, ...], as_json: bool) -> ExitCode | None:
     """Take these PERMISSIONS away from EXTENSION, whoever else gives them.
 
     Without PERMISSIONS: forget all that was agreed to or refused, so that consent is asked for anew when it starts
@@ -116,23 +116,23 @@ def revoke(options: PlaceOptions, extension: str, permissions: tuple[str, ...], 
     becket revoke notes
     """
     names = [parse_permission(name) for name in permissions]
-    places = options.places()
+    places = options.data_dir()
     if names:
-        entry = change(places, extension, names, given=False)
+        entry = edit_permissions(places, extension, names, given=False)
     else:
         before = load_grants(places.grants).get(extension)
         if before is None:
-            say(f"error: nothing was granted to {extension} in {places.grants}")
-            return Exit.NOT_FOUND
+            print_message(f"error: nothing was granted to {extension} in {places.grants}")
+            return ExitCode.NOT_FOUND
         edit_grants(places.grants, extension, lambda _: None)
         places.approval_of(extension).unlink(missing_ok=True)
-        record(places, extension, before.allow, given=False, withdraws=bool(before.refused))
+        record_change(places, extension, before.allow, given=False, withdraws=bool(before.refused))
         entry = GrantEntry()
-    show(extension, entry, places, as_json)
+    print_entry(extension, entry, places, as_json)
     return None
 
 
-def find_candidate(options: PlaceOptions, roots: tuple[Path, ...], extension: str) -> Candidate | None:
+def find_candidate(options: DataDirOptions, roots: tuple[Path, ...], extension: str) -> Candidate | None:
     """Returns the extension as a host would find it, with what the configuration says of it."""
     config = options.load_config()
     if config is None:
@@ -143,15 +143,15 @@ def find_candidate(options: PlaceOptions, roots: tuple[Path, ...], extension: st
     return next((candidate for candidate in host.discover().candidates if candidate.id == extension), None)
 
 
-def describe_consent(candidate: Candidate, places: Places) -> NeedsConsent:
+def describe_consent(candidate: Candidate, places: DataDir) -> NeedsConsent:
     """Returns what a consent to an extension with all that it asks for is about.
 
     Raises:
         BadFile: its files cannot be read.
     """
     manifest = candidate.manifest
-    path = with_own_programs(os.environ).get("PATH", "")
-    found = look_at(candidate, variables=os.environ, program_folders=list_program_folders(path))
+    path = prefer_own_python(os.environ).get("PATH", "")
+    found = run_preflight(candidate, variables=os.environ, program_folders=list_program_folders(path))
     return NeedsConsent(
         extension=manifest.id,
         version=manifest.version,
@@ -164,22 +164,22 @@ def describe_consent(candidate: Candidate, places: Places) -> NeedsConsent:
     )
 
 
-def describe_approval(candidate: Candidate, consent: NeedsConsent, places: Places) -> Approval:
+def describe_approval(candidate: Candidate, consent: NeedsConsent, places: DataDir) -> Approval:
     return consent.approval(list_files(candidate, consent.digest, without=[str(places.folder)]))
 
 
-def has_agreed(consent: NeedsConsent, approval: Approval, places: Places) -> bool:
+def prompt_consent(consent: NeedsConsent, approval: Approval, places: DataDir) -> bool:
     """Asks the person at the terminal; where there is none, it is no."""
-    from becket.cli.asking import can_ask
+    from becket.cli.support.prompt import is_interactive
 
     last = load_grants(places.grants).get(consent.extension, GrantEntry()).digest
     before = load_approval(places.approval_of(consent.extension))
-    consent = replace(consent, agreed_digest=last if last != consent.digest else "")
+    consent = replace(consent, approved_digest=last if last != consent.digest else "")
     question = describe_request(consent.request(find_changes(before, approval, digest=last)))
-    if not can_ask():
-        say(f"{question}\nthere is nobody to ask: look at it, then add --yes")
+    if not is_interactive():
+        print_message(f"{question}\nthere is nobody to ask: look at it, then add --yes")
         return False
-    say(question)
+    print_message(question)
     return click.confirm("yes", err=True)
 
 
@@ -188,16 +188,16 @@ def variables_of(candidate: Candidate) -> ExtensionVariables:
     manifest, operator = candidate.manifest, candidate.operator
     dialect = DIALECTS.get(manifest.dialect)
     return list_variables(
-        manifest.environment if candidate.is_operators else declared_environment(manifest),
+        manifest.environment if candidate.is_operator_defined else declared_environment(manifest),
         configured_variables(manifest),
         operator.environment,
         allowed=operator.allow_variables,
-        habits=DEFAULT_HABITS if dialect is None else dialect.habits,
+        habits=STANDARD_HOST_DEFAULTS if dialect is None else dialect.host_defaults,
     )
 
 
-def change(
-    places: Places,
+def edit_permissions(
+    places: DataDir,
     extension: str,
     names: Iterable[str],
     *,
@@ -210,16 +210,16 @@ def change(
     refused: list[str] = []
 
     def edit(entry: GrantEntry) -> GrantEntry:
-        changed = entry.granting(names, digest, variables) if given else entry.denying(names)
+        changed = entry.with_grants(names, digest, variables) if given else entry.with_denials(names)
         refused.append("" if changed.refused else entry.refused)
         return changed
 
     entry = edit_grants(places.grants, extension, edit)
-    record(places, extension, names, given=given, withdraws=any(refused))
+    record_change(places, extension, names, given=given, withdraws=any(refused))
     return entry or GrantEntry()
 
 
-def record(places: Places, extension: str, names: Iterable[str], *, given: bool, withdraws: bool) -> None:
+def record_change(places: DataDir, extension: str, names: Iterable[str], *, given: bool, withdraws: bool) -> None:
     """Writes into the audit which grants have changed, and whether this `withdraws` a refusal."""
     file = AuditFile(places.audit)  # a host that runs may write to it as well
     try:
@@ -231,7 +231,7 @@ def record(places: Places, extension: str, names: Iterable[str], *, given: bool,
         file.close()
 
 
-def show(extension: str, entry: GrantEntry, places: Places, as_json: bool) -> None:
+def print_entry(extension: str, entry: GrantEntry, places: DataDir, as_json: bool) -> None:
     if as_json:
         shown: dict[str, Any] = {"extension": extension, "allow": entry.allow, "deny": entry.deny}
         shown |= {"variables": entry.variables, "digest": entry.digest, "refused": bool(entry.refused)}

@@ -1,4 +1,4 @@
-"""`becket invoke`: a command of an extension, with its text, tables and progress bars drawn while it runs."""
+"""`becket invoke`: runs one command of an extension and draws its output live."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from becket.cli.call import trace_option
-from becket.cli.hosting import HostOptions, host_options, run_async
-from becket.cli.output import count, json_option, print_json_line, say
+from becket.cli.support.options import HostOptions, host_options, run_async
+from becket.cli.support.output import json_option, pluralize, print_json_line, print_message
 
 __all__ = ["invoke"]
 
@@ -42,9 +42,9 @@ async def invoke_command(
     options: HostOptions, id: str, command: str, args: tuple[str, ...], as_json: bool, trace: Path | None
 ) -> None:
     """Starts an extension for one run of a command and shows it."""
-    from becket.cli.logs import show_logs
-    from becket.cli.one_extension import open_extension
-    from becket.cli.running_output import print_result, show_run
+    from becket.cli.support.host_session import open_extension
+    from becket.cli.support.logs import show_logs
+    from becket.cli.support.stream_output import print_result, show_stream
 
     with show_logs(options.log_config()):
         async with (
@@ -52,7 +52,7 @@ async def invoke_command(
             extension.invoke_command(command, args) as run,
         ):
             try:
-                result = await show_run(run, as_json=as_json)
+                result = await show_stream(run, as_json=as_json)
             finally:
                 if run.skipped:
                     report_skipped(id, run.skipped, as_json)
@@ -61,6 +61,6 @@ async def invoke_command(
 
 
 def report_skipped(id: str, skipped: int, as_json: bool) -> None:
-    say(f"warning: {id}: skipped {count(skipped, 'event')} that could not be decoded")
+    print_message(f"warning: {id}: skipped {pluralize(skipped, 'event')} that could not be decoded")
     if as_json:
         print_json_line({"event": "skipped", "skipped": skipped})

@@ -1,4 +1,4 @@
-"""`becket`: finds the command that is wanted, loads nothing but that, and tells what went wrong in a line or two.
+"""Entry point: loads the requested command lazily and prints its errors.
 
 A command is a function that returns an exit code, or None where all is well. It raises what it fails with.
 """
@@ -17,15 +17,15 @@ import click
 from click.shell_completion import CompletionItem
 
 from becket import __version__
-from becket.cli.exits import Exit, exit_of
-from becket.cli.hosting import WORDS, Terminated
+from becket.cli.support.exit_codes import ExitCode, exit_code_for
+from becket.cli.support.options import WORDS, TerminationRequested
 from becket.errors import BadFile, BecketError
 
 __all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS: Final = {
     "run": ("becket.cli.run:run", "Start a host on folders of extensions and show how they do."),
-    "list": ("becket.cli.listing:list_extensions", "List the extensions in folders, without starting them."),
+    "list": ("becket.cli.list:list_extensions", "List the extensions in folders, without starting them."),
     "doctor": ("becket.cli.doctor:doctor", "Say what is wrong with extensions, and what to do."),
     "call": ("becket.cli.call:call", "Call a method or a tool of an extension: JSON in, JSON out."),
     "invoke": ("becket.cli.invoke:invoke", "Run a command of an extension and draw its output live."),
@@ -46,7 +46,7 @@ COMMANDS: Final = {
 NO_ARGUMENTS: Final[Any] = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
-class Becket(click.Group):
+class CommandGroup(click.Group):
     """The group of all commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -66,7 +66,7 @@ class Becket(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Returns the command that is meant, or says which one may have been."""
-        from becket.typed.spelling import did_you_mean
+        from becket.conversion.suggestions import did_you_mean
 
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
@@ -102,29 +102,29 @@ class Becket(click.Group):
             code = self._run(is_debugging, args, prog_name, complete_var, standalone_mode=False, **extra)
         except (ReaderGone, BrokenPipeError):
             discard_unread_output()
-            code = Exit.READER_GONE
+            code = ExitCode.READER_GONE
         except KeyboardInterrupt:
-            code = Exit.INTERRUPTED
+            code = ExitCode.INTERRUPTED
         sys.exit(int(code or 0))
 
     def _run(self, is_debugging: bool, *arguments: Any, **extra: Any) -> Any:
         try:
             return super().main(*arguments, **extra)
         except click.Abort:
-            return Exit.INTERRUPTED
+            return ExitCode.INTERRUPTED
         except NO_ARGUMENTS as error:
             click.echo(error.ctx.get_help())
-            return Exit.DONE
+            return ExitCode.DONE
         except click.ClickException as error:
-            tell([error.format_message()], hint_of(error))
+            print_error([error.format_message()], find_hint(error))
             return error.exit_code
-        except Terminated:
-            return Exit.TERMINATED
+        except TerminationRequested:
+            return ExitCode.TERMINATED
         except Exception as error:
             if is_debugging or isinstance(error, ReaderGone):
                 raise
-            tell(lines_of(error))
-            return exit_of(error)
+            print_error(format_error(error))
+            return exit_code_for(error)
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -165,19 +165,19 @@ def discard_unread_output() -> None:
             os.close(null)
 
 
-def hint_of(error: click.ClickException) -> str:
+def find_hint(error: click.ClickException) -> str:
     ctx = getattr(error, "ctx", None)
     return f"try: {ctx.command_path} --help" if isinstance(ctx, click.Context) else ""
 
 
-def lines_of(error: BaseException) -> Iterator[str]:
+def format_error(error: BaseException) -> Iterator[str]:
     """Yields what to tell about an error; one line for each problem where there are many."""
-    from becket.typed.small_files import describe_os_error
+    from becket.conversion.files.reader import describe_os_error
 
     match error:
         case BaseExceptionGroup():
             for inner in error.exceptions:
-                yield from lines_of(inner)
+                yield from format_error(inner)
         case BadFile():
             for pointer, message in error.problems:
                 yield ": ".join(part for part in (error.path, pointer, message) if part)
@@ -192,19 +192,19 @@ def lines_of(error: BaseException) -> Iterator[str]:
             yield f"a mistake in becket itself: {type(error).__name__}: {error} (`{again}` shows where)"
 
 
-def tell(lines: Iterator[str] | Sequence[str], hint: str = "") -> None:
-    from becket.errors import harmless
+def print_error(lines: Iterator[str] | Sequence[str], hint: str = "") -> None:
+    from becket.errors import escape
 
     for line in lines:
         for part in line.splitlines() or [""]:
-            click.echo(f"error: {harmless(part)}", err=True)
+            click.echo(f"error: {escape(part)}", err=True)
     if hint:
         click.echo(hint, err=True)
 
 
 @click.group(
-    cls=Becket,
-    epilog="Exit codes: " + ", ".join(f"{code.value} {code.name.lower().replace('_', ' ')}" for code in Exit) + ".",
+    cls=CommandGroup,
+    epilog="Exit codes: " + ", ".join(f"{code.value} {code.name.lower().replace('_', ' ')}" for code in ExitCode) + ".",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")

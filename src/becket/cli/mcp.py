@@ -1,4 +1,4 @@
-"""`becket mcp`: extensions as MCP servers, for any client of MCP."""
+"""`becket mcp serve`: serves an extension class, or a host, to MCP clients over stdio."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from becket.cli.hosting import HostOptions, host_options, run_async
-from becket.cli.output import say
+from becket.cli.support.options import HostOptions, host_options, run_async
+from becket.cli.support.output import print_message
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -79,9 +79,9 @@ def find_server(named: str) -> ExtensionServer:
         raise click.BadParameter(f"there is no file {place}", param_hint="FILE")
     if not is_file and not name:
         raise click.BadParameter(f"{named} is no folder, no file `.py` and no MODULE:CLASS", param_hint="WHAT")
-    with contained(place):
+    with guard_author_code(place):
         module = load_file(Path(place)) if is_file else load_module(place)
-        found = dict(servers_in(module))
+        found = dict(find_servers_in(module))
         chosen = [found[name]] if name in found else [] if name else [*found.values()]
         if len(chosen) == 1:
             return chosen[0]()
@@ -90,7 +90,7 @@ def find_server(named: str) -> ExtensionServer:
 
 
 @contextmanager
-def contained(place: str) -> Generator[None, None, None]:
+def guard_author_code(place: str) -> Generator[None, None, None]:
     """Runs what an author has written: what it prints is not for the client, and what it raises is no fault of ours."""
     try:
         with redirect_stdout(sys.stderr):
@@ -120,7 +120,7 @@ def load_module(name: str) -> ModuleType:
     return import_module(name)
 
 
-def servers_in(module: ModuleType) -> Iterator[tuple[str, type[ExtensionServer]]]:
+def find_servers_in(module: ModuleType) -> Iterator[tuple[str, type[ExtensionServer]]]:
     from becket.extension.server import ExtensionServer
 
     for name, value in vars(module).items():
@@ -134,15 +134,15 @@ def servers_in(module: ModuleType) -> Iterator[tuple[str, type[ExtensionServer]]
 
 async def serve_folders(options: HostOptions, roots: tuple[Path, ...]) -> None:
     """Starts a host and serves its tools until the client is gone."""
-    from becket.dialects.mcp import MCP
-    from becket.host.mcp_face import McpFace
+    from becket.adapters.mcp.dialect import MCP
+    from becket.adapters.mcp.host_server import McpHostServer
     from becket.peer.peer import Peer
 
     more: dict[str, Any] = {"roots": (*roots, *options.roots)} if roots else {}
-    async with options.open(**more) as host:
+    async with options.build_host(**more) as host:
         for problem in host.problems:
-            say(str(problem))
-        face = McpFace(host)
+            print_message(str(problem))
+        face = McpHostServer(host)
         limits = MCP.limits
-        async with Peer.connect_stdio(dialect=MCP, methods=face.methods(), name="client", limits=limits) as peer:
-            await face.follow(peer)
+        async with Peer.connect_stdio(dialect=MCP, methods=face.build_registry(), name="client", limits=limits) as peer:
+            await face.notify_tool_changes(peer)

@@ -1,4 +1,4 @@
-"""`becket memory`: looks into what extensions have remembered, also while a host runs, and lets them forget."""
+"""`becket memory`: lists, searches, shows and deletes stored records."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from becket.cli.exits import Exit
-from becket.cli.hosting import PlaceOptions, place_options
-from becket.cli.output import json_option, print_json, print_line, print_table, say
+from becket.cli.support.exit_codes import ExitCode
+from becket.cli.support.options import DataDirOptions, data_dir_options
+from becket.cli.support.output import json_option, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
     from becket.contract.memory import Record
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 else:
     MomentType = click.ParamType  # older ones take no parameter
 
-__all__ = ["memory", "time_text"]
+__all__ = ["format_time", "memory"]
 
-SHORT = 70  # characters of a record that a table shows
+MAX_CONTENT_WIDTH = 70  # characters of a record that a table shows
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-class Moment(MomentType):
+class TimeParam(MomentType):
     """A time on the command line, in milliseconds since 1970: a date, a date and a time, or how long ago."""
 
     name = "TIME"
@@ -72,20 +72,20 @@ def memory() -> None:
 @memory.command("list")
 @click.option("--contains", metavar="TEXT", help="Only records with this text, in upper or lower case.")
 @click.option("--tag", metavar="PREFIX", help="Only records with a tag that begins so.")
-@click.option("--since", type=Moment(), help="Not before this time: 2024-05-31T12:00, or 2h for so long ago.")
-@click.option("--until", type=Moment(), help="Not after this time.")
+@click.option("--since", type=TimeParam(), help="Not before this time: 2024-05-31T12:00, or 2h for so long ago.")
+@click.option("--until", type=TimeParam(), help="Not after this time.")
 @limit_option
 @json_option
-@place_options
+@data_dir_options
 @click.argument("extension", required=False)
-def list_records(options: PlaceOptions, extension: str | None, limit: int, as_json: bool, **conditions: Any) -> None:
+def list_records(options: DataDirOptions, extension: str | None, limit: int, as_json: bool, **conditions: Any) -> None:
     """List the newest records of EXTENSION; without it, who remembers how much.
 
     \b
     becket memory list notes --since 2h --tag shop
     """
     if extension is None:
-        list_shares(options, as_json)
+        list_usage(options, as_json)
         return
     from becket.contract.memory import Query
     from becket.stores.sqlite import SqliteStore
@@ -98,28 +98,28 @@ def list_records(options: PlaceOptions, extension: str | None, limit: int, as_js
         until_ms=conditions["until"],
         limit=limit,
     )
-    with SqliteStore(options.places().store, read_only=True) as store:
+    with SqliteStore(options.data_dir().store, read_only=True) as store:
         print_records(store.query(query), as_json)
 
 
-def list_shares(options: PlaceOptions, as_json: bool) -> None:
-    from becket.stores.sqlite.survey import survey
+def list_usage(options: DataDirOptions, as_json: bool) -> None:
+    from becket.stores.sqlite.inspect import load_usage
 
-    shares = [share for share in survey(options.places().store) if share.records]
+    shares = [share for share in load_usage(options.data_dir().store) if share.records]
     if as_json:
         print_json(shares)
         return
-    rows = [(share.extension, str(share.records), str(share.bytes), time_text(share.newest_ms)) for share in shares]
+    rows = [(share.extension, str(share.records), str(share.bytes), format_time(share.newest_ms)) for share in shares]
     print_table(["extension", "records", "bytes", "newest"], rows)
 
 
 @memory.command()
 @limit_option
 @json_option
-@place_options
+@data_dir_options
 @click.argument("extension")
 @click.argument("words", nargs=-1, required=True)
-def search(options: PlaceOptions, extension: str, words: tuple[str, ...], limit: int, as_json: bool) -> None:
+def search(options: DataDirOptions, extension: str, words: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Find the records of EXTENSION that have all WORDS, the best first.
 
     \b
@@ -127,46 +127,46 @@ def search(options: PlaceOptions, extension: str, words: tuple[str, ...], limit:
     """
     from becket.stores.sqlite import SqliteStore
 
-    with SqliteStore(options.places().store, read_only=True) as store:
+    with SqliteStore(options.data_dir().store, read_only=True) as store:
         print_records(store.search(extension, " ".join(words), limit=limit), as_json)
 
 
 @memory.command()
 @json_option
-@place_options
+@data_dir_options
 @click.argument("extension")
 @click.argument("id", type=click.IntRange(min=0))
-def show(options: PlaceOptions, extension: str, id: int, as_json: bool) -> int:
+def show(options: DataDirOptions, extension: str, id: int, as_json: bool) -> int:
     """Show the record ID of EXTENSION whole, with its tags and what else belongs to it.
 
     \b
     becket memory show notes 17
     """
-    from becket.errors import harmless
-    from becket.stores.sqlite.survey import find_record
+    from becket.errors import escape
+    from becket.stores.sqlite.inspect import load_record
 
-    record = find_record(options.places().store, extension, id)
+    record = load_record(options.data_dir().store, extension, id)
     if record is None:
         line = options.command_lines().keep("memory", "list", extension)
-        say(f"error: {extension} has no record {id} (`{line}` shows which)")
-        return Exit.NOT_FOUND
+        print_message(f"error: {extension} has no record {id} (`{line}` shows which)")
+        return ExitCode.NOT_FOUND
     if as_json:
         print_json(record)
-        return Exit.DONE
-    say(f"{time_text(record.timestamp_ms)}  {' '.join(record.tags)}".rstrip())
+        return ExitCode.DONE
+    print_message(f"{format_time(record.timestamp_ms)}  {' '.join(record.tags)}".rstrip())
     for line in record.content.split("\n"):
-        print_line(harmless(line))
+        print_line(escape(line))
     if record.meta is not None:
         print_json(record.meta)
-    return Exit.DONE
+    return ExitCode.DONE
 
 
 @memory.command()
 @click.option("--up-to", type=click.IntRange(min=0), metavar="ID", help="Only records up to this one.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@place_options
+@data_dir_options
 @click.argument("extension")
-def forget(options: PlaceOptions, extension: str, up_to: int | None, yes: bool) -> int | None:
+def forget(options: DataDirOptions, extension: str, up_to: int | None, yes: bool) -> int | None:
     """Remove all records of EXTENSION, or those up to an id. They cannot be brought back.
 
     The host must not run meanwhile.
@@ -174,7 +174,7 @@ def forget(options: PlaceOptions, extension: str, up_to: int | None, yes: bool) 
     \b
     becket memory forget notes --up-to 17
     """
-    from becket.cli.store import open_store
+    from becket.cli.support.store import open_store
 
     with open_store(options) as store:
         what = "all records" if up_to is None else f"the records up to {up_to}"
@@ -183,15 +183,15 @@ def forget(options: PlaceOptions, extension: str, up_to: int | None, yes: bool) 
                 raise click.UsageError("There is nobody to ask: give --yes")
             click.confirm(f"Remove {what} of {extension}?", abort=True, err=True)
         count = store.forget(extension, up_to=up_to)
-    say(f"{extension}: {count} removed")
-    return Exit.DONE if count else Exit.NOT_FOUND
+    print_message(f"{extension}: {count} removed")
+    return ExitCode.DONE if count else ExitCode.NOT_FOUND
 
 
 @memory.command()
 @click.option("--accept", is_flag=True, help="Report no more what was found lost earlier. The host must not run.")
 @json_option
-@place_options
-def verify(options: PlaceOptions, accept: bool, as_json: bool) -> int:
+@data_dir_options
+def verify(options: DataDirOptions, accept: bool, as_json: bool) -> int:
     """Read the whole store and list what in it was lost or changed since it was acknowledged.
 
     That takes about 10 seconds for 100,000 records; the host may run meanwhile. Damaged records can be removed with
@@ -201,8 +201,8 @@ def verify(options: PlaceOptions, accept: bool, as_json: bool) -> int:
     becket memory verify
     becket memory verify --accept
     """
-    from becket.cli.store import open_store
-    from becket.errors import harmless
+    from becket.cli.support.store import open_store
+    from becket.errors import escape
     from becket.stores.sqlite import SqliteStore
 
     if accept:
@@ -210,15 +210,15 @@ def verify(options: PlaceOptions, accept: bool, as_json: bool) -> int:
             store.accept_losses()
             found = store.verify()
     else:
-        with SqliteStore(options.places().store, read_only=True) as store:
+        with SqliteStore(options.data_dir().store, read_only=True) as store:
             found = store.verify()
     if as_json:
         print_json(found)
     else:
         for one in found:
-            print_line(harmless(str(one)))
-        say(f"damage: {len(found)} found" if found else "all is well")
-    return Exit.FAILED if found else Exit.DONE
+            print_line(escape(str(one)))
+        print_message(f"damage: {len(found)} found" if found else "all is well")
+    return ExitCode.FAILED if found else ExitCode.DONE
 
 
 # -- records
@@ -230,18 +230,18 @@ def print_records(records: Sequence[Record], as_json: bool) -> None:
         print_json(records)
         return
     rows = [
-        (str(record.id or ""), time_text(record.timestamp_ms), " ".join(record.tags), shorten(record.content))
+        (str(record.id or ""), format_time(record.timestamp_ms), " ".join(record.tags), truncate(record.content))
         for record in records
     ]
     print_table(["id", "time", "tags", "content"], rows)
 
 
-def shorten(text: str) -> str:
+def truncate(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= SHORT else f"{line[: SHORT - 3]}..."
+    return line if len(line) <= MAX_CONTENT_WIDTH else f"{line[: MAX_CONTENT_WIDTH - 3]}..."
 
 
-def time_text(time_ms: int | None) -> str:
+def format_time(time_ms: int | None) -> str:
     """Returns a time for people, in their own time zone; nothing for no time."""
     if time_ms is None:
         return ""

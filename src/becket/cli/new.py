@@ -1,4 +1,4 @@
-"""`becket new`: a working extension to begin with, made from a template, with its test and a program to start it."""
+"""`becket new`: writes a working extension with manifest, launcher and test."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Final
 
 import click
 
-from becket.cli.hosting import FOLDER
-from becket.cli.output import json_option, print_json, print_line, say
-from becket.cli.templates import IGNORED, PROGRAM, README, TEMPLATES
+from becket.cli.support.options import FOLDER
+from becket.cli.support.output import json_option, print_json, print_line, print_message
+from becket.cli.support.templates import IGNORED, PROGRAM, README, TEMPLATES
+from becket.conversion.files.reader import writing
+from becket.conversion.files.toml import parse_toml
 from becket.errors import BadFile
-from becket.host.manifest import FILE_NAME, parse_manifest
-from becket.typed.small_files import writing
-from becket.typed.toml_files import parse_toml
+from becket.host.starting.manifest import FILE_NAME, parse_manifest
 
 __all__ = ["new"]
 
@@ -64,7 +64,7 @@ def new(folder: Path, id: str | None, template: str, as_json: bool) -> None:
         return
     for name in files:
         print_line(str(folder / name))
-    say(
+    print_message(
         f"cd {shlex.quote(str(folder))}\n"
         "python -m unittest                # its test\n"
         "becket check -- ./run             # is it an extension?\n"

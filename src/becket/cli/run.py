@@ -1,4 +1,4 @@
-"""`becket run`: a host on folders of extensions, until somebody ends it; or once, to see whether all of them start."""
+"""`becket run`: runs a host on folders of extensions and shows their status."""
 
 from __future__ import annotations
 
@@ -11,25 +11,31 @@ from typing import Any
 import anyio
 import click
 
-from becket.cli.asking import read_answer
-from becket.cli.event_lines import describe_event, event_object
-from becket.cli.exits import Exit
-from becket.cli.hosting import FILE, HostOptions, host_options, run_async
-from becket.cli.logs import matters, show_logs
-from becket.cli.output import (
+from becket.cli.support.event_format import build_event_object, format_event
+from becket.cli.support.exit_codes import ExitCode
+from becket.cli.support.logs import is_level_shown, show_logs
+from becket.cli.support.options import FILE, HostOptions, host_options, run_async
+from becket.cli.support.output import (
     console,
     is_terminal,
     json_option,
     print_json,
     print_json_line,
     print_line,
+    print_message,
     print_table,
-    say,
 )
-from becket.cli.screen import Screen, build_table
-from becket.cli.status import HEADERS, is_up, problem_objects, status_objects, status_rows
-from becket.cli.trace import record_each
-from becket.errors import BecketError, harmless
+from becket.cli.support.prompt import read_answer
+from becket.cli.support.screen import Screen, build_table
+from becket.cli.support.status_table import (
+    HEADERS,
+    build_problem_objects,
+    build_status_objects,
+    build_status_rows,
+    is_up,
+)
+from becket.cli.trace import wrap_each_command
+from becket.errors import BecketError, escape
 from becket.host.events import ExtensionLogged, HostEvent
 from becket.host.host import Host
 from becket.stores.store import now_ms
@@ -46,7 +52,7 @@ __all__ = ["run"]
 @json_option
 def run(
     options: HostOptions, once: bool, watch: str | None, logs: bool, trace: Path | None, as_json: bool
-) -> Exit | None:
+) -> ExitCode | None:
     """Start a host on the extensions in ROOTS, or in the current folder.
 
     On a terminal there is a table of all extensions with their state, calls a second, latency and restarts; elsewhere
@@ -62,34 +68,34 @@ def run(
     more: dict[str, Any] = {} if watch is None else {"watch": watch}
     if trace is not None:
         trace.parent.mkdir(parents=True, exist_ok=True)
-        more["wrap"] = record_each(trace)
+        more["wrap"] = wrap_each_command(trace)
     if once:
         return run_async(run_once, options, more, as_json)
     more["live_trace"] = True
-    return run_async(run_on, options, more, as_json, logs)
+    return run_async(run_until_closed, options, more, as_json, logs)
 
 
 # -- once
 
 
-async def run_once(options: HostOptions, more: dict[str, Any], as_json: bool) -> Exit:
+async def run_once(options: HostOptions, more: dict[str, Any], as_json: bool) -> ExitCode:
     with show_logs(options.log_config()):
-        async with options.open(**more) as host:
+        async with options.build_host(**more) as host:
             await wait_for_all(host)
             statuses = host.status()
             problems = host.problems
     if as_json:
-        print_json({"extensions": status_objects(statuses), "problems": problem_objects(problems)})
+        print_json({"extensions": build_status_objects(statuses), "problems": build_problem_objects(problems)})
     elif statuses and is_terminal():
         screen = console()
         screen.print(build_table(statuses, screen.width))
     elif statuses:
-        print_table(HEADERS, status_rows(statuses))
+        print_table(HEADERS, build_status_rows(statuses))
     for problem in () if as_json else problems:
-        say(f"{problem.severity}: {problem}")
+        print_message(f"{problem.severity}: {problem}")
     if not statuses:
-        return none_found(host)
-    return Exit.DONE if all(map(is_up, statuses)) and not host.report.invalid else Exit.NOT_RUNNING
+        return report_none_found(host)
+    return ExitCode.DONE if all(map(is_up, statuses)) and not host.report.invalid else ExitCode.NOT_RUNNING
 
 
 async def wait_for_all(host: Host) -> None:
@@ -106,41 +112,41 @@ async def wait_for_one(host: Host, id: str) -> None:
         pass  # its status tells
 
 
-def none_found(host: Host) -> Exit:
+def report_none_found(host: Host) -> ExitCode:
     roots = ", ".join(str(root) for root in host.roots)
-    say(f"error: there is no extension to start in: {roots} (try: {host.command_lines.look('doctor')})")
-    return Exit.NOT_FOUND
+    print_message(f"error: there is no extension to start in: {roots} (try: {host.command_lines.look('doctor')})")
+    return ExitCode.NOT_FOUND
 
 
 # -- until it is ended
 
 
-async def run_on(options: HostOptions, more: dict[str, Any], as_json: bool, logs: bool) -> Exit:
-    screen: Screen | Lines = Screen() if is_terminal() and not as_json else Lines(as_json=as_json)
-    host = options.open(read_answer=screen.read_answer, **more)
+async def run_until_closed(options: HostOptions, more: dict[str, Any], as_json: bool, logs: bool) -> ExitCode:
+    screen: Screen | LineDisplay = Screen() if is_terminal() and not as_json else LineDisplay(as_json=as_json)
+    host = options.build_host(read_answer=screen.read_answer, **more)
     config = options.log_config()
     reader_gone = anyio.Event()
 
     def tell(event: HostEvent) -> None:
-        if not isinstance(event, ExtensionLogged) or (logs and matters(event.level, config)):
+        if not isinstance(event, ExtensionLogged) or (logs and is_level_shown(event.level, config)):
             try:
-                screen.tell(event)
+                screen.on_event(event)
             except BrokenPipeError:
                 unsubscribe()
                 reader_gone.set()
 
     unsubscribe = host.events.subscribe(HostEvent, tell)
     with show_logs(config, screen.log, of_extensions=not logs):
-        async with screen.showing(host), host:
+        async with screen.active(host), host:
             await wait_for_all(host)
             statuses = host.status()
             if any(map(is_up, statuses)):
                 await reader_gone.wait()
                 raise BrokenPipeError
-    return Exit.NOT_RUNNING if statuses else none_found(host)
+    return ExitCode.NOT_RUNNING if statuses else report_none_found(host)
 
 
-class Lines:
+class LineDisplay:
     """A line for each event."""
 
     log: Callable[[str], None] | None = None
@@ -149,14 +155,14 @@ class Lines:
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
 
-    def tell(self, event: HostEvent) -> None:
+    def on_event(self, event: HostEvent) -> None:
         """Writes an event down."""
         if self._as_json:
-            print_json_line(event_object(event, now_ms()))
-        elif (text := describe_event(event)) is not None:
-            print_line(f"{strftime('%H:%M:%S')} {harmless(text)}")
+            print_json_line(build_event_object(event, now_ms()))
+        elif (text := format_event(event)) is not None:
+            print_line(f"{strftime('%H:%M:%S')} {escape(text)}")
 
     @asynccontextmanager
-    async def showing(self, host: Host) -> AsyncGenerator[None, None]:
+    async def active(self, host: Host) -> AsyncGenerator[None, None]:
         """Does nothing more."""
         yield

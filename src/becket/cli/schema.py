@@ -1,4 +1,4 @@
-"""`becket schema`: the JSON Schemas of the contract and of the files that people write, and the OpenRPC document."""
+"""`becket schema`: lists and prints the JSON Schemas and the OpenRPC document."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import click
 import msgspec
 from click.shell_completion import CompletionItem
 
-from becket.cli.exits import Exit
-from becket.cli.output import json_option, print_json, print_line, say
-from becket.typed.schema_files import schema_folder, schema_names
+from becket.cli.support.exit_codes import ExitCode
+from becket.cli.support.output import json_option, print_json, print_line, print_message
+from becket.json_schema.files import schema_folder, schema_names
 
 __all__ = ["schema"]
 
@@ -22,7 +22,7 @@ def complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -
 @click.command()
 @click.argument("name", required=False, shell_complete=complete_name)
 @json_option
-def schema(name: str | None, as_json: bool) -> Exit | None:
+def schema(name: str | None, as_json: bool) -> ExitCode | None:
     """List the schemas of the contract, or print the one of this NAME.
 
     \b
@@ -37,8 +37,8 @@ def schema(name: str | None, as_json: bool) -> Exit | None:
             print_line(one)
         return None
     if name not in names:  # a name from outside never becomes a path
-        say(f"error: there is no schema `{name}`, there are: {', '.join(names)}")
-        return Exit.NOT_FOUND
+        print_message(f"error: there is no schema `{name}`, there are: {', '.join(names)}")
+        return ExitCode.NOT_FOUND
     file = f"{name}.json" if name == OPENRPC else f"{name}.schema.json"
     data = schema_folder().joinpath(file).read_bytes()
     print_line((msgspec.json.format(data, indent=-1) if as_json else data).decode().rstrip("\n"))

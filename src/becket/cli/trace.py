@@ -1,4 +1,4 @@
-"""`becket trace`: records a conversation between a host and a child, shows it, and plays it again."""
+"""`becket trace`: records, shows and replays transcripts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from becket.cli.exits import Exit
-from becket.cli.hosting import PlaceOptions, place_options
-from becket.cli.other_programs import TakesProgram
-from becket.cli.output import (
+from becket.cli.support.exit_codes import ExitCode
+from becket.cli.support.options import DataDirOptions, data_dir_options
+from becket.cli.support.output import (
     console,
     is_terminal,
     json_option,
@@ -23,16 +22,17 @@ from becket.cli.output import (
     print_json_line,
     print_line,
     print_long_table,
-    say,
+    print_message,
 )
+from becket.cli.support.passthrough import PassthroughCommand
 
 if TYPE_CHECKING:
     from becket.dialects import Dialect
-    from becket.testing.conversations import Kind, Step
-    from becket.testing.replays import Difference, Replay
-    from becket.testing.transcripts import Transcript
+    from becket.testing.transcripts.file import Transcript
+    from becket.testing.transcripts.replay import Difference, Replay
+    from becket.testing.transcripts.steps import StepKind, TranscriptStep
 
-__all__ = ["record_command", "record_each", "trace"]
+__all__ = ["build_record_command", "trace", "wrap_each_command"]
 
 LONGEST_LABEL = 1_000  # characters of params that a diagram keeps of each step
 SHORT = 60  # characters of params that a table shows
@@ -46,16 +46,16 @@ NEW_FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--extension", "-e", "extensions", multiple=True, metavar="ID", help="Follow only this one; repeatable.")
 @click.option("--full", is_flag=True, help="With --follow: params and results whole, and pings.")
 @json_option
-@place_options
+@data_dir_options
 @click.pass_context
 def trace(
     ctx: click.Context,
-    options: PlaceOptions,
+    options: DataDirOptions,
     follow: bool,
     extensions: tuple[str, ...],
     full: bool,
     as_json: bool,
-) -> Exit | None:
+) -> ExitCode | None:
     """Record a conversation between a host and a child, show it, and replay it; or follow that of a running host.
 
     \b
@@ -75,20 +75,20 @@ def trace(
     if not follow:
         click.echo(ctx.get_help())
         return None
-    from becket.cli.follow import follow_host
-    from becket.cli.hosting import run_async
+    from becket.cli.support.options import run_async
+    from becket.cli.support.trace_follow import follow_host
 
-    return run_async(follow_host, options.places().folder, extensions, full, as_json)
+    return run_async(follow_host, options.data_dir().folder, extensions, full, as_json)
 
 
-def record_command(path: Path, command: Sequence[str]) -> list[str]:
+def build_record_command(path: Path, command: Sequence[str]) -> list[str]:
     """Returns the command that runs another one and records what passes, in place of what is in that file."""
     # It runs in the folder of the extension, whose files are none of ours: -P.
     becket = [sys.executable, "-P", "-m", "becket"]
     return [*becket, "trace", "record", "--overwrite", str(path.absolute()), "--", *command]
 
 
-def record_each(path: Path) -> Callable[[str, Sequence[str]], Sequence[str]]:
+def wrap_each_command(path: Path) -> Callable[[str, Sequence[str]], Sequence[str]]:
     """Returns what puts a recorder in front of every start of every extension.
 
     Each conversation has a file of its own, named after `path` and the extension: `trace.notes.jsonl`, and with its
@@ -98,7 +98,7 @@ def record_each(path: Path) -> Callable[[str, Sequence[str]], Sequence[str]]:
     def wrap(id: str, command: Sequence[str]) -> Sequence[str]:
         starts[id] += 1
         number = "" if starts[id] == 1 else f".{starts[id]}"
-        return record_command(path.with_name(f"{path.stem}.{id}{number}{path.suffix}"), command)
+        return build_record_command(path.with_name(f"{path.stem}.{id}{number}{path.suffix}"), command)
 
     return wrap
 
@@ -106,7 +106,7 @@ def record_each(path: Path) -> Callable[[str, Sequence[str]], Sequence[str]]:
 # -- record
 
 
-@trace.command(cls=TakesProgram)
+@trace.command(cls=PassthroughCommand)
 @click.option("--overwrite", is_flag=True, help="Replace FILE if there is one, instead of adding a number.")
 @click.argument("file", type=NEW_FILE)
 def record(file: Path, program: tuple[str, ...], overwrite: bool) -> int:
@@ -120,19 +120,19 @@ def record(file: Path, program: tuple[str, ...], overwrite: bool) -> int:
 
     The file holds all that was said, secrets included: it is for your eyes.
     """
-    from becket.cli.relay import end_like, open_recording, relay
+    from becket.cli.support.relay import exit_like, open_recording, relay
     from becket.errors import StartFailed
 
     path, opened = open_recording(file, overwrite=overwrite)
     if path != file:
-        say(f"records to {path}")
+        print_message(f"records to {path}")
     with opened:
         try:
             exit_code = relay(program, opened)
         except StartFailed:
             path.unlink()
             raise
-    end_like(exit_code)
+    exit_like(exit_code)
     return exit_code
 
 
@@ -161,11 +161,11 @@ def show(file: Path, dialect: str | None, diagram: bool, full: bool, method: tup
     becket trace show --diagram notes.jsonl | less -R
     becket trace show --json -m tool.call notes.jsonl | jq .seconds
     """
-    from becket.cli.sequence import step_object, without_meta
+    from becket.cli.support.sequence_diagram import step_object, without_meta
 
     notes: set[str] = set()
 
-    def read() -> Iterator[Step]:  # a table is read twice: for its widths, then for its rows
+    def read() -> Iterator[TranscriptStep]:  # a table is read twice: for its widths, then for its rows
         for step in read_file(file, dialect, notes):
             if not method or step.method in method:
                 yield step if full or as_json else without_meta(step)
@@ -178,25 +178,25 @@ def show(file: Path, dialect: str | None, diagram: bool, full: bool, method: tup
     else:
         print_steps(read, full=full)
     for note in notes:
-        say(note)
+        print_message(note)
 
 
-def read_file(file: Path, dialect: str | None, notes: set[str]) -> Iterator[Step]:
+def read_file(file: Path, dialect: str | None, notes: set[str]) -> Iterator[TranscriptStep]:
     """Yields the steps of a conversation in constant memory; `notes` gets what is odd about the file."""
-    from becket.testing.conversations import read_steps
-    from becket.testing.interpreters import Interpreter
-    from becket.testing.transcripts import TranscriptReader, bounded_lines
+    from becket.testing.transcripts.decoder import TranscriptDecoder
+    from becket.testing.transcripts.file import TranscriptReader, bounded_lines
+    from becket.testing.transcripts.steps import read_steps
 
     with file.open("rb") as opened:
         reader = TranscriptReader(bounded_lines(opened, str(file)), str(file))
-        yield from read_steps(reader, Interpreter(choose_dialect(dialect, reader.head)).read)
+        yield from read_steps(reader, TranscriptDecoder(choose_dialect(dialect, reader.head)).decode)
     if reader.is_cut:
         notes.add(f"{file}: its last line is torn: whoever recorded it was ended")
     elif not reader.head.entries:
         notes.add(f"{file}: nothing was said")
 
 
-def with_short_content(step: Step) -> Step:
+def with_short_content(step: TranscriptStep) -> TranscriptStep:
     """Returns a step with no more content than a line of a diagram can show, unless its content must be parsed."""
     if step.kind in ("error", "exit") or len(step.content) <= LONGEST_LABEL:
         return step
@@ -208,42 +208,42 @@ def choose_dialect(name: str | None, transcript: Transcript) -> Dialect:
     from becket.dialects import find_dialect
 
     try:
-        return transcript.recognise_dialect() if name is None else find_dialect(name)
+        return transcript.detect_dialect() if name is None else find_dialect(name)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--dialect") from error
 
 
-def print_steps(read: Callable[[], Iterable[Step]], *, full: bool) -> None:
-    from becket.cli.sequence import content_of, time_text
+def print_steps(read: Callable[[], Iterable[TranscriptStep]], *, full: bool) -> None:
+    from becket.cli.support.sequence_diagram import format_content, format_seconds
 
     def rows() -> Iterator[Sequence[str]]:
         for step in read():
             yield (
                 str(step.number),
-                time_text(step.at),
+                format_seconds(step.at),
                 "" if step.to is None else str(step.to),
                 str(step.kind),
                 step.id,
                 step.method,
-                "" if step.seconds is None else time_text(step.seconds),
+                "" if step.seconds is None else format_seconds(step.seconds),
                 str(step.size) if step.size else "",
-                content_of(step) if full else cut(content_of(step)),
+                format_content(step) if full else truncate(format_content(step)),
             )
 
     print_long_table(["no", "at", "to", "kind", "id", "method", "took", "bytes", "content"], rows)
 
 
-def cut(text: str) -> str:
+def truncate(text: str) -> str:
     return text if len(text) <= SHORT else f"{text[: SHORT - 3]}..."
 
 
-def print_diagram(steps: Sequence[Step], *, full: bool) -> None:
-    from becket.cli.sequence import ASCII, LINES, draw_sequence, longest_label
+def print_diagram(steps: Sequence[TranscriptStep], *, full: bool) -> None:
+    from becket.cli.support.sequence_diagram import ASCII_STYLE, UNICODE_STYLE, draw_sequence, max_label_width
 
     width = shutil.get_terminal_size().columns if is_terminal() else PLAIN_WIDTH
     if full:
-        width = max(width, longest_label(steps))
-    drawing = LINES if can_write("│▶", sys.stdout.encoding) else ASCII
+        width = max(width, max_label_width(steps))
+    drawing = UNICODE_STYLE if can_write("│▶", sys.stdout.encoding) else ASCII_STYLE
     for kind, line in draw_sequence(steps, width, drawing):
         print_styled(kind, line)
 
@@ -256,7 +256,7 @@ def can_write(text: str, encoding: str | None) -> bool:
     return True
 
 
-def print_styled(kind: Kind | None, line: str) -> None:
+def print_styled(kind: StepKind | None, line: str) -> None:
     if not is_terminal():
         print_line(line.rstrip())
         return
@@ -270,7 +270,7 @@ def print_styled(kind: Kind | None, line: str) -> None:
 # -- replay
 
 
-@trace.command(cls=TakesProgram)
+@trace.command(cls=PassthroughCommand)
 @dialect_option
 @click.option("--timeout", default=5.0, show_default=True, metavar="SECONDS", help="Wait so long for each message.")
 @click.option(
@@ -295,34 +295,38 @@ def replay(
     becket trace replay notes.jsonl -- python3 notes.py
     becket trace replay --ignore /result/thrown --ignore '/params/*' dice.jsonl -- node dice.js
     """
-    from becket.cli.hosting import run_async
-    from becket.testing.transcripts import load_transcript
+    from becket.cli.support.options import run_async
+    from becket.testing.transcripts.file import load_transcript
 
     for pointer in ignore:
         if not pointer.startswith("/"):
             raise click.BadParameter(f"`{pointer}` is no JSON pointer: it begins with a slash", param_hint="--ignore")
     transcript = load_transcript(file)
     spoken = choose_dialect(dialect, transcript)
-    played: Replay = run_async(play, transcript, program, spoken, timeout, ignore)
+    played: Replay = run_async(run_replay, transcript, program, spoken, timeout, ignore)
     if as_json:
         print_json({"compared": played.compared, "differences": played.differences})
     else:
         for difference in played.differences:
-            print_line(difference_text(difference))
-        say(f"{counted(played.compared, 'message')} compared, {counted(len(played.differences), 'difference')}")
-    return Exit.FAILED if played.differences else Exit.DONE
+            print_line(format_difference(difference))
+        print_message(
+            f"{pluralize(played.compared, 'message')} compared, {pluralize(len(played.differences), 'difference')}"
+        )
+    return ExitCode.FAILED if played.differences else ExitCode.DONE
 
 
-async def play(
+async def run_replay(
     transcript: Transcript, command: Sequence[str], dialect: Dialect, timeout: float, ignore: Sequence[str]
 ) -> Replay:
-    from becket.cli import replaying
+    from becket.cli.support import replay
 
-    return await replaying.replay(transcript, command, dialect=dialect, timeout=timeout, ignore=ignore, on_stderr=say)
+    return await replay.replay(
+        transcript, command, dialect=dialect, timeout=timeout, ignore=ignore, on_stderr=print_message
+    )
 
 
-def difference_text(difference: Difference) -> str:
-    from becket.errors import harmless
+def format_difference(difference: Difference) -> str:
+    from becket.errors import escape
 
     where = "" if difference.number is None else f"entry {difference.number}: "
     at = f" at {difference.pointer}" if difference.pointer else ""
@@ -331,8 +335,8 @@ def difference_text(difference: Difference) -> str:
         lines.append(f"  recorded: {difference.expected}")
     if difference.found is not None:
         lines.append(f"  came:     {difference.found}")
-    return "\n".join(harmless(line) for line in lines)
+    return "\n".join(escape(line) for line in lines)
 
 
-def counted(number: int, what: str) -> str:
+def pluralize(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,4 +1,4 @@
-"""The extension vocabulary in types: what a host and its extensions say to each other.
+"""Types, methods and notifications of the protocol between host and extension.
 
 What authors of extensions and of hosts write down can be imported from here; each family is imported when one of its
 names is first used. The rest, such as the methods and how what comes in is read, stands in the modules of the families.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from becket.loading import lazy_names
+from becket._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from becket.contract.commands import CommandDone, CommandEvent, ErrorText, SystemText, Table, Text
@@ -109,7 +109,7 @@ __all__ = [
     "user",
 ]
 
-FAMILIES = {
+EXPORTS_BY_MODULE = {
     "commands": ("CommandDone", "CommandEvent", "ErrorText", "SystemText", "Table", "Text"),
     "config": ("ConfigChanged", "ConfigValue"),
     "handshake": ("DeclaredCapability",),
@@ -147,6 +147,6 @@ FAMILIES = {
     "tools": ("Tool",),
     "widgets": ("Position", "StyledText", "WidgetDismiss", "WidgetUpsert"),
 }
-HOMES = {name: f"becket.contract.{family}" for family, names in FAMILIES.items() for name in names}
+EXPORTS = {name: f"becket.contract.{family}" for family, names in EXPORTS_BY_MODULE.items() for name in names}
 
-__getattr__, __dir__ = lazy_names(__name__, globals(), HOMES)
+__getattr__, __dir__ = lazy_exports(__name__, globals(), EXPORTS)

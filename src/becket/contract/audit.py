@@ -1,4 +1,4 @@
-"""The audit: what a record says, and how each one holds the one before it in place.
+"""Audit records: one JSON line an event, hash-chained to the line before.
 
 Every record is one line of JSON. Its `prev` is the SHA-256 of the whole line before it, so that no line can be changed,
 left out or moved without all later ones telling. Deciding what to record, writing the file and rotating it are the
@@ -16,17 +16,17 @@ from msgspec import Meta, Struct
 from becket.errors import BadMessage
 
 __all__ = [
-    "AUDIT_START",
+    "CHAIN_START",
     "AuditEvent",
     "AuditLink",
     "AuditRecord",
     "CallDecided",
     "CallsCounted",
     "ConsentRefused",
-    "ExtensionChanged",
-    "ExtensionStarted",
     "FileRotated",
+    "FilesChanged",
     "GrantChanged",
+    "ProcessStarted",
     "ProviderCalled",
     "ProviderOutcome",
     "encode_record",
@@ -72,7 +72,7 @@ class GrantChanged(Struct, frozen=True, tag_field="kind", tag="grant"):
     by: str
 
 
-class ExtensionStarted(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="start"):
+class ProcessStarted(Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="start"):
     """A process was started for an extension: what it ran, what it holds, what contains it, and how often the
     extension was started again after a crash, this time included. `variables` are the names of those outside the base
     list that it got, never their values."""
@@ -88,7 +88,7 @@ class ExtensionStarted(Struct, frozen=True, omit_defaults=True, tag_field="kind"
     variables: tuple[str, ...] = ()
 
 
-class ExtensionChanged(Struct, frozen=True, tag_field="kind", tag="change"):
+class FilesChanged(Struct, frozen=True, tag_field="kind", tag="change"):
     """The files of an extension are not those that were agreed to, and it was started all the same, in development."""
 
     extension: str
@@ -139,8 +139,8 @@ AuditEvent: TypeAlias = (
     CallDecided
     | CallsCounted
     | GrantChanged
-    | ExtensionStarted
-    | ExtensionChanged
+    | ProcessStarted
+    | FilesChanged
     | ConsentRefused
     | ProviderCalled
     | FileRotated
@@ -166,15 +166,15 @@ class AuditLink(Struct, frozen=True):
     digest: str
 
 
-AUDIT_START: Final = AuditLink(0, "0" * 64)
-RECORDS = msgspec.json.Decoder(AuditRecord)
-UNDECODABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
+CHAIN_START: Final = AuditLink(0, "0" * 64)
+RECORD_DECODER = msgspec.json.Decoder(AuditRecord)
+JSON_ERRORS = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
 
 
 def encode_record(event: AuditEvent, after: AuditLink, time_ms: int) -> tuple[bytes, AuditLink]:
     """Returns the line for an event, with its end, and the link for the next one."""
     line = msgspec.json.encode(AuditRecord(after.seq + 1, time_ms, after.digest, event))
-    return line + b"\n", AuditLink(after.seq + 1, digest_of(line))
+    return line + b"\n", AuditLink(after.seq + 1, hash_line(line))
 
 
 def parse_record(line: bytes, after: AuditLink) -> tuple[AuditRecord, AuditLink]:
@@ -185,20 +185,20 @@ def parse_record(line: bytes, after: AuditLink) -> tuple[AuditRecord, AuditLink]
     """
     line = line.removesuffix(b"\n")
     try:
-        record = RECORDS.decode(line)
-    except UNDECODABLE as error:
-        from becket.typed.problems import problem_of
+        record = RECORD_DECODER.decode(line)
+    except JSON_ERRORS as error:
+        from becket.conversion.problems import to_problem
 
-        pointer, problem = problem_of(error)
+        pointer, problem = to_problem(error)
         raise BadMessage(problem, pointer=pointer) from error
     if record.seq != after.seq + 1:
         raise BadMessage(f"record {record.seq} stands where record {after.seq + 1} belongs", pointer="/seq")
     if record.prev != after.digest:
         raise BadMessage(f"the line before record {record.seq} is not the one that was written", pointer="/prev")
-    return record, AuditLink(record.seq, digest_of(line))
+    return record, AuditLink(record.seq, hash_line(line))
 
 
-def digest_of(line: bytes) -> str:
+def hash_line(line: bytes) -> str:
     from hashlib import sha256
 
     return sha256(line).hexdigest()

@@ -1,4 +1,4 @@
-"""Every request and every notification of the contract in one place: for documents, checks and lists.
+"""Lists of every method and notification of the contract, for docs, checks and listings.
 
 Nothing that runs needs it: whoever speaks of one method imports it from its own family.
 """

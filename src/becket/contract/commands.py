@@ -1,4 +1,4 @@
-"""Commands: how the host invokes one, what the extension puts out meanwhile, and how that is read.
+"""Commands: the invoke request, its output events and their decoders.
 
 `done` says that no more output will come; it is the response that ends the call.
 """
@@ -10,7 +10,14 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import Meta, Raw, Struct, ValidationError
 
-from becket.contract.shapes import REFUSED, as_array, as_object, cut, read_object, take_text
+from becket.contract.json_narrowing import (
+    SHAPE_ERRORS,
+    decode_object,
+    require_array,
+    require_object,
+    require_text,
+    truncate,
+)
 from becket.contract.tasks import TASK_READERS, TaskEvent
 from becket.methods.descriptors import Notification
 from becket.methods.streams import EventReader, Stream
@@ -20,23 +27,23 @@ __all__ = [
     "COMMAND_OUTPUT",
     "CommandDone",
     "CommandEvent",
+    "CommandInvoke",
+    "CommandOutputEvent",
+    "CommandOutputParams",
     "ErrorText",
-    "Invoke",
-    "Output",
-    "OutputFrame",
     "PlainText",
     "SystemText",
     "Table",
     "Text",
+    "decode_command_output",
+    "decode_command_output_params",
     "is_for_command",
-    "read_command_output",
-    "read_output_frame",
 ]
 
 RequestId = Annotated[str, Meta(min_length=1)]
 
 
-class Invoke(Struct, frozen=True):
+class CommandInvoke(Struct, frozen=True):
     """Asks for one run of a command. `request_id` is chosen by the host; the output of this run bears it."""
 
     command: str
@@ -80,111 +87,111 @@ class CommandDone(Struct, frozen=True, gc=False, tag_field="kind", tag="done"):
     """No more output will come."""
 
 
-Output: TypeAlias = Text | SystemText | ErrorText | Table | CommandDone
-CommandEvent: TypeAlias = Output | TaskEvent
+CommandOutputEvent: TypeAlias = Text | SystemText | ErrorText | Table | CommandDone
+CommandEvent: TypeAlias = CommandOutputEvent | TaskEvent
 
 
-class OutputFrame(Struct, frozen=True):
+class CommandOutputParams(Struct, frozen=True):
     """One piece of output, and of which run it is: what travels."""
 
     request_id: RequestId
-    event: Output
+    event: CommandOutputEvent
 
 
 COMMAND_OUTPUT: Final = Notification(
-    "command.output", OutputFrame, summary="One piece of the output of a running command."
+    "command.output", CommandOutputParams, summary="One piece of the output of a running command."
 )
 
 
 # -- reading
 
 
-class Addressed(Struct, gc=False):
+class CommandOutputAddress(Struct, gc=False):
     request_id: RequestId
 
 
 decode = msgspec.json.decode  # as for tasks: decoders would be made at import
 
 
-def read_command_output(raw: Raw) -> Output:
+def decode_command_output(raw: Raw) -> CommandOutputEvent:
     """Returns what was put out, nested under `event` or flat beside the request id.
 
     Raises:
         msgspec.ValidationError: it is malformed.
     """
     try:
-        return decode(raw, type=OutputFrame).event
-    except REFUSED:
-        return read_flat_frame(raw).event
+        return decode(raw, type=CommandOutputParams).event
+    except SHAPE_ERRORS:
+        return decode_flat_output(raw).event
 
 
-def read_output_frame(raw: Raw) -> OutputFrame:
-    """Returns the output with the id of its run; as `read_command_output` otherwise."""
+def decode_command_output_params(raw: Raw) -> CommandOutputParams:
+    """Returns the output with the id of its run; as `decode_command_output` otherwise."""
     try:
-        return decode(raw, type=OutputFrame)
-    except REFUSED:
-        return read_flat_frame(raw)
+        return decode(raw, type=CommandOutputParams)
+    except SHAPE_ERRORS:
+        return decode_flat_output(raw)
 
 
-def is_for_command(raw: Raw, call: Invoke) -> bool:
+def is_for_command(raw: Raw, call: CommandInvoke) -> bool:
     """Returns whether the output is of this run. What names no run is everybody's, to be counted as malformed."""
     try:
-        return decode(raw, type=Addressed).request_id == call.request_id
-    except REFUSED:
+        return decode(raw, type=CommandOutputAddress).request_id == call.request_id
+    except SHAPE_ERRORS:
         return True
 
 
-def read_flat_frame(raw: Raw) -> OutputFrame:
+def decode_flat_output(raw: Raw) -> CommandOutputParams:
     """Returns what is not nested as it should be; what is malformed raises with the reason."""
-    members = read_object(raw, "command.output params")
-    request_id = take_text(members, "request_id", "command.output missing request_id")
+    members = decode_object(raw, "command.output params")
+    request_id = require_text(members, "request_id", "command.output missing request_id")
     if not request_id:
         raise ValidationError("command.output request_id must be non-empty")
-    event = as_object(members.get("event", members), "command.output event must be a JSON object")
-    kind = take_text(event, "kind", "command.output event missing 'kind'")
+    event = require_object(members.get("event", members), "command.output event must be a JSON object")
+    kind = require_text(event, "kind", "command.output event missing 'kind'")
     match kind:
         case "text":
-            return OutputFrame(request_id, Text(take_content(event, kind)))
+            return CommandOutputParams(request_id, Text(require_content(event, kind)))
         case "system":
-            return OutputFrame(request_id, SystemText(take_content(event, kind)))
+            return CommandOutputParams(request_id, SystemText(require_content(event, kind)))
         case "error":
-            content = take_content(event, kind)
+            content = require_content(event, kind)
             if not content:
                 raise ValidationError("command.output error content must be non-empty")
-            return OutputFrame(request_id, ErrorText(content))
+            return CommandOutputParams(request_id, ErrorText(content))
         case "table":
-            return OutputFrame(request_id, read_table(event))
+            return CommandOutputParams(request_id, parse_table(event))
         case "done":
-            return OutputFrame(request_id, CommandDone())
+            return CommandOutputParams(request_id, CommandDone())
         case _:
-            raise ValidationError(f"unknown command.output event kind: {cut(kind)}")
+            raise ValidationError(f"unknown command.output event kind: {truncate(kind)}")
 
 
-def take_content(event: dict[str, Any], kind: str) -> str:
-    return take_text(event, "content", f"command.output {kind} event missing 'content'")
+def require_content(event: dict[str, Any], kind: str) -> str:
+    return require_text(event, "content", f"command.output {kind} event missing 'content'")
 
 
-def read_table(event: dict[str, Any]) -> Table:
-    headers = as_array(event.get("headers"), "command.output table missing 'headers' array")
-    texts = take_strings(headers, "command.output table header must be string")
-    rows = as_array(event.get("rows"), "command.output table missing 'rows' array")
-    cells = (as_array(row, "command.output table row must be array") for row in rows)
-    return Table(texts, tuple(take_strings(row, "command.output table cell must be string") for row in cells))
+def parse_table(event: dict[str, Any]) -> Table:
+    headers = require_array(event.get("headers"), "command.output table missing 'headers' array")
+    texts = require_strings(headers, "command.output table header must be string")
+    rows = require_array(event.get("rows"), "command.output table missing 'rows' array")
+    cells = (require_array(row, "command.output table row must be array") for row in rows)
+    return Table(texts, tuple(require_strings(row, "command.output table cell must be string") for row in cells))
 
 
-def take_strings(values: list[Any], problem: str) -> tuple[str, ...]:
+def require_strings(values: list[Any], problem: str) -> tuple[str, ...]:
     if not all(isinstance(value, str) for value in values):
         raise ValidationError(problem)
     return tuple(values)
 
 
-COMMAND_INVOKE: Final[Stream[Invoke, Any, CommandEvent]] = Stream(
+COMMAND_INVOKE: Final[Stream[CommandInvoke, Any, CommandEvent]] = Stream(
     "command.invoke",
-    Invoke,
+    CommandInvoke,
     Any,
     events={
         COMMAND_OUTPUT.name: EventReader(
-            read_command_output, (Text, SystemText, ErrorText, Table, CommandDone), belongs=is_for_command
+            decode_command_output, (Text, SystemText, ErrorText, Table, CommandDone), belongs=is_for_command
         ),
         **TASK_READERS,
     },

@@ -1,4 +1,4 @@
-"""Configuration: the values that an extension reads, writes and watches while it runs.
+"""Configuration methods: get, set and subscribe, with revisions.
 
 Each value has a revision, a number that grows with every change of anything; it makes lost updates and missed changes
 impossible for whoever uses it. Keeping the values is a store's; resolving the first ones is the host's.
@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from becket.contract.names import trim
+from becket.contract.names import strip_whitespace
 from becket.errors import InvalidParams, Problem
 from becket.limits import DEFAULT_LIMITS, Limits
 from becket.methods.descriptors import Method, Notification
@@ -24,9 +24,9 @@ __all__ = [
     "ConfigGet",
     "ConfigSaved",
     "ConfigSet",
+    "ConfigSubscribe",
+    "ConfigSubscribed",
     "ConfigValue",
-    "Subscribe",
-    "Subscribed",
     "check_config_set",
     "find_key_problem",
     "parse_config_key",
@@ -63,14 +63,14 @@ class ConfigSaved(Struct, frozen=True, omit_defaults=True):
     revision: Revision | None = None
 
 
-class Subscribe(Struct, frozen=True, omit_defaults=True):
+class ConfigSubscribe(Struct, frozen=True, omit_defaults=True):
     """Which changes are wanted: those of some keys, or all; those after a revision, or after a snapshot."""
 
     keys: tuple[str, ...] | None = None
     since: Revision | None = None
 
 
-class Subscribed(Struct, frozen=True, omit_defaults=True):
+class ConfigSubscribed(Struct, frozen=True, omit_defaults=True):
     """From now on each change later than `revision` is told once, in order.
 
     Without a snapshot the changes after `since` are told first. A snapshot replaces all that is known: none was
@@ -105,8 +105,8 @@ CONFIG_SET: Final = Method(
 )
 CONFIG_SUBSCRIBE: Final = Method(
     "config.subscribe",
-    Subscribe,
-    Subscribed,
+    ConfigSubscribe,
+    ConfigSubscribed,
     requires="config.subscribe",
     summary="Asks to be told of each change of the extension's own configuration.",
 )
@@ -131,12 +131,12 @@ def parse_config_key(key: str, limits: Limits = DEFAULT_LIMITS) -> str:
     problem = find_key_problem(key, limits)
     if problem is not None:
         raise InvalidParams([("/key", problem)])
-    return trim(key)
+    return strip_whitespace(key)
 
 
 def find_key_problem(key: str, limits: Limits = DEFAULT_LIMITS) -> str | None:
     """Returns why this can be no key, None if it can."""
-    key = trim(key)
+    key = strip_whitespace(key)
     if not key:
         return "config key must be non-empty"
     if any(letter in key for letter in "./ "):

@@ -1,6 +1,4 @@
-"""The first exchange: what the host says of itself, and what the extension declares. The rules that it is held against
-are in `handshake_rules`; sending and waiting are others'.
-"""
+"""Handshake types: what the host sends in `initialize` and what the extension declares."""
 
 from __future__ import annotations
 
@@ -9,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.structs import force_setattr
 
+from becket.contract.json_narrowing import is_array
 from becket.contract.models import Provider
-from becket.contract.shapes import is_array
 from becket.contract.tools import Tool
 from becket.methods.descriptors import Method
 
@@ -99,7 +97,7 @@ def read_subscriptions(value: object) -> object:
         return tuple(value)
 
 
-NOTHING: Final = Capabilities()
+NO_CAPABILITIES: Final = Capabilities()
 
 if TYPE_CHECKING:
     from becket.contract.info import ExtensionInfo
@@ -121,23 +119,23 @@ class Initialized(Struct, frozen=True, omit_defaults=True):
     read them."""
 
     protocol_version: Version
-    capabilities: Declared = NOTHING
+    capabilities: Declared = NO_CAPABILITIES
     features: Features = ()
     info: Info = None
     id: OwnId = ""
 
     def __post_init__(self) -> None:
-        force_setattr(self, "capabilities", read_declared(self.capabilities))
-        force_setattr(self, "features", read_features(self.features))
-        force_setattr(self, "info", read_info(self.info))
+        force_setattr(self, "capabilities", parse_capabilities(self.capabilities))
+        force_setattr(self, "features", parse_features(self.features))
+        force_setattr(self, "info", parse_info(self.info))
         force_setattr(self, "id", read_own_id(self.id))
 
 
-def read_declared(value: object) -> object:
-    return NOTHING if value == () else value
+def parse_capabilities(value: object) -> object:
+    return NO_CAPABILITIES if value == () else value
 
 
-def read_features(value: object) -> object:
+def parse_features(value: object) -> object:
     if isinstance(value, tuple):  # as our own code gives them
         return cast("object", value)
     return tuple(value) if is_array(value) and all(isinstance(name, str) for name in value) else ()
@@ -147,7 +145,7 @@ def read_own_id(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def read_info(value: object) -> object:
+def parse_info(value: object) -> object:
     if value is None or isinstance(value, Struct):  # as our own code gives it
         return value
     from becket.contract.info import ExtensionInfo  # the host's alone; few extensions ever need it

@@ -1,4 +1,4 @@
-"""Hooks: where an extension may look at what the host does, and now and then change it.
+"""Hooks: kinds, events, results, and the fail-open decoding of a result.
 
 A hook fails open: an answer that cannot be understood, or that its kind does not allow, lets things go on, and what was
 wrong is told beside the result. The one exception is a malformed `modify`: whoever wanted to change the input of a tool
@@ -30,21 +30,21 @@ __all__ = [
     "HookEvent",
     "HookKind",
     "HookMatch",
-    "HookReading",
+    "HookOutcome",
     "HookResult",
     "HookRule",
     "HookSubscription",
     "Inject",
     "Modify",
     "Replace",
+    "decode_hook_result",
     "find_hook_problem",
-    "read_hook_result",
     "truncate_output",
 ]
 
 HANDLE_TIMEOUT = 5.0  # a person waits for the tool or the message behind it
 MALFORMED_MODIFY = "Extension returned malformed modify result"
-TRANSFORM = "tools.transform_output"
+TRANSFORM_PERMISSION = "tools.transform_output"
 
 
 class HookKind(StrEnum):
@@ -199,7 +199,7 @@ HOOK_HANDLE: Final[Method[HookEvent, HookResult]] = Method(
 # -- reading an answer
 
 
-class HookReading(Struct, frozen=True):
+class HookOutcome(Struct, frozen=True):
     """What a response comes to, and what was wrong where something was.
 
     It has `timed_out` where there was none in time, and `is_lost` where the link ended before. `crash` is why the event
@@ -212,51 +212,51 @@ class HookReading(Struct, frozen=True):
     crash: str | None = None
 
 
-def read_hook_result(
+def decode_hook_result(
     raw: Raw | bytes, kind: HookKind, *, may_transform: bool = False, limits: Limits = DEFAULT_LIMITS
-) -> HookReading:
+) -> HookOutcome:
     """Returns what the answer to a hook of this kind comes to; it never raises.
 
     `may_transform` tells whether the extension holds `tools.transform_output`.
     """
-    return judge_reading(decode_result(raw), kind, may_transform=may_transform, limits=limits)
+    return judge_reading(decode_any_result(raw), kind, may_transform=may_transform, limits=limits)
 
 
 def judge_reading(
-    reading: HookReading, kind: HookKind, *, may_transform: bool = False, limits: Limits = DEFAULT_LIMITS
-) -> HookReading:
+    reading: HookOutcome, kind: HookKind, *, may_transform: bool = False, limits: Limits = DEFAULT_LIMITS
+) -> HookOutcome:
     """Returns a reading as it is, or `continue` with a problem where such a result is not allowed at this hook."""
-    problem = find_refusal(reading.result, kind, may_transform, limits)
+    problem = find_result_problem(reading.result, kind, may_transform, limits)
     if problem is None:
         return reading
-    return HookReading(Continue(), problem if reading.problem is None else f"{reading.problem}; {problem}")
+    return HookOutcome(Continue(), problem if reading.problem is None else f"{reading.problem}; {problem}")
 
 
 RESULT_DECODER = msgspec.json.Decoder(HookResult)
-UNDECODABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
+JSON_ERRORS = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
 
 
-def decode_result(raw: Raw | bytes, *, any_input: bool = False) -> HookReading:
+def decode_any_result(raw: Raw | bytes, *, any_input: bool = False) -> HookOutcome:
     """Returns what a response says, whatever the hook; with `any_input` that of a `modify` need not be an object."""
     try:
-        return HookReading(RESULT_DECODER.decode(raw))
-    except UNDECODABLE as error:
-        return fail_open(raw, error, any_input)
+        return HookOutcome(RESULT_DECODER.decode(raw))
+    except JSON_ERRORS as error:
+        return build_fail_open(raw, error, any_input)
 
 
-def fail_open(raw: Raw | bytes, error: Exception, any_input: bool) -> HookReading:
-    from becket.typed.problems import find_problems, problem_of
+def build_fail_open(raw: Raw | bytes, error: Exception, any_input: bool) -> HookOutcome:
+    from becket.conversion.problems import find_problems, to_problem
 
     try:
         value: Any = msgspec.json.decode(raw)
-    except UNDECODABLE:
-        return HookReading(Continue(), f"the hook's answer is not JSON: {error}")
+    except JSON_ERRORS:
+        return HookOutcome(Continue(), f"the hook's answer is not JSON: {error}")
     if any_input and is_modify(value) and "input" in value:
-        return HookReading(Modify(value["input"]))
-    problems = find_problems(value, HookResult) or [problem_of(error)]
+        return HookOutcome(Modify(value["input"]))
+    problems = find_problems(value, HookResult) or [to_problem(error)]
     text = "; ".join(f"{pointer or '/'}: {message}" for pointer, message in problems)
     result = Block(MALFORMED_MODIFY) if is_modify(value) else Continue()
-    return HookReading(result, f"malformed hook result: {text}")
+    return HookOutcome(result, f"malformed hook result: {text}")
 
 
 def is_modify(value: Any) -> bool:
@@ -267,12 +267,12 @@ def is_modify(value: Any) -> bool:
             return False
 
 
-def find_refusal(result: HookResult, kind: HookKind, may_transform: bool, limits: Limits) -> str | None:
+def find_result_problem(result: HookResult, kind: HookKind, may_transform: bool, limits: Limits) -> str | None:
     if not isinstance(result, HOOKS[kind].actions):
         return f"`{result.__struct_config__.tag}` is not allowed for {kind}: ignored"
     if isinstance(result, Replace):
         if not may_transform:
-            return f"`replace` needs {TRANSFORM}: ignored"
+            return f"`replace` needs {TRANSFORM_PERMISSION}: ignored"
         size = len(result.output.encode())
         if size > limits.hook_replacement:
             return f"`replace` with {size} bytes, the limit is {limits.hook_replacement}: ignored"
@@ -308,7 +308,7 @@ class HookMatch(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=T
         encoded = EncodedInput(event.tool_input) if encoded is None else encoded
         if self.input_contains is not None and not encoded.contains(self.input_contains):
             return False
-        return self.input_equals is None or canonical(self.input_equals) == encoded.canonical
+        return self.input_equals is None or canonical_json(self.input_equals) == encoded.canonical
 
 
 class EncodedInput:
@@ -326,7 +326,7 @@ class EncodedInput:
     @cached_property
     def canonical(self) -> bytes:
         """The text that equal inputs have in common."""
-        return canonical(self._input)
+        return canonical_json(self._input)
 
     def contains(self, wanted: str) -> bool:
         """Returns whether the compact JSON text has this text in it."""
@@ -335,7 +335,7 @@ class EncodedInput:
         return self._found[wanted]
 
 
-def canonical(value: Any) -> bytes:
+def canonical_json(value: Any) -> bytes:
     return msgspec.json.encode(value, order="sorted")
 
 

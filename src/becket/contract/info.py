@@ -1,4 +1,4 @@
-"""What an extension tells of itself when it is asked: its build, its models, how its sidecar is to be started.
+"""What an extension reports about itself: build, models, sidecar arguments.
 
 All of it is for people and for the start of a sidecar; nothing is registered or permitted by it.
 """

@@ -1,4 +1,4 @@
-"""What an extension says for the log of its host: as a notification, or as a line on its stderr.
+"""Log records of an extension: the notification, and the stderr line format.
 
 The line is the one that Python's `logging` writes unless told otherwise, `WARNING:logger:message`, so that a program
 that knows nothing of becket is read back with its levels, too. Writing the log is the host's.
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from becket.methods.descriptors import Notification
 
-__all__ = ["LOG", "LogLevel", "LogRecord", "log_text", "read_log_line"]
+__all__ = ["LOG", "LogLevel", "LogRecord", "format_log_record", "parse_log_line"]
 
 
 class LogLevel(StrEnum):
@@ -40,14 +40,14 @@ SEPARATOR: Final = ":"
 LEVELS: Final = {level.name: level for level in LogLevel}
 
 
-def log_text(record: LogRecord) -> str:
+def format_log_record(record: LogRecord) -> str:
     """Returns a record as lines for stderr: each line of its message is a record of its own."""
     logger = record.logger.replace(SEPARATOR, ".")
     head = f"{record.level.name}{SEPARATOR}{' '.join(logger.split())}{SEPARATOR}"
     return "".join(f"{head}{line}\n" for line in record.message.splitlines() or [""])
 
 
-def read_log_line(line: str) -> LogRecord | None:
+def parse_log_line(line: str) -> LogRecord | None:
     """Returns the record that a line of stderr stands for; None if it is any other line."""
     name, *rest = line.split(SEPARATOR, 2)
     level = LEVELS.get(name)

@@ -1,4 +1,4 @@
-"""Memory: what an extension asks the host to keep, and how it finds it again.
+"""Memory methods: append and query records in an extension's namespace, and their checks.
 
 A record belongs to a namespace, and the only namespace of an extension is its own id. Keeping records is a store's.
 """
@@ -28,15 +28,15 @@ __all__ = [
     "Records",
     "check_append",
     "check_query",
+    "decode_append",
+    "decode_query",
     "find_append_problems",
     "find_namespace_problem",
-    "read_append",
-    "read_query",
 ]
 
 DEFAULT_QUERY_LIMIT = 50
-NAMESPACE_BYTES = 64  # it was a file name
-LONGEST_LETTER = 4  # bytes
+MAX_NAMESPACE_BYTES = 64  # it was a file name
+MAX_UTF8_BYTES = 4  # bytes
 
 Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
@@ -136,7 +136,7 @@ def check_query(query: Query, extension: str) -> None:
 def find_owner_problems(namespace: str, extension: str) -> list[Problem]:
     if namespace == extension:
         return []
-    return [("/namespace", f"namespace must equal extension id '{extension}' (got '{shorten(namespace)}')")]
+    return [("/namespace", f"namespace must equal extension id '{extension}' (got '{truncate(namespace)}')")]
 
 
 def find_append_problems(append: Append, limits: Limits = DEFAULT_LIMITS) -> list[Problem]:
@@ -145,7 +145,7 @@ def find_append_problems(append: Append, limits: Limits = DEFAULT_LIMITS) -> lis
     unfit = find_namespace_problem(append.namespace)
     if unfit is not None:
         problems.append(("/namespace", unfit))
-    if len(append.content) * LONGEST_LETTER > limits.memory_content:
+    if len(append.content) * MAX_UTF8_BYTES > limits.memory_content:
         size = byte_length(append.content)
         if size > limits.memory_content:
             problems.append(("/content", f"content too large: {size} bytes (max {limits.memory_content})"))
@@ -173,15 +173,15 @@ def find_tag_problems(tags: tuple[str, ...], limits: Limits) -> list[Problem]:
 
 def find_namespace_problem(namespace: str) -> str | None:
     """Returns why this can be no namespace, None if it can."""
-    if 0 < len(namespace) <= NAMESPACE_BYTES and is_namespace(namespace):
+    if 0 < len(namespace) <= MAX_NAMESPACE_BYTES and is_namespace(namespace):
         return None
-    return f"invalid namespace: {msgspec.json.encode(shorten(namespace)).decode()}"
+    return f"invalid namespace: {msgspec.json.encode(truncate(namespace)).decode()}"
 
 
 @lru_cache  # every record names one, and an extension always the same
 def is_namespace(text: str) -> bool:
     return (
-        byte_length(text) <= NAMESPACE_BYTES
+        byte_length(text) <= MAX_NAMESPACE_BYTES
         and not any(part in text for part in ("/", "\\", ".."))
         and not any(letter in WHITE_SPACE for letter in text)
     )
@@ -191,20 +191,20 @@ def byte_length(text: str) -> int:
     return len(text.encode())
 
 
-def shorten(text: str) -> str:
-    return text if len(text) <= 2 * NAMESPACE_BYTES else f"{text[: 2 * NAMESPACE_BYTES]}..."
+def truncate(text: str) -> str:
+    return text if len(text) <= 2 * MAX_NAMESPACE_BYTES else f"{text[: 2 * MAX_NAMESPACE_BYTES]}..."
 
 
 # -- params as the first hosts of this contract read them
 
 
-def read_append(raw: Raw | bytes) -> Append:
+def decode_append(raw: Raw | bytes) -> Append:
     """Returns a record from loose params: what must be there is checked in a fixed order, null is as absent.
 
     Raises:
         InvalidParams: with the one problem that such a host would name.
     """
-    params = read_object(raw)
+    params = decode_object(raw)
     namespace = require_text(params, "namespace")
     content = require_text(params, "content")
     try:
@@ -214,24 +214,24 @@ def read_append(raw: Raw | bytes) -> Append:
     return Append(namespace, content, tags, params.get("meta"))
 
 
-def read_query(raw: Raw | bytes) -> Query:
+def decode_query(raw: Raw | bytes) -> Query:
     """Returns a query from loose params: a condition of the wrong type is as absent.
 
     Raises:
         InvalidParams: there is no namespace.
     """
-    params = read_object(raw)
+    params = decode_object(raw)
     return Query(
         require_text(params, "namespace"),
-        content_contains=text_or_none(params, "content_contains"),
-        tag_prefix=text_or_none(params, "tag_prefix"),
-        since_ms=natural_or_none(params, "since_ms"),
-        until_ms=natural_or_none(params, "until_ms"),
-        limit=natural_or_none(params, "limit"),
+        content_contains=optional_text(params, "content_contains"),
+        tag_prefix=optional_text(params, "tag_prefix"),
+        since_ms=optional_natural(params, "since_ms"),
+        until_ms=optional_natural(params, "until_ms"),
+        limit=optional_natural(params, "limit"),
     )
 
 
-def read_object(raw: Raw | bytes) -> dict[str, Any]:
+def decode_object(raw: Raw | bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(raw, type=dict[str, Any])
     except msgspec.ValidationError:
@@ -245,11 +245,11 @@ def require_text(params: dict[str, Any], name: str) -> str:
     return value
 
 
-def text_or_none(params: dict[str, Any], name: str) -> str | None:
+def optional_text(params: dict[str, Any], name: str) -> str | None:
     value = params.get(name)
     return value if isinstance(value, str) else None
 
 
-def natural_or_none(params: dict[str, Any], name: str) -> int | None:
+def optional_natural(params: dict[str, Any], name: str) -> int | None:
     value = params.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

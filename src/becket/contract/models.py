@@ -1,4 +1,4 @@
-"""Models and those who provide them, as an extension declares them in the handshake."""
+"""Models and providers as an extension declares them in the handshake."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, Struct, StructMeta
 
-from becket.contract.shapes import is_object
+from becket.contract.json_narrowing import is_object
 
 __all__ = ["Model", "Provider"]
 

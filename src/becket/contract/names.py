@@ -1,4 +1,4 @@
-"""Names and ids: which are allowed, and under which a model sees them. Pure functions of text."""
+"""Rules for names and ids, and the tool names that a model API accepts. Pure."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from becket.contract.shapes import is_array, is_object
+from becket.contract.json_narrowing import is_array, is_object
 
 __all__ = [
-    "LONGEST_ID",
-    "LONGEST_PROPERTY_NAME",
-    "LONGEST_TOOL_NAME",
+    "MAX_ID_LENGTH",
+    "MAX_PROPERTY_NAME_LENGTH",
+    "MAX_TOOL_NAME_LENGTH",
     "IdProblem",
     "NameMap",
     "check_id_segment",
@@ -22,18 +22,18 @@ __all__ = [
     "model_facing_names",
     "model_facing_schema",
     "model_runtime_id",
-    "original_input",
     "parse_model_id",
     "property_name",
     "provider_runtime_id",
+    "restore_input",
     "snake_case",
+    "strip_whitespace",
     "tool_runtime_name",
-    "trim",
 ]
 
-LONGEST_ID: Final = 64  # bytes of UTF-8, after trimming
-LONGEST_TOOL_NAME: Final = 128  # what the APIs of models allow
-LONGEST_PROPERTY_NAME: Final = 64
+MAX_ID_LENGTH: Final = 64  # bytes of UTF-8, after trimming
+MAX_TOOL_NAME_LENGTH: Final = 128  # what the APIs of models allow
+MAX_PROPERTY_NAME_LENGTH: Final = 64
 SEPARATOR: Final = ":"
 
 # The White_Space of Unicode. `str.isspace` also counts four control characters.
@@ -41,9 +41,9 @@ WHITE_SPACE: Final = (
     "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
-LOWER: Final = frozenset("abcdefghijklmnopqrstuvwxyz")
+LOWERCASE: Final = frozenset("abcdefghijklmnopqrstuvwxyz")
 DIGITS: Final = frozenset("0123456789")
-PLAIN: Final = LOWER | {letter.upper() for letter in LOWER} | DIGITS | {"_", "-"}
+API_CHARACTERS: Final = LOWERCASE | {letter.upper() for letter in LOWERCASE} | DIGITS | {"_", "-"}
 
 
 # -- segments of ids
@@ -61,7 +61,7 @@ HAS_WHITE_SPACE: Final = IdProblem("must not contain whitespace", "must not cont
 HAS_SEPARATOR: Final = IdProblem(f"must not contain reserved character '{SEPARATOR}'", f"'{SEPARATOR}' is reserved")
 
 
-def trim(text: str) -> str:
+def strip_whitespace(text: str) -> str:
     """Returns the text without white space around it."""
     return text.strip(WHITE_SPACE)
 
@@ -70,11 +70,13 @@ def find_id_problem(text: str) -> IdProblem | None:
     """Returns what forbids a trimmed text as the name of a tool or the id of a provider or model; None if nothing."""
     if not text:
         return EMPTY
-    if len(text) <= LONGEST_ID and PLAIN.issuperset(text):  # as nearly all are, of which there may be thousands
+    if len(text) <= MAX_ID_LENGTH and API_CHARACTERS.issuperset(
+        text
+    ):  # as nearly all are, of which there may be thousands
         return None
     size = len(text.encode("utf-8", "surrogatepass"))
-    if size > LONGEST_ID:
-        too_long = f"must be at most {LONGEST_ID} chars (got {size})"
+    if size > MAX_ID_LENGTH:
+        too_long = f"must be at most {MAX_ID_LENGTH} chars (got {size})"
         return IdProblem(too_long, too_long)
     for character in text:
         if is_control(character) and character not in WHITE_SPACE:
@@ -93,14 +95,14 @@ def is_control(character: str) -> bool:
 
 def check_id_segment(what: str, text: str) -> None:
     """Raises ValueError for a text that cannot be an id; `what` says of what, for the message."""
-    problem = find_id_problem(trim(text))
+    problem = find_id_problem(strip_whitespace(text))
     if problem is not None:
-        raise ValueError(f"invalid {what} '{trim(text)}': {problem.sentence}")
+        raise ValueError(f"invalid {what} '{strip_whitespace(text)}': {problem.sentence}")
 
 
 def is_provider_id(text: str) -> bool:
     """Returns whether all characters are among `a-z 0-9 _ -`, as those of a provider's id must be."""
-    return bool(text) and all(character in LOWER or character in DIGITS or character in "-_" for character in text)
+    return bool(text) and all(character in LOWERCASE or character in DIGITS or character in "-_" for character in text)
 
 
 # -- names with an owner
@@ -139,7 +141,7 @@ def parse_model_id(text: str) -> tuple[str, str, str]:
 
 def model_facing_name(runtime_name: str, taken: Iterable[str] = ()) -> str:
     """Returns a name of a tool that the API of a model accepts, and that is not among those taken."""
-    return safe_name(runtime_name, frozenset(taken), LONGEST_TOOL_NAME, PLAIN)
+    return build_safe_name(runtime_name, frozenset(taken), MAX_TOOL_NAME_LENGTH, API_CHARACTERS)
 
 
 def model_facing_names(runtime_names: Iterable[str]) -> dict[str, str]:
@@ -153,10 +155,10 @@ def model_facing_names(runtime_names: Iterable[str]) -> dict[str, str]:
 
 def property_name(name: str, taken: Iterable[str] = ()) -> str:
     """Returns a name of a property that the API of a model accepts, and that is not among those taken."""
-    return safe_name(name, frozenset(taken), LONGEST_PROPERTY_NAME, PLAIN | {"."})
+    return build_safe_name(name, frozenset(taken), MAX_PROPERTY_NAME_LENGTH, API_CHARACTERS | {"."})
 
 
-def safe_name(name: str, taken: frozenset[str], longest: int, allowed: frozenset[str]) -> str:
+def build_safe_name(name: str, taken: frozenset[str], longest: int, allowed: frozenset[str]) -> str:
     safe = "".join(character if character in allowed else "_" for character in name) or "field"
     found = safe = safe[:longest]
     number = 2
@@ -171,12 +173,12 @@ class NameMap(Struct, frozen=True):
     """Which property of a schema each model-facing name stands for, at each level."""
 
     names: Mapping[str, str] = {}
-    below: Mapping[str, NameMap] = {}
+    nested: Mapping[str, NameMap] = {}
     items: NameMap | None = None
 
     def __bool__(self) -> bool:
         """Returns whether any name differs."""
-        return bool(self.names or self.below or self.items)
+        return bool(self.names or self.nested or self.items)
 
 
 def model_facing_schema(schema: Any) -> tuple[Any, NameMap]:
@@ -209,15 +211,15 @@ def rename_properties(properties: dict[str, Any], names: dict[str, str], below: 
     return renamed
 
 
-def original_input(value: Any, names: NameMap) -> Any:
+def restore_input(value: Any, names: NameMap) -> Any:
     """Returns an input that a model has written with the property names of the tool's own schema."""
     if is_object(value):
         return {
-            names.names.get(name, name): original_input(member, names.below[name]) if name in names.below else member
+            names.names.get(name, name): restore_input(member, names.nested[name]) if name in names.nested else member
             for name, member in value.items()
         }
     if is_array(value) and names.items is not None:
-        return [original_input(element, names.items) for element in value]
+        return [restore_input(element, names.items) for element in value]
     return value
 
 

@@ -1,4 +1,4 @@
-"""Providers of models: how the host asks one, and the events of an answer.
+"""Provider requests, results and stream events, in the shapes of the Anthropic API.
 
 Messages and content blocks are those of the Anthropic API. The contract passes blocks on without looking into them.
 """
@@ -11,15 +11,22 @@ from typing import Annotated, Any, Final, TypeAlias, TypeGuard
 import msgspec
 from msgspec import Meta, Raw, Struct, ValidationError
 
+from becket.contract.json_narrowing import (
+    SHAPE_ERRORS,
+    decode_object,
+    is_object,
+    require_object,
+    require_text,
+    truncate,
+)
 from becket.contract.models import Model, Provider
-from becket.contract.shapes import REFUSED, as_object, cut, is_object, read_object, take_text
 from becket.errors import BadReply
 from becket.methods.descriptors import Method, Notification
 from becket.methods.streams import EventReader, Stream
 
 __all__ = [
-    "MOST_TOOL_OUTPUT",
-    "MOST_TOOL_TURNS",
+    "MAX_TOOL_OUTPUT",
+    "MAX_TOOL_TURNS",
     "PROVIDER_COMPLETE",
     "PROVIDER_STREAM",
     "PROVIDER_STREAM_EVENT",
@@ -36,18 +43,18 @@ __all__ = [
     "ToolUse",
     "Usage",
     "assistant",
-    "check_completed",
-    "event_params",
+    "build_event_params",
+    "check_complete_result",
+    "decode_provider_event",
+    "find_tool_uses",
     "is_tool_use",
-    "read_provider_event",
     "should_stream",
     "tool_result",
-    "tool_uses",
     "user",
 ]
 
-MOST_TOOL_TURNS: Final = 8  # turns of one answer in which the model may ask for tools
-MOST_TOOL_OUTPUT: Final = 30_000  # bytes of a tool's output that go back to the model
+MAX_TOOL_TURNS: Final = 8  # turns of one answer in which the model may ask for tools
+MAX_TOOL_OUTPUT: Final = 30_000  # bytes of a tool's output that go back to the model
 
 UINT32: Final = Meta(ge=0, le=2**32 - 1)
 NonEmpty = Annotated[str, Meta(min_length=1)]
@@ -115,7 +122,7 @@ def should_stream(request: ProviderRequest, model: Model) -> bool:
     return model.streaming and not (model.tool_use and request.tools)
 
 
-def check_completed(extension: str, result: ProviderResult) -> None:
+def check_complete_result(extension: str, result: ProviderResult) -> None:
     """Raises BadReply for a complete answer without content. A streamed one may have none: it came as events."""
     if not result.content:
         problem = f"Extension '{extension}' {PROVIDER_COMPLETE.name} returned empty content"
@@ -125,13 +132,13 @@ def check_completed(extension: str, result: ProviderResult) -> None:
 # -- the tools of an answer
 
 
-def tool_uses(result: ProviderResult) -> list[ToolUse]:
+def find_tool_uses(result: ProviderResult) -> list[ToolUse]:
     """Returns the tools that the model asks for, in order.
 
     Raises:
         msgspec.ValidationError: a block of this type is malformed.
     """
-    return [read_tool_block(block) for block in result.content if is_tool_use(block)]
+    return [parse_tool_block(block) for block in result.content if is_tool_use(block)]
 
 
 def is_tool_use(block: object) -> TypeGuard[dict[str, Any]]:
@@ -139,14 +146,14 @@ def is_tool_use(block: object) -> TypeGuard[dict[str, Any]]:
     return is_object(block) and block.get("type") == "tool_use"
 
 
-def read_tool_block(block: dict[str, Any]) -> ToolUse:
-    id = take_text(block, "id", "provider tool_use missing id")
-    name = take_text(block, "name", "provider tool_use missing name")
+def parse_tool_block(block: dict[str, Any]) -> ToolUse:
+    id = require_text(block, "id", "provider tool_use missing id")
+    name = require_text(block, "name", "provider tool_use missing name")
     if not id.strip():
         raise ValidationError("provider tool_use id is empty")
     if not name.strip():
         raise ValidationError("provider tool_use name is empty")
-    given = as_object(block.get("input", {}), f"provider tool_use '{id}' input must be a JSON object")
+    given = require_object(block.get("input", {}), f"provider tool_use '{id}' input must be a JSON object")
     return ToolUse(id, name, given)
 
 
@@ -205,7 +212,7 @@ DirectEvent: TypeAlias = TextDelta | ThinkingDelta | ToolUse | ProviderFailed | 
 ProviderEvent: TypeAlias = TextDelta | ThinkingDelta | ToolUse | Usage | ProviderFailed | ProviderDone
 
 
-def event_params(event: ProviderEvent) -> object:
+def build_event_params(event: ProviderEvent) -> object:
     """Returns what travels as the params of `provider.stream.event`."""
     if isinstance(event, Usage):
         return {"type": "usage", **event.values, "type": "usage"}  # noqa: F601
@@ -213,64 +220,64 @@ def event_params(event: ProviderEvent) -> object:
 
 
 @cache
-def direct() -> msgspec.json.Decoder[DirectEvent]:
+def get_event_decoder() -> msgspec.json.Decoder[DirectEvent]:
     return msgspec.json.Decoder(DirectEvent)  # at the first event: an extension that sends them never needs it
 
 
-def read_provider_event(raw: Raw) -> ProviderEvent:
+def decode_provider_event(raw: Raw) -> ProviderEvent:
     """Returns the event, nested under `event` or flat, its text in `delta` or in `text`.
 
     Raises:
         msgspec.ValidationError: it is malformed, or of an unknown type.
     """
     try:
-        return direct().decode(raw)
-    except REFUSED:
-        return read_odd_event(raw)
+        return get_event_decoder().decode(raw)
+    except SHAPE_ERRORS:
+        return decode_lenient_event(raw)
 
 
-def read_odd_event(raw: Raw) -> ProviderEvent:
-    params = read_object(raw, "provider stream event")
-    event = as_object(params.get("event", params), "provider stream event must be a JSON object")
-    kind = take_text(event, "type", "provider stream event missing type")
+def decode_lenient_event(raw: Raw) -> ProviderEvent:
+    params = decode_object(raw, "provider stream event")
+    event = require_object(params.get("event", params), "provider stream event must be a JSON object")
+    kind = require_text(event, "type", "provider stream event missing type")
     match kind:
         case "text":
-            return TextDelta(take_delta(event, kind))
+            return TextDelta(require_delta(event, kind))
         case "thinking":
-            return ThinkingDelta(take_delta(event, kind))
+            return ThinkingDelta(require_delta(event, kind))
         case "tool_use":
-            return read_tool_use(event)
+            return parse_tool_use(event)
         case "usage":
             return Usage({name: value for name, value in event.items() if name != "type"})
         case "error":
-            message = take_text(event, "message", "provider stream error missing message")
+            message = require_text(event, "message", "provider stream error missing message")
             if not message:
                 raise ValidationError("provider stream error message must be non-empty")
             code = event.get("code")
-            return ProviderFailed(message, code if is_code(code) else None)
+            return ProviderFailed(message, code if is_error_code(code) else None)
         case "done":
             return ProviderDone()
         case _:
-            raise ValidationError(f"unknown provider stream event type: {cut(kind)}")
+            raise ValidationError(f"unknown provider stream event type: {truncate(kind)}")
 
 
-def take_delta(event: dict[str, Any], kind: str) -> str:
+def require_delta(event: dict[str, Any], kind: str) -> str:
     name = "delta" if "delta" in event else "text"
-    return take_text(event, name, f"provider stream {kind} event missing 'delta' or 'text'")
+    return require_text(event, name, f"provider stream {kind} event missing 'delta' or 'text'")
 
 
-def read_tool_use(event: dict[str, Any]) -> ToolUse:
-    id = take_text(event, "id", "provider stream tool_use missing id")
+def parse_tool_use(event: dict[str, Any]) -> ToolUse:
+    id = require_text(event, "id", "provider stream tool_use missing id")
     if not id:
         raise ValidationError("provider stream tool_use id must be non-empty")
-    name = take_text(event, "name", "provider stream tool_use missing name")
+    name = require_text(event, "name", "provider stream tool_use missing name")
     if not name:
         raise ValidationError("provider stream tool_use name must be non-empty")
-    given = as_object(event.get("input", {}), "provider stream tool_use input must be a JSON object")
+    given = require_object(event.get("input", {}), "provider stream tool_use input must be a JSON object")
     return ToolUse(id, name, given)
 
 
-def is_code(value: object) -> bool:
+def is_error_code(value: object) -> bool:
     return isinstance(value, int | str) and not isinstance(value, bool)
 
 
@@ -293,7 +300,7 @@ PROVIDER_STREAM: Final[Stream[ProviderRequest, ProviderResult, ProviderEvent]] =
     ProviderResult,
     events={
         PROVIDER_STREAM_EVENT.name: EventReader(
-            read_provider_event, (TextDelta, ThinkingDelta, ToolUse, Usage, ProviderFailed, ProviderDone)
+            decode_provider_event, (TextDelta, ThinkingDelta, ToolUse, Usage, ProviderFailed, ProviderDone)
         )
     },
     idle_timeout=60.0,

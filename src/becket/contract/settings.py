@@ -1,4 +1,4 @@
-"""The settings editor: an extension draws a field of its own in the host's settings, as rows of text.
+"""Settings editor: open, key and commit requests, and the rows an extension renders.
 
 The host opens the editor and passes the keys on; the extension answers with what to show, and may at any time show
 more, give the chosen value, or close. Drawing the rows is the host's.
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from becket.contract.shapes import is_object
+from becket.contract.json_narrowing import is_object
 from becket.methods.descriptors import Method, Notification
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
     "EditorRender",
     "EditorRow",
     "EditorTaken",
-    "read_render",
+    "parse_render",
     "read_taken",
 ]
 
@@ -113,7 +113,7 @@ class EditorClosed(Struct, frozen=True, omit_defaults=True):
     reason: str | None = None
 
 
-def read_render(response: object) -> EditorRender | None:
+def parse_render(response: object) -> EditorRender | None:
     """Returns what the response to opening a field, to a key or to a value shows; None if there is nothing new in it.
 
     Besides `EditorOpened` it may be `{"render": ...}` alone, or the members of `EditorRender` themselves."""
@@ -130,7 +130,7 @@ def read_taken(response: object, value: Any) -> EditorTaken:
     """Returns what the response to a value that was taken says: a value of its own, an intent, something to show.
 
     Without a value in it the one that was taken is to be stored."""
-    render = read_render(response)
+    render = parse_render(response)
     if is_object(response) and ("value" in response or "intent" in response or render is not None):
         return EditorTaken(response.get("value", value), response.get("intent"), render)
     return EditorTaken(value if response is None else response)

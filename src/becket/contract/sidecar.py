@@ -1,4 +1,4 @@
-"""The line protocol of sidecars: long-running programs beside an extension, with a channel of their own.
+"""The sidecar line protocol: JSON objects with a `type`, one a line, without responses.
 
 It is no JSON-RPC: each line is one JSON object with a `type`, and nothing is answered. A sidecar says hello, gets
 `init`, and from then on both sides write when they have something to say. Starting it is the host's.
@@ -17,22 +17,22 @@ from becket.errors import BadMessage, RemoteProtocolError
 __all__ = [
     "HELLO_TIMEOUT",
     "SIDECAR_VERSION",
-    "Custom",
-    "Failed",
-    "Hello",
-    "Init",
+    "CustomSidecarEvent",
     "InsertMode",
     "InsertText",
-    "Shutdown",
     "SidecarCommand",
     "SidecarConfig",
     "SidecarEvent",
-    "Status",
-    "Trigger",
+    "SidecarFailed",
+    "SidecarHello",
+    "SidecarInit",
+    "SidecarShutdown",
+    "SidecarStatus",
+    "SidecarTrigger",
     "check_hello",
+    "decode_command",
+    "decode_event",
     "encode_line",
-    "parse_command",
-    "parse_event",
 ]
 
 SIDECAR_VERSION: Final = 2
@@ -50,30 +50,30 @@ class SidecarConfig(Struct, frozen=True):
     protocol_version: int = SIDECAR_VERSION
 
 
-class Init(Struct, frozen=True, tag_field="type", tag="init"):
+class SidecarInit(Struct, frozen=True, tag_field="type", tag="init"):
     """Begin."""
 
     config: SidecarConfig
 
 
-class Trigger(Struct, frozen=True, omit_defaults=True, tag_field="type", tag="trigger"):
+class SidecarTrigger(Struct, frozen=True, omit_defaults=True, tag_field="type", tag="trigger"):
     """Something happened, such as `press` and `release` of the sidecar's key."""
 
     name: str
     payload: Any = None
 
 
-class Shutdown(Struct, frozen=True, tag_field="type", tag="shutdown"):
+class SidecarShutdown(Struct, frozen=True, tag_field="type", tag="shutdown"):
     """End."""
 
 
-SidecarCommand: TypeAlias = Init | Trigger | Shutdown
+SidecarCommand: TypeAlias = SidecarInit | SidecarTrigger | SidecarShutdown
 
 
 # -- from the sidecar
 
 
-class Hello(Struct, frozen=True, tag_field="type", tag="hello"):
+class SidecarHello(Struct, frozen=True, tag_field="type", tag="hello"):
     """The first line."""
 
     protocol_version: int
@@ -81,7 +81,7 @@ class Hello(Struct, frozen=True, tag_field="type", tag="hello"):
     capabilities: tuple[str, ...] = ()
 
 
-class Status(Struct, frozen=True, omit_defaults=True, tag_field="type", tag="status"):
+class SidecarStatus(Struct, frozen=True, omit_defaults=True, tag_field="type", tag="status"):
     """What the sidecar is doing, in a word of its own, and what to show for it."""
 
     state: str
@@ -108,57 +108,57 @@ class InsertText(Struct, frozen=True, tag_field="type", tag="insert_text"):
     mode: InsertMode
 
 
-class Failed(Struct, frozen=True, tag_field="type", tag="error"):
+class SidecarFailed(Struct, frozen=True, tag_field="type", tag="error"):
     """Something went wrong that the user should know of."""
 
     message: Annotated[str, Meta(min_length=1)]
 
 
-class Custom(Struct, frozen=True):
+class CustomSidecarEvent(Struct, frozen=True):
     """A line of a type that only the sidecar knows; hosts pass over it."""
 
     type: str
     members: dict[str, Any]
 
 
-KnownEvent: TypeAlias = Hello | Status | InsertText | Failed
-SidecarEvent: TypeAlias = KnownEvent | Custom
+KnownSidecarEvent: TypeAlias = SidecarHello | SidecarStatus | InsertText | SidecarFailed
+SidecarEvent: TypeAlias = KnownSidecarEvent | CustomSidecarEvent
 
 
 # -- lines
 
 
-def encode_line(message: SidecarCommand | KnownEvent) -> bytes:
+def encode_line(message: SidecarCommand | KnownSidecarEvent) -> bytes:
     """Returns one line, with its end."""
     return msgspec.json.encode(message) + b"\n"
 
 
-def parse_command(line: bytes) -> SidecarCommand:
+def decode_command(line: bytes) -> SidecarCommand:
     """Returns what the host said.
 
     Raises:
         BadMessage: it is no command.
     """
-    return parse(line, COMMANDS)
+    return decode_line(line, COMMAND_DECODER)
 
 
-def parse_event(line: bytes) -> SidecarEvent:
-    """Returns what the sidecar said; a type that is not known becomes a `Custom`.
+def decode_event(line: bytes) -> SidecarEvent:
+    """Returns what the sidecar said; a type that is not known becomes a `CustomSidecarEvent`.
 
     Raises:
         BadMessage: it is no event.
     """
     try:
-        kind = TYPE_OF.decode(line).type
-    except UNDECODABLE as error:
-        raise bad_line(error) from error
+        kind = TYPE_DECODER.decode(line).type
+    except JSON_ERRORS as error:
+        raise build_line_error(error) from error
     if kind in KNOWN_TYPES:
-        return parse(line, EVENTS)
-    members = parse(line, OBJECTS)
-    return Custom(kind, {name: value for name, value in members.items() if name != "type"})
+        return decode_line(line, EVENT_DECODER)
+    members = decode_line(line, OBJECT_DECODER)
+    return CustomSidecarEvent(kind, {name: value for name, value in members.items() if name != "type"})
 
 
-def check_hello(hello: Hello) -> None:
+def check_hello(hello: SidecarHello) -> None:
     """Raises RemoteProtocolError for a sidecar that is too old."""
     if hello.protocol_version < SIDECAR_VERSION:
         raise RemoteProtocolError(
@@ -166,30 +166,30 @@ def check_hello(hello: Hello) -> None:
         )
 
 
-class Typed(Struct):
+class SidecarLineType(Struct):
     type: str
 
 
 T = TypeVar("T")
 
 
-UNDECODABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
-TYPE_OF = msgspec.json.Decoder(Typed)
-COMMANDS: msgspec.json.Decoder[SidecarCommand] = msgspec.json.Decoder(SidecarCommand)
-EVENTS: msgspec.json.Decoder[KnownEvent] = msgspec.json.Decoder(KnownEvent)
-OBJECTS = msgspec.json.Decoder(dict[str, Any])
+JSON_ERRORS = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
+TYPE_DECODER = msgspec.json.Decoder(SidecarLineType)
+COMMAND_DECODER: msgspec.json.Decoder[SidecarCommand] = msgspec.json.Decoder(SidecarCommand)
+EVENT_DECODER: msgspec.json.Decoder[KnownSidecarEvent] = msgspec.json.Decoder(KnownSidecarEvent)
+OBJECT_DECODER = msgspec.json.Decoder(dict[str, Any])
 KNOWN_TYPES: Final = frozenset({"hello", "status", "insert_text", "error"})
 
 
-def parse(line: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+def decode_line(line: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
         return decoder.decode(line)
-    except UNDECODABLE as error:
-        raise bad_line(error) from error
+    except JSON_ERRORS as error:
+        raise build_line_error(error) from error
 
 
-def bad_line(error: Exception) -> BadMessage:
-    from becket.typed.problems import problem_of
+def build_line_error(error: Exception) -> BadMessage:
+    from becket.conversion.problems import to_problem
 
-    pointer, problem = problem_of(error)
+    pointer, problem = to_problem(error)
     return BadMessage(problem, pointer=pointer)

@@ -1,4 +1,4 @@
-"""Tasks: the four notifications by which an extension tells of work that takes long, and how they are read.
+"""Task notifications: start, update, log and done, and their decoders.
 
 They belong to no call: each call that listens for them gets them all.
 """
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 from msgspec import Meta, Raw, Struct, ValidationError
 
-from becket.contract.shapes import REFUSED, cut, read_object, take_text
+from becket.contract.json_narrowing import SHAPE_ERRORS, decode_object, require_text, truncate
 from becket.methods.descriptors import Notification
 from becket.methods.streams import EventReader
 
@@ -29,13 +29,13 @@ __all__ = [
     "TaskLogged",
     "TaskStarted",
     "TaskUpdated",
-    "read_task_ended",
-    "read_task_logged",
-    "read_task_started",
-    "read_task_updated",
+    "decode_task_ended",
+    "decode_task_logged",
+    "decode_task_started",
+    "decode_task_updated",
 ]
 
-MOST: Final = 2**64 - 1
+MAX_UINT64: Final = 2**64 - 1
 Id = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]  # as far as msgspec checks; the rest of 64 bits is read with care
 
@@ -97,7 +97,7 @@ TASK_DONE: Final = Notification("task.done", TaskEnded, summary="A task has ende
 decode = msgspec.json.decode
 
 
-def read_task_started(raw: Raw) -> TaskStarted:
+def decode_task_started(raw: Raw) -> TaskStarted:
     """Returns the event; a kind that is no string counts as absent.
 
     Raises:
@@ -105,16 +105,16 @@ def read_task_started(raw: Raw) -> TaskStarted:
     """
     try:
         return decode(raw, type=TaskStarted)
-    except REFUSED:
-        id, members = read_members(raw, TASK_START)
-        label = take_text(members, "label", "task.start missing 'label'")
+    except SHAPE_ERRORS:
+        id, members = decode_task(raw, TASK_START)
+        label = require_text(members, "label", "task.start missing 'label'")
         kind = members.get("kind")
         if not isinstance(kind, str):
             return TaskStarted(id, label)
-        raise ValidationError(f"task.start unknown kind '{cut(kind)}'") from None
+        raise ValidationError(f"task.start unknown kind '{truncate(kind)}'") from None
 
 
-def read_task_updated(raw: Raw) -> TaskUpdated:
+def decode_task_updated(raw: Raw) -> TaskUpdated:
     """Returns the event; members of a wrong type count as absent.
 
     Raises:
@@ -122,14 +122,14 @@ def read_task_updated(raw: Raw) -> TaskUpdated:
     """
     try:
         return decode(raw, type=TaskUpdated)
-    except REFUSED:
-        id, members = read_members(raw, TASK_UPDATE)
-        current, total = count_or_none(members.get("current")), count_or_none(members.get("total"))
+    except SHAPE_ERRORS:
+        id, members = decode_task(raw, TASK_UPDATE)
+        current, total = optional_count(members.get("current")), optional_count(members.get("total"))
         message = members.get("message")
         return TaskUpdated(id, current, total, message if isinstance(message, str) else None)
 
 
-def read_task_logged(raw: Raw) -> TaskLogged:
+def decode_task_logged(raw: Raw) -> TaskLogged:
     """Returns the event.
 
     Raises:
@@ -137,12 +137,12 @@ def read_task_logged(raw: Raw) -> TaskLogged:
     """
     try:
         return decode(raw, type=TaskLogged)
-    except REFUSED:
-        id, members = read_members(raw, TASK_LOG)
-        return TaskLogged(id, take_text(members, "line", "task.log missing 'line'"))
+    except SHAPE_ERRORS:
+        id, members = decode_task(raw, TASK_LOG)
+        return TaskLogged(id, require_text(members, "line", "task.log missing 'line'"))
 
 
-def read_task_ended(raw: Raw) -> TaskEnded:
+def decode_task_ended(raw: Raw) -> TaskEnded:
     """Returns the event; an empty error is none.
 
     Raises:
@@ -150,32 +150,32 @@ def read_task_ended(raw: Raw) -> TaskEnded:
     """
     try:
         return decode(raw, type=TaskEnded)
-    except REFUSED:
-        id, members = read_members(raw, TASK_DONE)
+    except SHAPE_ERRORS:
+        id, members = decode_task(raw, TASK_DONE)
         error = members.get("error")
         if error == "":
             return TaskEnded(id)
-        shown = cut(msgspec.json.encode(error).decode())
+        shown = truncate(msgspec.json.encode(error).decode())
         raise ValidationError(f"task.done 'error' must be string or null, got {shown}") from None
 
 
-def read_members(raw: Raw, event: Notification[Any]) -> tuple[str, dict[str, Any]]:
-    members = read_object(raw, f"{event.name} params")
-    id = take_text(members, "id", f"{event.name} missing 'id'")
+def decode_task(raw: Raw, event: Notification[Any]) -> tuple[str, dict[str, Any]]:
+    members = decode_object(raw, f"{event.name} params")
+    id = require_text(members, "id", f"{event.name} missing 'id'")
     if not id:
         raise ValidationError(f"{event.name} 'id' must be non-empty")
     return id, members
 
 
-def count_or_none(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST else None
+def optional_count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_UINT64 else None
 
 
 TASK_READERS: Final[Mapping[str, EventReader[TaskEvent]]] = MappingProxyType(
     {
-        TASK_START.name: EventReader(read_task_started, (TaskStarted,)),
-        TASK_UPDATE.name: EventReader(read_task_updated, (TaskUpdated,)),
-        TASK_LOG.name: EventReader(read_task_logged, (TaskLogged,)),
-        TASK_DONE.name: EventReader(read_task_ended, (TaskEnded,)),
+        TASK_START.name: EventReader(decode_task_started, (TaskStarted,)),
+        TASK_UPDATE.name: EventReader(decode_task_updated, (TaskUpdated,)),
+        TASK_LOG.name: EventReader(decode_task_logged, (TaskLogged,)),
+        TASK_DONE.name: EventReader(decode_task_ended, (TaskEnded,)),
     }
 )

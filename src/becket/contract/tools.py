@@ -1,4 +1,4 @@
-"""Tools: how an extension declares one, how the host calls it, and what its result reads like to a model."""
+"""Tools: the declaration, the call, and the text of a result for a model."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from becket.contract.shapes import is_object
+from becket.contract.json_narrowing import is_object
 from becket.methods.descriptors import Method
 
-__all__ = ["TOOL_CALL", "Tool", "ToolCall", "tool_text"]
+__all__ = ["TOOL_CALL", "Tool", "ToolCall", "format_tool_result"]
 
 
 class Tool(Struct, frozen=True, omit_defaults=True):
@@ -45,7 +45,7 @@ TOOL_CALL: Final[Method[ToolCall, Any]] = Method(
 )
 
 
-def tool_text(result: object) -> str:
+def format_tool_result(result: object) -> str:
     """Returns what a model reads: the text itself, that of a `content` member, or else all of the result as JSON."""
     if isinstance(result, str):
         return result

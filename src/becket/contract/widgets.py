@@ -1,4 +1,4 @@
-"""Widgets: small boxes of text that an extension keeps on the host's screen. Drawing them is the host's."""
+"""Widgets: small boxes of text that an extension shows on the host's screen."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Position(StrEnum):
 
 
 if TYPE_CHECKING:
-    Placed = Position
+    OptionalPosition = Position
 else:
-    Placed = Position | None
+    OptionalPosition = Position | None
 
 
 class StyledText(Struct, frozen=True, omit_defaults=True):
@@ -58,7 +58,7 @@ class WidgetUpsert(Struct, frozen=True, omit_defaults=True):
 
     id: Name
     lines: tuple[str, ...]
-    position: Placed = Position.TOP_RIGHT
+    position: OptionalPosition = Position.TOP_RIGHT
     title: str | None = None
     ttl_secs: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
     styled_lines: tuple[tuple[StyledText, ...], ...] | None = None

@@ -1,4 +1,4 @@
-"""The wire habits of each protocol, as data. `DIALECTS` maps their names to the records.
+"""Finds dialects by name and imports adapters on first use.
 
 The records of other systems are imported when somebody asks for them by name: most programs speak one dialect.
 """
@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from becket.dialects.dialect import CallMeta, Dialect, ProgressForm
+from becket.dialects.dialect import CallMeta, Dialect, ProgressFormat
 from becket.dialects.native import NATIVE
 from becket.dialects.plain import PLAIN
 
-__all__ = ["DIALECTS", "NATIVE", "PLAIN", "CallMeta", "Dialect", "Dialects", "ProgressForm", "find_dialect"]
+__all__ = ["DIALECTS", "NATIVE", "PLAIN", "CallMeta", "Dialect", "DialectRegistry", "ProgressFormat", "find_dialect"]
 
 
-class Dialects(Mapping[str, Dialect]):
+class DialectRegistry(Mapping[str, Dialect]):
     """Dialects by name. `add` makes one of your own known, so that manifests can name it."""
 
     def __init__(self, dialects: tuple[Dialect, ...], elsewhere: Mapping[str, str]) -> None:
@@ -54,8 +54,8 @@ class Dialects(Mapping[str, Dialect]):
         return len(list(iter(self)))
 
 
-OTHERS: Final[tuple[str, ...]] = ("synaps", "nexo", "roder", "morphir", "cigen", "mcp", "lsp")
-DIALECTS: Final = Dialects((PLAIN, NATIVE), {name: f"becket.dialects.{name}" for name in OTHERS})
+ADAPTERS: Final[tuple[str, ...]] = ("synaps", "nexo", "roder", "morphir", "cigen", "mcp", "lsp")
+DIALECTS: Final = DialectRegistry((PLAIN, NATIVE), {name: f"becket.adapters.{name}.dialect" for name in ADAPTERS})
 
 
 def find_dialect(dialect: Dialect | str) -> Dialect:

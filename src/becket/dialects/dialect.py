@@ -1,4 +1,4 @@
-"""What a dialect is: the wire habits of one protocol as a record of plain data and pure functions."""
+"""Defines `Dialect`, the frozen record of the wire conventions of one protocol, and per-call metadata."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
-from becket.dialects.habits import DEFAULT_HABITS, Habits
-from becket.errors import NUMBERS, Meaning
+from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, HostDefaults
+from becket.errors import ERROR_CODES, Meaning
+from becket.framing.content_length import ContentLength
+from becket.framing.framing import FramingFactory
+from becket.jsonrpc.codec import JsonCodec
+from becket.jsonrpc.connection import Connection
+from becket.jsonrpc.json_values import decode_json, encode_json
+from becket.jsonrpc.records import CancellationFormat, IdCounter
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.rpc.codec import JsonCodec
-from becket.rpc.connection import Connection
-from becket.rpc.json_values import decode_json, encode_json
-from becket.rpc.records import Cancelling, Ids
-from becket.wire.content_length import ContentLength
-from becket.wire.framing import FramingFactory
 
 if TYPE_CHECKING:
-    from becket.dialects.speech import Speech
-    from becket.rpc.budget import SharedBudget
-    from becket.rpc.roles import Codec
-    from becket.rpc.spelling import Spelling
+    from becket.dialects.mapping import ContractMapping
+    from becket.jsonrpc.budget import SharedBudget
+    from becket.jsonrpc.protocols import Codec
+    from becket.jsonrpc.wire_format import WireFormat
 
-__all__ = ["AskedProgress", "CallMeta", "Dialect", "ProgressForm"]
+__all__ = ["CallMeta", "Dialect", "ProgressFormat", "ProgressTokenCodec"]
 
 
-class AskedProgress(Struct, frozen=True):
+class ProgressTokenCodec(Struct, frozen=True):
     """Where progress is told only to who asks for it, under a token that is in the request.
 
-    `write_token` puts one into the params of a request, `read_token` finds that of a request, None where nobody wants
-    to hear of its progress. `write` makes the params of the notification, all of which are the value."""
+    `insert_token` puts one into the params of a request, `extract_token` finds that of a request, None where nobody
+    wants to hear of its progress. `encode_params` makes the params of the notification, all of which are the value."""
 
-    write_token: Callable[[bytes | None, bytes], bytes]
-    read_token: Callable[[Raw | None], bytes | None]
-    write: Callable[[bytes, object], bytes]
+    insert_token: Callable[[bytes | None, bytes], bytes]
+    extract_token: Callable[[Raw | None], bytes | None]
+    encode_params: Callable[[bytes, object], bytes]
 
 
-class ProgressForm(Struct, frozen=True):
+class ProgressFormat(Struct, frozen=True):
     """How a dialect reports from within a call: a notification that names the call, by its id or by the token that it
     asked with, and bears a value."""
 
     method: str
     token: str = "token"
     value: str = "value"
-    asked: AskedProgress | None = None
+    token_codec: ProgressTokenCodec | None = None
 
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]  # more than any clock or counter, and a double holds it
@@ -80,46 +80,46 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The habits of one protocol. `Peer` reads them; nothing else knows a protocol's words.
 
     The first members are about the link. Where JSON-RPC is written and read with other habits than those of the
-    specification, `spelling` has them: those of a host, and of an extension too unless `extension_spelling` has its
-    own. What is no message is answered with an error, or only counted where `answers_garbage` is False. `contract`
-    tells how the extension contract is spoken on the link: None where it is spoken in its own words. `recognises` tells
-    by the first frame of a host, and the framing that it came in, whether that host speaks this dialect. A response
-    above the frame limit fails its own call alone, unless `skips_oversize` is False. Links with the same `ids` never
-    give two calls one id; each has its own unless given."""
+    specification, `wire_format` has them: those of a host, and of an extension too unless `extension_wire_format` has
+    its own. What is no message is answered with an error, or only counted where `responds_to_invalid` is False.
+    `load_mapping` tells how the extension contract is spoken on the link: None where it is spoken in its own words.
+    `matches_first_frame` tells by the first frame of a host, and the framing that it came in, whether that host speaks
+    this dialect. A response above the frame limit fails its own call alone, unless `skips_oversize` is False. Links
+    with the same `ids` never give two calls one id; each has its own unless given."""
 
     name: str
     framing: FramingFactory = ContentLength
     codec: Callable[[Limits], Codec] = JsonCodec
-    spelling: Spelling | None = None
-    extension_spelling: Spelling | None = None
-    answers_garbage: bool = True
-    numbers: Mapping[Meaning, int] = NUMBERS
-    cancelling: Cancelling | None = None
-    progress: ProgressForm | None = None
+    wire_format: WireFormat | None = None
+    extension_wire_format: WireFormat | None = None
+    responds_to_invalid: bool = True
+    error_codes: Mapping[Meaning, int] = ERROR_CODES
+    cancellation: CancellationFormat | None = None
+    progress: ProgressFormat | None = None
     ping: str | None = None
     credit: str | None = None
     features: frozenset[str] = frozenset()
     bad_json_is_fatal: bool = False
     skips_oversize: bool = True
-    contract: Callable[[], Speech] | None = None
-    recognises: Callable[[bytes, type], bool] | None = None
-    habits: Habits = DEFAULT_HABITS
-    ids: Ids | None = None
+    load_mapping: Callable[[], ContractMapping] | None = None
+    matches_first_frame: Callable[[bytes, type], bool] | None = None
+    host_defaults: HostDefaults = STANDARD_HOST_DEFAULTS
+    ids: IdCounter | None = None
 
-    def connection(
+    def build_connection(
         self, limits: Limits, framing: FramingFactory | None = None, budget: SharedBudget | None = None
     ) -> Connection:
         """Returns the state of a new link in this dialect. `budget` is what it shares with other links."""
         return Connection(
             (framing or self.framing)(limits),
-            self._make_codec(limits),
+            self._build_codec(limits),
             limits=limits,
-            cancelling=self.cancelling,
+            cancellation=self.cancellation,
             ping=self.ping,
-            numbers=self.numbers,
+            error_codes=self.error_codes,
             bad_json_is_fatal=self.bad_json_is_fatal,
-            answers_garbage=self.answers_garbage,
-            spelling=self.spelling,
+            rejects_invalid=self.responds_to_invalid,
+            wire_format=self.wire_format,
             ids=self.ids,
             budget=budget,
             skips_oversize=self.skips_oversize,
@@ -128,25 +128,25 @@ class Dialect(Struct, frozen=True, kw_only=True):
     @property
     def limits(self) -> Limits:
         """The limits of a link in this dialect, unless others are given."""
-        return DEFAULT_LIMITS.but(**self.habits.limits) if self.habits.limits else DEFAULT_LIMITS
+        return DEFAULT_LIMITS.but(**self.host_defaults.limits) if self.host_defaults.limits else DEFAULT_LIMITS
 
     @property
     def host_limits(self) -> Limits:
         """The limits of a host's link in this dialect, unless others are given."""
-        return self.limits.but(**self.habits.host_limits) if self.habits.host_limits else self.limits
+        return self.limits.but(**self.host_defaults.host_limits) if self.host_defaults.host_limits else self.limits
 
-    def of_extension(self) -> Dialect:
+    def for_extension(self) -> Dialect:
         """Returns this dialect as an extension writes it."""
-        return self if self.extension_spelling is None else replace(self, spelling=self.extension_spelling)
+        return self if self.extension_wire_format is None else replace(self, wire_format=self.extension_wire_format)
 
-    def _make_codec(self, limits: Limits) -> Codec:
-        if self.spelling is None:
+    def _build_codec(self, limits: Limits) -> Codec:
+        if self.wire_format is None:
             return self.codec(limits)
-        from becket.rpc.spelling import SpelledCodec  # no program in our own dialects needs it
+        from becket.jsonrpc.wire_format import WireFormatCodec  # no program in our own dialects needs it
 
-        return SpelledCodec(limits, self.spelling)
+        return WireFormatCodec(limits, self.wire_format)
 
-    def read_meta(self, params: Raw | None) -> CallMeta | None:
+    def decode_meta(self, params: Raw | None) -> CallMeta | None:
         """Returns what travels with a request, None if nothing does. What is malformed counts as absent."""
         if params is None or b'"_meta"' not in bytes(params):
             return None
@@ -156,31 +156,31 @@ class Dialect(Struct, frozen=True, kw_only=True):
             return None
         return None if meta is UNSET or meta.becket is UNSET else meta.becket
 
-    def without_meta(self, params: Raw, meta: CallMeta) -> Raw | None:
-        """Returns the params as the caller gave them, without the `meta` that `read_meta` has found there."""
+    def strip_meta(self, params: Raw, meta: CallMeta) -> Raw | None:
+        """Returns the params as the caller gave them, without the `meta` that `decode_meta` has found there."""
         text = bytes(params)
-        written = META + encode_json(meta)  # as our own kits write it
+        written = META_PREFIX + encode_json(meta)  # as our own kits write it
         if text.startswith(written + b"},"):
             return Raw(b"{" + text[len(written) + 2 :])
         if text == written + b"}}":
             return None
-        return EMPTY if text == written + ONLY_META else remove_meta(params)
+        return EMPTY_OBJECT if text == written + EMPTY_PARAMS_SUFFIX else remove_meta(params)
 
-    def write_meta(self, params: bytes | None, meta: CallMeta) -> bytes | None:
+    def insert_meta(self, params: bytes | None, meta: CallMeta) -> bytes | None:
         """Returns the params with `_meta.becket` in them. Params by position have no room for it and stay as is."""
         if params is None:
-            return META + encode_json(meta) + b"}}"
+            return META_PREFIX + encode_json(meta) + b"}}"
         if params == b"{}":
-            return META + encode_json(meta) + ONLY_META
+            return META_PREFIX + encode_json(meta) + EMPTY_PARAMS_SUFFIX
         if not params.startswith(b"{"):
             return params
         if b'"_meta"' in params or params[1:2] != b'"':  # the latter may be raw, with white space in it
             return merge_meta(params, meta)
-        return META + encode_json(meta) + b"}," + params[1:]
+        return META_PREFIX + encode_json(meta) + b"}," + params[1:]
 
-    def mark_event(self, params: bytes | None, parent: bytes) -> bytes | None:
+    def insert_parent_id(self, params: bytes | None, parent: bytes) -> bytes | None:
         """Returns the params of a notification that belongs to the request with this id, saying so."""
-        head = MARK + parent + b"}}"
+        head = PARENT_PREFIX + parent + b"}}"
         if params is None:
             return head + b"}"
         if params == b"{}":
@@ -191,25 +191,25 @@ class Dialect(Struct, frozen=True, kw_only=True):
             return merge_meta(params, CallMeta(parent=decode_json(parent)))
         return head + b"," + params[1:]
 
-    def read_mark(self, params: Raw) -> tuple[bytes | None, Raw | None]:
+    def extract_parent_id(self, params: Raw) -> tuple[bytes | None, Raw | None]:
         """Returns the id of the request that a notification belongs to, None if it does not say, and the params."""
         text = bytes(params)
-        if text.startswith(MARK):
-            parent, _, rest = text[len(MARK) :].partition(b"}}")
+        if text.startswith(PARENT_PREFIX):
+            parent, _, rest = text[len(PARENT_PREFIX) :].partition(b"}}")
             if parent.isdigit():
                 if rest.startswith(b","):
                     return parent, Raw(b"{" + rest[1:])
                 if rest == b"}":
                     return parent, None
-        meta = self.read_meta(params)
+        meta = self.decode_meta(params)
         if meta is None or meta.parent is None:
             return None, params
-        return encode_json(meta.parent), self.without_meta(params, meta)
+        return encode_json(meta.parent), self.strip_meta(params, meta)
 
 
-META = b'{"_meta":{"becket":'
-MARK = META + b'{"parent":'
-ONLY_META = b"} }"  # the space tells an empty object from no params at all, and means nothing to anybody else
+META_PREFIX = b'{"_meta":{"becket":'
+PARENT_PREFIX = META_PREFIX + b'{"parent":'
+EMPTY_PARAMS_SUFFIX = b"} }"  # the space tells an empty object from no params at all, and means nothing to anybody else
 
 
 def remove_meta(params: Raw) -> Raw | None:
@@ -227,7 +227,7 @@ def remove_meta(params: Raw) -> Raw | None:
 def merge_meta(params: bytes, meta: CallMeta) -> bytes:
     members = decode_members(params)
     try:
-        own = decode_members(members.get("_meta", EMPTY))
+        own = decode_members(members.get("_meta", EMPTY_OBJECT))
     except msgspec.ValidationError:  # what it is there for is the caller's business
         return params
     own["becket"] = Raw(encode_json(meta))
@@ -235,5 +235,5 @@ def merge_meta(params: bytes, meta: CallMeta) -> bytes:
     return encode_json(members)
 
 
-EMPTY = Raw(b"{}")
+EMPTY_OBJECT = Raw(b"{}")
 decode_members = msgspec.json.Decoder(dict[str, Raw]).decode

@@ -1,12 +1,9 @@
-"""`native`: becket's own dialect. Here stands what it adds to the link: cancellation, progress, deadlines, flow
-control, pings and messages for the log. A peer that speaks it uses all of them until `agree` says which the other side
-has announced; what belongs to one call travels in `params._meta.becket` and never on the envelope.
-"""
+"""Defines `native`, becket's own dialect: cancellation, progress, deadlines, credit, pings and logs."""
 
 from __future__ import annotations
 
-from becket.dialects.dialect import Dialect, ProgressForm
-from becket.rpc.records import Cancelling
+from becket.dialects.dialect import Dialect, ProgressFormat
+from becket.jsonrpc.records import CancellationFormat
 
 __all__ = ["FEATURES", "NATIVE"]
 
@@ -14,8 +11,8 @@ FEATURES = frozenset({"cancel", "progress", "deadline", "credit", "ping", "log"}
 
 NATIVE = Dialect(
     name="native",
-    cancelling=Cancelling("$/cancelRequest"),
-    progress=ProgressForm("$/progress"),
+    cancellation=CancellationFormat("$/cancelRequest"),
+    progress=ProgressFormat("$/progress"),
     ping="$/ping",
     credit="$/credit",
     features=FEATURES,

@@ -1,14 +1,14 @@
-"""`plain`: JSON-RPC 2.0 with the base protocol of LSP. No handshake; what `Peer` speaks unless told otherwise."""
+"""Defines `plain`, the default dialect of `Peer`: JSON-RPC 2.0 with LSP framing and no handshake."""
 
 from __future__ import annotations
 
-from becket.dialects.dialect import Dialect, ProgressForm
-from becket.rpc.records import Cancelling
+from becket.dialects.dialect import Dialect, ProgressFormat
+from becket.jsonrpc.records import CancellationFormat
 
 __all__ = ["PLAIN"]
 
 PLAIN = Dialect(
     name="plain",
-    cancelling=Cancelling("$/cancelRequest"),
-    progress=ProgressForm("$/progress"),
+    cancellation=CancellationFormat("$/cancelRequest"),
+    progress=ProgressFormat("$/progress"),
 )

@@ -1,4 +1,4 @@
-"""The kit for writing an extension: a class with decorated methods, and what these get to work with.
+"""Exports the kit for writing extensions: ExtensionServer, decorators, outputs and host clients.
 
 Each part is imported when it is first used: an extension pays at start only for what it declares.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from becket.loading import lazy_names
+from becket._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from becket.extension.declarations import command, handles, hook, provider, tool
-    from becket.extension.host_services import BlockingHostServices, HostServices
+    from becket.extension.decorators import command, handles, hook, provider, tool
+    from becket.extension.host_client import BlockingHostClient, HostClient
     from becket.extension.outputs import (
         BlockingCommandOutput,
         BlockingProviderStream,
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BlockingCommandOutput",
-    "BlockingHostServices",
+    "BlockingHostClient",
     "BlockingProviderStream",
     "BlockingTask",
     "CommandOutput",
     "ExtensionServer",
-    "HostServices",
+    "HostClient",
     "ProviderStream",
     "Task",
     "command",
@@ -39,21 +39,21 @@ __all__ = [
     "tool",
 ]
 
-HOMES = {
+LAZY_EXPORTS = {
     "BlockingCommandOutput": "becket.extension.outputs",
-    "BlockingHostServices": "becket.extension.host_services",
+    "BlockingHostClient": "becket.extension.host_client",
     "BlockingProviderStream": "becket.extension.outputs",
     "BlockingTask": "becket.extension.outputs",
     "CommandOutput": "becket.extension.outputs",
     "ExtensionServer": "becket.extension.server",
-    "HostServices": "becket.extension.host_services",
+    "HostClient": "becket.extension.host_client",
     "ProviderStream": "becket.extension.outputs",
     "Task": "becket.extension.outputs",
-    "command": "becket.extension.declarations",
-    "handles": "becket.extension.declarations",
-    "hook": "becket.extension.declarations",
-    "provider": "becket.extension.declarations",
-    "tool": "becket.extension.declarations",
+    "command": "becket.extension.decorators",
+    "handles": "becket.extension.decorators",
+    "hook": "becket.extension.decorators",
+    "provider": "becket.extension.decorators",
+    "tool": "becket.extension.decorators",
 }
 
-__getattr__, __dir__ = lazy_names(__name__, globals(), HOMES)
+__getattr__, __dir__ = lazy_exports(__name__, globals(), LAZY_EXPORTS)

@@ -1,4 +1,4 @@
-"""What an extension declares, as handlers of the contract's methods: tools, commands, providers, hooks and its own.
+"""Builds the contract's handlers from what an extension declares.
 
 Only what is declared is handled; the host is told of the rest that there is no such method. Every handler is a
 coroutine that waits for nothing but the face; `registry` makes of it what the face can run.
@@ -14,8 +14,8 @@ from msgspec import Struct
 from becket.contract.handshake import Capabilities, DeclaredCapability
 from becket.contract.tools import TOOL_CALL, Tool, ToolCall
 from becket.errors import InvalidParams
-from becket.extension.declarations import (
-    Declared,
+from becket.extension.decorators import (
+    Declaration,
     DeclaredCommand,
     DeclaredHook,
     DeclaredMethod,
@@ -23,69 +23,69 @@ from becket.extension.declarations import (
     DeclaredTool,
     is_async,
 )
-from becket.extension.faces import Routine, run_now
 from becket.extension.results import Output, read_tool_output
-from becket.extension.signatures import ToolInput, read_tool_input
+from becket.extension.runtime_blocking import UserFunction, run_synchronously
+from becket.extension.tool_input.signature import ToolInput, read_tool_input
+from becket.json_schema.validator import SchemaMode
 from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import Registry, read_signature
-from becket.typed.schema import SchemaMode
 
 if TYPE_CHECKING:
-    from becket.contract.commands import Invoke
+    from becket.contract.commands import CommandInvoke
     from becket.contract.hooks import HookEvent, HookResult, HookSubscription
     from becket.contract.providers import Provider, ProviderRequest, ProviderResult
     from becket.contract.settings import EditorCommit, EditorKey, EditorOpen
-    from becket.dialects.phrases import Scene
-    from becket.extension.faces import Face
-    from becket.extension.input_schemas import InputSchemas
+    from becket.dialects.phrases import LinkState
+    from becket.extension.runtime_blocking import Runtime
+    from becket.extension.tool_input.validation import InputSchemaValidator
 
-__all__ = ["Handlers", "register"]
+__all__ = ["ExtensionHandlers", "register_handler"]
 
-Serve = Callable[[Any, Any], Coroutine[Any, Any, Any]]
+AsyncHandler = Callable[[Any, Any], Coroutine[Any, Any, Any]]
 
 
 class ServedTool(Struct, frozen=True, eq=False):
     """A tool, ready to be called."""
 
     declared: DeclaredTool
-    routine: Routine
+    routine: UserFunction
     input: ToolInput
     output: Output | None
 
 
-class Handlers:
+class ExtensionHandlers:
     """All that an extension answers on one face. `check_ready` raises while it cannot be asked."""
 
     def __init__(
         self,
         extension: Any,
-        declared: tuple[Declared, ...],
+        declared: tuple[Declaration, ...],
         overridden: frozenset[str],
-        face: Face,
+        face: Runtime,
         check_ready: Callable[[], None],
     ) -> None:
         self.registry = Registry()
         self._extension = extension
         self._overridden = overridden
-        self._face = face
+        self._runtime = face
         self._check_ready = check_ready
         self._tools: dict[str, ServedTool] = {}
-        self._commands: dict[str, tuple[DeclaredCommand, Routine]] = {}
-        self._providers: dict[str, tuple[DeclaredProvider, Routine]] = {}
-        self._hooks: list[tuple[DeclaredHook, Routine]] = []
-        self._own: set[str] = set()
-        self._schemas = schemas_of(extension)
+        self._commands: dict[str, tuple[DeclaredCommand, UserFunction]] = {}
+        self._providers: dict[str, tuple[DeclaredProvider, UserFunction]] = {}
+        self._hooks: list[tuple[DeclaredHook, UserFunction]] = []
+        self._custom_methods: set[str] = set()
+        self._input_validator = create_input_validator(extension)
         for each in declared:
-            self._take(each)
+            self._add_declaration(each)
         self._register_contract()
         self._register_optional()
 
     # -- what there is
 
-    def _take(self, each: Declared) -> None:
+    def _add_declaration(self, each: Declaration) -> None:
         function = getattr(self._extension, each.attribute)
-        routine = Routine(function, each.is_async, each.inline)
-        match each.what:
+        routine = UserFunction(function, each.is_async, each.is_inline)
+        match each.item:
             case DeclaredTool() as tool:
                 described = read_tool_input(function.__func__, tool.input_schema)
                 self._tools[tool.name] = ServedTool(tool, routine, described, read_tool_output(function.__func__))
@@ -96,7 +96,7 @@ class Handlers:
             case DeclaredHook() as hook:
                 self._hooks.append((hook, routine))
             case DeclaredMethod() as method:
-                self._register_own(method.method, routine)
+                self._register_custom_method(method.method, routine)
 
     def capabilities(self, declared: tuple[DeclaredCapability, ...]) -> Capabilities:
         """Returns what the host is told in the handshake."""
@@ -127,28 +127,30 @@ class Handlers:
                 found.append(subscription)
         return tuple(found)
 
-    def scene(self, declared: Capabilities) -> Scene:
+    def build_link_state(self, declared: Capabilities) -> LinkState:
         """Returns what a dialect with words of its own needs to know of the extension."""
-        from becket.dialects.phrases import Scene
+        from becket.dialects.phrases import LinkState
 
-        return Scene(
+        return LinkState(
             self._extension.id,
             declared,
             version=self._extension.version,
             commands=tuple((command.name, describe_command(routine)) for command, routine in self._commands.values()),
             hooks=tuple(dict.fromkeys(hook.kind for hook, _ in self._hooks)),
-            own=frozenset(self._own),
+            own_methods=frozenset(self._custom_methods),
         )
 
     # -- registering
 
-    def add(self, method: Method[Any, Any], serve: Serve, *, thread: bool = True) -> None:
+    def add(self, method: Method[Any, Any], serve: AsyncHandler, *, thread: bool = True) -> None:
         """Registers a handler; without an event loop it runs in a worker, unless it is quick."""
-        register(self.registry, self._face, method, serve, thread=thread)
+        register_handler(self.registry, self._runtime, method, serve, thread=thread)
 
     def _register_contract(self) -> None:
         if self._tools:
-            self.add(TOOL_CALL, self._call_tool, thread=not all(tool.routine.inline for tool in self._tools.values()))
+            self.add(
+                TOOL_CALL, self._call_tool, thread=not all(tool.routine.is_inline for tool in self._tools.values())
+            )
         if self._commands:
             from becket.contract.commands import COMMAND_INVOKE
 
@@ -161,7 +163,7 @@ class Handlers:
         if self._hooks:
             from becket.contract.hooks import HOOK_HANDLE
 
-            self.add(HOOK_HANDLE, self._handle_hook, thread=not all(routine.inline for _, routine in self._hooks))
+            self.add(HOOK_HANDLE, self._handle_hook, thread=not all(routine.is_inline for _, routine in self._hooks))
 
     def _register_optional(self) -> None:
         from becket.contract.info import INFO_GET, SIDECAR_SPAWN_ARGS
@@ -171,25 +173,25 @@ class Handlers:
         if any(name.startswith("on_editor") for name in self._overridden):
             from becket.contract.settings import SETTINGS_EDITOR_COMMIT, SETTINGS_EDITOR_KEY, SETTINGS_EDITOR_OPEN
 
-            self._add_overridable(SETTINGS_EDITOR_OPEN, "on_editor_open", self._answer_editor)
-            self._add_overridable(SETTINGS_EDITOR_KEY, "on_editor_key", self._answer_editor)
+            self._add_overridable(SETTINGS_EDITOR_OPEN, "on_editor_open", self._encode_editor_result)
+            self._add_overridable(SETTINGS_EDITOR_KEY, "on_editor_key", self._encode_editor_result)
             self._add_overridable(SETTINGS_EDITOR_COMMIT, "on_editor_commit", self._answer_commit)
 
-    def _add_overridable(self, method: Method[Any, Any], attribute: str, answer: Serve | None = None) -> None:
+    def _add_overridable(self, method: Method[Any, Any], attribute: str, answer: AsyncHandler | None = None) -> None:
         """Registers a method of the class that authors may write themselves; what becket wrote is quick."""
         function = getattr(self._extension, attribute)
         is_own = attribute in self._overridden
-        routine = Routine(function, is_async(function), inline=not is_own)
+        routine = UserFunction(function, is_async(function), is_inline=not is_own)
         takes_params = method.params is not None
 
         async def serve(params: Any, _: Any) -> Any:
             self._check_ready()
-            result = await self._face.perform(routine, *((params,) if takes_params else ()))
+            result = await self._runtime.run_function(routine, *((params,) if takes_params else ()))
             return result if answer is None else await answer(params, result)
 
         self.add(method, serve, thread=is_own)
 
-    async def _answer_editor(self, asked: EditorOpen | EditorKey | EditorCommit, result: Any) -> Any:
+    async def _encode_editor_result(self, asked: EditorOpen | EditorKey | EditorCommit, result: Any) -> Any:
         """Returns what the author's function returned in the form that hosts look for; what ends an editor is told."""
         from becket.contract.settings import (
             SETTINGS_EDITOR_CLOSE,
@@ -204,10 +206,10 @@ class Handlers:
             case EditorRender():
                 return EditorOpened(asked.category, asked.field, result)
             case EditorCommitted():
-                await self._face.notify(SETTINGS_EDITOR_COMMITTED, result)
+                await self._runtime.notify(SETTINGS_EDITOR_COMMITTED, result)
                 return None
             case EditorClosed():
-                await self._face.notify(SETTINGS_EDITOR_CLOSE, result)
+                await self._runtime.notify(SETTINGS_EDITOR_CLOSE, result)
                 return None
             case _:
                 return result
@@ -222,30 +224,30 @@ class Handlers:
             case EditorRender():
                 return EditorTaken(asked.value, render=result)
             case EditorCommitted(value):
-                await self._answer_editor(asked, result)
+                await self._encode_editor_result(asked, result)
                 return value
             case _:
-                response = await self._answer_editor(asked, result)
+                response = await self._encode_editor_result(asked, result)
                 return asked.value if response is None else response
 
-    def _register_own(self, method: Any, routine: Routine) -> None:
+    def _register_custom_method(self, method: Any, routine: UserFunction) -> None:
         arity, annotation, _ = read_signature(routine.function, None if isinstance(method, str) else method)
         name = method if isinstance(method, str) else method.name
-        self._own.add(name)
+        self._custom_methods.add(name)
         params = None if arity == 0 else annotation
-        face = self._face
+        face = self._runtime
 
         async def serve(params: Any, ctx: Any) -> Any:
             self._check_ready()
-            return await face.perform(routine, *(params, face.context_for(routine, ctx))[:arity])
+            return await face.run_function(routine, *(params, face.wrap_context(routine, ctx))[:arity])
 
         # Under a descriptor that requires nothing: a host may call whatever its extension offers.
         if not isinstance(method, Notification):
             result = Any if isinstance(method, str) else method.result  # it may have a conversion of its own
-            self.add(Method(name, params, result), serve, thread=not routine.inline)
+            self.add(Method(name, params, result), serve, thread=not routine.is_inline)
         elif face.is_blocking:
-            self.registry.on(Notification(name, params), thread=not routine.inline)(
-                lambda params, ctx: run_now(serve, params, ctx)
+            self.registry.on(Notification(name, params), thread=not routine.is_inline)(
+                lambda params, ctx: run_synchronously(serve, params, ctx)
             )
         else:
 
@@ -260,49 +262,51 @@ class Handlers:
         self._check_ready()
         tool = self._tools.get(call.name)
         if tool is None:
-            raise unknown("name", "tool", call.name)
-        if self._schemas is not None:
-            self._schemas.check(call.name, tool.input.schema, call.input)
-        arguments = tool.input.read(call.input)
+            raise build_unknown_name_error("name", "tool", call.name)
+        if self._input_validator is not None:
+            self._input_validator.check(call.name, tool.input.schema, call.input)
+        arguments = tool.input.decode(call.input)
         if tool.input.context is not None:
-            arguments[tool.input.context] = self._face.context_for(tool.routine, ctx)
-        result = await self._face.perform(tool.routine, **arguments)
+            arguments[tool.input.context] = self._runtime.wrap_context(tool.routine, ctx)
+        result = await self._runtime.run_function(tool.routine, **arguments)
         return result if tool.output is None else tool.output.write(call.name, result)
 
-    async def _invoke_command(self, invoke: Invoke, ctx: Any) -> Any:
+    async def _invoke_command(self, invoke: CommandInvoke, ctx: Any) -> Any:
         from becket.extension.outputs import BlockingCommandOutput, CommandOutput
 
         self._check_ready()
         found = self._commands.get(invoke.command)
         if found is None:
-            raise unknown("command", "command", invoke.command, [*self._commands])  # a person has mistyped it
+            raise build_unknown_name_error(
+                "command", "command", invoke.command, [*self._commands]
+            )  # a person has mistyped it
         command, routine = found
-        out = CommandOutput(self._face.events_of(ctx), invoke.request_id)
-        theirs = out if routine.is_async else BlockingCommandOutput(out, self._face.run)
-        result = await self._face.perform(routine, *(list(invoke.args), theirs)[: command.arity])
+        out = CommandOutput(self._runtime.create_event_sender(ctx), invoke.request_id)
+        theirs = out if routine.is_async else BlockingCommandOutput(out, self._runtime.run)
+        result = await self._runtime.run_function(routine, *(list(invoke.args), theirs)[: command.arity])
         await out.done()
         return result
 
     async def _complete(self, request: ProviderRequest, ctx: Any) -> Any:
-        return await self._provide(request, None)
+        return await self._run_provider(request, None)
 
     async def _stream(self, request: ProviderRequest, ctx: Any) -> Any:
-        return await self._provide(request, ctx)
+        return await self._run_provider(request, ctx)
 
-    async def _provide(self, request: ProviderRequest, ctx: Any) -> ProviderResult:
+    async def _run_provider(self, request: ProviderRequest, ctx: Any) -> ProviderResult:
         from becket.contract.providers import ProviderResult
         from becket.extension.outputs import BlockingProviderStream, ProviderStream
 
         self._check_ready()
         found = self._providers.get(request.provider_id)
         if found is None:
-            raise unknown("provider_id", "provider", request.provider_id)
+            raise build_unknown_name_error("provider_id", "provider", request.provider_id)
         provider, routine = found
         if request.model_id not in (model.id for model in provider.models):
-            raise unknown("model_id", "model", request.model_id)
-        out = ProviderStream(None if ctx is None else self._face.events_of(ctx))
-        theirs = out if routine.is_async else BlockingProviderStream(out, self._face.run)
-        result = await self._face.perform(routine, *(request, theirs)[: provider.arity])
+            raise build_unknown_name_error("model_id", "model", request.model_id)
+        out = ProviderStream(None if ctx is None else self._runtime.create_event_sender(ctx))
+        theirs = out if routine.is_async else BlockingProviderStream(out, self._runtime.run)
+        result = await self._runtime.run_function(routine, *(request, theirs)[: provider.arity])
         if not isinstance(result, ProviderResult):
             raise TypeError(f"the provider {provider.id!r} returned no `ProviderResult` but {type(result).__name__}")
         await out.done()
@@ -316,7 +320,7 @@ class Handlers:
         for hook, routine in self._hooks:
             if hook.kind is not event.kind or not hook.match.matches(event):
                 continue
-            result = await self._face.perform(routine, event)
+            result = await self._runtime.run_function(routine, event)
             if isinstance(result, Inject) and Inject in HOOKS[event.kind].actions:
                 injected.append(result.content)
             elif result is not None and not isinstance(result, Continue):
@@ -327,12 +331,14 @@ class Handlers:
         return Inject("\n\n".join(injected)) if injected else Continue()
 
 
-def register(registry: Registry, face: Face, method: Method[Any, Any], serve: Serve, *, thread: bool) -> None:
+def register_handler(
+    registry: Registry, face: Runtime, method: Method[Any, Any], serve: AsyncHandler, *, thread: bool
+) -> None:
     """Registers a coroutine that waits for nothing but the face as what the face can run."""
     if face.is_blocking:
 
         def serve_plainly(params: Any, ctx: Any) -> Any:
-            return run_now(serve, params, ctx)
+            return run_synchronously(serve, params, ctx)
 
         registry.handle(method, thread=thread)(serve_plainly)
     else:
@@ -343,15 +349,15 @@ def register(registry: Registry, face: Face, method: Method[Any, Any], serve: Se
         registry.handle(method)(serve_on_loop)
 
 
-def schemas_of(extension: Any) -> InputSchemas | None:
+def create_input_validator(extension: Any) -> InputSchemaValidator | None:
     if extension.schemas is SchemaMode.OFF:
         return None
-    from becket.extension.input_schemas import InputSchemas
+    from becket.extension.tool_input.validation import InputSchemaValidator
 
-    return InputSchemas(extension.id, extension.schemas)
+    return InputSchemaValidator(extension.id, extension.schemas)
 
 
-def describe_command(routine: Routine) -> str:
+def describe_command(routine: UserFunction) -> str:
     """Returns the first line of a command's documentation."""
     text: str = getattr(routine.function, "__doc__", None) or ""
     return text.strip().partition("\n")[0]
@@ -369,8 +375,8 @@ def describe_provider(provider: DeclaredProvider) -> Provider:
     )
 
 
-def unknown(member: str, what: str, name: str, known: Sequence[str] = ()) -> InvalidParams:
-    from becket.contract.shapes import cut
+def build_unknown_name_error(member: str, what: str, name: str, known: Sequence[str] = ()) -> InvalidParams:
+    from becket.contract.json_narrowing import truncate
 
-    others = f", but: {cut(', '.join(known))}" if known else ""
-    return InvalidParams([(f"/{member}", f"there is no {what} {cut(name)!r} here{others}")])
+    others = f", but: {truncate(', '.join(known))}" if known else ""
+    return InvalidParams([(f"/{member}", f"there is no {what} {truncate(name)!r} here{others}")])

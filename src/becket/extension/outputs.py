@@ -1,4 +1,4 @@
-"""What a command and a provider put out while they run: typed methods that become the events of the contract.
+"""Provides the output objects of commands and providers, whose methods send contract events.
 
 As everywhere, the objects for coroutines are awaited, and those for plain functions, whose names begin with
 `Blocking`, are called. What a host would not take is refused here, where the author sees it.
@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from becket.contract.argument_checks import check_non_negative_int, check_str
 from becket.contract.commands import (
     COMMAND_OUTPUT,
     CommandDone,
+    CommandOutputEvent,
+    CommandOutputParams,
     ErrorText,
-    Output,
-    OutputFrame,
     SystemText,
     Table,
     Text,
 )
-from becket.contract.given import check_count, check_text
 from becket.contract.providers import (
     PROVIDER_STREAM_EVENT,
     ProviderDone,
@@ -29,7 +29,7 @@ from becket.contract.providers import (
     ThinkingDelta,
     ToolUse,
     Usage,
-    event_params,
+    build_event_params,
 )
 from becket.contract.tasks import (
     TASK_DONE,
@@ -47,10 +47,10 @@ from becket.errors import BecketError, RpcError
 if TYPE_CHECKING:
     from typing import Literal
 
-    from becket.extension.faces import PlainEvents, Wait
-    from becket.extension.loop_face import Events
+    from becket.extension.runtime_async import EventSender
+    from becket.extension.runtime_blocking import BlockingEventSender, CoroutineRunner
 
-    Kind = TaskKind | Literal["download", "rebuild", "generic"]
+    TaskKindName = TaskKind | Literal["download", "rebuild", "generic"]
 
 __all__ = [
     "BlockingCommandOutput",
@@ -68,20 +68,20 @@ __all__ = [
 class CommandOutput:
     """What a command puts out, in an `async def`. That it is done is said for it when it returns."""
 
-    def __init__(self, events: Events | PlainEvents, request_id: str) -> None:
+    def __init__(self, events: EventSender | BlockingEventSender, request_id: str) -> None:
         self._events = events
         self._request_id = request_id
         self._tasks = 0
 
     async def text(self, content: str) -> None:
         """Puts out text for the person who gave the command, in Markdown."""
-        check_text(content, "what a command puts out")
-        await self._put(Text(content))
+        check_str(content, "what a command puts out")
+        await self._send_event(Text(content))
 
     async def system(self, content: str) -> None:
         """Puts out a remark beside the output proper."""
-        check_text(content, "what a command puts out")
-        await self._put(SystemText(content))
+        check_str(content, "what a command puts out")
+        await self._send_event(SystemText(content))
 
     async def error(self, content: str) -> None:
         """Tells that something has gone wrong; the command may go on.
@@ -89,10 +89,10 @@ class CommandOutput:
         Raises:
             ValueError: the text is empty: no host would show it.
         """
-        check_text(content, "an error")
+        check_str(content, "an error")
         if not content:
             raise ValueError("an error has a text")
-        await self._put(ErrorText(content))
+        await self._send_event(ErrorText(content))
 
     async def table(self, headers: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
         """Puts out a table.
@@ -102,33 +102,35 @@ class CommandOutput:
         """
         table = Table(tuple(headers), tuple(tuple(row) for row in rows))
         for cell in (*table.headers, *(cell for row in table.rows for cell in row)):
-            check_text(cell, "a cell of a table")
-        await self._put(table)
+            check_str(cell, "a cell of a table")
+        await self._send_event(table)
 
-    def task(self, label: str, *, kind: Kind = TaskKind.GENERIC, total: int | None = None) -> Task:
+    def task(self, label: str, *, kind: TaskKindName = TaskKind.GENERIC, total: int | None = None) -> Task:
         """Returns work that takes long, to be shown while it goes on: `async with out.task("Indexing") as task:`.
 
         Raises:
             ValueError: there is no such kind, or the total is negative.
             TypeError: the label is no text, or the total no whole number.
         """
-        check_text(label, "the label of a task")
-        check_count(total, "the total of a task")
+        check_str(label, "the label of a task")
+        check_non_negative_int(total, "the total of a task")
         self._tasks += 1
         return Task(self._events, f"{self._request_id}/{self._tasks}", label, TaskKind(kind), total)
 
     async def done(self) -> None:
         """Says that no more comes; called for you when the command returns."""
-        await self._put(CommandDone())
+        await self._send_event(CommandDone())
 
-    async def _put(self, output: Output) -> None:
-        await self._events.notify(COMMAND_OUTPUT, OutputFrame(self._request_id, output))
+    async def _send_event(self, output: CommandOutputEvent) -> None:
+        await self._events.notify(COMMAND_OUTPUT, CommandOutputParams(self._request_id, output))
 
 
 class Task:
     """Work that takes long, in an `async def`. It ends with its block, and with an error where that raises."""
 
-    def __init__(self, events: Events | PlainEvents, id: str, label: str, kind: TaskKind, total: int | None) -> None:
+    def __init__(
+        self, events: EventSender | BlockingEventSender, id: str, label: str, kind: TaskKind, total: int | None
+    ) -> None:
         self._events = events
         self.id = id
         self.label = label
@@ -146,10 +148,10 @@ class Task:
         Raises:
             TypeError, ValueError: no host could read it: how far a task is are whole numbers from 0 on.
         """
-        check_count(current, "how much of a task is done")
-        check_count(total, "the total of a task")
+        check_non_negative_int(current, "how much of a task is done")
+        check_non_negative_int(total, "the total of a task")
         if message is not None:
-            check_text(message, "the message of a task")
+            check_str(message, "the message of a task")
         if current is not None:
             self.current = current
         if total is not None:
@@ -158,7 +160,7 @@ class Task:
 
     async def log(self, line: str) -> None:
         """Adds a line to what is shown below it."""
-        check_text(line, "the line of a task")
+        check_str(line, "the line of a task")
         await self._events.notify(TASK_LOG, TaskLogged(self.id, line))
 
     async def __aenter__(self) -> Self:
@@ -178,13 +180,13 @@ class Task:
             except BecketError:
                 pass  # what the block raised is what its caller learns
         else:
-            self._events.tell_anyway(TASK_DONE, TaskEnded(self.id, "cancelled"))
+            self._events.notify_best_effort(TASK_DONE, TaskEnded(self.id, "cancelled"))
 
 
 class BlockingCommandOutput:
     """`CommandOutput` for a plain `def`."""
 
-    def __init__(self, out: CommandOutput, run: Wait) -> None:
+    def __init__(self, out: CommandOutput, run: CoroutineRunner) -> None:
         self._out = out
         self._run = run
 
@@ -204,7 +206,7 @@ class BlockingCommandOutput:
         """Puts out a table, as `CommandOutput.table` does."""
         self._run(self._out.table, headers, rows)
 
-    def task(self, label: str, *, kind: Kind = TaskKind.GENERIC, total: int | None = None) -> BlockingTask:
+    def task(self, label: str, *, kind: TaskKindName = TaskKind.GENERIC, total: int | None = None) -> BlockingTask:
         """Returns work that takes long, to be shown while it goes on: `with out.task("Indexing") as task:`."""
         return BlockingTask(self._out.task(label, kind=kind, total=total), self._run)
 
@@ -212,7 +214,7 @@ class BlockingCommandOutput:
 class BlockingTask:
     """`Task` for a plain `def`."""
 
-    def __init__(self, task: Task, run: Wait) -> None:
+    def __init__(self, task: Task, run: CoroutineRunner) -> None:
         self._task = task
         self._run = run
 
@@ -247,7 +249,7 @@ class BlockingTask:
 class ProviderStream:
     """The pieces of an answer, in an `async def`. Where the host asked for the whole alone, they go nowhere."""
 
-    def __init__(self, events: Events | PlainEvents | None) -> None:
+    def __init__(self, events: EventSender | BlockingEventSender | None) -> None:
         self._events = events
 
     @property
@@ -257,13 +259,13 @@ class ProviderStream:
 
     async def text(self, text: str) -> None:
         """Sends a further piece of the answer."""
-        check_text(text, "a piece of an answer")
-        await self._put(TextDelta(text))
+        check_str(text, "a piece of an answer")
+        await self._send_event(TextDelta(text))
 
     async def thinking(self, text: str) -> None:
         """Sends a further piece of what the model thinks."""
-        check_text(text, "a piece of what a model thinks")
-        await self._put(ThinkingDelta(text))
+        check_str(text, "a piece of what a model thinks")
+        await self._send_event(ThinkingDelta(text))
 
     async def tool_use(self, id: str, name: str, input: Mapping[str, Any]) -> None:
         """Tells that the model asks for a tool.
@@ -271,15 +273,15 @@ class ProviderStream:
         Raises:
             ValueError: the id or the name is empty.
         """
-        check_text(id, "the id of a tool that a model asks for")
-        check_text(name, "the name of a tool that a model asks for")
+        check_str(id, "the id of a tool that a model asks for")
+        check_str(name, "the name of a tool that a model asks for")
         if not id or not name:
             raise ValueError("a tool that a model asks for has an id and a name")
-        await self._put(ToolUse(id, name, dict(input)))
+        await self._send_event(ToolUse(id, name, dict(input)))
 
     async def usage(self, values: Mapping[str, Any]) -> None:
         """Tells what the answer has cost so far, under whatever names the provider has."""
-        await self._put(Usage(dict(values)))
+        await self._send_event(Usage(dict(values)))
 
     async def error(self, message: str, *, code: int | str | None = None) -> None:
         """Tells of an error; the call may still be answered.
@@ -287,24 +289,24 @@ class ProviderStream:
         Raises:
             ValueError: the message is empty.
         """
-        check_text(message, "an error")
+        check_str(message, "an error")
         if not message:
             raise ValueError("an error has a message")
-        await self._put(ProviderFailed(message, code))
+        await self._send_event(ProviderFailed(message, code))
 
     async def done(self) -> None:
         """Says that no more comes; called for you when the provider returns."""
-        await self._put(ProviderDone())
+        await self._send_event(ProviderDone())
 
-    async def _put(self, event: ProviderEvent) -> None:
+    async def _send_event(self, event: ProviderEvent) -> None:
         if self._events is not None:
-            await self._events.notify(PROVIDER_STREAM_EVENT, event_params(event))
+            await self._events.notify(PROVIDER_STREAM_EVENT, build_event_params(event))
 
 
 class BlockingProviderStream:
     """`ProviderStream` for a plain `def`."""
 
-    def __init__(self, out: ProviderStream, run: Wait) -> None:
+    def __init__(self, out: ProviderStream, run: CoroutineRunner) -> None:
         self._out = out
         self._run = run
 

@@ -12,16 +12,22 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from becket.contract.shapes import is_array, is_object
-from becket.errors import BadValue, Problem, list_problems
-from becket.extension.declarations import unwrapped
-from becket.extension.signatures import REFERENCE, Schemas, annotation_of, has_members, reader_of
-from becket.rpc.json_values import decode_json, encode_json
-from becket.typed.type_parts import bare, is_model, is_shaped, name_of, walk
+from becket.contract.json_narrowing import is_array, is_object
+from becket.conversion.introspect import format_type, is_model, needs_cattrs, unwrap_annotation, walk_annotation
+from becket.errors import BadValue, Problem, join_problems
+from becket.extension.decorators import unwrap
+from becket.extension.tool_input.signature import (
+    DEFINITIONS_PREFIX,
+    ToolSchemaBuilder,
+    is_object_type,
+    parameter_annotation,
+    parameter_decoder,
+)
+from becket.jsonrpc.json_values import decode_json, encode_json
 
 __all__ = ["Output", "read_tool_output"]
 
-AS_THEY_ARE: Final = "becket.dialects.mcp."  # modules whose classes say themselves what a client of MCP receives
+AS_THEY_ARE: Final = "becket.adapters.mcp."  # modules whose classes say themselves what a client of MCP receives
 SIMPLE: Final = (str, int, float, bool, NoneType)
 
 
@@ -36,13 +42,15 @@ class Output(Protocol):
 class ToolOutput:
     """What a tool returns: `schema` describes it to others, where it can; `write` checks a result before it leaves."""
 
-    def __init__(self, kind: Any, schemas: Schemas) -> None:
+    def __init__(self, kind: Any, schemas: ToolSchemaBuilder) -> None:
         self._kind = kind
-        self._read = reader_of(kind, schemas)
-        self._is_shaped = is_shaped(kind)
+        self._read = parameter_decoder(kind, schemas)
+        self._is_shaped = needs_cattrs(kind)
         self.schema: dict[str, Any] | None = None
         if kind is not NoneType:
-            self.schema = schemas.of_whole(kind) if has_members(bare(kind)) else schemas.of_result(kind)
+            self.schema = (
+                schemas.build_for_class(kind) if is_object_type(unwrap_annotation(kind)) else schemas.of_result(kind)
+            )
 
     def write(self, tool: str, value: Any) -> Any:
         """Returns a result as it is to be encoded.
@@ -60,7 +68,7 @@ class ToolOutput:
 
     def _make_plain(self, value: Any) -> Any:
         if self._is_shaped:
-            from becket.typed.convert import unstructure
+            from becket.conversion.convert import unstructure
 
             return unstructure(value)
         return decode_json(encode_json(value))  # what the host will read, raw JSON and all
@@ -69,14 +77,14 @@ class ToolOutput:
         try:
             self._read(plain)
         except msgspec.ValidationError as error:
-            from becket.typed.problems import find_problems, problem_of
+            from becket.conversion.problems import find_problems, to_problem
 
-            return find_problems(plain, self._kind) or [problem_of(error)]
+            return find_problems(plain, self._kind) or [to_problem(error)]
         except BadValue as error:
             return list(error.problems)
         if self.schema is None or not holds_classes(self.schema) or not (is_object(plain) or is_array(plain)):
             return []
-        from becket.extension.unknown_members import find_unknown_members
+        from becket.extension.tool_input.checks import find_unknown_members
 
         return find_unknown_members(plain, self.schema, "")
 
@@ -85,7 +93,7 @@ class ModelOutput:
     """The same for what holds pydantic models, which have schemas of their own and write themselves."""
 
     def __init__(self, kind: Any) -> None:
-        from becket.typed.models import find_model
+        from becket.conversion.pydantic_models import find_model
 
         self._kind = kind
         self._model = find_model(kind)
@@ -95,7 +103,7 @@ class ModelOutput:
         """Returns a result as JSON values; raises TypeError as `ToolOutput.write` does."""
         plain, problem = self._model.write(value)
         if problem:
-            from becket.typed.schema import compile_schema
+            from becket.json_schema.validator import compile_schema
 
             # pydantic names no place; its schema does, where JSON shows the difference.
             found = compile_schema(self.schema, trusted=True).find_problems(plain)
@@ -105,7 +113,7 @@ class ModelOutput:
 
 def flat(schema: dict[str, Any]) -> dict[str, Any]:
     """Returns a schema that is no reference: a model that holds itself stands among the definitions."""
-    name = schema.get("$ref", "").removeprefix(REFERENCE)
+    name = schema.get("$ref", "").removeprefix(DEFINITIONS_PREFIX)
     whole = {**schema["$defs"][name], "$defs": schema["$defs"]} if name else dict(schema)
     whole.pop("title", None)
     return whole
@@ -113,28 +121,31 @@ def flat(schema: dict[str, Any]) -> dict[str, Any]:
 
 def misfit(tool: str, kind: Any, problems: Sequence[Problem]) -> TypeError:
     what = f"the tool {tool!r} returned what does not fit its annotation `{annotation_text(kind)}`"
-    return TypeError(f"{what}: {list_problems(problems)}")
+    return TypeError(f"{what}: {join_problems(problems)}")
 
 
 def read_tool_output(function: Any) -> Output | None:
     """Returns what the annotation of a function says of its result; None where it says nothing that can be checked."""
-    target = unwrapped(function)
+    target = unwrap(function)
     if "return" not in target.__annotations__:
         return None
     try:
-        kind = annotation_of("return", target, function)
+        kind = parameter_annotation("return", target, function)
         kind = NoneType if kind is None else kind
         if kind is Any or is_content(kind):
             return None
-        if any(is_model(part) for part in walk(kind, into_members=True)):
+        if any(is_model(part) for part in walk_annotation(kind, into_members=True)):
             return ModelOutput(kind)
-        return ToolOutput(kind, Schemas(function))
+        return ToolOutput(kind, ToolSchemaBuilder(function))
     except (TypeError, NotImplementedError, RecursionError):
         return None  # a name that only a type checker knows, or a class that has no schema
 
 
 def is_content(kind: Any) -> bool:
-    return any(str(getattr(part, "__module__", "")).startswith(AS_THEY_ARE) for part in walk(kind, into_members=False))
+    return any(
+        str(getattr(part, "__module__", "")).startswith(AS_THEY_ARE)
+        for part in walk_annotation(kind, into_members=False)
+    )
 
 
 def holds_classes(schema: dict[str, Any]) -> bool:
@@ -142,4 +153,4 @@ def holds_classes(schema: dict[str, Any]) -> bool:
 
 
 def annotation_text(kind: Any) -> str:
-    return name_of(kind) if isinstance(kind, type) else str(kind).replace("typing.", "")
+    return format_type(kind) if isinstance(kind, type) else str(kind).replace("typing.", "")

@@ -1,4 +1,4 @@
-"""An extension as a program: its stdin and stdout, its signals, its log, its end and its exit code.
+"""Runs an extension as a program: stdio, dialect detection, signals, exit codes.
 
 A program that a host has started never reads from a terminal; one that does was started by hand, and says what it is
 instead of waiting for ever. It ends when its host says so, closes its stdin, sends a signal, or is gone.
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from becket.dialects import NATIVE, find_dialect
 from becket.errors import ConnectionLost, DisconnectReason, LocalProtocolError
-from becket.extension.declarations import DeclaredCommand, DeclaredHook, DeclaredMethod, DeclaredProvider, DeclaredTool
-from becket.peer.watchdog import EXIT_STUCK, end_program, watch_host
-from becket.wire.sniffing import Sniffing
+from becket.extension.decorators import DeclaredCommand, DeclaredHook, DeclaredMethod, DeclaredProvider, DeclaredTool
+from becket.framing.detect import AutoDetect
+from becket.peer.watchdog import EXIT_STOP_TIMEOUT, end_program, watch_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,32 +27,32 @@ if TYPE_CHECKING:
 
     from becket.dialects import Dialect
     from becket.extension.server import ExtensionServer
-    from becket.peer.blocking import BlockingPeer
+    from becket.framing.framing import FramingFactory
+    from becket.peer.blocking_peer import BlockingPeer
     from becket.peer.peer import Peer
-    from becket.peer.transport import FdTransport
-    from becket.wire.framing import FramingFactory
+    from becket.peer.transport.fd import FdTransport
 
-    Wire = tuple[Dialect, FramingFactory | None]
-    Served = tuple[ConnectionLost, str | None]  # why it ended, and why the host was refused
+    WireChoice = tuple[Dialect, FramingFactory | None]
+    ServeOutcome = tuple[ConnectionLost, str | None]  # why it ended, and why the host was refused
 else:
     from _signal import SIG_DFL, SIGINT, SIGTERM  # the enums of `signal` take a child a millisecond
     from _signal import signal as set_handler
 
 __all__ = [
-    "EXIT_BROKEN",
-    "EXIT_ENDED",
+    "EXIT_PROTOCOL_ERROR",
     "EXIT_REFUSED",
-    "EXIT_STUCK",
+    "EXIT_STOPPED",
+    "EXIT_STOP_TIMEOUT",
     "EXIT_USAGE",
     "STOP_GRACE",
-    "explain",
     "run_extension",
+    "usage_text",
 ]
 
-EXIT_ENDED: Final = 0  # the host ended us: it said so, closed our stdin, sent SIGTERM or SIGINT, or is gone
+EXIT_STOPPED: Final = 0  # the host ended us: it said so, closed our stdin, sent SIGTERM or SIGINT, or is gone
 # 1 is Python's own, for an exception that nobody caught
 EXIT_USAGE: Final = 2  # started by hand, in a terminal, or without a stdout: there is no host
-EXIT_BROKEN: Final = 3  # what came in was no message: the other side broke the protocol
+EXIT_PROTOCOL_ERROR: Final = 3  # what came in was no message: the other side broke the protocol
 # EXIT_STUCK is 4: the end took too long
 EXIT_REFUSED: Final = 5  # the host is none that this extension can serve; stderr says why
 
@@ -71,77 +71,81 @@ def run_extension(extension: ExtensionServer, loop: str | None, dialect: Dialect
     if loop not in (None, *LOOPS):
         raise ValueError(f"unknown loop: {loop} (known: {', '.join(LOOPS)})")
     if sys.stdin is not None and os.isatty(STDIN):
-        print(explain(extension))
+        print(usage_text(extension))
         return EXIT_USAGE
-    from becket.peer.stdio import take_stdio
+    from becket.peer.transport.stdio import open_stdio_transport
 
     try:
-        transport = take_stdio()
+        transport = open_stdio_transport()
     except LocalProtocolError as error:
         print(f"{extension.id}: {error}", file=sys.stderr)
         return EXIT_USAGE
-    forward_logging()
-    life = Life()
+    forward_unhandled_logs()
+    life = ShutdownTrigger()
     try:
-        heed_the_end(life, transport)
-        wire = (chosen, None) if chosen is not None else hear_dialect(transport)
-        if loop is None and extension.__becket__.is_plain:
+        watch_for_shutdown(life, transport)
+        wire = (chosen, None) if chosen is not None else detect_dialect(transport)
+        if loop is None and extension.__becket__.is_blocking:
             lost, refusal = serve_blocking(extension, transport, wire, life)
         else:
-            lost, refusal = serve_on(loop or "asyncio", extension, transport, wire, life)
+            lost, refusal = serve_async(loop or "asyncio", extension, transport, wire, life)
     finally:
-        life.collect_garbage()  # also where it has never served, and somebody goes on without it
+        life.enable_gc()  # also where it has never served, and somebody goes on without it
     if refusal is not None:
         print(f"{extension.id}: {refusal}", file=sys.stderr)
         return EXIT_REFUSED
-    return EXIT_BROKEN if lost.reason is DisconnectReason.REMOTE_VIOLATION else EXIT_ENDED
+    return EXIT_PROTOCOL_ERROR if lost.reason is DisconnectReason.REMOTE_VIOLATION else EXIT_STOPPED
 
 
-def hear_dialect(transport: FdTransport) -> Wire:
+def detect_dialect(transport: FdTransport) -> WireChoice:
     """Waits for the first thing that the host says, and returns the dialect that it speaks."""
-    sniffing = Sniffing()
-    while data := transport.read_early():
+    sniffing = AutoDetect()
+    while data := transport.read_before_start():
         frames = sniffing.feed(data)
         if not frames and sniffing.error is None:
             continue
         frame = frames[0] if frames else None
         if isinstance(frame, (bytes, memoryview)) and sniffing.chosen is not None:
-            from becket.dialects.recognition import recognise_dialect
+            from becket.dialects.detect import detect_dialect
 
-            dialect = recognise_dialect(bytes(frame), type(sniffing.chosen))
-            return dialect, None if dialect.contract is not None else type(sniffing.chosen)
+            dialect = detect_dialect(bytes(frame), type(sniffing.chosen))
+            return dialect, None if dialect.load_mapping is not None else type(sniffing.chosen)
         break
-    return NATIVE, Sniffing
+    return NATIVE, AutoDetect
 
 
-def serve_blocking(extension: ExtensionServer, transport: FdTransport, wire: Wire, life: Life) -> Served:
+def serve_blocking(
+    extension: ExtensionServer, transport: FdTransport, wire: WireChoice, life: ShutdownTrigger
+) -> ServeOutcome:
     dialect, framing = wire
     serving = extension.blocking_over(transport, dialect=dialect, framing=framing, when_ending=life.begin_to_end)
 
     def end() -> None:
-        serving.end()
+        serving.stop()
         peer.close()
 
     with serving as peer:
         # In a thread: the one that is interrupted by the signal may be reading, and must go on.
-        life.serve(lambda: start_new_thread(end, ()), peer)
-        return peer.serve(), serving.refusal
+        life.set_stop(lambda: start_new_thread(end, ()), peer)
+        return peer.serve(), serving.refusal_reason
 
 
-def serve_on(loop: str, extension: ExtensionServer, transport: FdTransport, wire: Wire, life: Life) -> Served:
+def serve_async(
+    loop: str, extension: ExtensionServer, transport: FdTransport, wire: WireChoice, life: ShutdownTrigger
+) -> ServeOutcome:
     dialect, framing = wire
 
-    async def serve() -> Served:
+    async def serve() -> ServeOutcome:
         serving = extension.over(transport, dialect=dialect, framing=framing, when_ending=life.begin_to_end)
 
         async def end() -> None:
-            await serving.end()
+            await serving.stop()
             await peer.aclose()
 
         async with serving as peer:
             workers = serving.workers
-            life.serve(lambda: workers.call_soon(lambda: workers.spawn(end)), peer)
-            return await peer.wait_closed(), serving.refusal
+            life.set_stop(lambda: workers.call_soon(lambda: workers.spawn(end)), peer)
+            return await peer.wait_closed(), serving.refusal_reason
 
     if loop == "trio":
         import trio
@@ -161,23 +165,23 @@ def serve_on(loop: str, extension: ExtensionServer, transport: FdTransport, wire
 # -- when it starts and ends
 
 
-class Life:
+class ShutdownTrigger:
     """What changes from the start to the end. As long as it does not serve a host, nothing needs to be ended before the
     program, and no garbage is looked for: there is none among what stays."""
 
     def __init__(self) -> None:
-        self.end: Callable[[], object] = lambda: os._exit(EXIT_ENDED)
+        self.stop: Callable[[], object] = lambda: os._exit(EXIT_STOPPED)
         self._is_ending = False
         self._observe: Callable[[], Callable[[], bool]] = lambda: lambda: False
         self._collects = gc.isenabled()
         gc.disable()
 
-    def serve(self, end: Callable[[], object], peer: Peer | BlockingPeer) -> None:
+    def set_stop(self, end: Callable[[], object], peer: Peer | BlockingPeer) -> None:
         """From now on it serves, and its end begins with this function."""
-        self.end = end
+        self.stop = end
         self._observe = peer.observe_handlers
         gc.freeze()  # what has been imported stays: there is no need to look at it again
-        self.collect_garbage()
+        self.enable_gc()
 
     def begin_to_end(self) -> None:
         """From now on the program has so many seconds, whatever its functions and threads do."""
@@ -196,20 +200,20 @@ class Life:
         is_stuck = self._observe()
         return lambda: not self._is_ending and is_stuck()
 
-    def collect_garbage(self) -> None:
+    def enable_gc(self) -> None:
         """Has garbage looked for again, where it was before."""
         if self._collects:
             gc.enable()
 
 
-def heed_the_end(life: Life, transport: FdTransport) -> None:
+def watch_for_shutdown(life: ShutdownTrigger, transport: FdTransport) -> None:
     """Has a signal, or the death of the host, begin the end; a second signal ends the program at once.
 
     Where a handler keeps the reader from learning that stdin has ended, the watchdog ends the program."""
 
     def end() -> None:
         try:
-            life.end()
+            life.stop()
         except RuntimeError:
             pass  # the event loop is gone: the program is about to be
 
@@ -229,20 +233,20 @@ def heed_the_end(life: Life, transport: FdTransport) -> None:
 # -- what it logs
 
 
-def forward_logging() -> None:
+def forward_unhandled_logs() -> None:
     """Has all records of `logging` that nobody else handles written to stderr in our form.
 
     It takes a child 10 ms to import: where it is not there yet, its arrival is waited for."""
     if "logging" in sys.modules:
-        from becket.extension.logs import take_over
+        from becket.extension.log_handler import install_log_handler
 
-        take_over(sys.modules["logging"])
+        install_log_handler(sys.modules["logging"])
     else:
-        finder: Any = Arrival()
+        finder: Any = LoggingImportHook()
         sys.meta_path.insert(0, finder)
 
 
-class Arrival:
+class LoggingImportHook:
     """Waits among the finders of modules for `logging`, lets it be imported as usual, and then takes over."""
 
     def find_spec(
@@ -260,9 +264,9 @@ class Arrival:
 
             def execute_and_take_over(module: ModuleType) -> None:
                 execute(module)
-                from becket.extension.logs import take_over
+                from becket.extension.log_handler import install_log_handler
 
-                take_over(module)
+                install_log_handler(module)
 
             loader.exec_module = execute_and_take_over
         return spec
@@ -271,21 +275,21 @@ class Arrival:
 # -- started by hand
 
 
-def explain(extension: ExtensionServer) -> str:
+def usage_text(extension: ExtensionServer) -> str:
     """Returns what a person who started the program in a terminal should know."""
     from shlex import join
 
     name = f"{extension.id} {extension.version}".strip()
     lines = [f"{name} is an extension: a host program starts it, and speaks with it over stdin and stdout.", ""]
-    for title, entries in offers(extension).items():
+    for title, entries in describe_offers(extension).items():
         lines += [f"{title}:", *(f"  {entry}" for entry in entries), ""]
     return "\n".join([*lines, "Give a host this command to start it:", f"  {join([sys.executable, *sys.argv])}"])
 
 
-def offers(extension: ExtensionServer) -> dict[str, list[str]]:
+def describe_offers(extension: ExtensionServer) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for each in extension.__becket__.declared:
-        match each.what:
+        match each.item:
             case DeclaredTool() as tool:
                 found.setdefault("Tools", []).append(f"{tool.name}: {tool.description}")
             case DeclaredCommand() as command:

@@ -1,4 +1,4 @@
-"""`ExtensionServer`: the class that an extension derives from. It declares; `run()` does the rest.
+"""Provides ExtensionServer, the class that an extension derives from.
 
 The class checks what it declares when it is made. One object serves one host at a time, over its stdin and stdout with
 `run`, or over any transport with `over` and `blocking_over`; what happens on that link is its session's.
@@ -14,17 +14,17 @@ from msgspec import Struct
 
 from becket.dialects import NATIVE, find_dialect
 from becket.errors import LocalProtocolError
-from becket.extension.declarations import (
-    Declared,
+from becket.extension.decorators import (
+    Declaration,
     DeclaredProvider,
     DeclaredTool,
-    check_overridden,
-    collect_declared,
+    check_override_signature,
+    collect_declarations,
     is_async,
 )
-from becket.extension.session import Outline, Session
+from becket.extension.session import ExtensionDefinition, ExtensionSession
+from becket.json_schema.validator import SchemaMode
 from becket.limits import Limits
-from becket.typed.schema import SchemaMode
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from becket.contract.info import ExtensionInfo, SidecarArgs
     from becket.contract.settings import EditorCommit, EditorKey, EditorOpen
     from becket.dialects import Dialect
-    from becket.extension.host_services import HostServices
-    from becket.extension.loop_face import AsyncioWorkers, TrioWorkers
-    from becket.peer.blocking import BlockingPeer
+    from becket.extension.host_client import HostClient
+    from becket.extension.runtime_async import AsyncioWorkers, TrioWorkers
+    from becket.framing.framing import FramingFactory
+    from becket.peer.blocking_peer import BlockingPeer
     from becket.peer.peer import Peer
-    from becket.peer.roles import ByteStream, Transport
-    from becket.wire.framing import FramingFactory
+    from becket.peer.protocols import ByteStream, Transport
 
-__all__ = ["BlockingServing", "ExtensionServer", "Serving"]
+__all__ = ["BlockingHostConnection", "ExtensionServer", "HostConnection"]
 
 OVERRIDABLE = {
     "info": ("self",),
@@ -52,7 +52,7 @@ OVERRIDABLE = {
     "sidecar_args": ("self",),
 }
 
-MOST_LETTERS = 64  # of a tool's name, as far as no rule needs to be looked up
+MAX_SIMPLE_NAME_LENGTH = 64  # of a tool's name, as far as no rule needs to be looked up
 
 
 class ExtensionServer:
@@ -71,12 +71,12 @@ class ExtensionServer:
     """Whether the inputs of tools are held against their JSON Schemas here too, before the types of the signature are.
     Hosts of becket do that by themselves; it is for a schema of your own that says more than the signature."""
 
-    __becket__: ClassVar[Outline] = Outline((), frozenset(), True)
-    _session: Session | None = None
+    __becket__: ClassVar[ExtensionDefinition] = ExtensionDefinition((), frozenset(), True)
+    _session: ExtensionSession | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        declared = collect_declared(cls)
+        declared = collect_declarations(cls)
         for each in declared:
             if hasattr(ExtensionServer, each.attribute):
                 advice = f'name the function otherwise, and give the name: `@tool(..., name="{each.attribute}")`'
@@ -85,16 +85,16 @@ class ExtensionServer:
             raise TypeError(f"{cls.__name__}.schemas is a `SchemaMode`, and not {cls.schemas!r}")
         overridden = [name for name in OVERRIDABLE if getattr(cls, name) is not getattr(ExtensionServer, name)]
         for name in overridden:
-            check_written(cls, name)
+            check_override(cls, name)
         has_coroutines = any(each.is_async for each in declared) or any(is_async(getattr(cls, it)) for it in overridden)
-        if not all(is_surely_fit(each.what) for each in declared) or cls.capabilities:
+        if not all(is_trivially_valid(each.item) for each in declared) or cls.capabilities:
             check_capabilities(cls, declared)
-        cls.__becket__ = Outline(declared, frozenset(overridden), not has_coroutines)
+        cls.__becket__ = ExtensionDefinition(declared, frozenset(overridden), not has_coroutines)
 
     # -- what a method can use
 
     @property
-    def host(self) -> HostServices:
+    def host(self) -> HostClient:
         """What the host offers: `memory`, `config`, `log`, `call`. Await its methods in an `async def`.
 
         A plain `def` uses `self.host.blocking`, whose methods return values. (There this property is that object
@@ -103,8 +103,8 @@ class ExtensionServer:
         Raises:
             LocalProtocolError: nobody is connected.
         """
-        session = self._joined()
-        return session.host.blocking if session.face.runs_plainly() else session.host  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+        session = self._require_session()
+        return session.host.blocking if session.runtime.is_in_plain_function() else session.host  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -113,7 +113,7 @@ class ExtensionServer:
         Raises:
             LocalProtocolError: the host has not said it yet.
         """
-        params = self._joined().params
+        params = self._require_session().params
         if params is None:
             raise LocalProtocolError(f"{self.id}: the host has not said initialize yet: there is no configuration")
         return params.config
@@ -121,10 +121,10 @@ class ExtensionServer:
     @property
     def root(self) -> str | None:
         """The folder of this extension, as the host gave it; None if it gave none."""
-        params = self._joined().params
+        params = self._require_session().params
         return None if params is None else params.plugin_root
 
-    def _joined(self) -> Session:
+    def _require_session(self) -> ExtensionSession:
         if self._session is None:
             raise LocalProtocolError(
                 f"{self.id or type(self).__name__} has no host yet: it is there from `on_start` on"
@@ -191,9 +191,9 @@ class ExtensionServer:
         limits: Limits | None = None,
         framing: FramingFactory | None = None,
         when_ending: Callable[[], None] | None = None,
-    ) -> Serving:
+    ) -> HostConnection:
         """Serves a host over this transport, on the running event loop: `async with notes.over(transport) as peer:`."""
-        return Serving(self, transport, Wire.of(dialect, limits, framing), when_ending or nothing)
+        return HostConnection(self, transport, WireSettings.resolve(dialect, limits, framing), when_ending or no_op)
 
     def blocking_over(
         self,
@@ -203,7 +203,7 @@ class ExtensionServer:
         limits: Limits | None = None,
         framing: FramingFactory | None = None,
         when_ending: Callable[[], None] | None = None,
-    ) -> BlockingServing:
+    ) -> BlockingHostConnection:
         """Serves a host over this transport without an event loop: `with notes.blocking_over(transport) as peer:`.
 
         Nothing is read before `peer.serve()` or `peer.listen()`.
@@ -211,20 +211,22 @@ class ExtensionServer:
         Raises:
             TypeError: it has an `async def`.
         """
-        if not self.__becket__.is_plain:
+        if not self.__becket__.is_blocking:
             raise TypeError(f"{type(self).__name__} has an `async def`: it needs an event loop")
-        return BlockingServing(self, transport, Wire.of(dialect, limits, framing), when_ending or nothing)
+        return BlockingHostConnection(
+            self, transport, WireSettings.resolve(dialect, limits, framing), when_ending or no_op
+        )
 
-    def _join(self, session: Session) -> None:
+    def _attach_session(self, session: ExtensionSession) -> None:
         if self._session is not None:
             raise LocalProtocolError(f"{self.id} serves a host already: make another object for another one")
         self._session = session
 
-    def _part(self) -> None:
+    def _detach_session(self) -> None:
         self._session = None
 
 
-class Wire(Struct, frozen=True, eq=False):
+class WireSettings(Struct, frozen=True, eq=False):
     """How a host is spoken to."""
 
     dialect: Dialect
@@ -232,40 +234,42 @@ class Wire(Struct, frozen=True, eq=False):
     framing: FramingFactory | None
 
     @classmethod
-    def of(cls, dialect: Dialect | str, limits: Limits | None, framing: FramingFactory | None) -> Wire:
+    def resolve(cls, dialect: Dialect | str, limits: Limits | None, framing: FramingFactory | None) -> WireSettings:
         """Returns what these words mean; the limits are the dialect's unless given."""
-        chosen = find_dialect(dialect).of_extension()
+        chosen = find_dialect(dialect).for_extension()
         return cls(chosen, limits or chosen.limits, framing)
 
 
-class Serving:
+class HostConnection:
     """An extension on an event loop, for as long as the block lasts. Leaving it ends the extension in good order."""
 
     def __init__(
         self,
         extension: ExtensionServer,
         transport: Transport | ByteStream,
-        wire: Wire,
+        wire: WireSettings,
         when_ending: Callable[[], None],
     ) -> None:
         self._extension = extension
         self._transport = transport
         self._wire = wire
-        self._when_ending = when_ending
+        self._on_stopping = when_ending
 
     async def __aenter__(self) -> Peer:
-        from becket.extension.loop_face import AsyncFace
+        from becket.extension.runtime_async import AsyncRuntime
         from becket.peer.peer import Peer
 
         extension, transport, wire = self._extension, self._transport, self._wire
         has_joined = False
         try:
             check_id(extension)
-            self._face = AsyncFace(wire.limits)
-            self._session = Session(extension, extension.__becket__, self._face, wire.dialect, self._when_ending)
-            extension._join(self._session)  # pyright: ignore[reportPrivateUsage]
+            self._runtime = AsyncRuntime(wire.limits)
+            self._session = ExtensionSession(
+                extension, extension.__becket__, self._runtime, wire.dialect, self._on_stopping
+            )
+            extension._attach_session(self._session)  # pyright: ignore[reportPrivateUsage]
             has_joined = True
-            peer = self._face.peer = await Peer.over(
+            peer = self._runtime.peer = await Peer.over(
                 transport,
                 name="host",
                 dialect=wire.dialect,
@@ -274,67 +278,69 @@ class Serving:
                 framing=wire.framing,
             )
         except BaseException:
-            if is_ours(transport):
+            if is_transport(transport):
                 transport.close()
             if has_joined:
-                extension._part()  # pyright: ignore[reportPrivateUsage]
+                extension._detach_session()  # pyright: ignore[reportPrivateUsage]
             raise
-        peer.agree(())  # until the host has said what it knows
+        peer.limit_features(())  # until the host has said what it knows
         return peer
 
     @property
     def workers(self) -> AsyncioWorkers | TrioWorkers:
         """The loop, as seen from other threads."""
-        return self._face.workers
+        return self._runtime.workers
 
     @property
-    def refusal(self) -> str | None:
+    def refusal_reason(self) -> str | None:
         """Why the host could not be served, where that is why it ended."""
-        return self._session.refusal
+        return self._session.refusal_reason
 
-    async def end(self) -> None:
+    async def stop(self) -> None:
         """Lets the extension finish; the link stays open."""
-        await self._session.end()
+        await self._session.stop()
 
     async def __aexit__(self, *_: object) -> None:
         try:
-            await self._session.end()
+            await self._session.stop()
         finally:
             try:
-                await self._face.peer.aclose()
+                await self._runtime.peer.aclose()
             finally:
-                self._face.close()
-                self._extension._part()  # pyright: ignore[reportPrivateUsage]
+                self._runtime.close()
+                self._extension._detach_session()  # pyright: ignore[reportPrivateUsage]
 
 
-class BlockingServing:
+class BlockingHostConnection:
     """An extension without an event loop, for as long as the block lasts."""
 
     def __init__(
         self,
         extension: ExtensionServer,
         transport: Transport,
-        wire: Wire,
+        wire: WireSettings,
         when_ending: Callable[[], None],
     ) -> None:
         self._extension = extension
         self._transport = transport
         self._wire = wire
-        self._when_ending = when_ending
+        self._on_stopping = when_ending
 
     def __enter__(self) -> BlockingPeer:
-        from becket.extension.faces import BlockingFace
-        from becket.peer.blocking import BlockingPeer
+        from becket.extension.runtime_blocking import BlockingRuntime
+        from becket.peer.blocking_peer import BlockingPeer
 
         extension, wire = self._extension, self._wire
         has_joined = False
         try:
             check_id(extension)
-            self._face = BlockingFace()
-            self._session = Session(extension, extension.__becket__, self._face, wire.dialect, self._when_ending)
-            extension._join(self._session)  # pyright: ignore[reportPrivateUsage]
+            self._runtime = BlockingRuntime()
+            self._session = ExtensionSession(
+                extension, extension.__becket__, self._runtime, wire.dialect, self._on_stopping
+            )
+            extension._attach_session(self._session)  # pyright: ignore[reportPrivateUsage]
             has_joined = True
-            peer = self._face.peer = BlockingPeer(
+            peer = self._runtime.peer = BlockingPeer(
                 self._transport,
                 name="host",
                 dialect=wire.dialect,
@@ -345,33 +351,33 @@ class BlockingServing:
         except BaseException:
             self._transport.close()
             if has_joined:
-                extension._part()  # pyright: ignore[reportPrivateUsage]
+                extension._detach_session()  # pyright: ignore[reportPrivateUsage]
             raise
-        peer.agree(())  # until the host has said what it knows
+        peer.limit_features(())  # until the host has said what it knows
         return peer
 
     @property
-    def refusal(self) -> str | None:
+    def refusal_reason(self) -> str | None:
         """Why the host could not be served, where that is why it ended."""
-        return self._session.refusal
+        return self._session.refusal_reason
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Lets the extension finish; the link stays open."""
-        self._face.run(self._session.end)
+        self._runtime.run(self._session.stop)
 
     def __exit__(self, *_: object) -> None:
         try:
-            self.end()
+            self.stop()
         finally:
-            self._face.peer.close()
-            self._extension._part()  # pyright: ignore[reportPrivateUsage]
+            self._runtime.peer.close()
+            self._extension._detach_session()  # pyright: ignore[reportPrivateUsage]
 
 
-def is_ours(transport: Transport | ByteStream) -> TypeGuard[Transport]:
+def is_transport(transport: Transport | ByteStream) -> TypeGuard[Transport]:
     return hasattr(transport, "start")
 
 
-def nothing() -> None:
+def no_op() -> None:
     """Stands where nobody wants to know that the end has begun."""
 
 
@@ -383,46 +389,46 @@ def check_id(extension: ExtensionServer) -> None:
         raise TypeError(f"{type(extension).__name__} has no `id`: give it one, by which hosts will know it")
 
 
-def check_written(cls: type[ExtensionServer], name: str) -> None:
+def check_override(cls: type[ExtensionServer], name: str) -> None:
     """Raises TypeError for what stands in the place of a function that authors may write, and cannot be called so."""
     written = next(vars(kind)[name] for kind in cls.__mro__ if name in vars(kind))
     if not callable(getattr(cls, name)):
         raise TypeError(f"{cls.__name__}.{name} is a function, and not {written!r}")
     if isinstance(written, FunctionType):  # what else can be called knows by itself what it takes
-        check_overridden(written, OVERRIDABLE[name])
+        check_override_signature(written, OVERRIDABLE[name])
 
 
-def is_surely_fit(what: object) -> bool:
+def is_trivially_valid(what: object) -> bool:
     """Returns whether no rule of the contract can forbid it: a tool with a name of Python, and what has no rules."""
     if isinstance(what, DeclaredTool):
-        return what.name.isidentifier() and what.name.isascii() and len(what.name) <= MOST_LETTERS
+        return what.name.isidentifier() and what.name.isascii() and len(what.name) <= MAX_SIMPLE_NAME_LENGTH
     return not isinstance(what, DeclaredProvider)
 
 
-def check_capabilities(cls: type[ExtensionServer], declared: tuple[Declared, ...]) -> None:
+def check_capabilities(cls: type[ExtensionServer], declared: tuple[Declaration, ...]) -> None:
     """Raises TypeError for what every host would refuse in the handshake."""
-    from becket.contract.handshake_rules import Search
+    from becket.contract.handshake_checks import CapabilityChecker
     from becket.contract.providers import Provider
     from becket.contract.tools import Tool
 
-    check_are_capabilities(cls)
+    check_capability_types(cls)
     name = cls.id or cls.__name__
-    search = Search(name)
-    tools = [each.what for each in declared if isinstance(each.what, DeclaredTool)]
-    providers = [each.what for each in declared if isinstance(each.what, DeclaredProvider)]
-    search.visit_tools([Tool(tool.name, tool.description, tool.input_schema or {}) for tool in tools])
-    search.visit_providers(
+    search = CapabilityChecker(name)
+    tools = [each.item for each in declared if isinstance(each.item, DeclaredTool)]
+    providers = [each.item for each in declared if isinstance(each.item, DeclaredProvider)]
+    search.check_tools([Tool(tool.name, tool.description, tool.input_schema or {}) for tool in tools])
+    search.check_providers(
         [
             Provider(id=it.id, display_name=it.display_name, description=it.description, models=it.models)
             for it in providers
         ]
     )
-    search.visit_capabilities(cls.capabilities, lambda _: True, lambda _: True)
+    search.check_capabilities(cls.capabilities, lambda _: True, lambda _: True)
     if search.problems:
         raise TypeError(f"Extension '{name}' {search.problems[0][1]}")
 
 
-def check_are_capabilities(cls: type[ExtensionServer]) -> None:
+def check_capability_types(cls: type[ExtensionServer]) -> None:
     from becket.contract.handshake import DeclaredCapability
 
     if not hasattr(cls.capabilities, "__iter__"):

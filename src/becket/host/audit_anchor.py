@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from becket.contract.audit import AuditLink
+from becket.conversion.files.reader import load_bytes
 from becket.errors import BadFile
-from becket.typed.small_files import read_small_file
 
 __all__ = ["AuditAnchor", "anchor_path", "read_anchor"]
 
@@ -30,7 +30,7 @@ def anchor_path(audit: Path) -> Path:
 def read_anchor(audit: Path) -> AuditLink | None:
     """Returns the anchor of an audit; None where there is none, or nothing that can be read as one."""
     try:
-        return parse_anchor(read_small_file(anchor_path(audit), SIZE))
+        return parse_anchor(load_bytes(anchor_path(audit), SIZE))
     except BadFile:
         return None
 

@@ -1,4 +1,4 @@
-"""The audit on disk: what is written of what happens, one chained line after the other, in files that are rotated.
+"""The audit log on disk: hash-chained records, rotation, verification.
 
 `AuditLog` decides what is written and counts what is not; `AuditFile` writes, and goes on after a crash; `verify_audit`
 finds what somebody changed. What a record says and how it holds the one before it are the contract's. Nothing is ever
@@ -19,17 +19,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from becket.contract.audit import (
-    AUDIT_START,
-    RECORDS,
-    UNDECODABLE,
+    CHAIN_START,
+    JSON_ERRORS,
+    RECORD_DECODER,
     AuditEvent,
     AuditLink,
     AuditRecord,
     CallDecided,
     CallsCounted,
     FileRotated,
-    digest_of,
     encode_record,
+    hash_line,
     parse_record,
 )
 from becket.errors import BadMessage
@@ -37,15 +37,15 @@ from becket.host.audit_anchor import AuditAnchor, anchor_path, read_anchor
 
 __all__ = ["AuditFile", "AuditLog", "AuditMode", "AuditProblem", "read_audit", "verify_audit"]
 
-MINUTE: Final = 60_000  # milliseconds for which allowed calls are counted together
-MOST_KEYS: Final = 10_000  # that are counted at once; the counts are written when there are more
+COUNT_WINDOW_MS: Final = 60_000  # milliseconds for which allowed calls are counted together
+MAX_COUNTED_KEYS: Final = 10_000  # that are counted at once; the counts are written when there are more
 # Denials, and calls that name no parent while there is one, of one method and extension a minute that have a record
 # each: a child may call without end.
-MOST_DENIALS: Final = 100
+MAX_DENIALS: Final = 100
 ROTATE_AT: Final = 64 * 1024 * 1024
-MOST_PROBLEMS: Final = 1_000  # that are told of one file
+MAX_PROBLEMS: Final = 1_000  # that are told of one file
 MOST_LOOKS: Final = 5  # at an audit whose file a host rotates while it is verified
-TAIL: Final = 1024 * 1024  # bytes from the end in which the last record is looked for first
+TAIL_BYTES: Final = 1024 * 1024  # bytes from the end in which the last record is looked for first
 
 Key: TypeAlias = tuple[str, str, str | None]
 
@@ -89,11 +89,11 @@ class AuditLog:
         """
         with self._lock:
             now = self._now()
-            if self._began is not None and not 0 <= now - self._began < MINUTE:
+            if self._began is not None and not 0 <= now - self._began < COUNT_WINDOW_MS:
                 self._write_counts(now)
-            if not isinstance(event, CallDecided) or self._mode is AuditMode.FULL or self._is_to_write(event, now):
+            if not isinstance(event, CallDecided) or self._mode is AuditMode.FULL or self._should_write(event, now):
                 self._write(event, now)
-            if len(self._allowed) + len(self._denied) > MOST_KEYS:
+            if len(self._allowed) + len(self._denied) > MAX_COUNTED_KEYS:
                 self._write_counts(now)
 
     def flush(self) -> None:
@@ -105,7 +105,7 @@ class AuditLog:
         with self._lock:
             self._write_counts(self._now())
 
-    def _is_to_write(self, event: CallDecided, now: int) -> bool:
+    def _should_write(self, event: CallDecided, now: int) -> bool:
         """Counts a call, and returns whether it has a record of its own."""
         if self._began is None:
             self._began = now
@@ -117,7 +117,7 @@ class AuditLog:
         of_kind = (key, event.allowed)
         count = self._denied[of_kind][0] + 1 if of_kind in self._denied else 1
         self._denied[of_kind] = (count, event)
-        return count <= MOST_DENIALS
+        return count <= MAX_DENIALS
 
     def _write_counts(self, now: int) -> None:
         allowed, self._allowed = self._allowed, {}
@@ -126,8 +126,8 @@ class AuditLog:
         for (extension, method, permission), (count, since) in allowed.items():
             self._write(CallsCounted(extension, method, permission, count, since), now)
         for count, last in denied.values():
-            if count > MOST_DENIALS:
-                because = f"{last.because} (the last of {count - MOST_DENIALS} more)"
+            if count > MAX_DENIALS:
+                because = f"{last.because} (the last of {count - MAX_DENIALS} more)"
                 self._write(replace(last, because=because), now)
 
 
@@ -154,7 +154,7 @@ class AuditFile:
         self._anchor: AuditAnchor | None = None
         self._is_anchored = True  # False after a failure to write the anchor, which is logged once
         self._size = 0
-        self._link = AUDIT_START
+        self._link = CHAIN_START
         self._previous: str | None = None  # the file that a new one goes on from
         try:
             self._lock()
@@ -197,7 +197,7 @@ class AuditFile:
         if not self._is_closed:
             self._is_closed = True
             self.sync()
-            self._drop()
+            self._close_fd()
 
     def __enter__(self) -> AuditFile:
         return self
@@ -220,9 +220,9 @@ class AuditFile:
             found = os.fstat(self._fd)
             if is_at(found, self._name):
                 break
-            self._drop()  # somebody rotated it while we waited
+            self._close_fd()  # somebody rotated it while we waited
         if found.st_size != self._size:
-            self._take_in()
+            self._load_end()
 
     def _unlock(self) -> None:
         import fcntl
@@ -230,16 +230,16 @@ class AuditFile:
         if self._fd >= 0:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
-    def _drop(self) -> None:
+    def _close_fd(self) -> None:
         os.close(self._fd)
         self._fd = -1
         if self._anchor is not None:
             self._anchor.close()
             self._anchor = None
 
-    def _take_in(self) -> None:
+    def _load_end(self) -> None:
         """Finds the end of the chain in a file that was just opened, or that another process has written to."""
-        end = read_end(self._fd)
+        end = read_chain_end(self._fd)
         if end.torn:
             try:
                 parse_record(end.torn, end.link)
@@ -250,12 +250,12 @@ class AuditFile:
                 )
             else:
                 os.write(self._fd, b"\n")
-            end = read_end(self._fd)
+            end = read_chain_end(self._fd)
         self._size, self._previous = end.size, None
         link = end.link
         if not end.size and (rotated := find_rotated(self._path)):  # a new file
             self._previous = rotated[-1].name
-            link = read_end_of(rotated[-1]).link
+            link = read_chain_end_of(rotated[-1]).link
         self._link = self._hold_against_anchor(link)
 
     # -- the anchor
@@ -311,7 +311,7 @@ class AuditFile:
             return  # not one of ours, then: nothing is written over
         self.sync()
         os.rename(self._path, target)
-        self._drop()
+        self._close_fd()
         self._lock()
 
 
@@ -338,7 +338,7 @@ def find_rotated(path: Path) -> list[Path]:
 # -- the end of a file
 
 
-class End(Struct, frozen=True):
+class ChainEnd(Struct, frozen=True):
     """Where the chain of a file has got to, the size of its whole lines, and what comes after the last of them."""
 
     link: AuditLink
@@ -346,15 +346,15 @@ class End(Struct, frozen=True):
     torn: bytes
 
 
-def read_end_of(path: Path) -> End:
+def read_chain_end_of(path: Path) -> ChainEnd:
     with path.open("rb") as file:
-        return read_end(file.fileno())
+        return read_chain_end(file.fileno())
 
 
-def read_end(fd: int) -> End:
+def read_chain_end(fd: int) -> ChainEnd:
     """Returns the end of a file, also of one in which lines were destroyed: they count, though nobody can read them."""
     size = os.fstat(fd).st_size
-    start = max(0, size - TAIL)
+    start = max(0, size - TAIL_BYTES)
     while True:
         with open(fd, "rb", closefd=False) as file:
             file.seek(start)
@@ -362,17 +362,17 @@ def read_end(fd: int) -> End:
         whole = lines[1:] if start else lines  # the first may be the end of one
         for after, line in enumerate(reversed(whole)):
             if (record := decode_record(line)) is not None:
-                return End(AuditLink(record.seq + after, digest_of(lines[-1])), size - len(torn), torn)
+                return ChainEnd(AuditLink(record.seq + after, hash_line(lines[-1])), size - len(torn), torn)
         if start == 0:
-            link = AuditLink(len(lines), digest_of(lines[-1])) if lines else AUDIT_START
-            return End(link, size - len(torn), torn)
+            link = AuditLink(len(lines), hash_line(lines[-1])) if lines else CHAIN_START
+            return ChainEnd(link, size - len(torn), torn)
         start = 0
 
 
 def decode_record(line: bytes) -> AuditRecord | None:
     try:
-        return RECORDS.decode(line)
-    except UNDECODABLE:
+        return RECORD_DECODER.decode(line)
+    except JSON_ERRORS:
         return None
 
 
@@ -419,11 +419,11 @@ def verify_as_found(path: Path) -> list[AuditProblem]:
     if anchor is not None and anchor.seq and not path.exists() and not find_rotated(path):
         return [find_missing(path, 0, 1, anchor.seq)]
     files, problems = find_chain(path)
-    link: AuditLink | None = None if problems else AUDIT_START
+    link: AuditLink | None = None if problems else CHAIN_START
     for number, file in enumerate(files, 1):
         found, link = verify_file(file, link, is_last=number == len(files))
-        problems += found[:MOST_PROBLEMS]
-    problems += verify_end(path, anchor, link or AUDIT_START)
+        problems += found[:MAX_PROBLEMS]
+    problems += verify_end(path, anchor, link or CHAIN_START)
     return problems
 
 
@@ -464,7 +464,9 @@ def find_digest(path: Path, seq: int) -> str | None:
     """Returns the digest of a record that has others behind it, as the next one gives it; None where there is none."""
     for file in reversed(find_chain(path)[0]):
         size = file.stat().st_size
-        for start in (size - TAIL, 0) if size > TAIL else (0,):  # it is among the newest unless all else is lost
+        for start in (
+            (size - TAIL_BYTES, 0) if size > TAIL_BYTES else (0,)
+        ):  # it is among the newest unless all else is lost
             with file.open("rb") as lines:
                 lines.seek(start)
                 records = (decode_record(line) for line in lines)
@@ -486,7 +488,7 @@ def find_chain(path: Path) -> tuple[list[Path], list[AuditProblem]]:
     if not path.exists() and (rotated := find_rotated(path)):
         path = rotated[-1]
     files = [path]
-    while (previous := name_of_previous(files[0])) is not None:
+    while (previous := previous_file_name(files[0])) is not None:
         older = files[0].with_name(os.path.basename(previous))
         if previous != older.name or older in files:
             return files, [AuditProblem(str(files[0]), 1, f"goes on from `{previous}`, which is no file beside it")]
@@ -498,7 +500,7 @@ def find_chain(path: Path) -> tuple[list[Path], list[AuditProblem]]:
     return files, []
 
 
-def name_of_previous(file: Path) -> str | None:
+def previous_file_name(file: Path) -> str | None:
     with file.open("rb") as lines:
         record = decode_record(lines.readline())
     return record.event.previous if record is not None and isinstance(record.event, FileRotated) else None
@@ -523,11 +525,11 @@ def verify_file(file: Path, link: AuditLink | None, *, is_last: bool) -> tuple[l
                     problems.append(find_missing(file, number, after.seq + 1, seq - 1))
                 else:
                     problems.append(AuditProblem(str(file), number, str(error)))
-                after = AuditLink(seq, digest_of(line.removesuffix(b"\n")))
+                after = AuditLink(seq, hash_line(line.removesuffix(b"\n")))
     return problems, after
 
 
 def first_link(file: Path) -> AuditLink:
     with file.open("rb") as lines:
         record = decode_record(lines.readline())
-    return AUDIT_START if record is None else AuditLink(record.seq - 1, record.prev)
+    return CHAIN_START if record is None else AuditLink(record.seq - 1, record.prev)

@@ -1,4 +1,4 @@
-"""A circuit breaker for one extension: when its calls fail one after the other, further ones fail at once.
+"""Circuit breaker of one extension: decides which calls go through after repeated failures. Pure.
 
 Pure: time comes in with each question. Making the calls is whoever asks. Whether an error tells of a sick extension is
 decided here too: an answer, though it be an error, is a sign of life.
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from becket.errors import BadReply, CallTimeout, CircuitOpen, ConnectionLost, RemoteError
 
-__all__ = ["Breaker", "BreakerPolicy", "BreakerState", "CallOutcome", "Ticket", "outcome_of"]
+__all__ = ["Breaker", "BreakerPolicy", "BreakerState", "CallOutcome", "Ticket", "classify_error"]
 
 
 class BreakerState(Enum):
@@ -32,7 +32,7 @@ class CallOutcome(Enum):
     UNKNOWN = "the call says nothing: it was given up, or never left"
 
 
-def outcome_of(error: BaseException | None) -> CallOutcome:
+def classify_error(error: BaseException | None) -> CallOutcome:
     """Returns what a call that ended so tells about the extension."""
     match error:
         case None:
@@ -66,7 +66,7 @@ class Ticket(Struct, frozen=True):
 
 
 class Breaker:
-    """The circuit of one extension. For each call: `admit`, then `settle` with what came of it, whatever it was."""
+    """The circuit of one extension. For each call: `admit`, then `record` with what came of it, whatever it was."""
 
     def __init__(self, extension: str, policy: BreakerPolicy | None = None) -> None:
         self.extension = extension
@@ -103,7 +103,7 @@ class Breaker:
             self._trials += 1
         return Ticket(self._period)
 
-    def settle(self, ticket: Ticket, outcome: CallOutcome, now: float) -> None:
+    def record(self, ticket: Ticket, outcome: CallOutcome, now: float) -> None:
         """Takes in what came of a call. One that was let through before the circuit last changed tells nothing new."""
         if ticket.period != self._period:
             return

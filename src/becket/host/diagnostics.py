@@ -1,4 +1,4 @@
-"""What is wrong with an extension, as data: which one, where, why, and what to do about it.
+"""`Diagnostic`: one problem for the operator, with extension, path, severity and hint.
 
 Problems that an operator can mend are gathered in reports, so that one bad extension never stops the others and all
 of them are seen at once. What a caller must handle is an exception; see `becket.errors`.

@@ -1,4 +1,4 @@
-"""What happens to the extensions of a host, as typed events, and who is told.
+"""Typed events of a host and the `EventBus` that delivers them to subscribers.
 
 Events are past tense and frozen. A subscriber is a plain function that is called where the event is published; one that
 fails is logged and disturbs nobody. Waiting for events is whoever builds on this.
@@ -17,10 +17,10 @@ from msgspec import Struct
 from becket.contract.names import snake_case
 from becket.errors import LocalProtocolError
 from becket.host.diagnostics import Diagnostic
-from becket.host.lifecycle import State
+from becket.host.lifecycle import ExtensionState
 
 __all__ = [
-    "Events",
+    "EventBus",
     "ExtensionChanged",
     "ExtensionDegraded",
     "ExtensionDisabled",
@@ -30,24 +30,24 @@ __all__ = [
     "ExtensionExited",
     "ExtensionFailed",
     "ExtensionLogged",
-    "ExtensionMoved",
     "ExtensionRecovered",
-    "ExtensionRedeclared",
-    "ExtensionRefused",
     "ExtensionReloaded",
     "ExtensionRestarted",
     "ExtensionRestarting",
+    "ExtensionStartRefused",
     "ExtensionStarted",
     "ExtensionStarting",
+    "ExtensionStateChanged",
     "ExtensionStopped",
-    "GrantGiven",
-    "GrantTaken",
+    "ExtensionToolsChanged",
     "HostEvent",
     "HostStalled",
+    "PermissionGranted",
+    "PermissionRevoked",
     "ProblemFound",
 ]
 
-MOST_FOLLOWING: Final = 10_000  # events that subscribers may publish because of one: more are a circle
+MAX_QUEUED_EVENTS: Final = 10_000  # events that subscribers may publish because of one: more are a circle
 
 
 class HostEvent(Struct, frozen=True):
@@ -88,18 +88,18 @@ class ExtensionDiscovered(ExtensionEvent, frozen=True):
     dialect: str = "native"
 
 
-class ExtensionRefused(ExtensionEvent, frozen=True):
+class ExtensionStartRefused(ExtensionEvent, frozen=True):
     """It is not started, and registers nothing."""
 
     because: str
     hint: str = ""
 
 
-class ExtensionMoved(ExtensionEvent, frozen=True):
+class ExtensionStateChanged(ExtensionEvent, frozen=True):
     """It went from one state to another; most moves have an event of their own besides."""
 
-    before: State
-    after: State
+    before: ExtensionState
+    after: ExtensionState
 
 
 class ExtensionStarting(ExtensionEvent, frozen=True):
@@ -188,7 +188,7 @@ class ExtensionReloaded(ExtensionEvent, frozen=True):
     cut_off: int = 0
 
 
-class ExtensionRedeclared(ExtensionEvent, frozen=True):
+class ExtensionToolsChanged(ExtensionEvent, frozen=True):
     """It offers other tools than before, so many, while it runs."""
 
     tools: int
@@ -201,14 +201,14 @@ class ExtensionLogged(ExtensionEvent, frozen=True):
     message: str
 
 
-class GrantGiven(ExtensionEvent, frozen=True):
+class PermissionGranted(ExtensionEvent, frozen=True):
     """It holds a permission from now on."""
 
     permission: str
     by: str
 
 
-class GrantTaken(ExtensionEvent, frozen=True):
+class PermissionRevoked(ExtensionEvent, frozen=True):
     """It does not hold a permission any more."""
 
     permission: str
@@ -222,7 +222,7 @@ E = TypeVar("E", bound=HostEvent)
 Subscriber = Callable[[Any], object]
 
 
-class Events:
+class EventBus:
     """Who is told of what happens. Used from one thread, that of the host's loop.
 
     All subscribers are told of all events in the same order. One that publishes an event itself does so after the
@@ -280,21 +280,21 @@ class Events:
         """
         if self._is_publishing:
             self._followed += 1
-            if self._followed > MOST_FOLLOWING:
-                raise LocalProtocolError(f"one event has caused {MOST_FOLLOWING} others: is there a circle?")
+            if self._followed > MAX_QUEUED_EVENTS:
+                raise LocalProtocolError(f"one event has caused {MAX_QUEUED_EVENTS} others: is there a circle?")
             self._waiting.append(event)
             return
         self._is_publishing = True
         self._followed = 0
         try:
-            self._tell(event)
+            self._dispatch(event)
             while self._waiting:
-                self._tell(self._waiting.popleft())
+                self._dispatch(self._waiting.popleft())
         finally:
             self._is_publishing = False
             self._waiting.clear()
 
-    def _tell(self, event: HostEvent) -> None:
+    def _dispatch(self, event: HostEvent) -> None:
         for key, (kinds, subscriber) in [*self._subscribers.items()]:
             if not isinstance(event, kinds) or key not in self._subscribers:  # an earlier one may have ended it
                 continue

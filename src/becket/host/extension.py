@@ -1,4 +1,4 @@
-"""`Extension`: the host's handle on one extension, whose process runs and has shaken hands.
+"""`Extension`: the host's handle on one extension; calls its tools, models, commands and hooks.
 
 A façade: what runs on which permission is `permitted`'s, events are those of `runs`, memory and configuration are
 `services`. It never starts anything; that is `connecting`'s.
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from becket.contract.commands import COMMAND_INVOKE, CommandEvent, Invoke
-from becket.contract.given import texts_of
+from becket.contract.argument_checks import check_strs
+from becket.contract.commands import COMMAND_INVOKE, CommandEvent, CommandInvoke
 from becket.contract.handshake import Capabilities, DeclaredCapability
 from becket.contract.hooks import (
     HOOK_HANDLE,
@@ -22,14 +22,14 @@ from becket.contract.hooks import (
     Continue,
     HookEvent,
     HookKind,
-    HookReading,
+    HookOutcome,
     HookResult,
     HookSubscription,
-    decode_result,
+    decode_any_result,
     judge_reading,
 )
 from becket.contract.info import INFO_GET, SIDECAR_SPAWN_ARGS, ExtensionInfo, SidecarArgs
-from becket.contract.names import trim
+from becket.contract.names import strip_whitespace
 from becket.contract.providers import (
     PROVIDER_COMPLETE,
     PROVIDER_STREAM,
@@ -38,7 +38,7 @@ from becket.contract.providers import (
     ProviderEvent,
     ProviderRequest,
     ProviderResult,
-    check_completed,
+    check_complete_result,
 )
 from becket.contract.settings import (
     SETTINGS_EDITOR_COMMIT,
@@ -49,56 +49,56 @@ from becket.contract.settings import (
     EditorOpen,
     EditorRender,
     EditorTaken,
-    read_render,
+    parse_render,
     read_taken,
 )
-from becket.contract.tools import TOOL_CALL, Tool, ToolCall, tool_text
-from becket.dialects.handshakes import Greeted
+from becket.contract.tools import TOOL_CALL, Tool, ToolCall, format_tool_result
+from becket.dialects.handshake import HandshakeResult
 from becket.errors import BecketError, CallTimeout, ConnectionLost, NotDeclared, NotSupported, PermissionDenied
-from becket.host.asking import describe_call, find_model
-from becket.host.permitted import Permitted
-from becket.host.recording import Audit, record
-from becket.host.runs import Run, Runs
+from becket.host.asking import build_call_record, resolve_model
+from becket.host.serving.audited_gate import AuditSink, record_event
+from becket.host.serving.client import ContractClient
+from becket.host.serving.revocation import RevocableCalls
+from becket.host.serving.stream_state import ExtensionNotifications
+from becket.host.serving.streams import ExtensionStream, ExtensionStreams
+from becket.host.serving.tool_inputs import ToolInputSchemas
 from becket.host.timeouts import Timeouts
-from becket.host.told import Told
-from becket.host.tool_inputs import ToolInputs
-from becket.host.voice import Voice
 from becket.limits import Limits
 from becket.methods.descriptors import Method
-from becket.methods.permissions import Gate
-from becket.peer.outbound import DEFAULT, Unset
+from becket.peer.outbound import UNSET, Unset
+from becket.permissions.gate import Gate
 
 if TYPE_CHECKING:
     from becket.peer.options import StreamOptions
     from becket.peer.peer import Peer
-    from becket.peer.roles import Loop
+    from becket.peer.protocols import Loop
 
-__all__ = ["Extension", "Parts"]
+__all__ = ["Extension", "ExtensionParts"]
 
 K = TypeVar("K")
 P = TypeVar("P")
-TOOLS = "tools.register"
-PROVIDERS = "providers.register"
-TRANSFORM = "tools.transform_output"
+TOOLS_PERMISSION = "tools.register"
+PROVIDERS_PERMISSION = "providers.register"
+TRANSFORM_PERMISSION = "tools.transform_output"
 
 
-class Parts(Struct, frozen=True, kw_only=True):
+class ExtensionParts(Struct, frozen=True, kw_only=True):
     """What an extension's handle is made of."""
 
-    voice: Voice
+    client: ContractClient
     gate: Gate
     loop: Loop
-    permitted: Permitted
-    runs: Runs
-    told: Told
-    greeted: Greeted
-    inputs: ToolInputs
+    revocable_calls: RevocableCalls
+    streams: ExtensionStreams
+    notifications: ExtensionNotifications
+    handshake: HandshakeResult
+    tool_inputs: ToolInputSchemas
     timeouts: Timeouts
     limits: Limits
-    audit: Audit | None
+    audit: AuditSink | None
     root: str | None = None
     environment: Mapping[str, str] = {}
-    ends: tuple[Callable[[], object], ...] = ()
+    cleanups: tuple[Callable[[], object], ...] = ()
     on_end: Callable[[], object] | None = None
 
 
@@ -110,20 +110,20 @@ class Extension:
     than `id`, and `hooks` the kinds of hooks that it has announced. `version` and `plugin` are what it said of itself
     in a system without manifests. What its dialect has no word for raises `NotSupported`, and nothing is sent."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ExtensionParts) -> None:
         self.id = parts.gate.extension
-        self.peer: Peer = parts.voice.peer
+        self.peer: Peer = parts.client.peer
         self.gate = parts.gate
-        self.about: ExtensionInfo | None = parts.greeted.about
-        self.hooks: tuple[HookKind, ...] = parts.greeted.hooks
-        self.own_id = parts.greeted.own_id
-        self.version: str | None = parts.greeted.version
-        self.plugin: Mapping[str, Any] = parts.greeted.plugin
+        self.about: ExtensionInfo | None = parts.handshake.info
+        self.hooks: tuple[HookKind, ...] = parts.handshake.hooks
+        self.own_id = parts.handshake.own_id
+        self.version: str | None = parts.handshake.version
+        self.plugin: Mapping[str, Any] = parts.handshake.plugin
         self._parts = parts
-        self._voice = parts.voice
-        self._permitted = parts.permitted
+        self._client = parts.client
+        self._permitted = parts.revocable_calls
         self._timeouts = parts.timeouts
-        self._tools = {trim(tool.name): tool for tool in parts.greeted.declared.tools}
+        self._tools = {strip_whitespace(tool.name): tool for tool in parts.handshake.capabilities.tools}
         self._numbers = count(1)
 
     # -- what it has declared
@@ -131,27 +131,27 @@ class Extension:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools that it offers."""
-        return self._parts.greeted.declared.tools
+        return self._parts.handshake.capabilities.tools
 
     @property
     def disabled_tools(self) -> Mapping[str, str]:
         """The tools that it declares and nobody can call, since their schemas cannot be applied: each with why."""
-        return self._parts.inputs.disabled
+        return self._parts.tool_inputs.disabled
 
     @property
     def providers(self) -> tuple[Provider, ...]:
         """The providers of models that it offers."""
-        return self._parts.greeted.declared.providers
+        return self._parts.handshake.capabilities.providers
 
     @property
     def capabilities(self) -> tuple[DeclaredCapability, ...]:
         """What else it can do, in words of its own."""
-        return self._parts.greeted.declared.capabilities
+        return self._parts.handshake.capabilities.capabilities
 
     @property
     def subscriptions(self) -> tuple[HookSubscription, ...]:
         """The hooks that it has announced, with the events of each that it wants."""
-        announced = self._parts.greeted.declared.hooks
+        announced = self._parts.handshake.capabilities.hooks
         return announced or tuple(HookSubscription(kind) for kind in self.hooks)
 
     @property
@@ -160,9 +160,9 @@ class Extension:
         return self.peer.features
 
     @property
-    def particulars(self) -> Any:
+    def extra(self) -> Any:
         """What its dialect's own handshake and manifest have told, in a class of that dialect's."""
-        return self._voice.scene.particulars
+        return self._client.link_state.extra
 
     @property
     def root(self) -> str | None:
@@ -175,15 +175,17 @@ class Extension:
         return self._parts.environment
 
     @property
-    def inputs(self) -> ToolInputs:
+    def inputs(self) -> ToolInputSchemas:
         """The schemas that inputs of its tools are checked against."""
-        return self._parts.inputs
+        return self._parts.tool_inputs
 
-    def redeclare(self, declared: Capabilities, inputs: ToolInputs) -> None:
+    def replace_tools(self, declared: Capabilities, inputs: ToolInputSchemas) -> None:
         """Puts other tools in the place of those that it has offered so far: it has said that they have changed."""
-        self._parts = replace(self._parts, greeted=replace(self._parts.greeted, declared=declared), inputs=inputs)
-        self._tools = {trim(tool.name): tool for tool in declared.tools}
-        self._voice.scene.declared = declared
+        self._parts = replace(
+            self._parts, handshake=replace(self._parts.handshake, capabilities=declared), tool_inputs=inputs
+        )
+        self._tools = {strip_whitespace(tool.name): tool for tool in declared.tools}
+        self._client.link_state.capabilities = declared
 
     # -- tools
 
@@ -192,7 +194,7 @@ class Extension:
         name: str,
         input: Mapping[str, Any] | None = None,
         *,
-        timeout: float | Unset | None = DEFAULT,
+        timeout: float | Unset | None = UNSET,
         meta: Mapping[str, Any] | None = None,
     ) -> str:
         """Runs a tool and returns what a model reads of its result.
@@ -206,27 +208,27 @@ class Extension:
             PermissionDenied: it does not hold `tools.register`, or lost it before the tool had ended.
             RemoteError, CallTimeout, ConnectionLost, Busy, BadReply: as for any call.
         """
-        return tool_text(await self.call_tool_json(name, input, timeout=timeout, meta=meta))
+        return format_tool_result(await self.call_tool_json(name, input, timeout=timeout, meta=meta))
 
     async def call_tool_json(
         self,
         name: str,
         input: Mapping[str, Any] | None = None,
         *,
-        timeout: float | Unset | None = DEFAULT,
+        timeout: float | Unset | None = UNSET,
         meta: Mapping[str, Any] | None = None,
     ) -> Any:
         """Runs a tool and returns its result as it came; otherwise like `call_tool`."""
-        self._voice.check(TOOL_CALL)
-        tool = self._tools.get(trim(name))
+        self._client.check_supported(TOOL_CALL)
+        tool = self._tools.get(strip_whitespace(name))
         if tool is None:
             raise NotDeclared(self.id, "tool", name, [*self._tools])
         given = copy_input(input)
-        await self._parts.inputs.check(trim(name), given)
+        await self._parts.tool_inputs.check(strip_whitespace(name), given)
         seconds = self._timeouts.tool if isinstance(timeout, Unset) else timeout
-        params = self._voice.seal(ToolCall(tool.name, given), meta)
+        params = self._client.attach_meta(ToolCall(tool.name, given), meta)
         return await self._permitted.call(
-            TOOL_CALL.name, TOOLS, lambda: self._voice.call(TOOL_CALL, params, timeout=seconds)
+            TOOL_CALL.name, TOOLS_PERMISSION, lambda: self._client.call(TOOL_CALL, params, timeout=seconds)
         )
 
     # -- providers
@@ -242,7 +244,7 @@ class Extension:
         temperature: float | None = None,
         max_tokens: int | None = None,
         thinking_budget: int = 0,
-        timeout: float | Unset | None = DEFAULT,
+        timeout: float | Unset | None = UNSET,
     ) -> ProviderResult:
         """Asks a model and returns its whole answer.
 
@@ -252,7 +254,7 @@ class Extension:
             RemoteError, CallTimeout, ConnectionLost, Busy, BadReply: as for any call; the last too without content.
         """
         request = ProviderRequest(
-            *self._find_model(provider, model),
+            *self._resolve_model(provider, model),
             tuple(messages),
             system_prompt,
             tuple(tools),
@@ -263,9 +265,11 @@ class Extension:
         seconds = self._timeouts.complete if isinstance(timeout, Unset) else timeout
         try:
             result = await self._permitted.call(
-                PROVIDER_COMPLETE.name, PROVIDERS, lambda: self._voice.call(PROVIDER_COMPLETE, request, timeout=seconds)
+                PROVIDER_COMPLETE.name,
+                PROVIDERS_PERMISSION,
+                lambda: self._client.call(PROVIDER_COMPLETE, request, timeout=seconds),
             )
-            check_completed(self.id, result)
+            check_complete_result(self.id, result)
         except BecketError as error:
             self._record(request, None, error, streamed=False)
             raise
@@ -284,7 +288,7 @@ class Extension:
         max_tokens: int | None = None,
         thinking_budget: int = 0,
         **options: Unpack[StreamOptions],
-    ) -> Run[ProviderEvent, ProviderResult]:
+    ) -> ExtensionStream[ProviderEvent, ProviderResult]:
         """Returns an answer of a model to be opened, whose pieces come as events: `async with ... as answer`.
 
         Where the extension has not announced features, the events of two answers cannot be told apart: the second waits
@@ -295,7 +299,7 @@ class Extension:
             PermissionDenied, NotSent: when entered.
         """
         request = ProviderRequest(
-            *self._find_model(provider, model),
+            *self._resolve_model(provider, model),
             tuple(messages),
             system_prompt,
             tuple(tools),
@@ -304,28 +308,28 @@ class Extension:
             thinking_budget,
         )
         self._add_timeouts(options)
-        return Run(
-            self._parts.runs,
-            self._voice.stream(PROVIDER_STREAM, request, **options),
+        return ExtensionStream(
+            self._parts.streams,
+            self._client.stream(PROVIDER_STREAM, request, **options),
             is_marked=bool(self.features),
-            permission=PROVIDERS,
+            permission=PROVIDERS_PERMISSION,
             ended=lambda result, error: self._record(request, result, error, streamed=True),
         )
 
-    def _find_model(self, provider: str, model: str) -> tuple[str, str, str]:
-        self._voice.check(PROVIDER_COMPLETE)
-        return find_model(self.id, self.providers, provider, model)
+    def _resolve_model(self, provider: str, model: str) -> tuple[str, str, str]:
+        self._client.check_supported(PROVIDER_COMPLETE)
+        return resolve_model(self.id, self.providers, provider, model)
 
     def _record(
         self, request: ProviderRequest, result: ProviderResult | None, error: BecketError | None, *, streamed: bool
     ) -> None:
-        record(self._parts.audit, describe_call(self.id, request, result, error, streamed=streamed))
+        record_event(self._parts.audit, build_call_record(self.id, request, result, error, streamed=streamed))
 
     # -- commands
 
     def invoke_command(
         self, name: str, args: Iterable[str] = (), **options: Unpack[StreamOptions]
-    ) -> Run[CommandEvent, Any]:
+    ) -> ExtensionStream[CommandEvent, Any]:
         """Returns a run of a command to be opened, whose output and tasks come as events: `async with ... as run`.
 
         `done` says that no more output will come; the run ends with the answer.
@@ -333,10 +337,10 @@ class Extension:
         Raises:
             TypeError: `args` are one text: they are a list of words.
         """
-        params = Invoke(name, texts_of(args, "the words of a command"), f"run-{next(self._numbers)}")
+        params = CommandInvoke(name, check_strs(args, "the words of a command"), f"run-{next(self._numbers)}")
         self._add_timeouts(options)
-        spoken = self._voice.stream(COMMAND_INVOKE, params, **options)
-        return Run(self._parts.runs, spoken, is_marked=bool(self.features))
+        spoken = self._client.stream(COMMAND_INVOKE, params, **options)
+        return ExtensionStream(self._parts.streams, spoken, is_marked=bool(self.features))
 
     def _add_timeouts(self, options: StreamOptions) -> None:
         options.setdefault("timeout", self._timeouts.total)
@@ -357,28 +361,28 @@ class Extension:
         """
         return (await self.consult_hook(event)).result
 
-    async def consult_hook(self, event: HookEvent) -> HookReading:
+    async def consult_hook(self, event: HookEvent) -> HookOutcome:
         """Asks like `handle_hook`, and returns beside the result what was wrong. Raises what that raises."""
-        self._voice.check(HOOK_HANDLE)
+        self._client.check_supported(HOOK_HANDLE)
         permission = HOOKS[event.kind].permission
         try:
             answer: Any = await self._permitted.call(
                 HOOK_HANDLE.name,
                 permission,
-                lambda: self._voice.call(HOOK_HANDLE, event, returns=Raw, timeout=self._timeouts.hook),
+                lambda: self._client.call(HOOK_HANDLE, event, returns=Raw, timeout=self._timeouts.hook),
             )
         except (NotSupported, PermissionDenied):
             raise
         except BecketError as error:
             self._warn("hook %s: %s", event.kind, error)
-            return HookReading(
+            return HookOutcome(
                 Continue(),
                 f"{type(error).__name__}: {error}",
                 timed_out=isinstance(error, CallTimeout),
                 is_lost=isinstance(error, ConnectionLost),
             )
-        reading = decode_result(answer) if isinstance(answer, Raw) else HookReading(answer)
-        may_transform = self.gate.allows(TRANSFORM)
+        reading = decode_any_result(answer) if isinstance(answer, Raw) else HookOutcome(answer)
+        may_transform = self.gate.allows(TRANSFORM_PERMISSION)
         reading = judge_reading(reading, event.kind, may_transform=may_transform, limits=self._parts.limits)
         if reading.problem is not None:
             self._warn("hook %s: %s", event.kind, reading.problem)
@@ -395,32 +399,32 @@ class Extension:
         """Asks the extension about its build, its capabilities and its models.
 
         Where its dialect has no word for that, it is what the extension told at its start."""
-        if self.about is not None and not self._voice.says(INFO_GET):
+        if self.about is not None and not self._client.supports(INFO_GET):
             return self.about
-        return await self._voice.call(INFO_GET, None, timeout=self._timeouts.info)
+        return await self._client.call(INFO_GET, None, timeout=self._timeouts.info)
 
     async def sidecar_args(self) -> SidecarArgs:
         """Asks how the extension's sidecar is to be started."""
-        return await self._voice.call(SIDECAR_SPAWN_ARGS, None, timeout=self._timeouts.info)
+        return await self._client.call(SIDECAR_SPAWN_ARGS, None, timeout=self._timeouts.info)
 
     async def open_editor(self, category: str, field: str) -> EditorRender | None:
         """Opens the extension's own editor of a field and returns what it shows.
 
         What it shows later, which value it has and that it is to be closed, the extension tells by itself: see `on`."""
-        return await self._edit(SETTINGS_EDITOR_OPEN, EditorOpen(category, field))
+        return await self._call_editor(SETTINGS_EDITOR_OPEN, EditorOpen(category, field))
 
     async def press_editor_key(self, category: str, field: str, key: str) -> EditorRender | None:
         """Passes on a key that was pressed in an open editor; returns what that shows now, None if nothing new."""
-        return await self._edit(SETTINGS_EDITOR_KEY, EditorKey(category, field, key))
+        return await self._call_editor(SETTINGS_EDITOR_KEY, EditorKey(category, field, key))
 
     async def commit_editor(self, category: str, field: str, value: Any) -> EditorTaken:
         """Gives the extension the value that was taken in an open editor; returns the value to store, and the rest."""
         params = EditorCommit(category, field, value)
-        response = await self._voice.call(SETTINGS_EDITOR_COMMIT, params, timeout=self._timeouts.editor)
+        response = await self._client.call(SETTINGS_EDITOR_COMMIT, params, timeout=self._timeouts.editor)
         return read_taken(response, value)
 
-    async def _edit(self, method: Method[P, Any], params: P) -> EditorRender | None:
-        return read_render(await self._voice.call(method, params, timeout=self._timeouts.editor))
+    async def _call_editor(self, method: Method[P, Any], params: P) -> EditorRender | None:
+        return parse_render(await self._client.call(method, params, timeout=self._timeouts.editor))
 
     def on(self, *kinds: type[K]) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]:
         """Registers the decorated plain function for notifications of the extension, also for those that belong to a
@@ -428,7 +432,7 @@ class Extension:
 
         The classes are those of tasks (`TaskUpdated`), of widgets (`WidgetUpsert`) and of the editor of a setting
         (`EditorRender`, `EditorCommitted`, `EditorClosed`)."""
-        return self._parts.told.on(*kinds)
+        return self._parts.notifications.on(*kinds)
 
     # -- the end
 
@@ -441,20 +445,20 @@ class Extension:
         """Asks the extension to end, gives it a moment, and ends its process. From any task, and twice.
 
         The reason is told where the dialect has a place for it."""
-        self._voice.scene.farewell = reason
+        self._client.link_state.shutdown_reason = reason
         try:
-            await self._voice.say_goodbye(self._timeouts.shutdown)
+            await self._client.request_shutdown(self._timeouts.shutdown)
         finally:
             await self.aclose()
 
     async def aclose(self, because: str = "") -> None:
         """Ends the link and the process behind it, without asking. Calls that are pending fail with the reason."""
-        for end in self._parts.ends:
+        for end in self._parts.cleanups:
             end()
         try:
             await self.peer.aclose(because)
         finally:
-            self._parts.loop.end()
+            self._parts.loop.close()
             if self._parts.on_end is not None:
                 self._parts.on_end()
 

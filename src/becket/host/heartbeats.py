@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from becket.errors import BecketError
-from becket.host.heartbeat import Beat, Heartbeat, HeartbeatPolicy, Pulse
-from becket.peer.transport import wake
+from becket.host.heartbeat import Heartbeat, HeartbeatDecision, HeartbeatPolicy, Liveness
+from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
     from becket.peer.peer import Peer
-    from becket.peer.roles import Loop, Timer
+    from becket.peer.protocols import Loop, Timer
 
 __all__ = ["Heartbeats"]
 
@@ -35,9 +35,9 @@ class Heartbeats:
         self._timer: Timer | None = None
         self._wakes_at = inf
 
-    async def keep(self, peer: Peer, policy: HeartbeatPolicy, take: Callable[[Beat], None]) -> None:
+    async def keep(self, peer: Peer, policy: HeartbeatPolicy, take: Callable[[HeartbeatDecision], None]) -> None:
         """Pings a peer after silence and hands on each beat of its heart; returns when it is dead."""
-        waiter = self._loop.create_waiter()
+        waiter = self._loop.create_future()
         remove = self.add(peer, policy, take, partial(wake, waiter))
         try:
             await waiter
@@ -48,12 +48,12 @@ class Heartbeats:
         self,
         peer: Peer,
         policy: HeartbeatPolicy,
-        take: Callable[[Beat], None],
+        take: Callable[[HeartbeatDecision], None],
         on_dead: Callable[[], object],
     ) -> Callable[[], object]:
         """Does the same without a task, and calls `on_dead` once; returns what ends it."""
         heart = Heartbeat(self._loop.time(), policy)
-        kept = Kept(peer, heart, take, on_dead, policy.every, peer.heard_at, heart.next_look)
+        kept = Kept(peer, heart, take, on_dead, policy.every, peer.last_received_at, heart.next_check)
         self._kept[id(kept)] = kept
         self._plan(kept.next_look)
         return partial(self._kept.pop, id(kept))
@@ -84,7 +84,7 @@ class Kept(Struct, eq=False):
 
     peer: Peer
     heart: Heartbeat
-    take: Callable[[Beat], None]
+    take: Callable[[HeartbeatDecision], None]
     on_dead: Callable[[], object]
     every: float
     heard_at: float
@@ -92,14 +92,14 @@ class Kept(Struct, eq=False):
     is_dead: bool = False
 
     def look(self, now: float) -> None:
-        heard_at = self.peer.heard_at
+        heard_at = self.peer.last_received_at
         if heard_at > self.heard_at:
             self.heard_at = heard_at
-            self.heart.hear(heard_at)
-        beat = self.heart.look(now)
-        self.next_look = min(beat.next_look, now + self.every)  # it may be heard long before the next look is due
+            self.heart.on_receive(heard_at)
+        beat = self.heart.check(now)
+        self.next_look = min(beat.next_check, now + self.every)  # it may be heard long before the next look is due
         self.take(beat)
-        if beat.pulse is Pulse.DEAD:
+        if beat.liveness is Liveness.DEAD:
             self.is_dead = True
             self.on_dead()
         elif beat.sends_ping:

@@ -228,7 +228,7 @@ class Hooks:
         if breaker is None:  # another copy of the extension has started meanwhile
             return None
         was_closed = breaker.state(now) is BreakerState.CLOSED
-        breaker.settle(ticket, outcome, now)
+        breaker.record(ticket, outcome, now)
         if not was_closed or breaker.state(now) is BreakerState.CLOSED:
             return None
         is_required = any(wish.required and wish.hook == kind for wish in self.wishes(extension))

@@ -1,4 +1,4 @@
-"""Consults extensions about an event, one after the other, and returns what their responses come to.
+"""Hook subscriptions of extensions, and running the subscribers of an event in order.
 
 Every extension that wants the event is consulted about what will really be used. Where one modifies an input or
 replaces an output, the others are consulted about that too, those before it once more, until all have seen the same;
@@ -27,41 +27,41 @@ from becket.contract.hooks import (
     EncodedInput,
     HookEvent,
     HookKind,
-    HookReading,
+    HookOutcome,
     Inject,
     Modify,
     Replace,
-    find_refusal,
+    find_result_problem,
     truncate_output,
 )
-from becket.errors import CallTimeout, harmless
+from becket.errors import CallTimeout, escape
 from becket.host.breaker import CallOutcome
 from becket.host.diagnostics import Diagnostic
 from becket.host.hook_plan import Hooks
 from becket.limits import DEFAULT_LIMITS, MIB, Limits
 
 __all__ = [
-    "AskHooks",
     "CallHook",
     "ConfirmHook",
     "HookProblem",
     "HookVerdict",
-    "ask_hooks",
-    "frame_context",
+    "RunHooks",
     "is_yes",
+    "run_hooks",
+    "wrap_context",
 ]
 
 CALL_TIMEOUT: Final = HOOK_HANDLE.timeout or 5.0
 CONFIRM_TIMEOUT: Final = 60.0  # as for a permission that is asked for: no answer is no
-LONGEST_QUESTION: Final = 2_000  # characters that a person reads before they say yes
+MAX_PROMPT_CHARS: Final = 2_000  # characters that a person reads before they say yes
 MOST_ROUNDS: Final = 8  # extensions that only add what is theirs agree in the second round
 SEARCHED_INLINE: Final = MIB  # bytes to be searched for texts of filters without a thread: about a millisecond
-YES: Final = ("yes", "y")
-FRAME: Final = "extension-context"
+YES_ANSWERS: Final = ("yes", "y")
+CONTEXT_TAG: Final = "extension-context"
 SENT_ONCE_MORE: Final = "the verdict is that of its next copy"
 NOBODY_RESPONDED: Final = "it has not responded lately, and is not consulted for a while"
 
-CallHook: TypeAlias = Callable[[str, HookEvent], Awaitable[HookReading]]
+CallHook: TypeAlias = Callable[[str, HookEvent], Awaitable[HookOutcome]]
 """Consults one extension about an event."""
 
 ConfirmHook: TypeAlias = Callable[[str, str], Awaitable[str | None]]
@@ -89,14 +89,14 @@ class HookVerdict(Struct, frozen=True):
     problems: tuple[HookProblem, ...] = ()
 
 
-AskHooks: TypeAlias = Callable[[HookEvent], Awaitable[HookVerdict]]
+RunHooks: TypeAlias = Callable[[HookEvent], Awaitable[HookVerdict]]
 """Consults all extensions that want it about an event."""
 
 
 # -- the chain
 
 
-async def ask_hooks(
+async def run_hooks(
     hooks: Hooks,
     event: HookEvent,
     call: CallHook,
@@ -169,7 +169,7 @@ class Chain:
             self._problems.append(HookProblem(extension, reading.problem))
             if self._hooks.is_required(extension, self._event, self._encoded):
                 reason = f"{extension} must be consulted, and cannot be: {reading.problem}"
-                return self._verdict(withhold(self._event.kind, harmless(reason)), extension)
+                return self._verdict(withhold(self._event.kind, escape(reason)), extension)
         match reading.result:
             case Continue():
                 pass
@@ -202,7 +202,7 @@ class Chain:
         """Asks for the confirmations that extensions want, and returns what it all comes to."""
         by = self._by
         for extension, message in self._questions.items():
-            answer = await ask_person(extension, message, confirm, timeout)
+            answer = await prompt_user(extension, message, confirm, timeout)
             if isinstance(answer, Block):
                 return self._verdict(answer, extension)
             by = by or extension
@@ -230,11 +230,11 @@ class Consultation:
         self._limits = limits
         self._complain = complain
 
-    async def consult(self, extension: str, event: HookEvent) -> HookReading:
+    async def consult(self, extension: str, event: HookEvent) -> HookOutcome:
         """Returns what an extension responds, or why that is nothing."""
         ticket = self._hooks.admit(extension, event.kind, anyio.current_time())
         if ticket is None:
-            return HookReading(Continue(), NOBODY_RESPONDED)
+            return HookOutcome(Continue(), NOBODY_RESPONDED)
         outcome = CallOutcome.UNKNOWN  # whoever asked has given up
         try:
             reading = await self._wait(extension, event)
@@ -245,24 +245,24 @@ class Consultation:
                 self._complain(found)
         return reading
 
-    async def _wait(self, extension: str, event: HookEvent) -> HookReading:
-        reading: HookReading | None = None
+    async def _wait(self, extension: str, event: HookEvent) -> HookOutcome:
+        reading: HookOutcome | None = None
         try:
             with anyio.move_on_after(self._timeout):
                 reading = await self._call(extension, event)
         except Exception as error:
-            return HookReading(Continue(), f"{type(error).__name__}: {error}", isinstance(error, CallTimeout))
+            return HookOutcome(Continue(), f"{type(error).__name__}: {error}", isinstance(error, CallTimeout))
         if reading is None:
-            return HookReading(Continue(), f"no response within {self._timeout:g} s", timed_out=True)
+            return HookOutcome(Continue(), f"no response within {self._timeout:g} s", timed_out=True)
         # Whether it may replace an output was decided where the response was read: by what it holds at that moment.
-        problem = find_refusal(reading.result, event.kind, True, self._limits)
+        problem = find_result_problem(reading.result, event.kind, True, self._limits)
         return reading if problem is None else replace(reading, result=Continue(), problem=problem)
 
 
 # -- a person
 
 
-async def ask_person(extension: str, message: str, confirm: ConfirmHook | None, timeout: float) -> Continue | Block:
+async def prompt_user(extension: str, message: str, confirm: ConfirmHook | None, timeout: float) -> Continue | Block:
     assert confirm is not None  # else the first confirmation has blocked
     answer: str | None = None
     try:
@@ -274,20 +274,20 @@ async def ask_person(extension: str, message: str, confirm: ConfirmHook | None, 
 
 
 def shown(message: str) -> str:
-    return harmless(message[:LONGEST_QUESTION])
+    return escape(message[:MAX_PROMPT_CHARS])
 
 
 def is_yes(answer: str | None) -> bool:
     """Returns whether a person has said yes. Everything but `yes` and `y` is a no."""
-    return answer is not None and answer.strip().lower() in YES
+    return answer is not None and answer.strip().lower() in YES_ANSWERS
 
 
 # -- what is injected
 
 
-def frame_context(content: str) -> str:
+def wrap_context(content: str) -> str:
     """Returns text of extensions as a model should see it: marked as theirs, so that it never passes for the user's.
 
     What would end the frame inside of the text is defused."""
-    inner = re.sub(rf"<(\s*/\s*{FRAME})", r"<\\\1", content, flags=re.IGNORECASE)
-    return f"<{FRAME}>\nExtensions have added this; the user has not written it.\n\n{inner}\n</{FRAME}>"
+    inner = re.sub(rf"<(\s*/\s*{CONTEXT_TAG})", r"<\\\1", content, flags=re.IGNORECASE)
+    return f"<{CONTEXT_TAG}>\nExtensions have added this; the user has not written it.\n\n{inner}\n</{CONTEXT_TAG}>"

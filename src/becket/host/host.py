@@ -1,4 +1,4 @@
-"""`Host`: finds extensions in folders, starts those that may, keeps them running, and offers what they can do as one.
+"""`Host`: discovers extensions, starts and supervises them, and exposes their tools and models.
 
 A façade: finding is `discovery`'s, deciding the `gate`'s, living the `supervisor`'s, and what is offered stands in
 `tools`, `providers` and `hooks`. All of it lives in a task of its own, so a host can be closed from any task.
@@ -17,20 +17,20 @@ import anyio
 import anyio.to_thread
 from msgspec import Struct
 
+from becket.contract.argument_checks import check_strs
 from becket.contract.commands import CommandEvent
-from becket.contract.given import texts_of
 from becket.contract.handshake import Capabilities
-from becket.contract.hooks import HOOKS, HookEvent, HookReading
-from becket.contract.names import trim
+from becket.contract.hooks import HOOKS, HookEvent, HookOutcome
+from becket.contract.names import strip_whitespace
 from becket.contract.providers import (
-    MOST_TOOL_OUTPUT,
+    MAX_TOOL_OUTPUT,
     Message,
     ProviderEvent,
     ProviderRequest,
     ProviderResult,
     ToolUse,
 )
-from becket.contract.tools import tool_text
+from becket.contract.tools import format_tool_result
 from becket.dialects import DIALECTS, find_dialect
 from becket.errors import (
     BecketError,
@@ -38,89 +38,89 @@ from becket.errors import (
     LocalProtocolError,
     ProviderDisabled,
     RevocationNotPersistent,
-    harmless,
+    escape,
 )
-from becket.host.admitting import Doorkeeper, Guest
 from becket.host.audit_log import ROTATE_AT, AuditMode
 from becket.host.command_lines import CommandLines, command_lines_of
-from becket.host.connecting import required_by
-from becket.host.consent import AskConsent
+from becket.host.data_dir import DataDir, default_data_dir
+from becket.host.data_files import Persistence, open_persistence
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
-from becket.host.discovery import (
-    DEFAULT_SETTINGS,
-    Candidate,
-    DiscoveryReport,
-    DiscoverySettings,
-    discover_extensions,
-    note_of,
-)
-from becket.host.environment import ExtensionVariables, with_own_programs
 from becket.host.events import (
-    Events,
-    ExtensionMoved,
-    ExtensionRedeclared,
+    EventBus,
+    ExtensionStateChanged,
+    ExtensionToolsChanged,
     HostEvent,
     ProblemFound,
 )
 from becket.host.extension import Extension
-from becket.host.gate import Admission
+from becket.host.extensions import ExtensionSet, ExtensionStatus, WatchMode
 from becket.host.hook_plan import Hooks, HookSettings, HookWish, narrow_hooks, order_hooks
-from becket.host.hooks import ConfirmHook, HookVerdict, ask_hooks
-from becket.host.host_config import ExtensionConfig, settle_candidates
-from becket.host.household import ExtensionStatus, Household, Watching
-from becket.host.kept import Kept, open_kept
-from becket.host.launching import LaunchSettings, Wrap, launch_extension, secret_keys_of
-from becket.host.lifecycle import State
-from becket.host.manifest import AskedLimits, Environment, is_below
-from becket.host.places import Places, default_data_folder
-from becket.host.providers import Providers, Route, ToolUser, blocked_call, complete_with_tools
-from becket.host.recording import record
-from becket.host.runs import Run
-from becket.host.secrets import move_secrets
+from becket.host.hooks import ConfirmHook, HookVerdict, run_hooks
+from becket.host.host_config import ExtensionConfig, apply_extension_configs
+from becket.host.lifecycle import ExtensionState
+from becket.host.providers import ModelRoute, ProviderRegistry, ToolRunner, build_blocked_record, complete_with_tools
+from becket.host.serving.audited_gate import record_event
+from becket.host.serving.streams import ExtensionStream
 from becket.host.signals import STOP_SIGNALS, StopSignals
-from becket.host.supervised import Supervised
-from becket.host.supervisor import Care
+from becket.host.starting.connect import required_permissions
+from becket.host.starting.consent import ConsentController, ManagedExtension
+from becket.host.starting.consent_request import AskConsent
+from becket.host.starting.discovery import (
+    DEFAULT_SETTINGS,
+    Candidate,
+    DiscoveryReport,
+    DiscoverySettings,
+    build_diagnostic,
+    discover_extensions,
+)
+from becket.host.starting.environment import ExtensionVariables, prefer_own_python
+from becket.host.starting.launch import LaunchSettings, WrapCommand, launch_extension, secret_keys_of
+from becket.host.starting.manifest import Environment, LimitOverrides, is_below
+from becket.host.starting.secrets import move_secrets
+from becket.host.starting.start_check import StartDecision
+from becket.host.supervised import ExtensionHandle
+from becket.host.supervisor import SupervisionPolicy
 from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
 from becket.host.tool_calls import run_tool
-from becket.host.tools import PLAIN_NAMING, PREFIXED_NAMING, RegisteredTool, ToolNaming, Tools
+from becket.host.tools import PLAIN_NAMING, PREFIXED_NAMING, RegisteredTool, ToolNaming, ToolRegistry
+from becket.json_schema.validator import SchemaMode
+from becket.jsonrpc.budget import SharedBudget
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.methods.permissions import PERMISSIONS, Grants, parse_permission
-from becket.methods.policies import Policy
 from becket.methods.registry import Registry
-from becket.peer.guardian import GUARDIAN, find_guarding_problem
-from becket.peer.loops import current_loop
-from becket.peer.outbound import DEFAULT, Unset
-from becket.rpc.budget import SharedBudget
+from becket.peer.loops.async_loops import current_loop
+from becket.peer.outbound import UNSET, Unset
+from becket.peer.transport.guardian import GUARDIAN, find_guarding_problem
+from becket.permissions.gate import PERMISSIONS, Grants, parse_permission
+from becket.permissions.policies import Policy
 from becket.stores.store import Store
-from becket.typed.schema import SchemaMode
 
 if TYPE_CHECKING:
+    from becket.adapters.mcp.hosted_servers import HostedMcpServers, McpSettings
     from becket.host.host_commands import HostCommands
     from becket.host.live_traffic import LiveTraffic
-    from becket.host.mcp_servers import HostedServers, McpSettings
-    from becket.peer.roles import Loop
+    from becket.peer.protocols import Loop
 
-__all__ = ["ExtensionStatus", "Host", "Survey"]
+__all__ = ["ExtensionStatus", "Host", "HostSurvey"]
 
 E = TypeVar("E", bound=HostEvent)
-DEFAULT_DATA: Final = "default"
+DEFAULT_DATA_DIR: Final = "default"
 HOOK_PERMISSIONS: Final = frozenset(rule.permission for rule in HOOKS.values())
 RETRY_EVERY: Final = 10.0  # seconds between two attempts to write a revocation
-FLUSH_EVERY: Final = 60.0  # seconds between two writes of what the audit has only counted
+AUDIT_FLUSH_INTERVAL: Final = 60.0  # seconds between two writes of what the audit has only counted
 MOST_SHOWN: Final = 64  # characters of an id that an extension gives itself
 MCP: Final = "mcp"
-GONE: Final = (State.STOPPED, State.FAILED, State.DISABLED)
+INACTIVE_STATES: Final = (ExtensionState.STOPPED, ExtensionState.FAILED, ExtensionState.DISABLED)
 NOT_STARTED: Final = "the host was not started: `async with host`, or `await host.start()`"
 
 
-class Survey(Struct, frozen=True):
+class HostSurvey(Struct, frozen=True):
     """What a host finds on disk, and what it would do with each extension, by id.
 
     `variables` are those outside the base list that each would see. `hook_order` has those that may
     have hooks, in the order in which they are consulted."""
 
     report: DiscoveryReport
-    admissions: dict[str, Admission]
+    start_decisions: dict[str, StartDecision]
     variables: dict[str, ExtensionVariables]
     hook_order: tuple[str, ...] = ()
     problems: tuple[Diagnostic, ...] = ()
@@ -150,7 +150,7 @@ class Host:
         *,
         grants: Mapping[str, Iterable[str] | Grants] | None = None,
         name: str = "becket",
-        data: str | os.PathLike[str] | None = DEFAULT_DATA,
+        data: str | os.PathLike[str] | None = DEFAULT_DATA_DIR,
         store: Store | None = None,
         config: Mapping[str, Mapping[str, object]] | None = None,
         ask: AskConsent | None = None,
@@ -159,76 +159,76 @@ class Host:
         methods: Registry | None = None,
         only: Collection[str] | None = None,
         disabled: Collection[str] = (),
-        watch: Watching | None = None,
+        watch: WatchMode | None = None,
         development: bool = False,
         audit: AuditMode | str = AuditMode.USUAL,
-        care: Care | None = None,
+        care: SupervisionPolicy | None = None,
         limits: Limits = DEFAULT_LIMITS,
         timeouts: Timeouts = DEFAULT_TIMEOUTS,
         discovery: DiscoverySettings = DEFAULT_SETTINGS,
         variables: Mapping[str, str] | None = None,
         environment: Environment | None = None,
         inherit_environment: Collection[str] = (),
-        most_limits: AskedLimits | None = None,
+        most_limits: LimitOverrides | None = None,
         schemas: SchemaMode | str = SchemaMode.ENFORCE,
         audit_bytes: int = ROTATE_AT,
         require_parent: bool = False,
         extensions: Mapping[str, ExtensionConfig] | None = None,
         mcp: McpSettings | None = None,
-        wrap: Wrap | None = None,
+        wrap: WrapCommand | None = None,
         hooks: HookSettings | None = None,
         live_trace: bool = False,
         command_lines: CommandLines | None = None,
     ) -> None:
         self.name = name
         self.roots = tuple(roots)
-        self.events = Events()
-        self.tools = Tools()
-        self.providers = Providers()
+        self.events = EventBus()
+        self.tools = ToolRegistry()
+        self.providers = ProviderRegistry()
         self.hooks = Hooks(hooks)
         self.report = DiscoveryReport()
-        self.places = None if data is None else Places(default_data_folder(name) if data == DEFAULT_DATA else data)
+        self.data_dir = None if data is None else DataDir(default_data_dir(name) if data == DEFAULT_DATA_DIR else data)
         self.command_lines = command_lines or command_lines_of(
-            self.roots, None if self.places is None else self.places.folder
+            self.roots, None if self.data_dir is None else self.data_dir.folder
         )
         self._methods = Registry() if methods is None else methods  # an empty one may be filled until the start
-        self._given_grants = {
+        self._configured_grants = {
             id: one if isinstance(one, Grants) else Grants.of(one, known=self._known)
             for id, one in (grants or {}).items()
         }
-        self._given_store = store
+        self._configured_store = store
         self._config = dict(config or {})
         self._ask = ask
         self._confirm = confirm
         self._policy = policy
         self._only = only
         self._disabled = frozenset(disabled)
-        self._watch: Watching | None = watch
+        self._watch: WatchMode | None = watch
         self._is_development = development
         self._audit_mode = AuditMode(audit)
-        self._care = care or Care()
+        self._supervision = care or SupervisionPolicy()
         self._limits = limits
         self._timeouts = timeouts
         self._discovery = discovery
         self._environment = environment or Environment()
         self.inherit_environment = check_inheriting(inherit_environment)
-        self._most_limits = most_limits or AskedLimits()
+        self._max_limits = most_limits or LimitOverrides()
         self._schemas = SchemaMode(schemas)
         self._audit_bytes = audit_bytes
         self._requires_parent = require_parent
-        self._settled = dict(extensions or {})
+        self._overrides = dict(extensions or {})
         self._mcp = mcp
         self._wrap = wrap
-        self._traffic = open_traffic(name, self.places) if live_trace else None
-        self._hosted_servers: HostedServers | None = None
+        self._traffic = open_traffic(name, self.data_dir) if live_trace else None
+        self._hosted_servers: HostedMcpServers | None = None
         self._host_commands: HostCommands | None = None
-        self._variables = with_own_programs(os.environ if variables is None else variables)
+        self._variables = prefer_own_python(os.environ if variables is None else variables)
         self.problems: list[Diagnostic] = []
         self._unwritten: dict[str, Diagnostic] = {}  # revocations that are not persistent
-        self._kept: Kept
-        self._door: Doorkeeper
+        self._persistence: Persistence
+        self._consent: ConsentController
         self._settings: LaunchSettings
-        self._started: Household | None = None
+        self._extension_set: ExtensionSet | None = None
         self._loop: Loop | None = None
         self._stop_signals: StopSignals | None = None
         self._closing = anyio.Event()
@@ -237,11 +237,11 @@ class Host:
     @property
     def _known(self) -> frozenset[str]:
         """The permissions that exist: those of the contract, and those that the host's own methods require."""
-        return PERMISSIONS | required_by(self._methods)
+        return PERMISSIONS | required_permissions(self._methods)
 
     # -- looking only
 
-    def survey(self) -> Survey:
+    def survey(self) -> HostSurvey:
         """Returns which extensions there are and whether each may start. Nothing is started, asked or changed.
 
         It waits for the disk: not for a loop.
@@ -251,14 +251,16 @@ class Host:
             StoreUnavailable: the store cannot be read.
         """
         report = self.discover()
-        kept = open_kept(self.places, self._given_store, limits=self._limits, read_only=True, known=self._known)
+        kept = open_persistence(
+            self.data_dir, self._configured_store, limits=self._limits, read_only=True, known=self._known
+        )
         try:
-            door = self._build_door(kept, self._build_settings(kept))
+            door = self._build_consent(kept, self._build_settings(kept))
             admissions = {one.id: door.decide(one) for one in report.candidates}
             order = order_hooks(self.hooks.settings, priorities_of(one for one in report.candidates if has_hooks(one)))
             problems = self.hooks.expect(priorities_of(report.candidates))
             variables = {one.id: door.list_variables(one) for one in report.candidates}
-            return Survey(report, admissions, variables, order, tuple(problems))
+            return HostSurvey(report, admissions, variables, order, tuple(problems))
         finally:
             kept.close()
 
@@ -281,73 +283,73 @@ class Host:
             raise LocalProtocolError("a host is started once")
         loop = self._loop = await current_loop()
         try:
-            self._kept = await anyio.to_thread.run_sync(self._open)
+            self._persistence = await anyio.to_thread.run_sync(self._open_persistence)
             try:
-                await self._find()
+                await self._discover_and_prepare()
             except BaseException:
-                await anyio.to_thread.run_sync(self._kept.close)
+                await anyio.to_thread.run_sync(self._persistence.close)
                 raise
         except BaseException:
-            loop.end()
+            loop.close()
             raise
         started = anyio.Event()
-        loop.spawn(self._own(started))
+        loop.spawn(self._run(started))
         try:
             await started.wait()
         except BaseException:  # whoever starts it has left meanwhile, and nobody would ever close it
             await self.aclose()
             raise
 
-    def _open(self) -> Kept:
-        return open_kept(
-            self.places,
-            self._given_store,
+    def _open_persistence(self) -> Persistence:
+        return open_persistence(
+            self.data_dir,
+            self._configured_store,
             limits=self._limits,
             audit=self._audit_mode,
             audit_bytes=self._audit_bytes,
             known=self._known,
         )
 
-    async def _find(self) -> None:
+    async def _discover_and_prepare(self) -> None:
         """Looks for extensions and prepares those that may start; what is wrong with the others is told."""
         self.report = await anyio.to_thread.run_sync(self.discover)
         for diagnostic in self.report.diagnostics:
-            self._complain(diagnostic)
+            self._report(diagnostic)
         for diagnostic in self.hooks.expect(priorities_of(self.report.candidates)):
-            self._complain(diagnostic)
+            self._report(diagnostic)
         for candidate in self.report.candidates:
             self.tools.reserve(candidate.id, naming_of(candidate))
             await self._move_secrets(candidate)
-        self._settings = self._build_settings(self._kept)
-        self._door = self._build_door(self._kept, self._settings)
+        self._settings = self._build_settings(self._persistence)
+        self._consent = self._build_consent(self._persistence, self._settings)
         assert self._loop is not None
-        self._started = Household(
+        self._extension_set = ExtensionSet(
             self.name,
-            self._door,
+            self._consent,
             self._settings,
             events=self.events,
             problems=self.problems,
             watch=self._watch,
             launch=self._launch,
             register=self._register,
-            offer=self._offer,
+            offer=self._register_lazily,
             expect=self._expect,
             hooks=self.hooks,
             open_command=self._open_command,
             loop=self._loop,
         )
-        await self._started.receive(self.report.candidates)
+        await self._extension_set.add_candidates(self.report.candidates)
 
-    async def _launch(self, guest: Guest) -> Extension:
+    async def _launch(self, guest: ManagedExtension) -> Extension:
         """Starts a copy of an extension, by the files that were agreed to."""
-        way = await self._door.enter(guest)
+        way = await self._consent.resolve_launch(guest)
         try:
             await self._move_secrets(guest.candidate)
             candidate, settings = guest.candidate, self._settings
             if candidate.manifest.dialect == MCP:
-                candidate, settings = self._servers().equip(candidate, guest.gate.grants, settings)
+                candidate, settings = self._hosted_mcp_servers().prepare_launch(candidate, guest.gate.grants, settings)
             configured = self._config.get(guest.id)
-            restarts = self._household.extensions[guest.id].restarts
+            restarts = self._extensions.extensions[guest.id].restarts
             return await launch_extension(
                 candidate, way, guest.gate, settings, configured=configured, restarts=restarts, ids=guest.ids
             )
@@ -358,14 +360,14 @@ class Host:
 
     async def _move_secrets(self, candidate: Candidate) -> None:
         """Moves secrets that an older version, or somebody who knew no better, has put into the store."""
-        keys, secrets, store = secret_keys_of(candidate), self._kept.secrets, self._kept.store
+        keys, secrets, store = secret_keys_of(candidate), self._persistence.secrets, self._persistence.store
         if not keys or secrets is None:
             return
         try:
             moved = await anyio.to_thread.run_sync(move_secrets, store, secrets, candidate.id, keys)
         except (OSError, BecketError) as error:
             problem = f"its secrets are still in the store, and cannot be moved to {secrets.path.name}: {error}"
-            self._complain(
+            self._report(
                 Diagnostic(
                     code=ProblemCode.SECRETS_NOT_MOVED,
                     extension=candidate.id,
@@ -377,7 +379,7 @@ class Host:
         if moved:
             problem = f"moved out of the store, to {secrets.path.name}: {', '.join(moved)}"
             hint = "backups of the store from before still have them: change these secrets"
-            self._complain(
+            self._report(
                 Diagnostic(
                     code=ProblemCode.SECRETS_MOVED,
                     extension=candidate.id,
@@ -387,18 +389,18 @@ class Host:
                 )
             )
 
-    def _build_settings(self, kept: Kept) -> LaunchSettings:
+    def _build_settings(self, kept: Persistence) -> LaunchSettings:
         return LaunchSettings(
             store=kept.store,
             audit=kept.audit,
-            places=self.places,
+            data_dir=self.data_dir,
             ask=self._ask,
             policy=self._policy,
             methods=self._methods,
             limits=self._limits,
-            most_limits=self._most_limits,
+            max_limits=self._max_limits,
             timeouts=self._timeouts,
-            care=self._care,
+            supervision=self._supervision,
             environment=self._environment,
             inherit_environment=self.inherit_environment,
             variables=self._variables,
@@ -412,16 +414,16 @@ class Host:
             on_link=None if self._traffic is None else self._traffic.add,
         )
 
-    def _build_door(self, kept: Kept, settings: LaunchSettings) -> Doorkeeper:
-        return Doorkeeper(
+    def _build_consent(self, kept: Persistence, settings: LaunchSettings) -> ConsentController:
+        return ConsentController(
             kept,
             settings,
-            given=self._given_grants,
+            given=self._configured_grants,
             configured=self._config,
             in_development=self._is_development,
             events=self.events,
-            complain=self._complain,
-            find_again=self._find_again,
+            complain=self._report,
+            find_again=self._rediscover,
             lines=self.command_lines,
         )
 
@@ -433,31 +435,31 @@ class Host:
             only=self._only,
             disabled=self._disabled,
             limits=self._limits,
-            settle=self._settle,
+            settle=self._apply_overrides,
         )
 
-    def _find_again(self, id: str) -> Candidate:
+    def _rediscover(self, id: str) -> Candidate:
         """Returns an extension as it is found now.
 
         Raises:
             ExtensionRefused: it is not found any more, and why.
         """
         report = self.discover()
-        folder = self._household.candidates[id].folder
+        folder = self._extensions.candidates[id].folder
         for candidate in report.candidates:
             if candidate.id == id:
                 return candidate
         reasons = [note.problem for note in report.diagnostics if note.path and is_below(note.path, folder)]
         raise ExtensionRefused(id, "; ".join(["it is not found any more", *reasons]))
 
-    def _settle(self, found: list[Candidate], notes: list[Diagnostic]) -> list[Candidate]:
+    def _apply_overrides(self, found: list[Candidate], notes: list[Diagnostic]) -> list[Candidate]:
         if any(candidate.manifest.mcp_servers for candidate in found):
-            from becket.host.mcp_servers import adopt_servers
+            from becket.adapters.mcp.hosted_servers import add_bundled_servers
 
-            found = adopt_servers(found, notes)
-        return settle_candidates(self._settled, found, notes)
+            found = add_bundled_servers(found, notes)
+        return apply_extension_configs(self._overrides, found, notes)
 
-    def _register(self, candidate: Candidate, extension: Supervised, copy: Extension) -> None:
+    def _register(self, candidate: Candidate, extension: ExtensionHandle, copy: Extension) -> None:
         """A copy of an extension is ready: what it declares is offered in place of what the one before it declared."""
         wishes = narrow_hooks(copy.subscriptions, wishes_of(candidate))
         self.problems += [
@@ -467,25 +469,25 @@ class Host:
             *(each for each in list_disabled(copy) if each not in self.problems),
         ]
         if copy.own_id and (mismatch := describe_mismatch(candidate, copy.own_id)) not in self.problems:
-            self._complain(mismatch)
+            self._report(mismatch)
         if candidate.manifest.dialect == MCP:
-            self._servers().registered(copy)
+            self._hosted_mcp_servers().on_ready(copy)
 
-    def _expect(self, candidate: Candidate, extension: Supervised) -> None:
+    def _expect(self, candidate: Candidate, extension: ExtensionHandle) -> None:
         """An extension may start. The hooks of it that must not be skipped count from now on, before it runs."""
         required = [wish for wish in wishes_of(candidate) if wish.required]
         if required:
             self.hooks.add(candidate.id, required, extension.gate.allows)
 
-    def _offer(self, id: str, declared: Capabilities) -> None:
+    def _register_lazily(self, id: str, declared: Capabilities) -> None:
         self.problems += self.tools.add(id, declared.tools)
 
     def _open_command(
-        self, extension: Supervised, name: str, args: Iterable[str], options: Mapping[str, Any]
-    ) -> Run[CommandEvent, Any] | None:
+        self, extension: ExtensionHandle, name: str, args: Iterable[str], options: Mapping[str, Any]
+    ) -> ExtensionStream[CommandEvent, Any] | None:
         """Returns a run of a command that the manifest of an extension leaves to its host; None for any other."""
-        candidate = self._household.candidates[extension.id]
-        if not getattr(candidate.particulars, "host_commands", ()):
+        candidate = self._extensions.candidates[extension.id]
+        if not getattr(candidate.extra, "host_commands", ()):
             return None
         from becket.host.host_commands import HostCommands, find_host_command
 
@@ -495,83 +497,83 @@ class Host:
         if self._host_commands is None:
             assert self._loop is not None
             self._host_commands = HostCommands(
-                self._loop, self._settings, self.hooks, call_tool=self.call_tool, ask=self.ask_hooks
+                self._loop, self._settings, self.hooks, call_tool=self.call_tool, ask=self.run_hooks
             )
         return self._host_commands.open(
-            command, candidate, extension, texts_of(args, "the words of a command"), options
+            command, candidate, extension, check_strs(args, "the words of a command"), options
         )
 
-    def _servers(self) -> HostedServers:
+    def _hosted_mcp_servers(self) -> HostedMcpServers:
         """Returns what this host does for MCP servers, made for the first of them."""
         if self._hosted_servers is None:
-            from becket.host.mcp_servers import HostedServers
+            from becket.adapters.mcp.hosted_servers import HostedMcpServers
 
             assert self._loop is not None
-            self._hosted_servers = HostedServers(
+            self._hosted_servers = HostedMcpServers(
                 self._mcp,
                 models=self.models,
                 complete=self.complete,
-                current=lambda id: self._household.extensions[id].supervisor.current(),
-                redeclared=self._hear_of_other_tools,
+                current=lambda id: self._extensions.extensions[id].supervisor.current(),
+                redeclared=self._on_tools_changed,
                 spawn=self._loop.spawn,
                 slices=self._settings.slices,
             )
         return self._hosted_servers
 
-    def _hear_of_other_tools(self, extension: Extension) -> None:
+    def _on_tools_changed(self, extension: Extension) -> None:
         self.problems += self.tools.add(extension.id, extension.tools)
-        self.events.publish(ExtensionRedeclared(extension.id, len(extension.tools)))
+        self.events.publish(ExtensionToolsChanged(extension.id, len(extension.tools)))
 
-    def _hear_of_move(self, event: ExtensionMoved) -> None:
-        if event.after in GONE:
+    def _on_state_changed(self, event: ExtensionStateChanged) -> None:
+        if event.after in INACTIVE_STATES:
             self.tools.remove(event.extension)
             self.providers.remove(event.extension)
-            if event.after is State.FAILED:  # else somebody has decided that it does not run
+            if event.after is ExtensionState.FAILED:  # else somebody has decided that it does not run
                 self.hooks.suspend(event.extension)
             else:
                 self.hooks.remove(event.extension)
 
-    async def _own(self, started: anyio.Event) -> None:
+    async def _run(self, started: anyio.Event) -> None:
         """The task in which everything of this host lives."""
-        unsubscribe = self.events.subscribe(ExtensionMoved, self._hear_of_move)
+        unsubscribe = self.events.subscribe(ExtensionStateChanged, self._on_state_changed)
         GUARDIAN.hold()
         if not self._settings.guard and sys.platform == "linux":
             unguarded = (
                 f"extensions that ignore their stdin outlive this host if it is killed: {find_guarding_problem()}"
             )
             hint = "stop the host with SIGTERM or Ctrl-C, not with SIGKILL"
-            self._complain(
+            self._report(
                 Diagnostic(code=ProblemCode.UNGUARDED, problem=unguarded, hint=hint, severity=Severity.WARNING)
             )
         try:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._keep_audit)
+                tasks.start_soon(self._flush_audit_periodically)
                 tasks.start_soon(self._keep_revocations)
                 if self._traffic is not None:
                     tasks.start_soon(self._traffic.serve)
-                await self._household.run(started, self._closing)
+                await self._extensions.run(started, self._closing)
                 tasks.cancel_scope.cancel()
         finally:
             unsubscribe()
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._kept.close)
+                await anyio.to_thread.run_sync(self._persistence.close)
                 await anyio.to_thread.run_sync(GUARDIAN.release)
                 await anyio.to_thread.run_sync(self._settings.folders.close)
             self._closed.set()
             if self._stop_signals is not None:
                 self._stop_signals.finish()
 
-    async def _keep_audit(self) -> None:
+    async def _flush_audit_periodically(self) -> None:
         while True:
-            await anyio.sleep(FLUSH_EVERY)
+            await anyio.sleep(AUDIT_FLUSH_INTERVAL)
             try:
-                await anyio.to_thread.run_sync(self._kept.audit.flush)
+                await anyio.to_thread.run_sync(self._persistence.audit.flush)
             except OSError as error:
-                self._complain(
+                self._report(
                     Diagnostic(
                         code=ProblemCode.AUDIT_NOT_WRITABLE,
                         problem=f"the audit cannot be written: {error}",
-                        hint=f"make room for it on the disk; it is tried again every {FLUSH_EVERY:g} s",
+                        hint=f"make room for it on the disk; it is tried again every {AUDIT_FLUSH_INTERVAL:g} s",
                     )
                 )
 
@@ -579,7 +581,7 @@ class Host:
         """Writes revocations that could not be written when they were made."""
         while True:
             await anyio.sleep(RETRY_EVERY)
-            outcomes = await self._door.retry_revocations()
+            outcomes = await self._consent.retry_revocations()
             for id in {*self._unwritten, *outcomes}:
                 self._note_revocation(id, outcomes.get(id))
 
@@ -610,9 +612,9 @@ class Host:
         if diagnostic == before:
             self.problems.append(diagnostic)  # it was told when it was new
         else:
-            self._complain(diagnostic)
+            self._report(diagnostic)
 
-    def _complain(self, diagnostic: Diagnostic) -> None:
+    def _report(self, diagnostic: Diagnostic) -> None:
         self.problems.append(diagnostic)
         self.events.publish(ProblemFound(diagnostic))
 
@@ -623,7 +625,7 @@ class Host:
         self._closing.set()
         with anyio.CancelScope(shield=True):
             await self._closed.wait()
-        self._loop.end()
+        self._loop.close()
 
     def stop_on_signals(self, *signals: Signals) -> None:
         """Has this host stopped in order when the program gets SIGTERM or SIGHUP, or one of these signals.
@@ -651,43 +653,43 @@ class Host:
         """
         if self._loop is None:
             raise LocalProtocolError(NOT_STARTED)
-        return self._kept.store
+        return self._persistence.store
 
     # -- extensions
 
     @property
-    def _household(self) -> Household:
-        if self._started is None:
+    def _extensions(self) -> ExtensionSet:
+        if self._extension_set is None:
             raise LocalProtocolError(NOT_STARTED)
-        return self._started
+        return self._extension_set
 
-    def __getitem__(self, id: str) -> Supervised:
+    def __getitem__(self, id: str) -> ExtensionHandle:
         """Returns the handle on an extension, whether it runs or not.
 
         Raises:
             ExtensionRefused: it was found, and must not start.
             NotDeclared: there is none.
         """
-        return self._household[id]
+        return self._extensions[id]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(() if self._started is None else self._started)
+        return iter(() if self._extension_set is None else self._extension_set)
 
-    async def ready(self, id: str) -> Supervised:
+    async def ready(self, id: str) -> ExtensionHandle:
         """Waits until an extension runs and returns the handle on it.
 
         Raises:
             ExtensionRefused, StartFailed, HandshakeFailed, ...: why it does not.
         """
-        return await self._household.ready(id)
+        return await self._extensions.ready(id)
 
     async def settled(self) -> None:
         """Waits until it was tried to start every extension, and all questions about them were answered."""
-        await self._household.settled()
+        await self._extensions.settled()
 
     def status(self) -> tuple[ExtensionStatus, ...]:
         """Returns how all extensions do, by id. From any thread; `to_dict` of each is JSON."""
-        return () if self._started is None else self._started.status()
+        return () if self._extension_set is None else self._extension_set.status()
 
     def on(self, kind: type[E]) -> Callable[[Callable[[E], Any]], Callable[[E], Any]]:
         """Registers the decorated plain function for events of a class: `@host.on(ExtensionRestarted)`."""
@@ -711,10 +713,10 @@ class Host:
         """
         names = [parse_permission(name, self._known) for name in permissions]
         if names:
-            await self._door.grant(id, names)
+            await self._consent.grant(id, names)
         else:
-            await self._household.agree_to(id)
-        await self._household.reconsider(id)
+            await self._extensions.approve(id)
+        await self._extensions.retry_refused(id)
 
     async def revoke(self, id: str, *permissions: str) -> None:
         """Revokes permissions at once, for the next starts too; what runs on them ends.
@@ -726,7 +728,7 @@ class Host:
         """
         names = [parse_permission(name, self._known) for name in permissions]
         try:
-            await self._door.revoke(id, names)
+            await self._consent.revoke(id, names)
         except RevocationNotPersistent as error:
             self._note_revocation(id, error)
             raise
@@ -739,7 +741,7 @@ class Host:
         name: str,
         input: Mapping[str, Any] | None = None,
         *,
-        timeout: float | Unset | None = DEFAULT,
+        timeout: float | Unset | None = UNSET,
         meta: Mapping[str, Any] | None = None,
         repeat: bool = False,
         hooks: bool = True,
@@ -750,19 +752,19 @@ class Host:
         is what you tell the tool about the call beside its input, where its dialect has a place for that.
 
         Raises:
-            NotDeclared: no extension that runs has it; and what `Supervised.call_tool` raises.
+            NotDeclared: no extension that runs has it; and what `ExtensionHandle.call_tool` raises.
             ToolBlocked: a hook has blocked the call. The tool has not run.
             ToolFailed: it failed, and a hook has replaced what it failed with.
         """
         result = await self.call_tool_json(name, input, timeout=timeout, meta=meta, repeat=repeat, hooks=hooks)
-        return tool_text(result)
+        return format_tool_result(result)
 
     async def call_tool_json(
         self,
         name: str,
         input: Mapping[str, Any] | None = None,
         *,
-        timeout: float | Unset | None = DEFAULT,
+        timeout: float | Unset | None = UNSET,
         meta: Mapping[str, Any] | None = None,
         repeat: bool = False,
         hooks: bool = True,
@@ -771,45 +773,45 @@ class Host:
         `call_tool`."""
 
         async def call(tool: RegisteredTool, input: Any) -> Any:
-            extension = self._household.extensions[tool.extension]
+            extension = self._extensions.extensions[tool.extension]
             return await extension.call_tool_json(tool.tool.name, input, timeout=timeout, meta=meta, repeat=repeat)
 
         tool = self.tools.get(name)
         if not hooks or not self.hooks.is_asked_about_tools:
             return await call(tool, input)
-        outcome = await run_tool(tool, dict(input or {}), call, self.ask_hooks, limits=self._limits)
+        outcome = await run_tool(tool, dict(input or {}), call, self.run_hooks, limits=self._limits)
         return outcome.unwrap()
 
     async def use_tool(self, use: ToolUse, *, meta: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Runs a tool that a model asks for, as `call_tool` does. A confirmation is a block: a model cannot give it.
 
         Returns the block that tells the model what came of it, also where that is an error. An output of more than
-        `MOST_TOOL_OUTPUT` bytes is truncated, and says so."""
-        return await self._use_tool(use, MOST_TOOL_OUTPUT, meta)
+        `MAX_TOOL_OUTPUT` bytes is truncated, and says so."""
+        return await self._use_tool(use, MAX_TOOL_OUTPUT, meta)
 
     async def _use_tool(self, use: ToolUse, most_output: int, meta: Mapping[str, Any] | None) -> dict[str, Any]:
         async def call(tool: RegisteredTool, input: Any) -> str:
-            return await self._household.extensions[tool.extension].call_tool(tool.tool.name, input, meta=meta)
+            return await self._extensions.extensions[tool.extension].call_tool(tool.tool.name, input, meta=meta)
 
-        most = min(most_output, MOST_TOOL_OUTPUT)
-        user = ToolUser(self.tools, call, self._ask_hooks_alone, most_output=most, limits=self._limits)
-        return await user.use(use)
+        most = min(most_output, MAX_TOOL_OUTPUT)
+        user = ToolRunner(self.tools, call, self._run_hooks_unattended, most_output=most, limits=self._limits)
+        return await user.run(use)
 
     # -- hooks
 
-    async def ask_hooks(self, event: HookEvent, *, can_confirm: bool = True) -> HookVerdict:
+    async def run_hooks(self, event: HookEvent, *, can_confirm: bool = True) -> HookVerdict:
         """Asks the extensions that want it about something that is about to happen or has happened.
 
         Where nobody `can_confirm`, as for what a model does on its own, a confirmation is a block."""
 
-        async def call(id: str, event: HookEvent) -> HookReading:
-            return await self._household[id].consult_hook(event)
+        async def call(id: str, event: HookEvent) -> HookOutcome:
+            return await self._extensions[id].consult_hook(event)
 
         confirm = self._confirm if can_confirm else None
-        return await ask_hooks(self.hooks, event, call, confirm=confirm, limits=self._limits, complain=self._complain)
+        return await run_hooks(self.hooks, event, call, confirm=confirm, limits=self._limits, complain=self._report)
 
-    async def _ask_hooks_alone(self, event: HookEvent) -> HookVerdict:
-        return await self.ask_hooks(event, can_confirm=False)
+    async def _run_hooks_unattended(self, event: HookEvent) -> HookVerdict:
+        return await self.run_hooks(event, can_confirm=False)
 
     # -- providers
 
@@ -849,9 +851,9 @@ class Host:
             ConnectionLost: the link has ended; `PeerCrashed` with the story of its process.
             TooManyTurns: it still asks for tools in its eighth turn.
         """
-        route = self._trusted(model, tools_exposed=use_tools)
-        extension = self._household.extensions[route.extension]
-        provider, name = trim(route.provider.id), trim(route.model.id)
+        route = self._route_trusted(model, tools_exposed=use_tools)
+        extension = self._extensions.extensions[route.extension]
+        provider, name = strip_whitespace(route.provider.id), strip_whitespace(route.model.id)
         if not use_tools:
             return await extension.complete(provider, name, messages=messages, **options)
         shown = self.tools.for_model()
@@ -868,35 +870,41 @@ class Host:
     @asynccontextmanager
     async def stream(
         self, model: str, *, messages: Sequence[Message], **options: Any
-    ) -> AsyncGenerator[Run[ProviderEvent, ProviderResult], None]:
+    ) -> AsyncGenerator[ExtensionStream[ProviderEvent, ProviderResult], None]:
         """Opens an answer of a model, whose pieces come as events: `async with host.stream(...) as answer`.
 
         Raises:
             NotDeclared, ProviderDisabled: as for `complete`.
         """
-        route = self._trusted(model, tools_exposed=False, streamed=True)
-        extension = self._household.extensions[route.extension]
-        async with extension.stream(trim(route.provider.id), trim(route.model.id), messages=messages, **options) as run:
+        route = self._route_trusted(model, tools_exposed=False, streamed=True)
+        extension = self._extensions.extensions[route.extension]
+        async with extension.stream(
+            strip_whitespace(route.provider.id), strip_whitespace(route.model.id), messages=messages, **options
+        ) as run:
             yield run
 
-    def _trusted(self, model: str, *, tools_exposed: bool, streamed: bool = False) -> Route:
+    def _route_trusted(self, model: str, *, tools_exposed: bool, streamed: bool = False) -> ModelRoute:
         route = self.providers.route(model)
         try:
-            self._kept.trust.check(route.provider_id)
+            self._persistence.trust.check(route.provider_id)
         except ProviderDisabled:
-            record(self._kept.audit, blocked_call(route, tools_exposed=tools_exposed, streamed=streamed))
+            record_event(
+                self._persistence.audit, build_blocked_record(route, tools_exposed=tools_exposed, streamed=streamed)
+            )
             raise
         return route
 
     def __repr__(self) -> str:
         statuses = [self[id].state for id in self]
-        running = sum(state in (State.READY, State.DEGRADED) for state in statuses)
+        running = sum(state in (ExtensionState.READY, ExtensionState.DEGRADED) for state in statuses)
         return f"<Host {self.name}: {running} of {len(statuses)} extensions run>"
 
 
 def naming_of(candidate: Candidate) -> ToolNaming:
     """Returns how the tools of an extension are named."""
-    return PREFIXED_NAMING if find_dialect(candidate.manifest.dialect).habits.prefixes_tools else PLAIN_NAMING
+    return (
+        PREFIXED_NAMING if find_dialect(candidate.manifest.dialect).host_defaults.has_prefixed_tools else PLAIN_NAMING
+    )
 
 
 def wishes_of(candidate: Candidate) -> list[HookWish]:
@@ -923,19 +931,19 @@ def has_hooks(candidate: Candidate) -> bool:
     """Returns whether an extension may have hooks: its manifest names some, or asks for a permission of hooks."""
     manifest = candidate.manifest
     asks = not HOOK_PERMISSIONS.isdisjoint(manifest.permissions)
-    return bool(asks or manifest.hooks or getattr(candidate.particulars, "hooks", ()))
+    return bool(asks or manifest.hooks or getattr(candidate.extra, "hooks", ()))
 
 
 def priorities_of(candidates: Iterable[Candidate]) -> dict[str, int]:
     """Returns when each extension is asked at hooks, where its system has an order for that: the lowest first."""
     found: dict[str, int] = {}
     for candidate in candidates:
-        priority: object = getattr(candidate.particulars, "priority", 0)
+        priority: object = getattr(candidate.extra, "priority", 0)
         found[candidate.id] = priority if isinstance(priority, int) else 0
     return found
 
 
-def open_traffic(name: str, places: Places | None) -> LiveTraffic | None:
+def open_traffic(name: str, places: DataDir | None) -> LiveTraffic | None:
     """Returns what serves the traffic of a host, None where it has no folder for a socket."""
     if places is None:
         return None
@@ -950,7 +958,7 @@ def check_inheriting(dialects: Collection[str]) -> frozenset[str]:
     Raises:
         ValueError: hosts of one of these systems pass no variables on, or there is no such dialect.
     """
-    possible = sorted(name for name in DIALECTS if DIALECTS[name].habits.inherited != "few")
+    possible = sorted(name for name in DIALECTS if DIALECTS[name].host_defaults.inherited_environment != "few")
     for name in dialects:
         if name not in possible:
             raise ValueError(f"`inherit_environment` must name dialects of {', '.join(possible)}, got {name}")
@@ -959,6 +967,6 @@ def check_inheriting(dialects: Collection[str]) -> frozenset[str]:
 
 def describe_mismatch(candidate: Candidate, own_id: str) -> Diagnostic:
     """Returns the warning that the code of an extension has another id than its manifest."""
-    problem = f"its manifest has the id `{candidate.id}`, and its code `{harmless(own_id[:MOST_SHOWN])}`"
+    problem = f"its manifest has the id `{candidate.id}`, and its code `{escape(own_id[:MOST_SHOWN])}`"
     hint = "give both the same id; until then that of the manifest holds"
-    return note_of(candidate, ProblemCode.ID_MISMATCH, problem, hint, Severity.WARNING)
+    return build_diagnostic(candidate, ProblemCode.ID_MISMATCH, problem, hint, Severity.WARNING)

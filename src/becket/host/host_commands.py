@@ -10,35 +10,35 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from becket.contract.audit import ExtensionStarted
-from becket.contract.commands import COMMAND_INVOKE, CommandEvent, Invoke, PlainText, SystemText
+from becket.adapters.synaps.manifest_reader import find_skill
+from becket.contract.audit import ProcessStarted
+from becket.contract.commands import COMMAND_INVOKE, CommandEvent, CommandInvoke, PlainText, SystemText
+from becket.contract.json_narrowing import is_array, is_object
 from becket.contract.names import model_facing_name, tool_runtime_name
-from becket.contract.shapes import is_array, is_object
 from becket.contract.tools import Tool
-from becket.dialects.phrases import as_it_is
+from becket.conversion.files.reader import quote_path
+from becket.dialects.phrases import identity
 from becket.errors import BadValue, CommandFailed, ExtensionRefused, NotSupported, StartFailed
-from becket.host.connecting import NOT_CONTAINED
-from becket.host.discovery import Candidate
-from becket.host.formats.synaps import find_skill
-from becket.host.gate import find_setup
 from becket.host.hook_plan import Hooks
-from becket.host.hooks import AskHooks
-from becket.host.launching import LaunchSettings
+from becket.host.hooks import RunHooks
 from becket.host.local_stream import Emit, LocalStream
-from becket.host.permitted import Permitted
 from becket.host.program_output import ProgramOutput, run_program
-from becket.host.programs import NoSuchProgram, list_program_folders, resolve_command
-from becket.host.recording import record
 from becket.host.redaction import redact_command
-from becket.host.runs import Run, Runs
+from becket.host.serving.audited_gate import record_event
+from becket.host.serving.client import MappedStream
+from becket.host.serving.revocation import RevocableCalls
+from becket.host.serving.streams import ExtensionStream, ExtensionStreams
+from becket.host.starting.connect import NO_CONTAINMENT
+from becket.host.starting.discovery import Candidate
+from becket.host.starting.launch import LaunchSettings
+from becket.host.starting.programs import NoSuchProgram, list_program_folders, resolve_command
+from becket.host.starting.start_check import find_setup
 from becket.host.tool_calls import run_tool
 from becket.host.tools import RegisteredTool
-from becket.host.voice import SpokenStream
-from becket.typed.small_files import show_path
 
 if TYPE_CHECKING:
-    from becket.host.supervised import Supervised
-    from becket.peer.roles import Loop
+    from becket.host.supervised import ExtensionHandle
+    from becket.peer.protocols import Loop
 
 __all__ = ["HostCommand", "HostCommands", "find_host_command"]
 
@@ -65,7 +65,7 @@ class HostCommand(Protocol):
 
 
 def host_commands_of(candidate: Candidate) -> tuple[HostCommand, ...]:
-    return getattr(candidate.particulars, "host_commands", ())
+    return getattr(candidate.extra, "host_commands", ())
 
 
 def find_host_command(candidate: Candidate, name: str) -> HostCommand | None:
@@ -79,23 +79,23 @@ class HostCommands:
     `hooks` says whether there are any: without them what a program writes is shown while it runs."""
 
     def __init__(
-        self, loop: Loop, settings: LaunchSettings, hooks: Hooks, *, call_tool: CallTool, ask: AskHooks
+        self, loop: Loop, settings: LaunchSettings, hooks: Hooks, *, call_tool: CallTool, ask: RunHooks
     ) -> None:
         self._loop = loop
         self._settings = settings
         self._hooks = hooks
         self._call_tool = call_tool
         self._ask = ask
-        self._runs: dict[str, Runs] = {}
+        self._runs: dict[str, ExtensionStreams] = {}
 
     def open(
         self,
         command: HostCommand,
         candidate: Candidate,
-        extension: Supervised,
+        extension: ExtensionHandle,
         args: tuple[str, ...],
         options: Mapping[str, Any],
-    ) -> Run[CommandEvent, Any]:
+    ) -> ExtensionStream[CommandEvent, Any]:
         """Returns a run of a command, to be opened. The result of a tool is its text, that of a program its `status`.
 
         Of the options of a stream it has `timeout` and `idle_timeout`; by default neither is limited.
@@ -128,18 +128,22 @@ class HostCommands:
             timeout=options.get("timeout"),
             idle_timeout=options.get("idle_timeout"),
         )
-        spoken = SpokenStream[CommandEvent, Any](stream, COMMAND_INVOKE, Invoke(command.name, args, "-"), as_it_is)
-        return Run(self._runs_of(extension), spoken, is_marked=True)
+        spoken = MappedStream[CommandEvent, Any](
+            stream, COMMAND_INVOKE, CommandInvoke(command.name, args, "-"), identity
+        )
+        return ExtensionStream(self._runs_of(extension), spoken, is_marked=True)
 
-    def _runs_of(self, extension: Supervised) -> Runs:
+    def _runs_of(self, extension: ExtensionHandle) -> ExtensionStreams:
         if extension.id not in self._runs:
-            self._runs[extension.id] = Runs(Permitted(extension.gate, self._loop), self._loop, patience=None)
+            self._runs[extension.id] = ExtensionStreams(
+                RevocableCalls(extension.gate, self._loop), self._loop, patience=None
+            )
         return self._runs[extension.id]
 
 
 def refuse_skill(command: HostCommand, candidate: Candidate) -> NotSupported:
     path = find_skill(candidate.folder, command.skill or "") or candidate.manifest_path
-    because = f"it is a skill, which is for the agent of its own system: {show_path(path)}"
+    because = f"it is a skill, which is for the agent of its own system: {quote_path(path)}"
     return NotSupported(f"the command `{command.name}` of {candidate.id}", because)
 
 
@@ -164,10 +168,10 @@ class ProgramRun:
         self,
         settings: LaunchSettings,
         hooks: Hooks,
-        ask: AskHooks,
+        ask: RunHooks,
         command: HostCommand,
         candidate: Candidate,
-        extension: Supervised,
+        extension: ExtensionHandle,
     ) -> None:
         self._settings = settings
         self._hooks = hooks
@@ -223,19 +227,19 @@ class ProgramRun:
         if given.get("command") != self._command.command:
             raise BadValue("a hook", [("/command", "must not be changed: only `args` may")])
         settings, candidate = self._settings, self._candidate
-        async with self._extension.supervisor.borrowed() as copy:
+        async with self._extension.supervisor.acquire() as copy:
             command = self._resolve([str(word) for word in args], copy.root or candidate.folder)
             if settings.wrap is not None:
                 command = [*settings.wrap(candidate.id, command)]
             manifest = candidate.manifest
-            record(
+            record_event(
                 settings.audit,
-                ExtensionStarted(
+                ProcessStarted(
                     candidate.id,
                     redact_command(command),
                     manifest.dialect,
                     (),
-                    NOT_CONTAINED,
+                    NO_CONTAINMENT,
                     version=manifest.version,
                 ),
             )
@@ -263,7 +267,7 @@ class ProgramRun:
         except ExtensionRefused as error:
             because = error.because
             if isinstance(error, NoSuchProgram) and (script := find_setup(self._candidate)):
-                because = f"{because} (run its setup script: {show_path(script)})"
+                because = f"{because} (run its setup script: {quote_path(script)})"
             raise StartFailed(self._runtime_name, because) from error
         return [program, *args]
 

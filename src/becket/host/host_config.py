@@ -1,4 +1,4 @@
-"""The configuration of a host: a TOML file that says what `Host` is to be started with.
+"""`HostConfig`: the TOML configuration file of a host, parsed and validated.
 
 The classes say what `schemas/host-config.schema.json` says; a test holds the two together. A misspelt member is a
 problem, and all problems are told at once. What an extension may do is decided by the gate, with what is said here
@@ -18,68 +18,68 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 from msgspec.structs import replace
 
-from becket.contract.shapes import is_object
+from becket.contract.json_narrowing import is_object
+from becket.conversion.files.reader import load_bytes, quote_path
+from becket.conversion.files.toml import parse_toml
+from becket.conversion.problems import find_problems, truncate
+from becket.conversion.suggestions import did_you_mean
 from becket.errors import BadFile, Problem
 from becket.host.audit_log import AuditMode
-from becket.host.configuration import Value
+from becket.host.data_dir import default_data_dir
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
-from becket.host.discovery import Candidate, DiscoverySettings, OperatorSettings
 from becket.host.hook_plan import HookSettings
-from becket.host.manifest import (
+from becket.host.restart import RestartPolicy
+from becket.host.starting.configuration import ConfigScalar
+from becket.host.starting.discovery import Candidate, DiscoverySettings, OperatorSettings
+from becket.host.starting.manifest import (
     PERMISSION,
-    AskedLimits,
-    AskedRestart,
+    ArgumentText,
     Command,
     ConfigKey,
     Environment,
     Id,
+    LimitOverrides,
     Manifest,
+    ManifestTable,
     Permission,
-    Table,
+    RestartOverrides,
     Variable,
-    Word,
+    explain_patterns,
+    find_duplicates,
     find_permission_problems,
-    find_twins,
-    members_of,
-    say_plainly,
+    set_members,
     tables_of,
     texts_of,
 )
-from becket.host.places import default_data_folder
-from becket.host.restart import RestartPolicy
-from becket.host.supervisor import Care
+from becket.host.supervisor import SupervisionPolicy
+from becket.json_schema.validator import SchemaMode
 from becket.limits import DEFAULT_LIMITS
-from becket.methods.permissions import PERMISSIONS, RESERVED, Grants
-from becket.typed.problems import cut, find_problems
-from becket.typed.schema import SchemaMode
-from becket.typed.small_files import read_small_file, show_path
-from becket.typed.spelling import did_you_mean
-from becket.typed.toml_files import parse_toml
+from becket.permissions.gate import PERMISSIONS, RESERVED_PERMISSIONS, Grants
 
 __all__ = [
     "ExtensionConfig",
     "HookConfig",
     "HostConfig",
     "LogConfig",
+    "apply_extension_configs",
     "load_host_config",
     "parse_host_config",
-    "settle_candidates",
 ]
 
 PATH = r"\A[^\x00]*\Z"
 
 FolderPath = Annotated[str, Meta(min_length=1, max_length=4096, pattern=PATH)]
-Asking = Annotated[float, Meta(gt=0)] | Literal[False]
+PromptTimeout = Annotated[float, Meta(gt=0)] | Literal[False]
 
 
-class LogConfig(Table, frozen=True, kw_only=True):
+class LogConfig(ManifestTable, frozen=True, kw_only=True):
     """What the host writes to its stderr."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     form: Literal["text", "json"] = "text"
 
 
-class HookConfig(Table, frozen=True, kw_only=True):
+class HookConfig(ManifestTable, frozen=True, kw_only=True):
     """In which order extensions are consulted at hooks, and which of them must not be skipped."""
 
     order: tuple[Id, ...] = ()
@@ -90,22 +90,22 @@ class HookConfig(Table, frozen=True, kw_only=True):
         return HookSettings(order=self.order, required=self.required)
 
 
-class ExtensionConfig(Table, frozen=True, kw_only=True):
+class ExtensionConfig(ManifestTable, frozen=True, kw_only=True):
     """What holds for one extension, above what its manifest says."""
 
     enabled: bool = True
     allow: tuple[Permission, ...] | UnsetType = UNSET
     deny: tuple[Permission, ...] | UnsetType = UNSET
     allow_variables: tuple[Variable, ...] = ()
-    config: dict[ConfigKey, Value] = field(default_factory=dict[str, Value])
+    config: dict[ConfigKey, ConfigScalar] = field(default_factory=dict[str, ConfigScalar])
     command: Command | UnsetType = UNSET
     dialect: Annotated[str, Meta(min_length=1)] | UnsetType = UNSET
     folder: FolderPath | UnsetType = UNSET
     in_place: bool = False
     environment: Environment = Environment()
-    env: dict[Variable, Word] = field(default_factory=dict[str, str])
-    restart: AskedRestart = AskedRestart()
-    limits: AskedLimits = AskedLimits()
+    env: dict[Variable, ArgumentText] = field(default_factory=dict[str, str])
+    restart: RestartOverrides = RestartOverrides()
+    limits: LimitOverrides = LimitOverrides()
 
     def grants(self) -> Grants | None:
         """Returns what is granted and denied here, None where nothing is said of it."""
@@ -114,27 +114,27 @@ class ExtensionConfig(Table, frozen=True, kw_only=True):
         allow, deny = (() if one is UNSET else one for one in (self.allow, self.deny))
         return Grants(frozenset(allow), frozenset(deny))
 
-    def over(self, candidate: Candidate) -> Candidate:
+    def apply_to(self, candidate: Candidate) -> Candidate:
         """Returns the candidate with what is said here in the place of what its manifest says."""
         manifest = candidate.manifest
         changed = replace(
             manifest,
             command=manifest.command if self.command is UNSET else self.command,
             dialect=manifest.dialect if self.dialect is UNSET else self.dialect,
-            restart=AskedRestart(**{**members_of(manifest.restart), **members_of(self.restart)}),
-            limits=AskedLimits(**{**members_of(manifest.limits), **members_of(self.limits)}),
+            restart=RestartOverrides(**{**set_members(manifest.restart), **set_members(self.restart)}),
+            limits=LimitOverrides(**{**set_members(manifest.limits), **set_members(self.limits)}),
         )
         folder = candidate.folder if self.folder is UNSET else self.folder
-        is_operators = candidate.is_operators or self.command is not UNSET
+        is_operators = candidate.is_operator_defined or self.command is not UNSET
         operator = OperatorSettings(
             environment=replace(self.environment, set=self.environment.set | self.env),
             allow_variables=self.allow_variables,
             in_place=self.in_place,
         )
-        return replace(candidate, manifest=changed, folder=folder, is_operators=is_operators, operator=operator)
+        return replace(candidate, manifest=changed, folder=folder, is_operator_defined=is_operators, operator=operator)
 
 
-class HostConfig(Table, frozen=True, kw_only=True):
+class HostConfig(ManifestTable, frozen=True, kw_only=True):
     """The whole file."""
 
     name: Id = "becket"
@@ -144,7 +144,7 @@ class HostConfig(Table, frozen=True, kw_only=True):
     disabled: tuple[Id, ...] = ()
     data: FolderPath | Literal[False] | UnsetType = UNSET
     development: bool = False
-    ask: Asking = 60.0
+    ask: PromptTimeout = 60.0
     audit: AuditMode = AuditMode.USUAL
     audit_bytes: Annotated[int, Meta(ge=65536)] = 67108864
     check_tool_inputs: SchemaMode = SchemaMode.ENFORCE
@@ -152,9 +152,9 @@ class HostConfig(Table, frozen=True, kw_only=True):
     watch: Literal["off", "report", "reload"] = "off"
     environment: Environment = Environment()
     inherit_environment: tuple[Literal["cigen", "morphir", "nexo"], ...] = ()
-    restart: AskedRestart = AskedRestart()
-    limits: AskedLimits = AskedLimits()
-    most_limits: AskedLimits = AskedLimits()
+    restart: RestartOverrides = RestartOverrides()
+    limits: LimitOverrides = LimitOverrides()
+    most_limits: LimitOverrides = LimitOverrides()
     host_inbound_bytes: Annotated[int, Meta(ge=1048576)] = 268435456
     log: LogConfig = LogConfig()
     hooks: HookConfig = HookConfig()
@@ -165,7 +165,7 @@ class HostConfig(Table, frozen=True, kw_only=True):
         """Returns where the host keeps its files, None where it keeps none."""
         if self.data is False:
             return None
-        return default_data_folder(self.name) if self.data is UNSET else Path(self.data)
+        return default_data_dir(self.name) if self.data is UNSET else Path(self.data)
 
     def arguments(self) -> dict[str, Any]:
         """Returns the keyword arguments for `Host`. Whom to ask, and where logs go, is for whoever starts it."""
@@ -181,8 +181,8 @@ class HostConfig(Table, frozen=True, kw_only=True):
             "discovery": self.discovery,
             "audit": self.audit,
             "watch": None if self.watch == "off" else self.watch,
-            "care": Care(restart=self.restart.over(RestartPolicy())),
-            "limits": self.limits.over(DEFAULT_LIMITS).but(host_inbound_bytes=self.host_inbound_bytes),
+            "care": SupervisionPolicy(restart=self.restart.apply_to(RestartPolicy())),
+            "limits": self.limits.apply_to(DEFAULT_LIMITS).but(host_inbound_bytes=self.host_inbound_bytes),
             "grants": {id: grants for id, grants in granted.items() if grants is not None},
             "config": {id: extension.config for id, extension in self.extensions.items() if extension.config},
             "environment": self.environment,
@@ -199,17 +199,17 @@ class HostConfig(Table, frozen=True, kw_only=True):
 # -- what it makes of those that were found
 
 
-def settle_candidates(
+def apply_extension_configs(
     extensions: Mapping[str, ExtensionConfig], found: list[Candidate], notes: list[Diagnostic]
 ) -> list[Candidate]:
     """Returns the candidates with what is said of them, and those that need no manifest.
 
     What is wrong is added to `notes`."""
-    settled = [extensions[one.id].over(one) if one.id in extensions else one for one in found]
+    settled = [extensions[one.id].apply_to(one) if one.id in extensions else one for one in found]
     for id in sorted(extensions.keys() - {one.id for one in found}):
         extension = extensions[id]
         if extension.command is not UNSET and extension.folder is not UNSET:
-            settled.append(extension.over(build_candidate(id, extension, extension.command, extension.folder)))
+            settled.append(extension.apply_to(build_candidate(id, extension, extension.command, extension.folder)))
         elif extension.command is not UNSET:
             hint = "say in which `folder` its files are"
             notes.append(
@@ -244,21 +244,21 @@ def load_host_config(path: str | os.PathLike[str], *, known: AbstractSet[str] = 
     Raises:
         BadFile: it cannot be read or used; all problems, each with its JSON pointer.
     """
-    config = parse_host_config(parse_toml(read_small_file(path), path), path, known)
+    config = parse_host_config(parse_toml(load_bytes(path), path), path, known)
     base = os.path.dirname(os.path.abspath(path))
     extensions = {
-        id: extension if extension.folder is UNSET else replace(extension, folder=absolute(base, extension.folder))
+        id: extension if extension.folder is UNSET else replace(extension, folder=resolve_path(base, extension.folder))
         for id, extension in config.extensions.items()
     }
     return replace(
         config,
-        roots=tuple(absolute(base, root) for root in config.roots),
-        data=absolute(base, config.data) if isinstance(config.data, str) else config.data,
+        roots=tuple(resolve_path(base, root) for root in config.roots),
+        data=resolve_path(base, config.data) if isinstance(config.data, str) else config.data,
         extensions=extensions,
     )
 
 
-def absolute(base: str, path: str) -> str:
+def resolve_path(base: str, path: str) -> str:
     return os.path.realpath(os.path.join(base, path))
 
 
@@ -273,12 +273,12 @@ def parse_host_config(
     try:
         config = msgspec.convert(table, HostConfig)
     except msgspec.ValidationError as error:
-        found = [*say_plainly(find_problems(table, HostConfig)), *find_rule_problems(table, known)]
+        found = [*explain_patterns(find_problems(table, HostConfig)), *find_rule_problems(table, known)]
         problems = [*map(suggest_name, found)]
-        raise BadFile(show_path(path), problems) from error
+        raise BadFile(quote_path(path), problems) from error
     problems = [*find_rule_problems(table, known)]
     if problems:
-        raise BadFile(show_path(path), problems)
+        raise BadFile(quote_path(path), problems)
     return config
 
 
@@ -295,16 +295,16 @@ def suggest_name(problem: Problem) -> Problem:
 
 def find_rule_problems(table: dict[str, Any], known: AbstractSet[str] | None) -> Iterator[Problem]:
     """Yields what is wrong in a table of any shape; what is of another shape than it should be is passed over."""
-    yield from find_twins(table.get("only"), "/only")
-    yield from find_twins(table.get("disabled"), "/disabled")
+    yield from find_duplicates(table.get("only"), "/only")
+    yield from find_duplicates(table.get("disabled"), "/disabled")
     if is_object(hooks := table.get("hooks")):
         for name in ("order", "required"):
-            yield from find_twins(hooks.get(name), f"/hooks/{name}")
-    yield from find_twins(table.get("inherit_environment"), "/inherit_environment")
+            yield from find_duplicates(hooks.get(name), f"/hooks/{name}")
+    yield from find_duplicates(table.get("inherit_environment"), "/inherit_environment")
     for pointer, entry in tables_of(table.get("extensions"), "/extensions"):
         for name in ("allow", "deny"):
             yield from find_permission_problems(entry.get(name), f"{pointer}/{name}")
             for place, permission in texts_of(entry.get(name), f"{pointer}/{name}"):
-                is_one = known is None or permission in known or permission in RESERVED
+                is_one = known is None or permission in known or permission in RESERVED_PERMISSIONS
                 if not is_one and re.match(PERMISSION, permission):  # else its shape is wrong, which is told already
-                    yield place, f"is no permission: {cut(permission)}"
+                    yield place, f"is no permission: {truncate(permission)}"

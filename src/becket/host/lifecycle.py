@@ -1,4 +1,4 @@
-"""The life of an extension in a host: its states, the moves between them, and the health that a host tells of.
+"""Extension states, transitions and health as tables. Pure; processes are the supervisor's.
 
 The tables are the specification; code, documentation and tests read them. Pure: whoever owns an extension makes its
 moves, one after the other. Starting, waiting and stopping processes are the supervisor's.
@@ -17,22 +17,22 @@ from msgspec.structs import replace
 from becket.errors import LocalProtocolError
 
 __all__ = [
-    "MOVES",
     "ON_EXIT",
     "ON_START",
     "ON_STOP",
+    "TRANSITIONS",
     "Drain",
-    "ExitMeans",
+    "ExitAction",
+    "ExtensionState",
     "Health",
     "Lifecycle",
-    "RequestMeans",
-    "State",
+    "RequestAction",
     "build_diagram",
-    "check_move",
+    "check_transition",
 ]
 
 
-class State(StrEnum):
+class ExtensionState(StrEnum):
     """Where an extension stands."""
 
     STOPPED = "stopped"  # known, and no process is wanted
@@ -45,94 +45,94 @@ class State(StrEnum):
     DISABLED = "disabled"  # it must not start
 
 
-MOVES: Final[Mapping[State, Mapping[State, str]]] = MappingProxyType(
+TRANSITIONS: Final[Mapping[ExtensionState, Mapping[ExtensionState, str]]] = MappingProxyType(
     {
-        State.DISABLED: {State.STOPPED: "enabled"},
-        State.STOPPED: {
-            State.SPAWNING: "started",
-            State.FAILED: "refused before its start",
-            State.DISABLED: "disabled",
+        ExtensionState.DISABLED: {ExtensionState.STOPPED: "enabled"},
+        ExtensionState.STOPPED: {
+            ExtensionState.SPAWNING: "started",
+            ExtensionState.FAILED: "refused before its start",
+            ExtensionState.DISABLED: "disabled",
         },
-        State.SPAWNING: {
-            State.READY: "handshake ok",
-            State.FAILED: "start or handshake failed",
-            State.STOPPING: "asked to stop",
+        ExtensionState.SPAWNING: {
+            ExtensionState.READY: "handshake ok",
+            ExtensionState.FAILED: "start or handshake failed",
+            ExtensionState.STOPPING: "asked to stop",
         },
-        State.READY: {
-            State.DEGRADED: "slow, or calls fail",
-            State.RESTARTING: "process ended, or reload",
-            State.FAILED: "process ended, no restart",
-            State.STOPPING: "asked to stop",
+        ExtensionState.READY: {
+            ExtensionState.DEGRADED: "slow, or calls fail",
+            ExtensionState.RESTARTING: "process ended, or reload",
+            ExtensionState.FAILED: "process ended, no restart",
+            ExtensionState.STOPPING: "asked to stop",
         },
-        State.DEGRADED: {
-            State.READY: "well again",
-            State.RESTARTING: "process ended or killed, or reload",
-            State.FAILED: "process ended, no restart",
-            State.STOPPING: "asked to stop",
+        ExtensionState.DEGRADED: {
+            ExtensionState.READY: "well again",
+            ExtensionState.RESTARTING: "process ended or killed, or reload",
+            ExtensionState.FAILED: "process ended, no restart",
+            ExtensionState.STOPPING: "asked to stop",
         },
-        State.RESTARTING: {
-            State.READY: "handshake ok again",
-            State.FAILED: "too many restarts",
-            State.STOPPING: "asked to stop",
+        ExtensionState.RESTARTING: {
+            ExtensionState.READY: "handshake ok again",
+            ExtensionState.FAILED: "too many restarts",
+            ExtensionState.STOPPING: "asked to stop",
         },
-        State.STOPPING: {State.STOPPED: "process gone"},
-        State.FAILED: {
-            State.SPAWNING: "started by hand",
-            State.STOPPING: "asked to stop",
-            State.DISABLED: "disabled",
+        ExtensionState.STOPPING: {ExtensionState.STOPPED: "process gone"},
+        ExtensionState.FAILED: {
+            ExtensionState.SPAWNING: "started by hand",
+            ExtensionState.STOPPING: "asked to stop",
+            ExtensionState.DISABLED: "disabled",
         },
     }
 )
 """Every move that exists, and what makes it."""
 
 
-def check_move(extension: str, before: State, after: State) -> None:
+def check_transition(extension: str, before: ExtensionState, after: ExtensionState) -> None:
     """Raises LocalProtocolError for a move that does not exist; its text names both states."""
-    if after not in MOVES[before]:
-        allowed = ", ".join(MOVES[before])
+    if after not in TRANSITIONS[before]:
+        allowed = ", ".join(TRANSITIONS[before])
         raise LocalProtocolError(f"{extension} is {before} and cannot become {after}, only: {allowed}")
 
 
 # -- what is asked of it, and what befalls it
 
 
-class RequestMeans(Enum):
+class RequestAction(Enum):
     """What is to be done when an extension is asked to start or to stop. Asking twice never does it twice."""
 
     BEGIN = "begin"
     JOIN = "wait for what is under way"
     NOTHING = "it is so already"
-    AFTERWARDS = "wait for the end of what is under way, then begin"
+    BEGIN_AFTER = "wait for the end of what is under way, then begin"
     REFUSE = "it must not"
 
 
-ON_START: Final[Mapping[State, RequestMeans]] = MappingProxyType(
+ON_START: Final[Mapping[ExtensionState, RequestAction]] = MappingProxyType(
     {
-        State.STOPPED: RequestMeans.BEGIN,
-        State.SPAWNING: RequestMeans.JOIN,
-        State.READY: RequestMeans.NOTHING,
-        State.DEGRADED: RequestMeans.NOTHING,
-        State.RESTARTING: RequestMeans.JOIN,
-        State.STOPPING: RequestMeans.AFTERWARDS,
-        State.FAILED: RequestMeans.BEGIN,
-        State.DISABLED: RequestMeans.REFUSE,
+        ExtensionState.STOPPED: RequestAction.BEGIN,
+        ExtensionState.SPAWNING: RequestAction.JOIN,
+        ExtensionState.READY: RequestAction.NOTHING,
+        ExtensionState.DEGRADED: RequestAction.NOTHING,
+        ExtensionState.RESTARTING: RequestAction.JOIN,
+        ExtensionState.STOPPING: RequestAction.BEGIN_AFTER,
+        ExtensionState.FAILED: RequestAction.BEGIN,
+        ExtensionState.DISABLED: RequestAction.REFUSE,
     }
 )
-ON_STOP: Final[Mapping[State, RequestMeans]] = MappingProxyType(
+ON_STOP: Final[Mapping[ExtensionState, RequestAction]] = MappingProxyType(
     {
-        State.STOPPED: RequestMeans.NOTHING,
-        State.SPAWNING: RequestMeans.BEGIN,
-        State.READY: RequestMeans.BEGIN,
-        State.DEGRADED: RequestMeans.BEGIN,
-        State.RESTARTING: RequestMeans.BEGIN,
-        State.STOPPING: RequestMeans.JOIN,
-        State.FAILED: RequestMeans.BEGIN,
-        State.DISABLED: RequestMeans.NOTHING,
+        ExtensionState.STOPPED: RequestAction.NOTHING,
+        ExtensionState.SPAWNING: RequestAction.BEGIN,
+        ExtensionState.READY: RequestAction.BEGIN,
+        ExtensionState.DEGRADED: RequestAction.BEGIN,
+        ExtensionState.RESTARTING: RequestAction.BEGIN,
+        ExtensionState.STOPPING: RequestAction.JOIN,
+        ExtensionState.FAILED: RequestAction.BEGIN,
+        ExtensionState.DISABLED: RequestAction.NOTHING,
     }
 )
 
 
-class ExitMeans(Enum):
+class ExitAction(Enum):
     """What follows from the end of an extension's process."""
 
     FAIL = "it has failed: a first start is not repeated"
@@ -141,16 +141,16 @@ class ExitMeans(Enum):
     NOTHING = "late news of a process that nobody waits for"
 
 
-ON_EXIT: Final[Mapping[State, ExitMeans]] = MappingProxyType(
+ON_EXIT: Final[Mapping[ExtensionState, ExitAction]] = MappingProxyType(
     {
-        State.STOPPED: ExitMeans.NOTHING,
-        State.SPAWNING: ExitMeans.FAIL,
-        State.READY: ExitMeans.DECIDE,
-        State.DEGRADED: ExitMeans.DECIDE,
-        State.RESTARTING: ExitMeans.DECIDE,
-        State.STOPPING: ExitMeans.EXPECTED,
-        State.FAILED: ExitMeans.NOTHING,
-        State.DISABLED: ExitMeans.NOTHING,
+        ExtensionState.STOPPED: ExitAction.NOTHING,
+        ExtensionState.SPAWNING: ExitAction.FAIL,
+        ExtensionState.READY: ExitAction.DECIDE,
+        ExtensionState.DEGRADED: ExitAction.DECIDE,
+        ExtensionState.RESTARTING: ExitAction.DECIDE,
+        ExtensionState.STOPPING: ExitAction.EXPECTED,
+        ExtensionState.FAILED: ExitAction.NOTHING,
+        ExtensionState.DISABLED: ExitAction.NOTHING,
     }
 )
 
@@ -171,20 +171,20 @@ class Health(StrEnum):
     DISABLED = "disabled"
 
 
-HEALTH: Final[Mapping[State, Health]] = MappingProxyType(
+HEALTH: Final[Mapping[ExtensionState, Health]] = MappingProxyType(
     {
-        State.STOPPED: Health.LOADED,
-        State.SPAWNING: Health.LOADED,
-        State.READY: Health.RUNNING,
-        State.DEGRADED: Health.DEGRADED,
-        State.RESTARTING: Health.RESTARTING,
-        State.STOPPING: Health.LOADED,
-        State.FAILED: Health.FAILED,
-        State.DISABLED: Health.DISABLED,
+        ExtensionState.STOPPED: Health.LOADED,
+        ExtensionState.SPAWNING: Health.LOADED,
+        ExtensionState.READY: Health.RUNNING,
+        ExtensionState.DEGRADED: Health.DEGRADED,
+        ExtensionState.RESTARTING: Health.RESTARTING,
+        ExtensionState.STOPPING: Health.LOADED,
+        ExtensionState.FAILED: Health.FAILED,
+        ExtensionState.DISABLED: Health.DISABLED,
     }
 )
-FAILED_FROM: Final = MappingProxyType(
-    {State.STOPPED: Health.FAILED_VALIDATION, State.SPAWNING: Health.FAILED_INITIALIZE}
+FAILURE_HEALTH: Final = MappingProxyType(
+    {ExtensionState.STOPPED: Health.FAILED_VALIDATION, ExtensionState.SPAWNING: Health.FAILED_INITIALIZE}
 )
 
 
@@ -192,24 +192,24 @@ class Lifecycle(Struct, frozen=True):
     """Where one extension stands, since when, and where it came from."""
 
     extension: str
-    state: State = State.STOPPED
+    state: ExtensionState = ExtensionState.STOPPED
     since: float = 0.0
-    before: State | None = None
+    previous: ExtensionState | None = None
 
-    def move(self, to: State, now: float) -> Lifecycle:
+    def transition(self, to: ExtensionState, now: float) -> Lifecycle:
         """Returns where it stands after a move.
 
         Raises:
             LocalProtocolError: there is no such move.
         """
-        check_move(self.extension, self.state, to)
-        return replace(self, state=to, since=now, before=self.state)
+        check_transition(self.extension, self.state, to)
+        return replace(self, state=to, since=now, previous=self.state)
 
     def health(self, restarts: int = 0) -> Health:
         """Returns how it does. One that was restarted and has not stayed up since is `degraded`, though it runs."""
-        if self.state is State.FAILED and self.before is not None:
-            return FAILED_FROM.get(self.before, Health.FAILED)
-        if self.state is State.READY and restarts > 0:
+        if self.state is ExtensionState.FAILED and self.previous is not None:
+            return FAILURE_HEALTH.get(self.previous, Health.FAILED)
+        if self.state is ExtensionState.READY and restarts > 0:
             return Health.DEGRADED
         return HEALTH[self.state]
 
@@ -222,8 +222,8 @@ class Drain(Struct, frozen=True):
 
     New calls wait for the other one. Those that are not answered in time fail, and their error says `reload`."""
 
-    began: float
-    patience: float = 10.0  # most calls take less; a longer one is not worth an old copy that lives on
+    started_at: float
+    timeout: float = 10.0  # most calls take less; a longer one is not worth an old copy that lives on
 
     def is_over(self, in_flight: int, now: float) -> bool:
         """Returns whether the old copy may end now."""
@@ -231,7 +231,7 @@ class Drain(Struct, frozen=True):
 
     def remaining(self, now: float) -> float:
         """Returns the seconds that are left for the calls in flight."""
-        return max(0.0, self.began + self.patience - now)
+        return max(0.0, self.started_at + self.timeout - now)
 
 
 # -- for the documentation
@@ -239,6 +239,8 @@ class Drain(Struct, frozen=True):
 
 def build_diagram() -> str:
     """Returns the moves as a Mermaid state diagram."""
-    lines = ["stateDiagram-v2", f"    [*] --> {State.STOPPED}"]
-    lines += [f"    {before} --> {after}: {why}" for before, moves in MOVES.items() for after, why in moves.items()]
-    return "\n".join([*lines, f"    {State.STOPPED} --> [*]", ""])
+    lines = ["stateDiagram-v2", f"    [*] --> {ExtensionState.STOPPED}"]
+    lines += [
+        f"    {before} --> {after}: {why}" for before, moves in TRANSITIONS.items() for after, why in moves.items()
+    ]
+    return "\n".join([*lines, f"    {ExtensionState.STOPPED} --> [*]", ""])

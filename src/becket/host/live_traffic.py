@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from becket.errors import ConnectionLost, NotSent
 from becket.methods.descriptors import Method, Notification
 from becket.peer.peer import Peer
-from becket.peer.server import serve_unix
+from becket.peer.transport.server import serve_unix
 
 __all__ = [
     "TRACE_FOLLOW",

@@ -1,4 +1,4 @@
-"""A command or an answer shown while it runs: text, tables and progress bars, with `rich`.
+"""`LiveView`: draws the events of a running command or completion on a terminal with rich.
 
 `async with notes.invoke_command("reindex") as run: await live(run)` shows all of it and returns the result. Where the
 output is no terminal it is plain text, and of a task only what it says, its beginning and its end. What an extension
@@ -30,20 +30,20 @@ from becket.contract.providers import (
     Usage,
 )
 from becket.contract.tasks import TaskEnded, TaskLogged, TaskStarted, TaskUpdated
-from becket.errors import harmless
+from becket.errors import escape
 from becket.peer.streams import Gap
 
 __all__ = ["LiveView", "live"]
 
 R_co = TypeVar("R_co", covariant=True)
-Shown = CommandEvent | ProviderEvent | Gap
-REFRESH: Final = 0.1  # seconds between two pictures of the bars: more cannot be followed
-MOST_AT_ONCE: Final = 2  # pictures in such a time all the same, where something begins or ends
-MOST_BARS: Final = 12  # in one picture, and left above it at once; of further tasks it is said how many there were
-MOST_LABELS: Final = 1_000  # that are remembered; of a task before these its id is shown
+ViewEvent = CommandEvent | ProviderEvent | Gap
+REFRESH_INTERVAL: Final = 0.1  # seconds between two pictures of the bars: more cannot be followed
+MAX_IMMEDIATE_DRAWS: Final = 2  # pictures in such a time all the same, where something begins or ends
+MAX_BARS: Final = 12  # in one picture, and left above it at once; of further tasks it is said how many there were
+MAX_LABELS: Final = 1_000  # that are remembered; of a task before these its id is shown
 
 
-class Consumed(Protocol[R_co]):
+class ResultStream(Protocol[R_co]):
     """A run, or any other stream of such events."""
 
     def batches(self) -> AsyncIterator[list[Any]]: ...
@@ -51,7 +51,7 @@ class Consumed(Protocol[R_co]):
     async def result(self) -> R_co: ...
 
 
-async def live(run: Consumed[R_co], console: Console | None = None) -> R_co:
+async def live(run: ResultStream[R_co], console: Console | None = None) -> R_co:
     """Shows a run until it ends, and returns its result.
 
     Raises:
@@ -70,9 +70,9 @@ class LiveView:
     def __init__(self, console: Console | None = None) -> None:
         self._console = Console() if console is None else console
         self._is_terminal = self._console.is_terminal
-        self._bars = Bars(self._console) if self._is_terminal else None
+        self._bars = ProgressBars(self._console) if self._is_terminal else None
         self._labels: dict[str, str] = {}
-        self._line: type[Shown] | None = None  # what the open line is made of
+        self._line: type[ViewEvent] | None = None  # what the open line is made of
 
     def __enter__(self) -> LiveView:
         return self
@@ -82,7 +82,7 @@ class LiveView:
         if self._bars is not None:
             self._bars.stop()
 
-    def show(self, event: Shown) -> None:
+    def show(self, event: ViewEvent) -> None:
         """Shows one event."""
         match event:
             case TextDelta(text) | ThinkingDelta(text):
@@ -90,7 +90,7 @@ class LiveView:
             case PlainText(content):
                 self._print(plain(content))
             case Text(content):
-                self._print(Markdown(clean(content), hyperlinks=False) if self._is_terminal else plain(content))
+                self._print(Markdown(strip_control(content), hyperlinks=False) if self._is_terminal else plain(content))
             case SystemText(content):
                 self._print(plain(content, "dim"))
             case ErrorText(content):
@@ -113,7 +113,7 @@ class LiveView:
     def _show_task(self, event: TaskStarted | TaskUpdated | TaskLogged | TaskEnded) -> None:
         match event:
             case TaskStarted(id, label):
-                if len(self._labels) >= MOST_LABELS:
+                if len(self._labels) >= MAX_LABELS:
                     del self._labels[next(iter(self._labels))]
                 self._labels[id] = label
                 if self._bars is None:
@@ -129,13 +129,13 @@ class LiveView:
             case _:
                 pass
         if self._bars is not None:
-            self._bars.show(event)
+            self._bars.update(event)
 
     def _print(self, what: RenderableType) -> None:
         self._end_line()
         self._console.print(what, soft_wrap=not self._is_terminal)
 
-    def _add(self, text: str, kind: type[Shown]) -> None:
+    def _add(self, text: str, kind: type[ViewEvent]) -> None:
         """Adds to the open line, which is either all text or all thought."""
         if self._line is not kind:
             self._end_line()
@@ -149,7 +149,7 @@ class LiveView:
             self._console.print()
 
 
-class Picture(Progress):
+class ManualProgress(Progress):
     """Bars that are drawn when somebody says so, and not whenever one is added."""
 
     def refresh(self) -> None:
@@ -160,14 +160,14 @@ class Picture(Progress):
         super().refresh()
 
 
-class Bars:
+class ProgressBars:
     """Progress bars at the foot of a terminal, for as long as a task runs. That of one which has ended stands above.
 
     However many tasks there are and however fast they come: few are in the picture, and it is drawn a few times."""
 
     def __init__(self, console: Console) -> None:
         # It is drawn anew when something has changed; a thread of its own would draw in the midst of other output.
-        self._progress = Picture(
+        self._progress = ManualProgress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
@@ -179,25 +179,25 @@ class Bars:
         )
         self._bars: dict[str, TaskID] = {}
         self._hidden: set[str] = set()  # those that there was no room for
-        self._ended: deque[Task] = deque(maxlen=MOST_BARS)  # those that the next picture is to leave above it
+        self._ended: deque[Task] = deque(maxlen=MAX_BARS)  # those that the next picture is to leave above it
         self._unseen = 0
         self._is_running = False
         self._drawn = 0.0
         self._at_once = 0
 
-    def show(self, event: TaskStarted | TaskUpdated | TaskLogged | TaskEnded) -> None:
+    def update(self, event: TaskStarted | TaskUpdated | TaskLogged | TaskEnded) -> None:
         """Brings the bar of a task up to date; what is said of a task that never began is passed over."""
         match event:
             case TaskStarted(id, label):
-                self._begin(id, harmless(label))
+                self._add_bar(id, escape(label))
             case TaskUpdated(id, current, total, message) if id in self._bars:
                 bar = self._bars[id]
                 self._progress.update(bar, completed=current, total=total)
                 if message is not None:
-                    self._progress.update(bar, message=harmless(message))
+                    self._progress.update(bar, message=escape(message))
                 self._draw()
             case TaskEnded(id, error) if id in self._bars:
-                self._end(self._bars.pop(id), is_full=error is None)
+                self._finish_bar(self._bars.pop(id), is_full=error is None)
             case TaskEnded(id) if id in self._hidden:
                 self._hidden.remove(id)
                 self._unseen += 1
@@ -205,42 +205,42 @@ class Bars:
             case _:
                 pass
 
-    def _begin(self, id: str, label: str) -> None:
+    def _add_bar(self, id: str, label: str) -> None:
         if not self._is_running:
             self._is_running = True
             self._progress.start()
         if id in self._bars:  # begun anew
             self._progress.reset(self._bars[id], description=label, total=None, message="")
-        elif len(self._bars) < MOST_BARS:
+        elif len(self._bars) < MAX_BARS:
             self._bars[id] = self._progress.add_task(label, total=None, message="")
-        elif len(self._hidden) < MOST_LABELS:
+        elif len(self._hidden) < MAX_LABELS:
             self._hidden.add(id)
         self._draw(now=True)
 
-    def _end(self, bar: TaskID, *, is_full: bool) -> None:
+    def _finish_bar(self, bar: TaskID, *, is_full: bool) -> None:
         task = next(task for task in self._progress.tasks if task.id == bar)
         if is_full:
             total = task.total or task.completed or 1
             self._progress.update(bar, total=total, completed=total)
         self._progress.stop_task(bar)
         self._progress.remove_task(bar)
-        self._unseen += len(self._ended) == MOST_BARS
+        self._unseen += len(self._ended) == MAX_BARS
         self._ended.append(task)
         self._draw(now=True)
 
     def _draw(self, *, now: bool = False) -> None:
         """Draws a picture, unless there was one a moment ago. What begins and ends is shown `now`, up to a point."""
         time = monotonic()
-        if time - self._drawn >= REFRESH:
+        if time - self._drawn >= REFRESH_INTERVAL:
             self._drawn = time
             self._at_once = 0
-        elif not now or self._at_once >= MOST_AT_ONCE:
+        elif not now or self._at_once >= MAX_IMMEDIATE_DRAWS:
             return
         self._at_once += 1
         self._progress.draw()
-        self._leave_above()
+        self._print_finished()
 
-    def _leave_above(self) -> None:
+    def _print_finished(self) -> None:
         if self._unseen:
             self._progress.console.print(plain(f"({self._unseen} other tasks have ended)", "dim"))
             self._unseen = 0
@@ -253,20 +253,20 @@ class Bars:
         if self._is_running:
             self._is_running = False
             self._progress.draw()
-            self._leave_above()
+            self._print_finished()
             self._progress.stop()
 
 
 # -- what comes from outside
 
 
-def clean(text: str) -> str:
+def strip_control(text: str) -> str:
     """Returns a text in which only line ends and tabs are more than what is seen."""
-    return "\n".join(harmless(line) for line in text.replace("\r\n", "\n").split("\n"))
+    return "\n".join(escape(line) for line in text.replace("\r\n", "\n").split("\n"))
 
 
 def plain(text: str, style: str = "") -> RichText:
-    return RichText(clean(text), style=style)
+    return RichText(strip_control(text), style=style)
 
 
 def build_table(table: Table, *, is_terminal: bool) -> RichTable:

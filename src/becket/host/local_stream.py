@@ -15,7 +15,7 @@ from becket.errors import CallTimeout, LocalProtocolError
 from becket.peer.streams import Gap
 
 if TYPE_CHECKING:
-    from becket.peer.roles import Loop
+    from becket.peer.protocols import Loop
 
 __all__ = ["Emit", "LocalStream"]
 
@@ -108,7 +108,7 @@ class LocalStream(Generic[E, R]):
                 raise self._error from None
             raise StopAsyncIteration from None
 
-    def take_ready(self) -> list[E | Gap]:
+    def batch_nowait(self) -> list[E | Gap]:
         """Returns what was emitted and not taken, without waiting."""
         ready: list[E | Gap] = []
         while True:

@@ -1,4 +1,4 @@
-"""What an extension says for the log, in either of its two ways, under the logger `becket.ext.<id>`.
+"""Log of one extension: writes its log notifications and stderr lines to `becket.ext.<id>`.
 
 All of it comes from outside: each record is one harmless line. What the extension calls its own loggers stands in the
 line; a logger of ours for each of them would stay for ever.
@@ -10,15 +10,15 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from becket.contract.log import LOG, LogLevel, LogRecord, read_log_line
-from becket.errors import harmless
+from becket.contract.log import LOG, LogLevel, LogRecord, parse_log_line
+from becket.errors import escape
 from becket.methods.registry import Registry
 
 __all__ = ["ExtensionLog"]
 
 LEVELS: Final = {level: getattr(logging, level.name) for level in LogLevel}
-MOST_TEXT: Final = 8 * 1024  # characters of one message: a long traceback, and as much as of a line of stderr
-MOST_NAME: Final = 200
+MAX_MESSAGE_CHARS: Final = 8 * 1024  # characters of one message: a long traceback, and as much as of a line of stderr
+MAX_LOGGER_NAME: Final = 200
 TRACEBACK: Final = "Traceback (most recent call last):"
 
 
@@ -33,22 +33,22 @@ class ExtensionLog:
 
     def register(self, methods: Registry) -> None:
         """Adds a handler for what comes as a notification."""
-        methods.on(LOG)(self.take_record)
+        methods.on(LOG)(self.on_record)
 
-    def take_record(self, record: LogRecord) -> None:
+    def on_record(self, record: LogRecord) -> None:
         """Writes a message down with its level, line by line."""
         level = LEVELS[record.level]
         if self._on_line or self._logger.isEnabledFor(level):
-            name = harmless(record.logger[:MOST_NAME])
-            for line in record.message[:MOST_TEXT].splitlines() or [""]:
-                self._write(level, f"{name}: {harmless(line)}")
+            name = escape(record.logger[:MAX_LOGGER_NAME])
+            for line in record.message[:MAX_MESSAGE_CHARS].splitlines() or [""]:
+                self._write(level, f"{name}: {escape(line)}")
 
-    def take_line(self, line: str) -> None:
+    def on_stderr_line(self, line: str) -> None:
         """Writes a line of stderr down: with its level, where it says one, or goes on with a traceback."""
-        record = read_log_line(line)
+        record = parse_log_line(line)
         if record is not None:
             self._level = LEVELS[record.level]
-            self.take_record(record)
+            self.on_record(record)
             return
         if line.startswith(TRACEBACK):
             self._is_traceback = True

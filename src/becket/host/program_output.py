@@ -16,13 +16,13 @@ import anyio
 
 from becket.contract.commands import PlainText, SystemText
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.peer.child import ChildTransport
-from becket.peer.loops import current_loop
-from becket.peer.process import open_child
-from becket.peer.transport import wake
+from becket.peer.loops.async_loops import current_loop
+from becket.peer.transport.child_process import open_child
+from becket.peer.transport.child_transport import ChildTransport
+from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
-    from becket.peer.roles import Describe, Loop, Waiter
+    from becket.peer.protocols import ConnectionLostFactory, Loop, LoopFuture
 
 __all__ = ["ProgramOutput", "run_program"]
 
@@ -46,7 +46,7 @@ async def run_program(
             command, env=env, inherit_env=None, cwd=cwd, on_stderr=output.add_remark, limits=limits, guard=guard
         )
     except BaseException:
-        loop.end()
+        loop.close()
         raise
     output.begin(ChildTransport(child, pipes, limits))
     try:
@@ -68,7 +68,7 @@ class ProgramOutput:
         self._held = 0
         self._is_paused = False
         self._is_gone = False
-        self._gone_waiters: list[Waiter] = []
+        self._gone_waiters: list[LoopFuture] = []
         self._changed = anyio.Event()
 
     def begin(self, transport: ChildTransport) -> None:
@@ -112,9 +112,9 @@ class ProgramOutput:
         if not self._is_gone:
             self._transport.child.terminate()
             self._transport.close()
-            waiter = self._loop.create_waiter()
+            waiter = self._loop.create_future()
             self._gone_waiters.append(waiter)
-            await self._loop.finish(waiter)
+            await self._loop.wait_shielded(waiter)
 
     # -- what is written
 
@@ -146,20 +146,20 @@ class ProgramOutput:
         self._held += len(piece.content)
         self._changed.set()
 
-    def room_made(self) -> None:
+    def write_queue_drained(self) -> None:
         """Nothing is written to it."""
 
-    def transport_ended(self, describe: Describe) -> None:
+    def input_ended(self, describe: ConnectionLostFactory) -> None:
         """Its stdout has ended. The last of its stderr comes while it is closed."""
         self._rest += self._decoder.decode(b"", final=True)
         self._flush()
         self._transport.close()
 
-    def transport_gone(self) -> None:
+    def transport_closed(self) -> None:
         """Nothing of it is left."""
         self._is_gone = True
         self._changed.set()
         waiters, self._gone_waiters = self._gone_waiters, []
         for waiter in waiters:
             wake(waiter)
-        self._loop.call_soon(self._loop.end)
+        self._loop.call_soon(self._loop.close)

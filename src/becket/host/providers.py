@@ -1,5 +1,4 @@
-"""The providers of models of all extensions: who answers for an id, who is trusted, and the loop in which a model uses
-tools.
+"""Providers of all extensions: model routes, trust, and the loop in which a model uses tools.
 
 Routes and trust are pure; reading and writing the file of trust is the host's. The loop asks and calls through
 callables, so it knows no process.
@@ -17,10 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from becket.contract.audit import ProviderCalled, ProviderOutcome
-from becket.contract.names import model_runtime_id, parse_model_id, provider_runtime_id, trim
+from becket.contract.names import model_runtime_id, parse_model_id, provider_runtime_id, strip_whitespace
 from becket.contract.providers import (
-    MOST_TOOL_OUTPUT,
-    MOST_TOOL_TURNS,
+    MAX_TOOL_OUTPUT,
+    MAX_TOOL_TURNS,
     PROVIDER_COMPLETE,
     Message,
     Model,
@@ -28,25 +27,25 @@ from becket.contract.providers import (
     ProviderRequest,
     ProviderResult,
     ToolUse,
+    find_tool_uses,
     is_tool_use,
     tool_result,
-    tool_uses,
 )
 from becket.errors import BadReply, BecketError, CallTimeout, NotDeclared, ProviderDisabled, ToolBlocked, TooManyTurns
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
-from becket.host.hooks import AskHooks
+from becket.host.hooks import RunHooks
 from becket.host.tool_calls import CallTool, run_tool
-from becket.host.tools import RegisteredTool, Tools
+from becket.host.tools import RegisteredTool, ToolRegistry
 from becket.limits import DEFAULT_LIMITS, Limits
 
 __all__ = [
     "Complete",
-    "Providers",
-    "Route",
-    "ToolUser",
-    "Trust",
+    "ModelRoute",
+    "ProviderRegistry",
+    "ProviderTrust",
+    "ToolRunner",
     "UseTool",
-    "blocked_call",
+    "build_blocked_record",
     "complete_with_tools",
     "parse_trust",
 ]
@@ -62,7 +61,7 @@ Never fails."""
 # -- who answers for a model
 
 
-class Route(Struct, frozen=True):
+class ModelRoute(Struct, frozen=True):
     """Which model of which provider of which extension is meant by an id."""
 
     extension: str
@@ -72,27 +71,27 @@ class Route(Struct, frozen=True):
     @property
     def provider_id(self) -> str:
         """The id of the provider among those of all extensions, by which it is trusted or not."""
-        return provider_runtime_id(self.extension, trim(self.provider.id))
+        return provider_runtime_id(self.extension, strip_whitespace(self.provider.id))
 
     @property
     def model_id(self) -> str:
         """The id of the model among those of all extensions."""
-        return model_runtime_id(self.extension, trim(self.provider.id), trim(self.model.id))
+        return model_runtime_id(self.extension, strip_whitespace(self.provider.id), strip_whitespace(self.model.id))
 
 
-class Providers:
+class ProviderRegistry:
     """The providers of all extensions."""
 
     def __init__(self) -> None:
-        self._routes: dict[str, dict[str, Route]] = {}
+        self._routes: dict[str, dict[str, ModelRoute]] = {}
 
     def add(self, extension: str, providers: Iterable[Provider]) -> list[Diagnostic]:
         """Registers the providers of an extension in place of those that it had. Returns why some were left out."""
-        routes: dict[str, Route] = {}
+        routes: dict[str, ModelRoute] = {}
         diagnostics: list[Diagnostic] = []
         seen: set[str] = set()
         for provider in providers:
-            id = trim(provider.id)
+            id = strip_whitespace(provider.id)
             if id in seen:
                 problem = f"declares the provider `{id}` twice"
                 diagnostics.append(
@@ -106,7 +105,7 @@ class Providers:
                 )
                 continue
             seen.add(id)
-            found = [Route(extension, provider, model) for model in provider.models]
+            found = [ModelRoute(extension, provider, model) for model in provider.models]
             routes |= {route.model_id: route for route in found}
         self._routes[extension] = routes
         return diagnostics
@@ -115,7 +114,7 @@ class Providers:
         """Takes the providers of an extension away."""
         self._routes.pop(extension, None)
 
-    def route(self, model: str) -> Route:
+    def route(self, model: str) -> ModelRoute:
         """Returns who answers for `plugin:provider:model`.
 
         Raises:
@@ -145,26 +144,26 @@ class TrustFile(Struct, frozen=True):
     disabled: dict[str, TrustEntry] = {}
 
 
-class Trust(Struct, frozen=True):
+class ProviderTrust(Struct, frozen=True):
     """Which providers an operator does not trust, by `plugin:provider`. All others are trusted.
 
-    Where it is not known whom they trust, `broken` says why, and nobody is."""
+    Where it is not known whom they trust, `error` says why, and nobody is."""
 
     disabled: Mapping[str, str] = {}
-    broken: str | None = None
+    error: str | None = None
 
     def check(self, provider: str) -> None:
         """Raises ProviderDisabled for a provider that must not be asked."""
-        if self.broken is not None:
-            raise ProviderDisabled(provider, self.broken)
+        if self.error is not None:
+            raise ProviderDisabled(provider, self.error)
         if provider in self.disabled:
             raise ProviderDisabled(provider, self.disabled[provider] or "the operator has disabled it")
 
-    def disable(self, provider: str, reason: str = "") -> Trust:
+    def disable(self, provider: str, reason: str = "") -> ProviderTrust:
         """Returns trust in all but this one."""
         return replace(self, disabled={**self.disabled, provider: reason})
 
-    def enable(self, provider: str) -> Trust:
+    def enable(self, provider: str) -> ProviderTrust:
         """Returns trust that includes this one."""
         return replace(self, disabled={other: why for other, why in self.disabled.items() if other != provider})
 
@@ -174,23 +173,23 @@ class Trust(Struct, frozen=True):
         return msgspec.json.format(msgspec.json.encode(TrustFile(entries)), indent=2) + b"\n"
 
 
-def parse_trust(data: bytes | None) -> Trust:
+def parse_trust(data: bytes | None) -> ProviderTrust:
     """Returns what a file of trust says; without a file all are trusted. One that cannot be read trusts nobody."""
     if data is None:
-        return Trust()
+        return ProviderTrust()
     try:
         file = msgspec.json.decode(data, type=TrustFile)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Trust(broken=f"the file that says who is trusted cannot be read: {error}")
-    return Trust({provider: entry.reason or "" for provider, entry in file.disabled.items() if entry.disabled})
+        return ProviderTrust(error=f"the file that says who is trusted cannot be read: {error}")
+    return ProviderTrust({provider: entry.reason or "" for provider, entry in file.disabled.items() if entry.disabled})
 
 
-def blocked_call(route: Route, *, tools_exposed: bool, streamed: bool = False) -> ProviderCalled:
+def build_blocked_record(route: ModelRoute, *, tools_exposed: bool, streamed: bool = False) -> ProviderCalled:
     """Returns the record of a call that was not made because the provider is not trusted."""
     return ProviderCalled(
         route.extension,
-        trim(route.provider.id),
-        trim(route.model.id),
+        strip_whitespace(route.provider.id),
+        strip_whitespace(route.model.id),
         tools_exposed,
         ProviderOutcome.BLOCKED,
         streamed=streamed,
@@ -207,7 +206,7 @@ async def complete_with_tools(
     complete: Complete,
     use_tool: UseTool,
     *,
-    most_turns: int = MOST_TOOL_TURNS,
+    most_turns: int = MAX_TOOL_TURNS,
     limits: Limits = DEFAULT_LIMITS,
 ) -> ProviderResult:
     """Calls a model, runs the tools that it calls, returns their results to it, and so on until it has finished.
@@ -236,7 +235,7 @@ async def take_turns(
     for turn in range(1, most_turns + 1):
         result = await complete(request)
         try:
-            uses = tool_uses(result)
+            uses = find_tool_uses(result)
         except msgspec.ValidationError as error:
             raise BadReply(method=PROVIDER_COMPLETE.name, problem=str(error)) from error
         if not uses:
@@ -274,39 +273,41 @@ def without_excess(content: tuple[Any, ...], most_calls: int) -> tuple[Any, ...]
     return tuple(block for block in content if not is_tool_use(block) or next(calls) <= most_calls)
 
 
-class ToolUser:
+class ToolRunner:
     """Runs the tools that models ask for, between the hooks before and after, and returns blocks for the model.
 
     A model cannot be asked for a confirmation: give it hooks that have nobody to ask."""
 
     def __init__(
         self,
-        tools: Tools,
+        tools: ToolRegistry,
         call: CallTool,
-        ask: AskHooks | None = None,
+        ask: RunHooks | None = None,
         *,
-        most_output: int = MOST_TOOL_OUTPUT,
+        most_output: int = MAX_TOOL_OUTPUT,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._tools = tools
         self._call = call
-        self._ask = ask
-        self._most_output = most_output
+        self._run_hooks = ask
+        self._max_output = most_output
         self._limits = limits
 
-    async def use(self, use: ToolUse) -> dict[str, Any]:
+    async def run(self, use: ToolUse) -> dict[str, Any]:
         """Runs a tool and returns the block that tells the model what came of it, also where that is an error."""
         tool = self._tools.find(use.name)
         if tool is None:
             return tool_result(use.id, f"Unknown tool: {use.name}", is_error=True)
         try:
-            outcome = await run_tool(tool, tool.input_of(use.input), self._call, self._ask, limits=self._limits)
+            outcome = await run_tool(
+                tool, tool.decode_input(use.input), self._call, self._run_hooks, limits=self._limits
+            )
         except ToolBlocked as error:
             text = f"Tool call blocked by extension: {error.reason}"
-            return tool_result(use.id, truncate(text, self._most_output), is_error=True)
+            return tool_result(use.id, truncate(text, self._max_output), is_error=True)
         if outcome.error is not None and not isinstance(outcome.error, BecketError):
             log_failure(tool, outcome.error)
-        return tool_result(use.id, truncate(outcome.text, self._most_output), is_error=outcome.error is not None)
+        return tool_result(use.id, truncate(outcome.text, self._max_output), is_error=outcome.error is not None)
 
 
 def truncate(text: str, size: int) -> str:

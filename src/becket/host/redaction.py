@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from becket.host.environment import is_secret_name
+from becket.host.starting.environment import is_secret_name
 
 __all__ = ["HIDDEN", "redact_command", "redact_text"]
 

@@ -1,5 +1,4 @@
-"""Restart decisions. Pure: takes a history and a time, returns what to do. Sleeping, starting and logging are the
-supervisor's.
+"""Restart decisions: takes a policy, a history and a time, returns a delay or gives up. Pure.
 
 An extension is healthy when it has stayed up, not when it was started. Times are those of one monotonic clock.
 """
@@ -25,7 +24,7 @@ __all__ = [
     "decide_restart",
 ]
 
-MOST_DOUBLINGS: Final = 60  # beyond it a float would overflow; no delay is that long
+MAX_DOUBLINGS: Final = 60  # beyond it a float would overflow; no delay is that long
 Seconds = Annotated[float, Meta(ge=0)]
 
 
@@ -59,19 +58,19 @@ class RestartPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class RestartHistory(Struct, frozen=True):
     """What is remembered of an extension: when it was ready, and its restarts since it was healthy.
 
-    `recent` are the times at which those still within the window were to happen, `in_a_row` counts all since the last
-    healthy process, `total` all that there ever were."""
+    `recent` are the times at which those still within the window were to happen, `consecutive` counts all since the
+    last healthy process, `total` all that there ever were."""
 
     ready_at: float | None = None
     recent: tuple[float, ...] = ()
-    in_a_row: int = 0
+    consecutive: int = 0
     total: int = 0
 
     def became_ready(self, now: float) -> RestartHistory:
         """Returns the history after a handshake."""
         return replace(self, ready_at=now)
 
-    def forgotten(self) -> RestartHistory:
+    def cleared(self) -> RestartHistory:
         """Returns the history of one that somebody starts by hand: nothing counts against it."""
         return RestartHistory(total=self.total)
 
@@ -104,26 +103,26 @@ def decide_restart(
     now = max([now, *known])
     stayed_up = -inf if history.ready_at is None else now - history.ready_at
     if stayed_up >= policy.healthy_after:
-        history = history.forgotten()
+        history = history.cleared()
     history = replace(history, ready_at=None)
     if policy.strategy is RestartStrategy.NEVER:
         return GiveUp("it is never restarted", history)
-    delay = find_delay(policy, history.in_a_row, random)
+    delay = compute_delay(policy, history.consecutive, random)
     due = now + delay
     recent = tuple(at for at in history.recent if due - at < policy.window)
     if len(recent) >= policy.most:
         return GiveUp(describe_budget(policy), replace(history, recent=recent))
-    after = RestartHistory(None, (*recent, due), history.in_a_row + 1, history.total + 1)
-    return Restart(delay, after.in_a_row, after)
+    after = RestartHistory(None, (*recent, due), history.consecutive + 1, history.total + 1)
+    return Restart(delay, after.consecutive, after)
 
 
-def find_delay(policy: RestartPolicy, in_a_row: int, random: Callable[[], float]) -> float:
+def compute_delay(policy: RestartPolicy, in_a_row: int, random: Callable[[], float]) -> float:
     if policy.strategy is RestartStrategy.IMMEDIATE:
         return 0.0
     doublings = in_a_row - policy.first_is_immediate
     if doublings < 0:
         return 0.0
-    delay = min(policy.longest_delay, policy.delay * 2.0 ** min(doublings, MOST_DOUBLINGS))
+    delay = min(policy.longest_delay, policy.delay * 2.0 ** min(doublings, MAX_DOUBLINGS))
     return delay * (1.0 - policy.jitter * random())
 
 
@@ -146,7 +145,7 @@ class Stagger:
         self._gap = gap
         self._free_at = -inf  # when the start after all those that were let go would be due, one each gap
 
-    def take(self, now: float) -> float:
+    def reserve(self, now: float) -> float:
         """Returns how many seconds this start has to wait. It counts as one that happens then."""
         at = max(now, self._free_at - self._lead)
         self._free_at = max(now, self._free_at) + self._gap

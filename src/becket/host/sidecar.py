@@ -1,4 +1,4 @@
-"""A sidecar: a long-running program beside an extension, spoken to in lines of its own, which are no JSON-RPC.
+"""`Sidecar`: runs a companion program of an extension and exchanges JSON lines with it.
 
 `async with connect_sidecar(command) as sidecar` starts it, says `init` and waits for its hello; which of the two comes
 first is all the same, since programs of both kinds exist. What it says comes as events, of which a bounded number wait:
@@ -19,16 +19,16 @@ import msgspec
 from becket.contract.sidecar import (
     HELLO_TIMEOUT,
     SIDECAR_VERSION,
-    Custom,
-    Failed,
-    Hello,
+    CustomSidecarEvent,
     InsertText,
-    Shutdown,
-    Status,
-    Trigger,
+    SidecarFailed,
+    SidecarHello,
+    SidecarShutdown,
+    SidecarStatus,
+    SidecarTrigger,
     check_hello,
+    decode_event,
     encode_line,
-    parse_event,
 )
 from becket.errors import (
     BadMessage,
@@ -41,23 +41,23 @@ from becket.errors import (
     StartFailed,
     VersionMismatch,
 )
+from becket.framing.framing import Frame, SkippedFrame
+from becket.framing.json_lines import JsonLines
+from becket.jsonrpc.connection import build_connection_lost
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.peer.child import ChildTransport
-from becket.peer.loops import current_loop
-from becket.peer.process import log_stderr, open_child, words_of
-from becket.peer.transport import wake
-from becket.rpc.connection import reason_of
-from becket.wire.framing import Frame, Skipped
-from becket.wire.json_lines import JsonLines
+from becket.peer.loops.async_loops import current_loop
+from becket.peer.transport.child_process import log_stderr, normalize_command, open_child
+from becket.peer.transport.child_transport import ChildTransport
+from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
-    from becket.peer.roles import Describe, Loop, Waiter
+    from becket.peer.protocols import ConnectionLostFactory, Loop, LoopFuture
 
-__all__ = ["ConnectingSidecar", "Sidecar", "connect_sidecar"]
+__all__ = ["Sidecar", "SidecarConnector", "connect_sidecar"]
 
-MOST_EVENTS: Final = 1_024  # that wait for a consumer; a person reads what they say
+MAX_EVENTS: Final = 1_024  # that wait for a consumer; a person reads what they say
 
-Event = Status | InsertText | Failed
+SidecarEvent = SidecarStatus | InsertText | SidecarFailed
 
 
 def connect_sidecar(
@@ -72,7 +72,7 @@ def connect_sidecar(
     timeout: float = HELLO_TIMEOUT,
     limits: Limits = DEFAULT_LIMITS,
     guard: bool = False,
-) -> ConnectingSidecar:
+) -> SidecarConnector:
     """Starts a sidecar and shakes hands with it; leaving the block ends it.
 
     It sees a short list of variables and `env`, or all with `inherit_env`, as hosts of its own system pass on. `config`
@@ -84,7 +84,7 @@ def connect_sidecar(
         VersionMismatch: it speaks a version that is too old.
         HandshakeFailed: it said no hello in time, or what it said was too long for a line.
     """
-    words = words_of(command)
+    words = normalize_command(command)
     label = os.path.basename(words[0]) if name is None else name
     first = {"type": "init", "config": {**(config or {}), "protocol_version": SIDECAR_VERSION}}
 
@@ -101,20 +101,20 @@ def connect_sidecar(
                 guard=guard,
             )
         except BaseException:
-            loop.end()
+            loop.close()
             raise
         sidecar = Sidecar(loop, ChildTransport(child, pipes, limits), label, limits)
         try:
-            await sidecar.begin(msgspec.json.encode(first) + b"\n", timeout)
+            await sidecar.initialize(msgspec.json.encode(first) + b"\n", timeout)
         except BaseException:
             await sidecar.aclose()
             raise
         return sidecar
 
-    return ConnectingSidecar(connect)
+    return SidecarConnector(connect)
 
 
-class ConnectingSidecar:
+class SidecarConnector:
     """A sidecar that is about to be started: `async with` it, or `await` it and close it yourself."""
 
     def __init__(self, connect: Callable[[], Awaitable[Sidecar]]) -> None:
@@ -141,20 +141,20 @@ class Sidecar:
         self.name = name
         self.ignored = 0
         self.skipped = 0
-        self._hello: Hello | None = None
+        self._hello: SidecarHello | None = None
         self._loop = loop
         self._transport = transport
         self._limits = limits
         self._lines = JsonLines(limits)
-        self._events: deque[Event] = deque()
+        self._events: deque[SidecarEvent] = deque()
         self._is_full = False
         self._lost: ConnectionLost | None = None
         self._is_gone = False
-        self._gone_waiters: list[Waiter] = []
+        self._gone_waiters: list[LoopFuture] = []
         self._changed = anyio.Event()
 
     @property
-    def hello(self) -> Hello:
+    def hello(self) -> SidecarHello:
         """What it said of itself."""
         assert self._hello is not None  # nobody else has it before
         return self._hello
@@ -171,7 +171,7 @@ class Sidecar:
 
     # -- the start
 
-    async def begin(self, init: bytes, timeout: float) -> None:
+    async def initialize(self, init: bytes, timeout: float) -> None:
         """Says `init`, and waits for the hello."""
         self._transport.start(self._loop, self)
         self._transport.write(init)
@@ -179,14 +179,14 @@ class Sidecar:
             while self._hello is None and self._lost is None:
                 await self._wait()
         if self._hello is None:
-            raise self._explain(timeout)
+            raise self._build_start_error(timeout)
         try:
             check_hello(self._hello)
         except RemoteProtocolError as error:
             given = self._hello.protocol_version
             raise VersionMismatch(self.name, str(error), given=given, supported=SIDECAR_VERSION) from error
 
-    def _explain(self, timeout: float) -> StartFailed | HandshakeFailed:
+    def _build_start_error(self, timeout: float) -> StartFailed | HandshakeFailed:
         match self._lost:
             case None:
                 return HandshakeFailed(self.name, f"it said no hello within {timeout:g} s")
@@ -202,7 +202,7 @@ class Sidecar:
     def __aiter__(self) -> Sidecar:
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> SidecarEvent:
         """Returns the next event; it ends when the sidecar was closed, or has ended well.
 
         Raises:
@@ -210,12 +210,12 @@ class Sidecar:
         """
         while not self._events:
             if self._lost is not None:
-                if has_ended_well(self._lost):
+                if is_clean_exit(self._lost):
                     raise StopAsyncIteration
                 raise copy(self._lost)
             await self._wait()
         event = self._events.popleft()
-        if self._is_full and len(self._events) <= MOST_EVENTS // 2:
+        if self._is_full and len(self._events) <= MAX_EVENTS // 2:
             self._is_full = False
             self._transport.resume()
         return event
@@ -238,20 +238,20 @@ class Sidecar:
             raise copy(self._lost)
         if self._transport.queued > self._limits.send_queue:
             raise NotSent("bytes that the sidecar has not read", self._limits.send_queue)
-        self._transport.write(encode_line(Trigger(name, payload)))
+        self._transport.write(encode_line(SidecarTrigger(name, payload)))
         await anyio.lowlevel.checkpoint()
 
     async def aclose(self) -> None:
         """Tells it to end, gives it a moment, and ends it. From any task, and twice."""
         if self._lost is None:
-            self._transport.write(encode_line(Shutdown()))
-        self._lose(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
+            self._transport.write(encode_line(SidecarShutdown()))
+        self._on_lost(ConnectionLost(DisconnectReason.LOCAL_CLOSE))
         if not self._is_gone:
-            waiter = self._loop.create_waiter()
+            waiter = self._loop.create_future()
             self._gone_waiters.append(waiter)
-            await self._loop.finish(waiter)
+            await self._loop.wait_shielded(waiter)
 
-    def _lose(self, lost: ConnectionLost) -> None:
+    def _on_lost(self, lost: ConnectionLost) -> None:
         self._lost = self._lost or lost
         self._changed.set()
         self._transport.close()
@@ -261,27 +261,27 @@ class Sidecar:
     def data_received(self, data: bytes) -> None:
         """Takes the lines that end in these bytes."""
         for line in self._lines.feed(data):
-            self._take(line)
+            self._on_line(line)
         if self._lines.error is not None:
-            self._lose(reason_of(self._lines.error))
+            self._on_lost(build_connection_lost(self._lines.error))
         self._changed.set()
 
-    def _take(self, line: Frame | Skipped) -> None:
+    def _on_line(self, line: Frame | SkippedFrame) -> None:
         try:
-            if isinstance(line, Skipped):
+            if isinstance(line, SkippedFrame):
                 raise BadMessage(str(line.error))
-            event = parse_event(bytes(line))
+            event = decode_event(bytes(line))
         except BadMessage as error:
             self._skip(error)
             return
         match event:
-            case Hello() if self._hello is None:
+            case SidecarHello() if self._hello is None:
                 self._hello = event
-            case Hello() | Custom():
+            case SidecarHello() | CustomSidecarEvent():
                 self.ignored += 1
             case _:
                 self._events.append(event)
-                if len(self._events) >= MOST_EVENTS and not self._is_full:
+                if len(self._events) >= MAX_EVENTS and not self._is_full:
                     self._is_full = True
                     self._transport.pause()
 
@@ -292,24 +292,24 @@ class Sidecar:
         if self.skipped & (self.skipped - 1) == 0:  # the first, the second, the fourth: a flood must not fill a log
             logging.getLogger("becket.host").warning("%s: a line that is no message: %s", self.name, error)
 
-    def room_made(self) -> None:
+    def write_queue_drained(self) -> None:
         """Nobody waits for room: what does not fit is refused."""
 
-    def transport_ended(self, describe: Describe) -> None:
+    def input_ended(self, describe: ConnectionLostFactory) -> None:
         """It will say no more."""
-        self._lose(describe(str(self._lines.end() or "")))
+        self._on_lost(describe(str(self._lines.end() or "")))
 
-    def transport_gone(self) -> None:
+    def transport_closed(self) -> None:
         """Nothing of it is left."""
         self._is_gone = True
         waiters, self._gone_waiters = self._gone_waiters, []
         for waiter in waiters:
             wake(waiter)
-        self._loop.call_soon(self._loop.end)
+        self._loop.call_soon(self._loop.close)
 
     def __repr__(self) -> str:
         return f"<Sidecar {self.name}, {'closed' if self.is_closed else 'running'}>"
 
 
-def has_ended_well(lost: ConnectionLost) -> bool:
+def is_clean_exit(lost: ConnectionLost) -> bool:
     return lost.reason is DisconnectReason.LOCAL_CLOSE or (isinstance(lost, PeerCrashed) and lost.exit_code == 0)

@@ -1,4 +1,4 @@
-"""How long a host waits for an extension, method by method."""
+"""`Timeouts`: seconds that a host waits for each kind of call to an extension."""
 
 from __future__ import annotations
 

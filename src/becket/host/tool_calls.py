@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from becket.contract.hooks import Block, HookEvent, Modify, Replace
-from becket.contract.tools import tool_text
+from becket.contract.tools import format_tool_result
 from becket.errors import BecketError, ToolBlocked, ToolFailed
-from becket.host.hooks import AskHooks
+from becket.host.hooks import RunHooks
 from becket.host.tools import RegisteredTool
 from becket.limits import DEFAULT_LIMITS, Limits
 
@@ -45,14 +45,14 @@ class ToolOutcome(Struct, frozen=True):
         """What a model reads of it."""
         if self.replacement is not None:
             return self.replacement
-        return tool_text(self.result) if self.error is None else describe_failure(self.error)
+        return format_tool_result(self.result) if self.error is None else describe_failure(self.error)
 
 
 async def run_tool(
     tool: RegisteredTool,
     input: Any,
     call: CallTool,
-    ask: AskHooks | None = None,
+    ask: RunHooks | None = None,
     *,
     limits: Limits = DEFAULT_LIMITS,
 ) -> ToolOutcome:

@@ -1,4 +1,4 @@
-"""The tools of all extensions of a host: under which names a model sees them, and whose each one is.
+"""Registry of all tools in a host: the names that models see, and the extension behind each. Pure.
 
 Pure: calling a tool is the handle's. A name that a model has seen stays the same over restarts, so a conversation can
 go on. What cannot be registered is told, and the other tools are.
@@ -20,26 +20,26 @@ from becket.contract.names import (
     NameMap,
     model_facing_name,
     model_facing_schema,
-    original_input,
+    restore_input,
+    strip_whitespace,
     tool_runtime_name,
-    trim,
 )
 from becket.contract.tools import Tool
 from becket.errors import NotDeclared
 from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
 
 __all__ = [
-    "MOST_TOOLS",
+    "MAX_TOOLS",
     "PLAIN_NAMING",
     "PREFIXED_NAMING",
     "RegisteredTool",
     "ToolNaming",
-    "Tools",
+    "ToolRegistry",
     "prefixed_tool_name",
 ]
 
-MOST_TOOLS: Final = 256  # of one extension: models are shown fewer, and if all their names clash it takes 20 ms
-LONGEST_PREFIXED: Final = 64  # bytes
+MAX_TOOLS: Final = 256  # of one extension: models are shown fewer, and if all their names clash it takes 20 ms
+MAX_PREFIXED_BYTES: Final = 64  # bytes
 PREFIX: Final = "ext_"
 HASH_DIGITS: Final = 6
 
@@ -75,13 +75,13 @@ def digested_name(extension: str, tool: str, is_free: Callable[[str], bool]) -> 
 def prefixed_tool_name(extension: str, tool: str) -> str:
     """Returns `ext_<extension>_<tool>`, with a piece of a digest at its end where that is longer than 64 bytes."""
     name = f"{PREFIX}{extension}_{tool}"
-    if len(name.encode()) <= LONGEST_PREFIXED:
+    if len(name.encode()) <= MAX_PREFIXED_BYTES:
         return name
     end = f"_{short_digest(extension, tool)}"
-    room = LONGEST_PREFIXED - len(f"{PREFIX}{extension}_{end}".encode())
+    room = MAX_PREFIXED_BYTES - len(f"{PREFIX}{extension}_{end}".encode())
     if room >= 0:
-        return f"{PREFIX}{extension}_{cut(tool, room)}{end}"
-    return f"{PREFIX}{cut(extension, LONGEST_PREFIXED - len(PREFIX) - len(end))}{end}"
+        return f"{PREFIX}{extension}_{truncate(tool, room)}{end}"
+    return f"{PREFIX}{truncate(extension, MAX_PREFIXED_BYTES - len(PREFIX) - len(end))}{end}"
 
 
 def short_digest(extension: str, tool: str, size: int = HASH_DIGITS) -> str:
@@ -90,7 +90,7 @@ def short_digest(extension: str, tool: str, size: int = HASH_DIGITS) -> str:
     return sha256(f"{extension}\0{tool}".encode()).hexdigest()[:size]
 
 
-def cut(text: str, size: int) -> str:
+def truncate(text: str, size: int) -> str:
     return text.encode()[:size].decode(errors="ignore")
 
 
@@ -129,12 +129,12 @@ class RegisteredTool(Struct, frozen=True):
         """Returns what a model is told of it."""
         return {"name": self.name, "description": self.description, "input_schema": self.input_schema}
 
-    def input_of(self, written: Any) -> Any:
+    def decode_input(self, written: Any) -> Any:
         """Returns the input that a model has written with the tool's own names of properties, as hooks see it."""
-        return original_input(written, self.names)
+        return restore_input(written, self.names)
 
 
-class Tools:
+class ToolRegistry:
     """The tools of all extensions. `reserved` are names of the host's own, which no extension can take."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
@@ -165,11 +165,11 @@ class Tools:
         taken = {name for names in self._remembered.values() for name in names.values()} | self._reserved
         names: dict[str, str] = {}
         diagnostics: list[Diagnostic] = []
-        for tool in [*tools][:MOST_TOOLS]:
-            own = trim(tool.name)
+        for tool in [*tools][:MAX_TOOLS]:
+            own = strip_whitespace(tool.name)
             runtime_name = tool_runtime_name(extension, own)
             if runtime_name in names:
-                diagnostics.append(left_out(extension, f"declares the tool `{own}` twice"))
+                diagnostics.append(build_skip_diagnostic(extension, f"declares the tool `{own}` twice"))
                 continue
             usual = naming.name(extension, own)
             rival = next((other for other, prefix in rivals.items() if usual.startswith(prefix)), None)
@@ -179,15 +179,19 @@ class Tools:
             if name is None:
                 name = naming.other_name(extension, own, partial(self._is_free, extension, taken))
             if name is None:
-                diagnostics.append(left_out(extension, f"the name `{usual}` of its tool `{own}` {why_not(rival)}"))
+                diagnostics.append(
+                    build_skip_diagnostic(extension, f"the name `{usual}` of its tool `{own}` {why_not(rival)}")
+                )
                 continue
             if name != usual:
                 diagnostics.append(renamed(extension, f"its tool `{own}` is `{name}`: `{usual}` {why_not(rival)}"))
             taken.add(name)
             names[runtime_name] = name
             self._register(extension, tool, runtime_name, name, naming)
-        if len(tools) > MOST_TOOLS:
-            diagnostics.append(left_out(extension, f"declares {len(tools)} tools, the limit is {MOST_TOOLS}"))
+        if len(tools) > MAX_TOOLS:
+            diagnostics.append(
+                build_skip_diagnostic(extension, f"declares {len(tools)} tools, the limit is {MAX_TOOLS}")
+            )
         self._remembered[extension] = names
         return diagnostics
 
@@ -253,7 +257,7 @@ def renamed(extension: str, problem: str) -> Diagnostic:
     )
 
 
-def left_out(extension: str, problem: str) -> Diagnostic:
+def build_skip_diagnostic(extension: str, problem: str) -> Diagnostic:
     hint = "the other tools are there; give it another name"
     return Diagnostic(
         code=ProblemCode.TOOL_LEFT_OUT, extension=extension, problem=problem, hint=hint, severity=Severity.WARNING

@@ -1,4 +1,4 @@
-"""Tells which extensions have changed on disk: by what their files hold, not by when they were touched.
+"""Watches extension folders and yields those whose content has changed.
 
 Changes that come together are told together. What is done about them (nothing, a note, a reload) is the host's.
 """
@@ -15,7 +15,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from becket.errors import BadFile
-from becket.host.digests import digest_files, digest_folder
+from becket.host.starting.snapshot import digest_files, digest_folder
 from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ async def watch_folders(
     import watchfiles  # a compiled module: only who watches pays for it
 
     own = {extension: set(paths) for extension, paths in (files or {}).items()}
-    known = {extension: await digest(folder, own.get(extension), limits) for extension, folder in folders.items()}
+    known = {
+        extension: await compute_digest(folder, own.get(extension), limits) for extension, folder in folders.items()
+    }
     if not folders:
         if began is not None:
             began.set()
@@ -60,7 +62,7 @@ async def watch_folders(
         return
     changes: Any = watchfiles.awatch(
         *folders.values(),
-        watch_filter=counts,
+        watch_filter=is_relevant,
         debounce=debounce,
         step=min(50, debounce),
         stop_event=stop,
@@ -74,16 +76,16 @@ async def watch_folders(
                 began.set()
             for extension, folder in folders.items():
                 only = own.get(extension)
-                paths = sorted({path for _, path in change if is_among(path, folder, only)})
+                paths = sorted({path for _, path in change if belongs_to(path, folder, only)})
                 if not paths:
                     continue
-                now = await digest(folder, only, limits)
+                now = await compute_digest(folder, only, limits)
                 if now != known[extension]:
                     known[extension] = now
                     yield FolderChanged(extension, tuple(paths), now)
 
 
-def counts(_: Change, path: str) -> bool:
+def is_relevant(_: Change, path: str) -> bool:
     """Returns whether a change of this file is worth a look."""
     parts = path.split(os.sep)
     name = parts[-1]
@@ -91,18 +93,18 @@ def counts(_: Change, path: str) -> bool:
     return not is_passing and not any(part in IGNORED for part in parts)
 
 
-def is_among(path: str, folder: str, only: Collection[str] | None) -> bool:
+def belongs_to(path: str, folder: str, only: Collection[str] | None) -> bool:
     if only is not None:
         return path in only
     return os.path.realpath(path).startswith(os.path.realpath(folder) + os.sep)
 
 
-async def digest(folder: str, only: Collection[str] | None, limits: Limits) -> str | None:
+async def compute_digest(folder: str, only: Collection[str] | None, limits: Limits) -> str | None:
     """Returns what a folder holds, or those files of it; None where that cannot be told."""
-    return await anyio.to_thread.run_sync(digest_of, folder, only, limits)
+    return await anyio.to_thread.run_sync(compute_digest_blocking, folder, only, limits)
 
 
-def digest_of(folder: str, only: Collection[str] | None, limits: Limits) -> str | None:
+def compute_digest_blocking(folder: str, only: Collection[str] | None, limits: Limits) -> str | None:
     without = [os.path.join(os.path.realpath(folder), name) for name in IGNORED]
     try:
         if only is not None:

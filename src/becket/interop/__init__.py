@@ -1,1 +1,1 @@
-"""Bridges to the programs of neighbouring protocols. Each imports what it needs; nothing here imports any of them."""
+"""Deprecated since 0.2: the modules in here forward to their new places."""

@@ -1,4 +1,4 @@
-"""What a decorator made from a descriptor accepts, for type checkers alone: nothing here is imported at run time.
+"""Protocols of the handler decorators, for type checkers only; never imported at run time.
 
 A handler of `Method[P, R]` takes nothing, the params, or the params and the context, and returns `R`; it may be
 `async def`. The context is of the face that the handler is registered on, which stands above this layer.
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar, overload
 
-__all__ = ["Handles", "HandlesPlainly", "Listens"]
+__all__ = ["HandlerDecorator", "NotificationHandlerDecorator", "SyncHandlerDecorator"]
 
 P = TypeVar("P")
 R = TypeVar("R")
 X = TypeVar("X")
 
 
-class Handles(Protocol[P, R]):
+class HandlerDecorator(Protocol[P, R]):
     """Registers a function for a method and returns it."""
 
     @overload
@@ -35,7 +35,7 @@ class Handles(Protocol[P, R]):
     def __call__(self, function: Callable[[], R], /) -> Callable[[], R]: ...
 
 
-class HandlesPlainly(Protocol[P, R]):
+class SyncHandlerDecorator(Protocol[P, R]):
     """Registers a plain function for a method and returns it, where nothing can run an `async def`."""
 
     @overload
@@ -46,7 +46,7 @@ class HandlesPlainly(Protocol[P, R]):
     def __call__(self, function: Callable[[], R], /) -> Callable[[], R]: ...
 
 
-class Listens(Protocol[P]):
+class NotificationHandlerDecorator(Protocol[P]):
     """Registers a function for a notification and returns it. Nobody looks at what the function returns."""
 
     @overload

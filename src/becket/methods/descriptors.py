@@ -1,4 +1,4 @@
-"""Methods and notifications as typed values: one names the wire's word once, and all that is known about it.
+"""Methods and notifications as typed values: wire name, params and result types, permission.
 
 A descriptor takes params of its type or a narrower one (it is contravariant there) and gives results and events of its
 type or a wider one (covariant). What a type checker cannot read from a value, such as a union, is told to it by an
@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, TypeVar, overload
 
 from msgspec import Raw
 
-from becket.typed.converted import writer_of
+from becket.conversion.custom_type import get_to_json
 
 __all__ = [
     "Direction",
@@ -27,9 +27,9 @@ R_co = TypeVar("R_co", covariant=True)
 P = TypeVar("P")
 R = TypeVar("R")
 
-Decode = Callable[[Raw | None], Any]
+ParamsDecoder = Callable[[Raw | None], Any]
 
-RESERVED = "rpc."  # by JSON-RPC 2.0, for the protocol itself
+RESERVED_PREFIX = "rpc."  # by JSON-RPC 2.0, for the protocol itself
 
 
 Direction = Literal["to-extension", "to-host"]
@@ -41,13 +41,23 @@ class Method(Generic[P_contra, R_co]):
     """A request: its name, the type of its params (None: it takes none), the type of its result.
 
     `requires` names the permission that the caller must hold. `timeout` is in seconds; None stands for the link's own.
-    Where the params are of a `Converted` type, `write` is what makes JSON values of them.
+    Where the params are of a `CustomType` type, `params_to_json` is what makes JSON values of them.
 
     Raises:
         ValueError: the name is reserved, or it or the permission is empty.
     """
 
-    __slots__ = ("decode", "direction", "name", "params", "requires", "result", "summary", "timeout", "write")
+    __slots__ = (
+        "decode_params",
+        "direction",
+        "name",
+        "params",
+        "params_to_json",
+        "requires",
+        "result",
+        "summary",
+        "timeout",
+    )
 
     @overload
     def __init__(
@@ -129,8 +139,10 @@ class Method(Generic[P_contra, R_co]):
         check_requirement(name, requires)
         self.name = name
         self.params: Any = None if params is NoneType else params
-        self.write = writer_of(params)
-        self.decode: Decode | None = None  # of raw params; made when the first handler is registered, for all
+        self.params_to_json = get_to_json(params)
+        self.decode_params: ParamsDecoder | None = (
+            None  # of raw params; made when the first handler is registered, for all
+        )
         self.result: Any = None if result is NoneType else result
         self.requires = requires
         self.timeout = timeout
@@ -138,8 +150,9 @@ class Method(Generic[P_contra, R_co]):
         self.summary = summary
 
     def __repr__(self) -> str:
-        taken = "" if self.params is None else name_of(self.params)
-        return f"<{type(self).__name__} {self.name}({taken}) -> {name_of(self.result)}{needs(self.requires)}>"
+        taken = "" if self.params is None else format_type(self.params)
+        needed = format_requirement(self.requires)
+        return f"<{type(self).__name__} {self.name}({taken}) -> {format_type(self.result)}{needed}>"
 
 
 class Notification(Generic[P_contra]):
@@ -149,7 +162,7 @@ class Notification(Generic[P_contra]):
         ValueError: the name is reserved, or it or the permission is empty.
     """
 
-    __slots__ = ("decode", "direction", "name", "params", "requires", "summary", "write")
+    __slots__ = ("decode_params", "direction", "name", "params", "params_to_json", "requires", "summary")
 
     @overload
     def __init__(
@@ -197,21 +210,23 @@ class Notification(Generic[P_contra]):
         check_requirement(name, requires)
         self.name = name
         self.params: Any = None if params is NoneType else params
-        self.write = writer_of(params)
-        self.decode: Decode | None = None  # of raw params; made when the first handler is registered, for all
+        self.params_to_json = get_to_json(params)
+        self.decode_params: ParamsDecoder | None = (
+            None  # of raw params; made when the first handler is registered, for all
+        )
         self.requires = requires
         self.direction = direction
         self.summary = summary
 
     def __repr__(self) -> str:
-        taken = "" if self.params is None else name_of(self.params)
-        return f"<Notification {self.name}({taken}){needs(self.requires)}>"
+        taken = "" if self.params is None else format_type(self.params)
+        return f"<Notification {self.name}({taken}){format_requirement(self.requires)}>"
 
 
 def check_method_name(name: str) -> None:
     """Raises ValueError for what JSON-RPC keeps for itself."""
-    if not name or name.startswith(RESERVED):
-        raise ValueError(f"{name!r} cannot be a method: empty names and `{RESERVED}*` are reserved by JSON-RPC")
+    if not name or name.startswith(RESERVED_PREFIX):
+        raise ValueError(f"{name!r} cannot be a method: empty names and `{RESERVED_PREFIX}*` are reserved by JSON-RPC")
 
 
 def check_requirement(name: str, requires: str | None) -> None:
@@ -220,12 +235,12 @@ def check_requirement(name: str, requires: str | None) -> None:
         raise ValueError(f"{name!r} cannot require a permission without a name: leave `requires` out, or name one")
 
 
-def name_of(kind: Any) -> str:
+def format_type(kind: Any) -> str:
     if isinstance(kind, UnionType):
-        return " | ".join("None" if one is NoneType else name_of(one) for one in kind.__args__)
+        return " | ".join("None" if one is NoneType else format_type(one) for one in kind.__args__)
     # `list[int]` has the name of its origin, which says too little.
     return str(kind) if hasattr(kind, "__origin__") else getattr(kind, "__name__", None) or str(kind)
 
 
-def needs(requires: str | None) -> str:
+def format_requirement(requires: str | None) -> str:
     return "" if requires is None else f", needs {requires}"

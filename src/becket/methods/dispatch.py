@@ -1,4 +1,4 @@
-"""What a request becomes: the handler that serves it, or the error that answers it.
+"""Finds handlers and maps exceptions to error responses: the one exception-to-wire boundary.
 
 The one boundary between exceptions and the wire. An error that was raised to be an answer is the answer; any other
 exception is answered with a fixed sentence and an incident id that the log also bears, and nothing else of it leaves.
@@ -25,21 +25,21 @@ from becket.errors import (
 from becket.methods.registry import Handler
 
 __all__ = [
-    "FAILURES",
-    "answer_to",
+    "HANDLER_ERRORS",
+    "call_sync",
     "find_handler",
     "interruption",
-    "is_end_of",
-    "is_failure",
-    "log_late_failure",
-    "log_unexpected",
-    "run_plainly",
+    "is_caused_by_disconnect",
+    "is_handler_error",
+    "log_internal_error",
+    "log_late_error",
+    "to_rpc_error",
 ]
 
-FAILURES = (Exception, SystemExit)
+HANDLER_ERRORS = (Exception, SystemExit)
 """What a function fails with. To leave the program is not for a function that serves somebody else: others wait too."""
 
-NO_ANSWERS = (NotPermitted, NotSent)  # what a call of the handler's own can end with
+LOCAL_CALL_ERRORS = (NotPermitted, NotSent)  # what a call of the handler's own can end with
 
 
 def find_handler(get: Callable[[str], Handler | None], method: str, fallback: Handler | None = None) -> Handler:
@@ -62,9 +62,9 @@ def find_handler(get: Callable[[str], Handler | None], method: str, fallback: Ha
     return handler
 
 
-def answer_to(error: BaseException, method: str) -> RpcError:
+def to_rpc_error(error: BaseException, method: str) -> RpcError:
     """Returns the answer to a request whose handler ended with this error."""
-    if isinstance(error, RpcError) and not isinstance(error, NO_ANSWERS):
+    if isinstance(error, RpcError) and not isinstance(error, LOCAL_CALL_ERRORS):
         return error
     incident = os.urandom(6).hex()
     log_incident(error, method, incident)
@@ -80,33 +80,33 @@ def interruption() -> RpcError:
     return RpcError(Meaning.INTERNAL, "internal error: the program was interrupted")
 
 
-def is_failure(error: BaseException) -> bool:
+def is_handler_error(error: BaseException) -> bool:
     """Returns whether a plain function has failed with this. All but an interruption of the program itself is: nobody
     can cancel a plain function, so the cancellation that comes out of one is of something that it has run itself."""
-    if isinstance(error, (*FAILURES, GeneratorExit)):
+    if isinstance(error, (*HANDLER_ERRORS, GeneratorExit)):
         return True
     asyncio = sys.modules.get("asyncio")
     return asyncio is not None and isinstance(error, asyncio.CancelledError)
 
 
-def run_plainly(function: Callable[..., Any], *arguments: object, **keywords: object) -> Any:
+def call_sync(function: Callable[..., Any], *arguments: object, **keywords: object) -> Any:
     """Calls a plain function for a coroutine: what comes out of it must not be taken for a cancellation of that one."""
     try:
         return function(*arguments, **keywords)
     except BaseException as error:
-        if isinstance(error, FAILURES) or not is_failure(error):
+        if isinstance(error, HANDLER_ERRORS) or not is_handler_error(error):
             raise
         raise RuntimeError(f"a plain function ended with a {type(error).__name__}") from error
 
 
-def is_end_of(lost: ConnectionLost | None, error: BaseException | None) -> bool:
+def is_caused_by_disconnect(lost: ConnectionLost | None, error: BaseException | None) -> bool:
     """Returns whether a function has failed only because its own link has ended: then nobody is left to be told."""
     if lost is None or error is None:
         return False
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
-        return all(is_end_of(lost, each) for each in group.exceptions)
-    return (type(error) is type(lost) and error.args == lost.args) or is_end_of(lost, error.__cause__)
+        return all(is_caused_by_disconnect(lost, each) for each in group.exceptions)
+    return (type(error) is type(lost) and error.args == lost.args) or is_caused_by_disconnect(lost, error.__cause__)
 
 
 def log_incident(error: BaseException, method: str, incident: str) -> None:
@@ -116,14 +116,14 @@ def log_incident(error: BaseException, method: str, incident: str) -> None:
     logging.getLogger("becket.peer").error("incident %s: the handler of %r failed", incident, method, exc_info=error)
 
 
-def log_late_failure(error: BaseException, method: str) -> None:
+def log_late_error(error: BaseException, method: str) -> None:
     """Writes down how a function failed that had answered already."""
     import logging
 
     logging.getLogger("becket.peer").error("the handler of %r failed after its answer", method, exc_info=error)
 
 
-def log_unexpected(error: BaseException) -> None:
+def log_internal_error(error: BaseException) -> None:
     """Writes down an error of becket itself: what runs on a link catches what users' code raises."""
     import logging
 

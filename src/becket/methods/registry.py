@@ -1,4 +1,4 @@
-"""Who handles which method: handlers, checked once when they are registered, under their names.
+"""Registry of handlers by method name; signatures are inspected once, at registration.
 
 A handler takes nothing, the params, or the params and the context. Its signature is read here and never again. It is
 registered under a name, or under a descriptor, which says besides what its params are and what a caller must hold.
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from msgspec import Raw
 
+from becket.conversion.custom_type import get_to_json, unwrap_type
+from becket.conversion.decode import decode_untyped, get_msgspec_decoder, get_params_decoder
 from becket.errors import InvalidParams
-from becket.methods.descriptors import Decode, Method, Notification, check_method_name, name_of
-from becket.typed.converted import type_of, writer_of
-from becket.typed.decoding import bare_decoder, decode_plain, decoder_for
+from becket.methods.descriptors import Method, Notification, ParamsDecoder, check_method_name, format_type
 
 if TYPE_CHECKING:
-    from becket.methods.decorators import Handles, Listens
+    from becket.methods.decorators import HandlerDecorator, NotificationHandlerDecorator
 
 __all__ = ["Descriptor", "Handler", "Registry"]
 
@@ -30,26 +30,26 @@ R = TypeVar("R")
 
 IS_ASYNC = 0x80  # inspect.CO_COROUTINE; importing inspect would cost an extension 10 ms at start
 HAS_STAR_ARGUMENTS = 0x04
-YIELDS = 0x20 | 0x200  # CO_GENERATOR, CO_ASYNC_GENERATOR
+IS_GENERATOR = 0x20 | 0x200  # CO_GENERATOR, CO_ASYNC_GENERATOR
 
 
-Quick = tuple[Callable[[Raw], Any], Callable[[Any], Any]]
+InlineCallable = tuple[Callable[[Raw], Any], Callable[[Any], Any]]
 
 
 class Handler:
     """One registered function and all that is known about it."""
 
     __slots__ = (
-        "_params",
+        "_params_type",
         "arity",
-        "decode",
+        "decode_params",
         "descriptor",
         "function",
-        "in_thread",
         "is_async",
         "is_for_notifications",
         "is_inline",
-        "is_open",
+        "is_threaded",
+        "is_unrestricted",
         "name",
         "requires",
         "unless_streamed",
@@ -67,78 +67,82 @@ class Handler:
     ) -> None:
         arity, annotation, is_async = read_signature(function, descriptor)
         if thread and is_async:
-            raise TypeError(f"{describe(function)} is `async def`: only a plain `def` can run in a thread")
+            raise TypeError(f"{describe_function(function)} is `async def`: only a plain `def` can run in a thread")
         self.name = name
         self.descriptor = descriptor
         self.requires: str | None = None if descriptor is None else descriptor.requires
-        write = writer_of(descriptor.result) if isinstance(descriptor, Method) else None
-        self.function = function if write is None else writing(function, write, is_async=is_async)
+        write = get_to_json(descriptor.result) if isinstance(descriptor, Method) else None
+        self.function = function if write is None else with_json_result(function, write, is_async=is_async)
         self.arity = arity
         self.is_async = is_async
-        self.in_thread = thread
+        self.is_threaded = thread
         self.is_for_notifications = notifications
         self.unless_streamed = unless_streamed
         self.is_inline = not (is_async or thread)
-        self.is_open = not notifications and self.requires is None  # to whoever asks, without a decision
+        self.is_unrestricted = not notifications and self.requires is None  # to whoever asks, without a decision
         has_params = annotation is not None and (arity > 0 or descriptor is not None)
-        self.decode: Decode = self._takes_none
+        self.decode_params: ParamsDecoder = self._check_no_params
         if has_params:
-            self.decode = decoder_for(annotation) if descriptor is None else decoder_of(descriptor)
-        self._params: Any = annotation if has_params else Any
+            self.decode_params = (
+                get_params_decoder(annotation) if descriptor is None else get_descriptor_decoder(descriptor)
+            )
+        self._params_type: Any = annotation if has_params else Any
 
-    def build_quick(self) -> Quick | None:
+    def build_inline(self) -> InlineCallable | None:
         """Returns how params are decoded, and the function that takes them and returns the result, where nothing else
         is needed: no context, no task and no decision. None where something is."""
-        if not self.is_inline or not self.is_open or self.arity > 1:
+        if not self.is_inline or not self.is_unrestricted or self.arity > 1:
             return None
-        decode: Callable[[Raw], Any] = bare_decoder(self._params) or self.decode
+        decode: Callable[[Raw], Any] = get_msgspec_decoder(self._params_type) or self.decode_params
         function = self.function
         return decode, function if self.arity else lambda _: function()
 
     def invoke(self, params: Raw | None, context: object) -> Any:
         """Returns what the handler returns for raw params."""
         if self.arity == 1:
-            return self.function(self.decode(params))
+            return self.function(self.decode_params(params))
         if self.arity == 2:
-            return self.function(self.decode(params), context)
-        return self.function(*self.arguments(params, context))
+            return self.function(self.decode_params(params), context)
+        return self.function(*self.build_arguments(params, context))
 
-    def arguments(self, params: Raw | None, context: object) -> tuple[object, ...]:
+    def build_arguments(self, params: Raw | None, context: object) -> tuple[object, ...]:
         """Returns what the function is called with.
 
         Raises:
             InvalidParams: the params are not of the type that the function asks for.
         """
         if self.arity == 1:
-            return (self.decode(params),)
+            return (self.decode_params(params),)
         if self.arity == 2:
-            return (self.decode(params), context)
-        self.decode(params)
+            return (self.decode_params(params), context)
+        self.decode_params(params)
         return ()
 
-    def _takes_none(self, params: Raw | None) -> None:
+    def _check_no_params(self, params: Raw | None) -> None:
         # An empty object or array is how many programs write none. A method that is declared may get members in a later
         # version, which those who do not know them pass over.
-        given: object = None if params is None else decode_plain(params)
+        given: object = None if params is None else decode_untyped(params)
         if given and not (self.descriptor is not None and isinstance(given, dict)):
             raise InvalidParams([("", f"{self.name} takes no params")])
 
 
-def decoder_of(descriptor: Descriptor) -> Decode:
+def get_descriptor_decoder(descriptor: Descriptor) -> ParamsDecoder:
     """Returns what reads the params of a method, made once: a host serves the same ones to all its extensions."""
-    if descriptor.decode is None:
-        descriptor.decode = decoder_for(descriptor.params)
-    return descriptor.decode
+    if descriptor.decode_params is None:
+        descriptor.decode_params = get_params_decoder(descriptor.params)
+    return descriptor.decode_params
 
 
-def writing(function: Callable[..., Any], write: Callable[[Any], object], *, is_async: bool) -> Callable[..., Any]:
+def with_json_result(
+    function: Callable[..., Any], write: Callable[[Any], object], *, is_async: bool
+) -> Callable[..., Any]:
     """Returns the function with its result written as its method's type asks for it."""
     if is_async:
-        return lambda *arguments: Written(function(*arguments), write)
+        return lambda *arguments: JsonResultAwaitable(function(*arguments), write)
     return lambda *arguments: write(function(*arguments))
 
 
-class Written:
+class JsonResultAwaitable:
     """What an `async def` comes to, written. (No coroutine: nothing runs in this layer.)"""
 
     __slots__ = ("_result", "_write")
@@ -160,7 +164,7 @@ class Registry:
         self._made: dict[str, Handler] = {}
         self._later = later
         self.get: Callable[[str], Handler | None] = self._made.get if later is None else self._make_and_get
-        self.quick: dict[str, Quick] = {}  # of those that were asked for
+        self.inline: dict[str, InlineCallable] = {}  # of those that were asked for
         self.fallback: Handler | None = None  # for requests of methods without a handler
         self.on_change: Callable[[str], None] | None = None  # gets the name of a handler that was added or removed
 
@@ -179,7 +183,7 @@ class Registry:
     def handle(self, method: str, *, thread: bool = False) -> Callable[[F], F]: ...
 
     @overload
-    def handle(self, method: Method[P, R], *, thread: bool = False) -> Handles[P, R]: ...
+    def handle(self, method: Method[P, R], *, thread: bool = False) -> HandlerDecorator[P, R]: ...
 
     def handle(self, method: str | Method[Any, Any], *, thread: bool = False) -> Callable[..., Any]:
         """Registers the decorated function as the handler of this method.
@@ -212,7 +216,7 @@ class Registry:
     @overload
     def on(
         self, notification: Notification[P], *, thread: bool = False, unless_streamed: bool = False
-    ) -> Listens[P]: ...
+    ) -> NotificationHandlerDecorator[P]: ...
 
     def on(
         self, notification: str | Notification[Any], *, thread: bool = False, unless_streamed: bool = False
@@ -226,7 +230,7 @@ class Registry:
     def remove(self, name: str) -> None:
         """Takes a handler away; requests that it is serving run on."""
         self._handlers.pop(name, None)
-        self.quick.pop(name, None)
+        self.inline.pop(name, None)
         if self.on_change is not None:
             self.on_change(name)
 
@@ -303,39 +307,43 @@ def read_signature(function: Callable[..., Any], descriptor: Descriptor | None =
     """Returns how many arguments a handler takes, the type of its params, and whether it is `async def`.
 
     The type is what the descriptor says (None: there are no params), or else the function's annotation."""
-    target, bound = underlying(function)
+    target, bound = unwrap_callable(function)
     code = getattr(target, "__code__", None)
     if code is None:
-        raise TypeError(f"{describe(function)} is no Python function: wrap it in a `def`")
-    if code.co_flags & YIELDS:
-        raise TypeError(f"{describe(function)} yields: a handler returns one result, and reports with `ctx.progress`")
+        raise TypeError(f"{describe_function(function)} is no Python function: wrap it in a `def`")
+    if code.co_flags & IS_GENERATOR:
+        raise TypeError(
+            f"{describe_function(function)} yields: a handler returns one result, and reports with `ctx.progress`"
+        )
     taken = code.co_argcount - bound
     may_take = range(3 + len(target.__defaults__ or ()))
     required_keywords = code.co_kwonlyargcount - len(target.__kwdefaults__ or {})
     if taken not in may_take or required_keywords or code.co_flags & HAS_STAR_ARGUMENTS:
-        raise TypeError(f"{describe(function)} must take `()`, `(params)` or `(params, ctx)`")
+        raise TypeError(f"{describe_function(function)} must take `()`, `(params)` or `(params, ctx)`")
     arity = min(taken, 2)
     annotation: Any = Any
     if arity:
         annotation = target.__annotations__.get(code.co_varnames[bound], Any)
         if isinstance(annotation, str):
-            annotation = resolve(annotation, target, function)
+            annotation = resolve_annotation(annotation, target, function)
     if descriptor is not None:
-        annotation = agree(function, annotation, descriptor)
+        annotation = resolve_params_type(function, annotation, descriptor)
     return arity, annotation, bool(code.co_flags & IS_ASYNC)
 
 
-def agree(function: Callable[..., Any], annotation: Any, descriptor: Descriptor) -> Any:
+def resolve_params_type(function: Callable[..., Any], annotation: Any, descriptor: Descriptor) -> Any:
     """Returns the type of a method's params, which a function that handles it leaves open or repeats."""
-    params = type_of(descriptor.params)
+    params = unwrap_type(descriptor.params)
     stated = None if annotation is NoneType else annotation
     if stated is not Any and stated is not object and stated != params:
-        taken = "no params" if params is None else f"params of type `{name_of(params)}`"
-        raise TypeError(f"{describe(function)} asks for `{name_of(stated)}`, but {descriptor.name!r} has {taken}")
+        taken = "no params" if params is None else f"params of type `{format_type(params)}`"
+        raise TypeError(
+            f"{describe_function(function)} asks for `{format_type(stated)}`, but {descriptor.name!r} has {taken}"
+        )
     return descriptor.params
 
 
-def underlying(function: Any) -> tuple[Any, int]:
+def unwrap_callable(function: Any) -> tuple[Any, int]:
     """Returns the function behind a method or an object with a call method, and how many arguments are bound."""
     if hasattr(function, "__func__"):  # first, as a method shows the `__code__` of its function
         return function.__func__, int(hasattr(function, "__self__"))  # a static method binds nothing
@@ -344,7 +352,7 @@ def underlying(function: Any) -> tuple[Any, int]:
     return (function.__class__.__call__, 1) if callable(function) else (None, 0)
 
 
-def resolve(annotation: str, target: Any, function: Callable[..., Any]) -> Any:
+def resolve_annotation(annotation: str, target: Any, function: Callable[..., Any]) -> Any:
     """Returns the type that a postponed annotation names. The others of the function may name what only a type checker
     has imported."""
     named = target.__globals__.get(annotation, vars(builtins).get(annotation))
@@ -357,9 +365,9 @@ def resolve(annotation: str, target: Any, function: Callable[..., Any]) -> Any:
         alone: Any = SimpleNamespace(__annotations__={"params": annotation})
         return get_type_hints(alone, target.__globals__, include_extras=True)["params"]
     except NameError as error:
-        problem = f"the annotation `{annotation}` of {describe(function)} names nothing in its module: {error}"
+        problem = f"the annotation `{annotation}` of {describe_function(function)} names nothing in its module: {error}"
         raise TypeError(problem) from error
 
 
-def describe(function: Callable[..., Any]) -> str:
+def describe_function(function: Callable[..., Any]) -> str:
     return getattr(function, "__qualname__", None) or repr(function)

@@ -1,4 +1,4 @@
-"""Streams as typed values: a request with events between it and its answer, and how these are read and gathered.
+"""Stream descriptors: a request with events before its response; decoding, collecting them.
 
 Apart from the other descriptors: an extension that has no stream starts without them.
 """
@@ -12,9 +12,9 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
 
 from msgspec import Raw
 
-from becket.methods.descriptors import Direction, Method, Notification, check_method_name, name_of
+from becket.methods.descriptors import Direction, Method, Notification, check_method_name, format_type
 
-__all__ = ["CancelReason", "Cancellation", "EventReader", "Gathering", "Stream"]
+__all__ = ["CancelReason", "Cancellation", "EventReader", "ResultCollector", "Stream"]
 
 P_contra = TypeVar("P_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
@@ -47,13 +47,13 @@ class EventReader(Generic[E_co]):
         self.belongs = belongs
 
     def __repr__(self) -> str:
-        return f"<EventReader of {' | '.join(map(name_of, self.types)) or name_of(self.decode)}>"
+        return f"<EventReader of {' | '.join(map(format_type, self.types)) or format_type(self.decode)}>"
 
 
-class Gathering(Protocol[E_contra, R_co]):
+class ResultCollector(Protocol[E_contra, R_co]):
     """Makes the result of one call of its events, where the answer to the request only acknowledges it."""
 
-    def acknowledge(self, answer: Raw, /) -> None:
+    def on_response(self, answer: Raw, /) -> None:
         """Takes the answer to the request, before or after any event.
 
         Raises:
@@ -61,7 +61,7 @@ class Gathering(Protocol[E_contra, R_co]):
         """
         ...
 
-    def take(self, event: E_contra, /) -> bool:
+    def on_event(self, event: E_contra, /) -> bool:
         """Takes an event when it arrives, whether or not somebody reads it later; returns True for the last one."""
         ...
 
@@ -105,7 +105,7 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
         result: type[R_co],
         *,
         events: Mapping[str, EventReader[E_co]],
-        gather: Callable[[P_contra], Gathering[E_co, R_co]] | None = None,
+        gather: Callable[[P_contra], ResultCollector[E_co, R_co]] | None = None,
         cancel: Callable[[P_contra, CancelReason], Cancellation] | None = None,
         requires: str | None = None,
         timeout: float | None = None,
@@ -122,7 +122,7 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
         result: Any,
         *,
         events: Mapping[str, EventReader[E_co]],
-        gather: Callable[[P_contra], Gathering[E_co, R_co]] | None = None,
+        gather: Callable[[P_contra], ResultCollector[E_co, R_co]] | None = None,
         cancel: Callable[[P_contra, CancelReason], Cancellation] | None = None,
         requires: str | None = None,
         timeout: float | None = None,
@@ -138,7 +138,7 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
         result: Any,
         *,
         events: Mapping[str, EventReader[E_co]],
-        gather: Callable[[P_contra], Gathering[E_co, R_co]] | None = None,
+        gather: Callable[[P_contra], ResultCollector[E_co, R_co]] | None = None,
         cancel: Callable[[P_contra, CancelReason], Cancellation] | None = None,
         requires: str | None = None,
         timeout: float | None = None,
@@ -151,5 +151,5 @@ class Stream(Method[P_contra, R_co], Generic[P_contra, R_co, E_co]):
             check_method_name(event)
         self.events: Mapping[str, EventReader[E_co]] = MappingProxyType(dict(events))
         self.idle_timeout = idle_timeout
-        self.gather: Callable[[Any], Gathering[Any, Any]] | None = gather
+        self.gather: Callable[[Any], ResultCollector[Any, Any]] | None = gather
         self.cancel: Callable[[Any, CancelReason], Cancellation] | None = cancel

@@ -1,1 +1,1 @@
-"""The shell around the pure core: event loops, threads, processes and sockets. Loaded name by name, at first use."""
+"""Runs JSON-RPC connections on event loops, threads, child processes and sockets."""

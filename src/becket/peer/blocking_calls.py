@@ -1,4 +1,4 @@
-"""What a thread holds of a call that has not ended: `PendingCall`, and `BlockingStream` where it has events.
+"""Holds PendingCall and BlockingStream, the results of BlockingPeer.begin and .stream.
 
 Imported when one is made: a program that only serves starts without them.
 """
@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Iterator
 from typing import Any, Generic, TypeVar, cast
 
 from becket.errors import CallCancelled
-from becket.peer.blocking_loop import BlockingLoop, BlockingWaiter
+from becket.peer.loops.thread_loop import ThreadFuture, ThreadLoop
 from becket.peer.streams import CallStream, Gap
 
 __all__ = ["BlockingStream", "PendingCall"]
@@ -25,19 +25,19 @@ class PendingCall(Generic[R_co]):
     _coroutine: Coroutine[Any, Any, Any] | None = None
     _outcome: tuple[Any, BaseException | None] | None = None
 
-    def __init__(self, loop: BlockingLoop, method: str, coroutine: Coroutine[Any, Any, Any]) -> None:
+    def __init__(self, loop: ThreadLoop, method: str, coroutine: Coroutine[Any, Any, Any]) -> None:
         self._loop = loop
         self._method = method
         self._coroutine = coroutine
-        self._waiter: BlockingWaiter | None = None
-        with loop.entered():
+        self._future: ThreadFuture | None = None
+        with loop.locked():
             self._step(None)
 
     def _step(self, error: BaseException | None) -> None:
         coroutine = self._coroutine
         assert coroutine is not None
         try:
-            self._waiter = coroutine.send(None) if error is None else coroutine.throw(error)
+            self._future = coroutine.send(None) if error is None else coroutine.throw(error)
         except StopIteration as stop:
             self._outcome = (stop.value, None)
         except BaseException as failure:
@@ -45,7 +45,7 @@ class PendingCall(Generic[R_co]):
 
     def result(self) -> R_co:
         """Waits for the answer and returns it. Raises what `call` raises, each time it is asked."""
-        with self._loop.entered():
+        with self._loop.locked():
             while (outcome := self._outcome) is None:
                 self._wait()
         value, failure = outcome
@@ -54,7 +54,7 @@ class PendingCall(Generic[R_co]):
         return cast("R_co", value)
 
     def _wait(self) -> None:
-        waiter = self._waiter
+        waiter = self._future
         assert waiter is not None
         try:
             self._loop.wait(waiter)
@@ -62,14 +62,14 @@ class PendingCall(Generic[R_co]):
             if self._outcome is None:
                 self._step(interruption)
             raise
-        if self._outcome is None and self._waiter is waiter:  # else another thread was faster
+        if self._outcome is None and self._future is waiter:  # else another thread was faster
             self._step(None)
 
     def cancel(self) -> None:
         """Tells the other side that the answer is not wanted any more; `result` raises from then on."""
-        with self._loop.entered():
+        with self._loop.locked():
             if self._outcome is None:
-                waiter = self._waiter
+                waiter = self._future
                 self._step(CallCancelled(self._method))
                 if waiter is not None:
                     waiter.set_result(None)  # for those who wait in `result`
@@ -83,7 +83,7 @@ class PendingCall(Generic[R_co]):
 class BlockingStream(Generic[E_co, R_co]):
     """A call and its events, for a thread."""
 
-    def __init__(self, loop: BlockingLoop, stream: CallStream[Any, Any]) -> None:
+    def __init__(self, loop: ThreadLoop, stream: CallStream[Any, Any]) -> None:
         self._loop = loop
         self._stream = stream
 
@@ -106,8 +106,8 @@ class BlockingStream(Generic[E_co, R_co]):
 
     def __iter__(self) -> Iterator[E_co | Gap]:
         while True:
-            with self._loop.entered():
-                ready = self._stream.take_ready()
+            with self._loop.locked():
+                ready = self._stream.batch_nowait()
             if ready:
                 yield from ready
                 continue

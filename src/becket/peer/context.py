@@ -1,4 +1,4 @@
-"""What a handler knows about the request it serves, and what it can say before it answers."""
+"""Provides the Context that a handler gets: its request, deadline, progress and caller."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Coroutine
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
+from becket.jsonrpc.json_values import decode_json, encode_json
+from becket.jsonrpc.records import InboundRequest
 from becket.methods.descriptors import Method, Notification
-from becket.peer.outbound import READY, wait_until_read
-from becket.rpc.json_values import decode_json, encode_json
-from becket.rpc.records import InboundRequest
+from becket.peer.outbound import READY, wait_drained
 
 if TYPE_CHECKING:
     from becket.peer.inbound import Inbound
     from becket.peer.options import CallOptions
     from becket.peer.peer import Peer
 
-__all__ = ["AnyContext", "Context"]
+__all__ = ["BaseContext", "Context"]
 
 P = TypeVar("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
 
-class AnyContext:
+class BaseContext:
     """What a handler of either face knows. Of a notification there is no id, no deadline and nothing to report to; it
     `is_streamed` where a running call has received it as well."""
 
@@ -44,7 +44,7 @@ class AnyContext:
         return None if gate is None else gate.extension
 
     @property
-    def saying(self) -> object:
+    def wire_request(self) -> object:
         """The request as a program of another dialect has made it; None from one that uses the words of becket."""
         return None
 
@@ -61,14 +61,14 @@ class AnyContext:
     @property
     def is_cancelled(self) -> bool:
         """Whether the caller no longer wants the answer. For functions in a thread, which nothing can interrupt."""
-        return self._request is not None and (self._request.is_cancelled or self._inbound.link.lost is not None)
+        return self._request is not None and (self._request.is_cancelled or self._inbound.link.close_reason is not None)
 
     def remaining(self) -> float:
         """Returns the seconds that are left for the answer; infinity if the caller set no limit."""
         return self.deadline - self._inbound.link.loop.time()
 
 
-class Context(AnyContext):
+class Context(BaseContext):
     """The second argument of a handler."""
 
     __slots__ = ()
@@ -79,7 +79,7 @@ class Context(AnyContext):
         peer: Peer = self._inbound.peer
         return peer
 
-    def answer(self, result: object = None) -> None:
+    def respond(self, result: object = None) -> None:
         """Answers the request now, while its function goes on; from a function in a worker thread as well.
 
         What the function returns in the end is dropped, and an error that it raises is logged. It still counts among
@@ -89,7 +89,7 @@ class Context(AnyContext):
             LocalProtocolError: it was answered already, or it is a notification; or the result has no JSON.
             ConnectionLost: the link has ended.
         """
-        self._inbound.answer(self.method, self._request, result)
+        self._inbound.respond(self.method, self._request, result)
 
     async def progress(self, value: object) -> None:
         """Reports from within the call; waits while the caller is behind with reading.
@@ -112,14 +112,14 @@ class Context(AnyContext):
     def notify(self, method: str | Notification[Any], params: object = None) -> Coroutine[Any, Any, None]:
         """Sends a notification that belongs to this call and, where that was agreed, uses up the caller's credit."""
         if not isinstance(method, str):
-            if method.write is not None:
-                params = method.write(params)
+            if method.params_to_json is not None:
+                params = method.params_to_json(params)
             method = method.name
         encoded = None if params is None else encode_json(params)
         link = self._inbound.link
         if link.features:
-            return self._inbound.tell(self._request, method, encoded)
-        return wait_until_read(link) if link.tell(method, encoded) else READY
+            return self._inbound.send_event(self._request, method, encoded)
+        return wait_drained(link) if link.send_notification(method, encoded) else READY
 
     @overload
     def call(

@@ -1,4 +1,4 @@
-"""Requests and notifications of the other side, from their arrival to their handler and back.
+"""Dispatches inbound requests and notifications to handlers and sends the responses.
 
 Plain functions run where they arrive. A request with an `async def` handler gets a task of its own; notifications are
 handled one at a time, in arrival order, by one task that exists while there is something to wait for.
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw, Struct
 
+from becket.conversion.decode import JSON_ERRORS
 from becket.errors import (
     Busy,
     ConnectionLost,
@@ -31,57 +32,56 @@ from becket.errors import (
     RequestCancelled,
     RpcError,
 )
+from becket.jsonrpc.codec import normalize_id
+from becket.jsonrpc.json_values import encode_json
+from becket.jsonrpc.messages import NotificationMessage
+from becket.jsonrpc.records import BatchResponse, InboundRequest
 from becket.methods.dispatch import (
-    FAILURES,
-    answer_to,
+    HANDLER_ERRORS,
+    call_sync,
     find_handler,
     interruption,
-    is_end_of,
-    is_failure,
-    log_late_failure,
-    run_plainly,
+    is_caused_by_disconnect,
+    is_handler_error,
+    log_late_error,
+    to_rpc_error,
 )
 from becket.methods.registry import Handler, Registry
-from becket.peer.admission import Admission, Ask
 from becket.peer.context import Context
 from becket.peer.deferred import Deferred
-from becket.peer.outbound import CURRENT, READY, Serving, wait_until_read
-from becket.peer.transport import wake
-from becket.rpc.codec import key_of
-from becket.rpc.json_values import encode_json
-from becket.rpc.messages import Notification
-from becket.rpc.records import BatchReply, InboundRequest
-from becket.typed.decoding import UNDECODABLE
+from becket.peer.outbound import CURRENT_REQUEST, READY, CurrentRequest, wait_drained
+from becket.peer.permission_prompt import AskCallback, PermissionChecker
+from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
-    from becket.methods.permissions import Decision, Gate
     from becket.peer.link import Link
-    from becket.peer.roles import Running, Waiter
+    from becket.peer.protocols import LoopFuture, TaskHandle
+    from becket.permissions.gate import Decision, Gate
 
 __all__ = ["Inbound"]
 
 
-class Runner(Struct, eq=False):
+class RequestTask(Struct, eq=False):
     """A request whose handler does not run inline."""
 
     is_thread: bool
-    has_begun: bool = False
-    has_ended: bool = False
-    refusal: RpcError | None = None
-    running: Any = None  # as its loop knows it
-    worker: int = 0  # the thread that it runs in, while it does; its task may be gone by then
+    has_started: bool = False
+    has_finished: bool = False
+    rejection: RpcError | None = None
+    task: Any = None  # as its loop knows it
+    thread_id: int = 0  # the thread that it runs in, while it does; its task may be gone by then
 
     @property
     def is_running(self) -> bool:
         """Whether its function has begun and has not returned."""
-        return bool(self.worker) or (self.has_begun and not self.has_ended)
+        return bool(self.thread_id) or (self.has_started and not self.has_finished)
 
-    def reason(self) -> RpcError | None:
+    def current_rejection(self) -> RpcError | None:
         """Returns why it was interrupted, if it was by now: a type checker takes what it once saw for the truth."""
-        return self.refusal
+        return self.rejection
 
 
-class Answered(BatchReply):
+class AlreadyResponded(BatchResponse):
     """Stands in for the batch of a request that was answered early: what its function says in the end goes nowhere."""
 
     __slots__ = ()
@@ -100,26 +100,26 @@ class Inbound:
     """The serving half of one link."""
 
     __slots__ = (
-        "_answer_unfiled",
         "_context",
         "_credit_waiters",
-        "_is_working_off",
-        "_nests",
+        "_drain_task",
+        "_encode_untracked_response",
+        "_inline_handlers",
+        "_is_draining",
+        "_is_reentrant",
+        "_max_requests",
         "_notification_bytes",
         "_notifications",
-        "_quick",
         "_registry",
         "_requests",
-        "_spawn_held",
+        "_spawn_owned",
         "_transport",
         "_uncounted",
         "_unfinished",
         "_unsubscribe",
-        "_window",
-        "_worker",
-        "admission",
         "link",
         "peer",
+        "permissions",
     )
 
     def __init__(
@@ -130,48 +130,51 @@ class Inbound:
         context: Callable[..., Any] = Context,
         *,
         gate: Gate | None = None,
-        ask: Ask | None = None,
+        ask: AskCallback | None = None,
     ) -> None:
         self.link = link
         link.gate = gate
-        self.admission = Admission(link, gate, ask)
-        self._unsubscribe = None if gate is None else gate.subscribe(self._hear_of_revocation)
+        self.permissions = PermissionChecker(link, gate, ask)
+        self._unsubscribe = None if gate is None else gate.subscribe(self._on_revoked_from_thread)
         self.peer = peer
         self._context = context
-        self._nests = link.loop.nests
+        self._is_reentrant = link.loop.is_reentrant
         self._registry = registry
-        registry.on_change = link.claims.reconsider
-        link.claims.share_with(self._receives)
-        self._quick = registry.quick
+        registry.on_change = link.event_router.reconsider
+        link.event_router.share_with(self._receives)
+        self._inline_handlers = registry.inline
         self._requests = link.connection.requests
-        self._answer_unfiled = link.connection.answer_unfiled
+        self._encode_untracked_response = link.connection.encode_response
         self._transport = link.transport
-        self._window = link.limits.inbound_requests
+        self._max_requests = link.limits.inbound_requests
         self._uncounted = link.connection.uncounted
-        self._spawn_held = link.loop.spawn_held
+        self._spawn_owned = link.loop.spawn_owned
         self._notifications: deque[tuple[Handler, Raw | None, object]] = deque()
         self._notification_bytes = 0
-        self._is_working_off = False
-        self._worker: Running | None = None
-        self._credit_waiters: dict[bytes, list[Waiter]] = {}
+        self._is_draining = False
+        self._drain_task: TaskHandle | None = None
+        self._credit_waiters: dict[bytes, list[LoopFuture]] = {}
         self._unfinished: list[Any] = []  # those whose request the link has left open
 
     def running(self) -> list[object]:
         """Returns an object for each handler that has begun and has not returned, also after the end of the link."""
         open_requests = tuple(self._requests.values())
-        found = [request.runner if isinstance(request.runner, Runner) else request for request in open_requests]
-        running = [one for one in (*found, *self._unfinished) if not isinstance(one, Runner) or one.is_running]
-        return [*running, self._worker] if self._is_working_off else [*running]
+        found = [
+            request.driver_state if isinstance(request.driver_state, RequestTask) else request
+            for request in open_requests
+        ]
+        running = [one for one in (*found, *self._unfinished) if not isinstance(one, RequestTask) or one.is_running]
+        return [*running, self._drain_task] if self._is_draining else [*running]
 
     # -- requests
 
-    def serve(self, id: bytes, method: str, params: Raw, /) -> bool:
+    def handle_inline(self, id: bytes, method: str, params: Raw, /) -> bool:
         """Serves a request where it arrives, if it is one of the usual kind; returns whether it did.
 
         While a plain function runs nothing else happens on the link: no table needs to know of its request."""
-        quick = self._quick.get(method)
+        quick = self._inline_handlers.get(method)
         if quick is None:
-            return self._serve_another(id, method, params)
+            return self._handle_uncached(id, method, params)
         if id in self._requests or self._transport.queued:
             return False
         decode, function = quick
@@ -179,27 +182,32 @@ class Inbound:
             value = decode(params)
         except Exception:
             return False  # what is wrong with them is found out in the other way
-        answer = self._answer_unfiled
+        answer = self._encode_untracked_response
         try:
             frame = answer(id, encode_json(function(value)))
         except BaseException as error:
-            if not is_failure(error):
-                self.link.send(self.link.connection.refuse_unfiled(id, interruption()))
+            if not is_handler_error(error):
+                self.link.send(self.link.connection.encode_rejection(id, interruption()))
                 raise
-            if is_end_of(self.link.lost, error):
+            if is_caused_by_disconnect(self.link.close_reason, error):
                 return True
-            frame = self.link.connection.refuse_unfiled(id, answer_to(error, method))
+            frame = self.link.connection.encode_rejection(id, to_rpc_error(error, method))
         self.link.send(frame)
         return True
 
-    def serve_nesting(self, id: bytes, method: str, params: Raw, /) -> bool:
+    def handle_inline_reentrant(self, id: bytes, method: str, params: Raw, /) -> bool:
         """The same where a plain function may wait for the link: meanwhile its request stands in the table."""
-        quick = self._quick.get(method)
+        quick = self._inline_handlers.get(method)
         if quick is None:
-            return self._serve_another(id, method, params)
+            return self._handle_uncached(id, method, params)
         link = self.link
         requests = self._requests
-        if id in requests or self._transport.queued or len(requests) >= self._window or link.loop.is_deep:
+        if (
+            id in requests
+            or self._transport.queued
+            or len(requests) >= self._max_requests
+            or link.loop.is_at_nesting_limit
+        ):
             return False
         decode, function = quick
         try:
@@ -210,38 +218,42 @@ class Inbound:
         if len(params) > self._uncounted and not self._fits(request):
             return False
         requests[id] = request
-        before = CURRENT.set(Serving(request, link))
+        before = CURRENT_REQUEST.set(CurrentRequest(request, link))
         try:
-            frame = link.connection.answer(request, encode_json(function(value)))
+            frame = link.connection.respond(request, encode_json(function(value)))
         except BaseException as error:
-            if not is_failure(error):
-                link.send(link.connection.refuse(request, interruption()))
+            if not is_handler_error(error):
+                link.send(link.connection.reject(request, interruption()))
                 raise
-            if is_end_of(link.lost, error):
+            if is_caused_by_disconnect(link.close_reason, error):
                 return True
-            frame = link.connection.refuse(request, answer_to(error, method))
+            frame = link.connection.reject(request, to_rpc_error(error, method))
         finally:
-            CURRENT.reset(before)
+            CURRENT_REQUEST.reset(before)
         link.send(frame)
         return True
 
-    def _serve_another(self, id: bytes, method: str, params: Raw) -> bool:
+    def _handle_uncached(self, id: bytes, method: str, params: Raw) -> bool:
         """Serves a request of a method that is not known as a quick one, or not yet."""
         handler = self._registry.get(method)
         if handler is None or id in self._requests or self._transport.queued:
             return False
         if handler.is_async:  # which there is none of where functions nest
-            return handler.is_open and self._serve_later(id, handler, params)
-        quick = handler.build_quick()
+            return handler.is_unrestricted and self._handle_async(id, handler, params)
+        quick = handler.build_inline()
         if quick is None:
             return False
-        self._quick[method] = quick
-        return self.serve_nesting(id, method, params) if self._nests else self.serve(id, method, params)
+        self._inline_handlers[method] = quick
+        return (
+            self.handle_inline_reentrant(id, method, params)
+            if self._is_reentrant
+            else self.handle_inline(id, method, params)
+        )
 
-    def _serve_later(self, id: bytes, handler: Handler, params: Raw) -> bool:
+    def _handle_async(self, id: bytes, handler: Handler, params: Raw) -> bool:
         """Starts a coroutine that is open to all, without the looks at what such a request cannot be."""
         requests = self._requests
-        if len(requests) >= self._window:
+        if len(requests) >= self._max_requests:
             return False
         request = InboundRequest(id, id, handler.name, params)
         if len(params) > self._uncounted and not self._fits(request):
@@ -249,13 +261,13 @@ class Inbound:
         requests[id] = request
         try:
             context = self._context(self, handler.name, request) if handler.arity == 2 else None
-            arguments = handler.arguments(params, context)
+            arguments = handler.build_arguments(params, context)
         except Exception as error:
-            self.link.send(self.link.connection.refuse(request, answer_to(error, handler.name)))
+            self.link.send(self.link.connection.reject(request, to_rpc_error(error, handler.name)))
             return True
         self._drop_params(request)
-        runner = request.runner = Runner(False)
-        self._spawn(runner, self._serve(request, runner, handler, arguments))
+        runner = request.driver_state = RequestTask(False)
+        self._spawn(runner, self._run_handler(request, runner, handler, arguments))
         return True
 
     def _fits(self, request: InboundRequest) -> bool:
@@ -270,70 +282,70 @@ class Inbound:
     def _drop_params(self, request: InboundRequest) -> None:
         """Lets go of params that were decoded, except where progress is sent under a token that is in them."""
         form = self.link.progress
-        if form is None or form.asked is None:
+        if form is None or form.token_codec is None:
             request.params = None
 
-    def take_request(self, request: InboundRequest) -> None:
+    def on_request(self, request: InboundRequest) -> None:
         link = self.link
         try:
             if link.dialect.features:
-                self._read_meta(request)
+                self._decode_meta(request)
             handler = self._registry.get(request.method)
             if handler is None or handler.is_for_notifications:
                 handler = find_handler(self._registry.get, request.method, self._registry.fallback)
             if link.transport.queued:
-                self._check_that_they_read()
+                self._check_backpressure()
             context = self._context(self, request.method, request) if handler.arity == 2 else None
             if handler.requires is not None or link.gate is not None:
                 if request.has_unknown_parent or link.is_for_others:
                     self._check_parent(request, handler)
-                if self.admission.consults(request.chain):
+                if self.permissions.consults(request.chain):
                     link.connection.hold(request)
-                    self._start_asking(request, handler, context, None)
+                    self._start_after_consent(request, handler, context, None)
                     return
-                if question := self.admission.decide(handler, request.chain, request.handling):
+                if question := self.permissions.decide(handler, request.chain, request.handling):
                     link.connection.hold(request)
-                    self._start_asking(request, handler, context, question)
+                    self._start_after_consent(request, handler, context, question)
                     return
-            if not handler.is_inline or link.loop.is_deep:
+            if not handler.is_inline or link.loop.is_at_nesting_limit:
                 link.connection.hold(request)
-                self._start(request, handler, context)
+                self._start_handler(request, handler, context)
                 return
-            if self._nests:
+            if self._is_reentrant:
                 link.connection.hold(request)
-                result = self._run_nesting(request, handler, context)
+                result = self._run_reentrant(request, handler, context)
             else:
                 result = handler.invoke(request.params, context)
             if type(result) is Deferred:  # begun: it is too late to refuse it because of a budget
                 self._drop_params(request)
                 self._defer(request, result)
                 return
-            frame = link.connection.answer(request, encode_json(result))
+            frame = link.connection.respond(request, encode_json(result))
         except BaseException as error:
-            if not is_failure(error):
-                link.send(link.connection.refuse(request, interruption()))
+            if not is_handler_error(error):
+                link.send(link.connection.reject(request, interruption()))
                 raise
-            if is_end_of(link.lost, error):
+            if is_caused_by_disconnect(link.close_reason, error):
                 return
-            frame = link.connection.refuse(request, refusal_of(request, error))
+            frame = link.connection.reject(request, build_rejection(request, error))
         link.send(frame)
 
     def _defer(self, request: InboundRequest, result: Deferred) -> None:
-        request.runner = result
+        request.driver_state = result
         result.respond = partial(self._respond, request)
 
     def _respond(self, request: InboundRequest, outcome: Any) -> None:
         """Sends the response of a deferred result."""
         link = self.link
-        if link.lost is not None or self._requests.get(request.key) is not request:
+        if link.close_reason is not None or self._requests.get(request.key) is not request:
             return
         if isinstance(outcome, BaseException):
-            frame = link.connection.refuse(request, refusal_of(request, outcome))
+            frame = link.connection.reject(request, build_rejection(request, outcome))
         else:
-            frame = link.connection.answer(request, encode_json(outcome))
+            frame = link.connection.respond(request, encode_json(outcome))
         link.send(frame)
 
-    def answer(self, method: str, request: InboundRequest | None, result: object) -> None:
+    def respond(self, method: str, request: InboundRequest | None, result: object) -> None:
         """Answers a request while its function goes on.
 
         Raises:
@@ -342,7 +354,7 @@ class Inbound:
         """
         if request is None:
             raise LocalProtocolError(f"{method} came as a notification: nobody waits for its answer")
-        if getattr(request.runner, "worker", None) == get_ident() and not self._nests:
+        if getattr(request.driver_state, "thread_id", None) == get_ident() and not self._is_reentrant:
             from anyio import from_thread
 
             from_thread.run_sync(self._answer, request, result)
@@ -351,163 +363,167 @@ class Inbound:
 
     def _answer(self, request: InboundRequest, result: object) -> None:
         link = self.link
-        if link.lost is not None:
-            raise link.lost.again()
-        if isinstance(request.batch, Answered) or self._requests.get(request.key) is not request:
+        if link.close_reason is not None:
+            raise link.close_reason.copy()
+        if isinstance(request.batch, AlreadyResponded) or self._requests.get(request.key) is not request:
             raise LocalProtocolError(f"{request.method} was answered already")
         encoded = encode_json(result)
         held, request.held = request.held, 0  # its function goes on, and holds its params
-        frame = link.connection.answer(request, encoded)
-        self._wake_for_credit(request)
+        frame = link.connection.respond(request, encoded)
+        self._wake_credit_waiters(request)
         request.held = held
         request.credit = None
         request.deadline = inf
-        request.batch = Answered()
-        request.is_unwanted = True
+        request.batch = AlreadyResponded()
+        request.is_response_suppressed = True
         request.is_answered = True
         request.key = b"answered %d" % id(request)  # no id is spelled like this: nobody can ask for it
         self._requests[request.key] = request
         link.send(frame)
         link.flush()  # the function may go on for long before anything else is sent
 
-    def _check_that_they_read(self) -> None:
+    def _check_backpressure(self) -> None:
         limits = self.link.limits
         if self.link.transport.queued > limits.send_queue:
             raise Busy("bytes that you have not read", limits.send_queue)
 
-    def _start(self, request: InboundRequest, handler: Handler, context: object) -> None:
-        arguments = handler.arguments(request.params, context)
+    def _start_handler(self, request: InboundRequest, handler: Handler, context: object) -> None:
+        arguments = handler.build_arguments(request.params, context)
         self._drop_params(request)
-        runner = request.runner = Runner(not handler.is_async)
-        self._spawn(runner, self._serve(request, runner, handler, arguments))
+        runner = request.driver_state = RequestTask(not handler.is_async)
+        self._spawn(runner, self._run_handler(request, runner, handler, arguments))
 
-    def _start_asking(
+    def _start_after_consent(
         self, request: InboundRequest, handler: Handler, context: object, question: Decision | None
     ) -> None:
         """Serves a request once a policy or a person has allowed it. Its params are not even looked at before."""
-        runner = request.runner = Runner(handler.in_thread or (handler.is_inline and self._nests))
-        self._spawn(runner, self._ask_and_serve(request, runner, handler, context, question))
+        runner = request.driver_state = RequestTask(handler.is_threaded or (handler.is_inline and self._is_reentrant))
+        self._spawn(runner, self._run_after_consent(request, runner, handler, context, question))
 
-    def _spawn(self, runner: Runner, work: Coroutine[Any, Any, None]) -> None:
-        spawn = self._spawn_held
+    def _spawn(self, runner: RequestTask, work: Coroutine[Any, Any, None]) -> None:
+        spawn = self._spawn_owned
         running = spawn(work)
-        if not runner.has_ended:  # where tasks start eagerly, it may
-            runner.running = running
-            if self.link.lost is not None:  # its own first step has ended the link, which did not know of it yet
+        if not runner.has_finished:  # where tasks start eagerly, it may
+            runner.task = running
+            if (
+                self.link.close_reason is not None
+            ):  # its own first step has ended the link, which did not know of it yet
                 self.link.loop.cancel(running)
 
-    def _run_nesting(self, request: InboundRequest, handler: Handler, context: object) -> Any:
-        before = CURRENT.set(Serving(request, self.link))
+    def _run_reentrant(self, request: InboundRequest, handler: Handler, context: object) -> Any:
+        before = CURRENT_REQUEST.set(CurrentRequest(request, self.link))
         try:
             return handler.invoke(request.params, context)
         finally:
-            CURRENT.reset(before)
+            CURRENT_REQUEST.reset(before)
 
-    async def _ask_and_serve(
-        self, request: InboundRequest, runner: Runner, handler: Handler, context: object, question: Decision | None
+    async def _run_after_consent(
+        self, request: InboundRequest, runner: RequestTask, handler: Handler, context: object, question: Decision | None
     ) -> None:
         try:
             if question is None:
-                question = await self.admission.admit(handler, request.chain, request.handling)
+                question = await self.permissions.admit(handler, request.chain, request.handling)
             if question is not None:
-                await self.admission.wait_for_answer(question, request.chain)
-            arguments = handler.arguments(request.params, context)
+                await self.permissions.wait_for_consent(question, request.chain)
+            arguments = handler.build_arguments(request.params, context)
             self._drop_params(request)
         except Exception as error:
-            runner.has_ended = True
-            runner.running = None
-            self.link.send(self.link.connection.refuse(request, answer_to(error, request.method)))
+            runner.has_finished = True
+            runner.task = None
+            self.link.send(self.link.connection.reject(request, to_rpc_error(error, request.method)))
             return
-        await self._serve(request, runner, handler, arguments)
+        await self._run_handler(request, runner, handler, arguments)
 
-    async def _serve(
-        self, request: InboundRequest, runner: Runner, handler: Handler, arguments: tuple[Any, ...]
+    async def _run_handler(
+        self, request: InboundRequest, runner: RequestTask, handler: Handler, arguments: tuple[Any, ...]
     ) -> None:
-        if runner.refusal is not None:
+        if runner.rejection is not None:
             return  # cancelled before it could begin, and answered then
         link = self.link
-        CURRENT.set(Serving(request, link))
+        CURRENT_REQUEST.set(CurrentRequest(request, link))
         try:
             if runner.is_thread:
-                work = run_in_worker if handler.in_thread else link.loop.in_turn(run_in_worker)
+                work = run_in_worker if handler.is_threaded else link.loop.wrap_locked(run_in_worker)
                 result = await link.loop.run_in_thread(work, runner, handler, arguments)
             elif handler.is_async:
-                runner.has_begun = True
+                runner.has_started = True
                 result = await handler.function(*arguments)
             else:  # it would have run where it arrived, had nothing to be waited for
-                result = run_plainly(handler.function, *arguments)
+                result = call_sync(handler.function, *arguments)
                 if type(result) is Deferred:
                     self._defer(request, result)
                     return
-            frame = link.connection.answer(request, encode_json(result))
+            frame = link.connection.respond(request, encode_json(result))
         except RequestCancelled:
-            frame = self._end_cancelled(request, runner)
-        except FAILURES as error:
-            if is_end_of(link.lost, error):
+            frame = self._finish_cancelled(request, runner)
+        except HANDLER_ERRORS as error:
+            if is_caused_by_disconnect(link.close_reason, error):
                 return
-            frame = link.connection.refuse(request, runner.reason() or refusal_of(request, error))
+            frame = link.connection.reject(request, runner.current_rejection() or build_rejection(request, error))
         except BaseException as error:  # the loop's way to cancel
-            if link.loop.is_of_another(error):  # something that the handler waits for was cancelled, and not by us
-                link.send(link.connection.refuse(request, refusal_of(request, error)))
+            if link.loop.is_foreign_cancellation(
+                error
+            ):  # something that the handler waits for was cancelled, and not by us
+                link.send(link.connection.reject(request, build_rejection(request, error)))
             else:
-                link.send(self._end_cancelled(request, runner))
+                link.send(self._finish_cancelled(request, runner))
             raise
         finally:
-            runner.has_ended = True
-            runner.running = None  # the task knows the request, and the collector does not see through a request
+            runner.has_finished = True
+            runner.task = None  # the task knows the request, and the collector does not see through a request
         link.send(frame)
 
-    def _end_cancelled(self, request: InboundRequest, runner: Runner) -> bytes:
-        cancelling = self.link.connection.cancelling
-        is_silent = cancelling is not None and cancelling.rule == "never answered"
-        if runner.refusal is None and request.is_cancelled and is_silent:
-            return self.link.connection.forget(request)
-        return self.link.connection.refuse(request, runner.refusal or RequestCancelled())
+    def _finish_cancelled(self, request: InboundRequest, runner: RequestTask) -> bytes:
+        cancelling = self.link.connection.cancellation
+        is_silent = cancelling is not None and cancelling.response == "never answered"
+        if runner.rejection is None and request.is_cancelled and is_silent:
+            return self.link.connection.drop_request(request)
+        return self.link.connection.reject(request, runner.rejection or RequestCancelled())
 
-    def take_cancel(self, request: InboundRequest) -> None:
-        cancelling = self.link.connection.cancelling
-        if cancelling is not None and cancelling.rule == "answers itself":
+    def on_cancel(self, request: InboundRequest) -> None:
+        cancelling = self.link.connection.cancellation
+        if cancelling is not None and cancelling.response == "answers itself":
             return  # the handler sees it in its context and answers in its own time
         self._interrupt(request, None)
 
-    def take_expiry(self, request: InboundRequest) -> None:
+    def on_deadline(self, request: InboundRequest) -> None:
         self._interrupt(request, RpcError(Meaning.TIMEOUT, "the caller's deadline has passed"))
 
     def _interrupt(self, request: InboundRequest, refusal: RpcError | None) -> None:
         request.is_cancelled = True
-        self._wake_for_credit(request)
-        runner = request.runner
+        self._wake_credit_waiters(request)
+        runner = request.driver_state
         if isinstance(runner, Deferred):  # what was begun goes on, and its outcome is dropped
-            self.link.send(self.link.connection.refuse(request, refusal or RequestCancelled()))
+            self.link.send(self.link.connection.reject(request, refusal or RequestCancelled()))
             return
-        if not isinstance(runner, Runner):
+        if not isinstance(runner, RequestTask):
             return  # it was answered where it arrived; or its function nests and cannot be stopped
-        if not runner.has_begun:  # waiting for its task or its worker: it never runs
-            frame = self._end_cancelled(request, runner) if refusal is None else None
-            runner.refusal = refusal or RequestCancelled()
-            self.link.send(self.link.connection.refuse(request, runner.refusal) if frame is None else frame)
+        if not runner.has_started:  # waiting for its task or its worker: it never runs
+            frame = self._finish_cancelled(request, runner) if refusal is None else None
+            runner.rejection = refusal or RequestCancelled()
+            self.link.send(self.link.connection.reject(request, runner.rejection) if frame is None else frame)
         elif runner.is_thread:
             return  # nothing can stop a thread: it sees `ctx.is_cancelled`, and its result is sent
-        runner.refusal = runner.refusal or refusal
-        if runner.running is not None:
-            self.link.loop.cancel(runner.running)
+        runner.rejection = runner.rejection or refusal
+        if runner.task is not None:
+            self.link.loop.cancel(runner.task)
 
-    def _read_meta(self, request: InboundRequest) -> None:
-        meta = self.link.dialect.read_meta(request.params)
+    def _decode_meta(self, request: InboundRequest) -> None:
+        meta = self.link.dialect.decode_meta(request.params)
         if meta is None or request.params is None:
             return
-        request.params = self.link.dialect.without_meta(request.params, meta)
+        request.params = self.link.dialect.strip_meta(request.params, meta)
         request.depth = meta.depth
         request.credit = meta.credit
         if meta.parent is not None:
-            self._join(request, meta.parent)
+            self._bind_to_parent(request, meta.parent)
         if meta.depth > self.link.limits.call_depth:
             raise Busy("calls within calls", self.link.limits.call_depth)
         if meta.timeout_ms is not None:
             request.deadline = min(request.deadline, self.link.loop.time() + meta.timeout_ms / 1000)
             self.link.wake_at(request.deadline)
 
-    def _join(self, request: InboundRequest, parent: object) -> None:
+    def _bind_to_parent(self, request: InboundRequest, parent: object) -> None:
         """Binds a request to the call of ours that it belongs to: it may do and last no more than that."""
         id = encode_json(parent)
         call = self.link.connection.find_call(id)
@@ -530,12 +546,12 @@ class Inbound:
             chains = [call.chain for call in link.connection.calls.values() if call.chain]
             others = {gate.extension for chain in chains for gate in chain} - {link.gate.extension}
             request.handling = tuple(sorted(others))
-        self.admission.check_parent(request, handler)
+        self.permissions.check_parent(request, handler)
 
-    def _hear_of_revocation(self, permission: str) -> None:
-        self.link.loop.call_from_thread(lambda: self.take_revocation(permission))  # whoever revokes may be in any
+    def _on_revoked_from_thread(self, permission: str) -> None:
+        self.link.loop.call_from_thread(lambda: self.on_revoked(permission))  # whoever revokes may be in any
 
-    def take_revocation(self, permission: str) -> None:
+    def on_revoked(self, permission: str) -> None:
         """A permission was taken away: what runs on it ends."""
         for request in list(self._requests.values()):
             handler = self._registry.get(request.method)
@@ -544,36 +560,38 @@ class Inbound:
 
     # -- events of a request
 
-    def tell(self, request: InboundRequest | None, method: str, params: bytes | None) -> Coroutine[Any, Any, None]:
+    def send_event(
+        self, request: InboundRequest | None, method: str, params: bytes | None
+    ) -> Coroutine[Any, Any, None]:
         """Sends what belongs to a request, at once where the caller's credit allows it. What it returns waits while
         there is no credit, or while the caller does not read."""
         link = self.link
         if request is not None and link.features:
             if request.credit is not None:
-                if request.credit <= 0 or not self._is_wanted(request):
-                    return self._tell_later(request, method, params)
+                if request.credit <= 0 or not self._is_active(request):
+                    return self._send_event_with_credit(request, method, params)
                 request.credit -= 1
             if link.progress is None or method != link.progress.method:
-                params = link.dialect.mark_event(params, request.id)
-        return wait_until_read(link) if link.tell(method, params) else READY
+                params = link.dialect.insert_parent_id(params, request.id)
+        return wait_drained(link) if link.send_notification(method, params) else READY
 
-    async def _tell_later(self, request: InboundRequest, method: str, params: bytes | None) -> None:
-        while request.credit is not None and request.credit <= 0 and self._is_wanted(request):
+    async def _send_event_with_credit(self, request: InboundRequest, method: str, params: bytes | None) -> None:
+        while request.credit is not None and request.credit <= 0 and self._is_active(request):
             await self._wait_for_credit(request)
-        if self.link.lost is None and not self._is_wanted(request):
+        if self.link.close_reason is None and not self._is_active(request):
             raise RequestCancelled  # whoever asked has left: a handler that goes on would never learn it
-        await self.tell(None if self.link.lost is not None else request, method, params)
+        await self.send_event(None if self.link.close_reason is not None else request, method, params)
 
-    def _is_wanted(self, request: InboundRequest) -> bool:
+    def _is_active(self, request: InboundRequest) -> bool:
         return not request.is_cancelled and self.link.connection.requests.get(request.key) is request
 
-    def _wake_for_credit(self, request: InboundRequest) -> None:
+    def _wake_credit_waiters(self, request: InboundRequest) -> None:
         for waiter in self._credit_waiters.pop(request.key, ()):
             wake(waiter)
 
     async def _wait_for_credit(self, request: InboundRequest) -> None:
         """Waits until the caller has given some. Several tasks of one handler may; whoever is woken looks again."""
-        waiter = self.link.loop.create_waiter()
+        waiter = self.link.loop.create_future()
         waiters = self._credit_waiters.setdefault(request.key, [])
         waiters.append(waiter)
         try:
@@ -592,53 +610,57 @@ class Inbound:
             raise NotSupported("progress", f"the dialect {self.link.dialect.name} has no word for it")
         if request is None:
             raise LocalProtocolError(f"{method} came as a notification: nobody waits for its progress")
-        if form.asked is not None:
-            token = form.asked.read_token(request.params)
-            return READY if token is None else self.tell(request, form.method, form.asked.write(token, value))
+        if form.token_codec is not None:
+            token = form.token_codec.extract_token(request.params)
+            return (
+                READY
+                if token is None
+                else self.send_event(request, form.method, form.token_codec.encode_params(token, value))
+            )
         members = (encode_json(form.token), request.id, encode_json(form.value), encode_json(value))
-        return self.tell(request, form.method, b"{%b:%b,%b:%b}" % members)
+        return self.send_event(request, form.method, b"{%b:%b,%b:%b}" % members)
 
-    def _take_credit(self, notification: Notification) -> None:
+    def _on_credit(self, notification: NotificationMessage) -> None:
         try:
             grant = msgspec.json.decode(notification.params or b"", type=CreditGrant)
-            request = self.link.connection.requests.get(key_of(bytes(grant.id)))
-        except UNDECODABLE:
+            request = self.link.connection.requests.get(normalize_id(bytes(grant.id)))
+        except JSON_ERRORS:
             return
         if request is not None and request.credit is not None and grant.n > 0:
             request.credit += grant.n
-            self._wake_for_credit(request)
+            self._wake_credit_waiters(request)
 
     # -- notifications
 
-    def take_notification(self, notification: Notification) -> None:
+    def on_notification(self, notification: NotificationMessage) -> None:
         link = self.link
         method, params, owner = notification.method, notification.params, None
-        if link.claims.is_marked and params is not None:
-            owner, params = link.dialect.read_mark(params)
-        is_streamed = link.claims.take(method, params, owner)
+        if link.event_router.is_tagged and params is not None:
+            owner, params = link.dialect.extract_parent_id(params)
+        is_streamed = link.event_router.route(method, params, owner)
         if owner is not None and not is_streamed:
             self._return_credit(owner)
         handler = self._registry.get(method)
         if handler is None:
             if method == link.dialect.credit:
-                self._take_credit(notification)
+                self._on_credit(notification)
             return
         if is_streamed and handler.unless_streamed:
             return
         try:
             context = self._context(self, method, None, is_streamed=is_streamed) if handler.arity == 2 else None
             is_decided = not self._waits_for_policy(handler)
-            if is_decided and handler.requires is not None and self.admission.decide(handler, ()) is not None:
+            if is_decided and handler.requires is not None and self.permissions.decide(handler, ()) is not None:
                 raise PermissionDenied(handler.requires)  # nobody is asked for what nobody waits for
             # Where a plain function may wait, the next one must not overtake it.
-            if handler.is_inline and is_decided and not self._is_working_off and not self._nests:
+            if handler.is_inline and is_decided and not self._is_draining and not self._is_reentrant:
                 handler.invoke(params, context)
             else:
-                self._queue(handler, params, context)
+                self._enqueue_notification(handler, params, context)
         except BaseException as error:
-            if not is_failure(error):
+            if not is_handler_error(error):
                 raise
-            self._note_failure(error, method)
+            self._log_failure(error, method)
 
     def _receives(self, method: str) -> bool:
         """Returns whether a notification goes to a handler although a call receives it."""
@@ -653,87 +675,87 @@ class Inbound:
 
     def _waits_for_policy(self, handler: Handler) -> bool:
         """Returns whether a notification is decided in its turn, so that those behind it do not overtake it."""
-        return handler.requires is not None and self.admission.consults()
+        return handler.requires is not None and self.permissions.consults()
 
-    def _queue(self, handler: Handler, params: Raw | None, context: object) -> None:
+    def _enqueue_notification(self, handler: Handler, params: Raw | None, context: object) -> None:
         limits = self.link.limits
         # Decoded when its turn comes: until then it takes no more memory than its bytes, which are counted.
         self._notifications.append((handler, params, context))
         self._notification_bytes += 0 if params is None else len(params)
         if len(self._notifications) > limits.notifications or self._notification_bytes > limits.notification_bytes:
             excess = f"{len(self._notifications)} notifications wait for their handlers"
-            self.link.lose(ConnectionLost(DisconnectReason.REMOTE_VIOLATION, excess))
-        elif not self._is_working_off:
-            self._is_working_off = True
-            self._worker = self.link.loop.spawn(self._work_off())
+            self.link.disconnect(ConnectionLost(DisconnectReason.REMOTE_VIOLATION, excess))
+        elif not self._is_draining:
+            self._is_draining = True
+            self._drain_task = self.link.loop.spawn(self._drain_notifications())
 
-    async def _work_off(self) -> None:
-        CURRENT.set(None)  # what is told belongs to no request, whatever was running when it came
+    async def _drain_notifications(self) -> None:
+        CURRENT_REQUEST.set(None)  # what is told belongs to no request, whatever was running when it came
         link = self.link
         until = thread_time() + link.limits.turn_seconds
         try:
             while self._notifications:
-                if not self._nests and thread_time() > until:  # thousands may have waited for one
+                if not self._is_reentrant and thread_time() > until:  # thousands may have waited for one
                     await link.next_iteration()
                     until = thread_time() + link.limits.turn_seconds
                 handler, params, context = self._notifications.popleft()
                 self._notification_bytes -= 0 if params is None else len(params)
                 try:
-                    if self._waits_for_policy(handler) and await self.admission.admit(handler) is not None:
+                    if self._waits_for_policy(handler) and await self.permissions.admit(handler) is not None:
                         raise PermissionDenied(handler.requires or handler.name)
-                    arguments = handler.arguments(params, context)
+                    arguments = handler.build_arguments(params, context)
                     if handler.is_async:
                         await handler.function(*arguments)
-                    elif handler.in_thread:
-                        await self.link.loop.run_in_thread(run_plainly, handler.function, *arguments)
+                    elif handler.is_threaded:
+                        await self.link.loop.run_in_thread(call_sync, handler.function, *arguments)
                     else:
                         began, used = monotonic(), thread_time()
-                        run_plainly(handler.function, *arguments)
+                        call_sync(handler.function, *arguments)
                         link.loop.charge(thread_time() - used, monotonic() - began)
-                except FAILURES as error:
-                    self._note_failure(error, handler.name)
+                except HANDLER_ERRORS as error:
+                    self._log_failure(error, handler.name)
                 except BaseException as error:
-                    if not self.link.loop.is_of_another(error):
+                    if not self.link.loop.is_foreign_cancellation(error):
                         raise
-                    self._note_failure(error, handler.name)
+                    self._log_failure(error, handler.name)
         finally:
-            self._is_working_off = False
+            self._is_draining = False
 
-    def _note_failure(self, error: BaseException, method: str) -> None:
-        if not is_end_of(self.link.lost, error):
-            answer_to(error, method)  # for the log: nobody waits for an answer
+    def _log_failure(self, error: BaseException, method: str) -> None:
+        if not is_caused_by_disconnect(self.link.close_reason, error):
+            to_rpc_error(error, method)  # for the log: nobody waits for an answer
 
-    def end(self, requests: list[InboundRequest]) -> None:
+    def close(self, requests: list[InboundRequest]) -> None:
         """The link has ended: what runs for these requests is cancelled, what waits is dropped."""
         if self._unsubscribe is not None:
             self._unsubscribe()
-        self.admission.end()
+        self.permissions.close()
         cancel = self.link.loop.cancel
-        runners = [request.runner for request in requests]
-        self._unfinished = [runner for runner in runners if isinstance(runner, Runner)]
+        runners = [request.driver_state for request in requests]
+        self._unfinished = [runner for runner in runners if isinstance(runner, RequestTask)]
         for runner in self._unfinished:
-            if runner.running is not None and not runner.is_thread:
-                cancel(runner.running)
-        if self._worker is not None:
-            cancel(self._worker)
+            if runner.task is not None and not runner.is_thread:
+                cancel(runner.task)
+        if self._drain_task is not None:
+            cancel(self._drain_task)
         self._notifications.clear()
         for waiter in [waiter for waiters in self._credit_waiters.values() for waiter in waiters]:
             wake(waiter)
         self._credit_waiters.clear()
 
 
-def refusal_of(request: InboundRequest, error: BaseException) -> RpcError:
+def build_rejection(request: InboundRequest, error: BaseException) -> RpcError:
     """Returns the answer to a request whose function has failed, or writes the failure down if it was answered."""
-    if isinstance(request.batch, Answered):
-        log_late_failure(error, request.method)
+    if isinstance(request.batch, AlreadyResponded):
+        log_late_error(error, request.method)
         return RequestCancelled()  # which nobody gets to see
-    return answer_to(error, request.method)
+    return to_rpc_error(error, request.method)
 
 
-def run_in_worker(runner: Runner, handler: Handler, arguments: tuple[Any, ...]) -> Any:
-    runner.has_begun = True
-    runner.worker = get_ident()
+def run_in_worker(runner: RequestTask, handler: Handler, arguments: tuple[Any, ...]) -> Any:
+    runner.has_started = True
+    runner.thread_id = get_ident()
     try:
-        return run_plainly(handler.function, *arguments)
+        return call_sync(handler.function, *arguments)
     finally:
-        runner.worker = 0
+        runner.thread_id = 0

@@ -1,4 +1,4 @@
-"""One link on an event loop: the owner of its bytes, its timer and its end.
+"""Owns one connection at run time: its bytes, deadlines, backpressure and close reason.
 
 It feeds what arrives to the connection and hands the events on, joins what leaves, wakes at the next deadline, and ends
 once, for one reason, from wherever it is told to. No rule of the protocol stands here (that is the connection's), and
@@ -15,27 +15,37 @@ from typing import TYPE_CHECKING
 
 from becket.dialects import Dialect
 from becket.errors import BadFrame, CallTimeout, ConnectionLost, DisconnectReason, RemoteProtocolError
+from becket.framing.framing import Frame, SkippedFrame
+from becket.jsonrpc.connection import Connection, build_connection_lost
+from becket.jsonrpc.messages import Failure
+from becket.jsonrpc.records import OutboundCall
 from becket.limits import Limits
-from becket.peer.claims import Claims
-from becket.peer.pacing import LIGHT, Account, Meter, Pace
-from becket.peer.transport import READ_SIZE, FdTransport, wake
-from becket.peer.window import Window
-from becket.rpc.connection import Connection, reason_of
-from becket.rpc.messages import Failure
-from becket.rpc.records import Call
-from becket.wire.framing import Frame, Skipped
+from becket.peer.call_slots import CallSlots
+from becket.peer.event_routing import EventRouter
+from becket.peer.transport.fd import READ_SIZE, FdTransport, wake
+from becket.peer.transport.rate import LIGHT, Account, AdaptiveReadSize, MessageRateLimiter
 
 if TYPE_CHECKING:
-    from becket.methods.permissions import Gate
-    from becket.peer.roles import Describe, Loop, Outlasts, Server, Timer, Transport, Waiter
+    from becket.peer.protocols import (
+        ConnectionLostFactory,
+        InboundHandler,
+        LongLivedStream,
+        Loop,
+        LoopFuture,
+        Timer,
+        Transport,
+    )
+    from becket.permissions.gate import Gate
 
 __all__ = ["Link"]
 
-MOST_QUEUES = 4  # calls and notifications stop at one; answers that were on their way may fill the others
-MOST_JOINED = READ_SIZE  # bytes that leave together
-ENOUGH = 16  # frames that leave before the rest of a piece is taken: to write costs as much as to make one of them
+MAX_QUEUE_FACTOR = 4  # calls and notifications stop at one; answers that were on their way may fill the others
+MAX_COALESCED_BYTES = READ_SIZE  # bytes that leave together
+FLUSH_AFTER_FRAMES = (
+    16  # frames that leave before the rest of a piece is taken: to write costs as much as to make one of them
+)
 LARGE = 16 * 1024  # bytes of a frame that may take long by itself
-SLACK = 4  # and how much larger the limits of the queue must be
+QUEUE_HEADROOM = 4  # and how much larger the limits of the queue must be
 
 
 class Link:
@@ -46,48 +56,48 @@ class Link:
         "_buffer",
         "_buffered",
         "_closed_waiters",
-        "_done_waiters",
+        "_drain_waiters",
         "_ending",
-        "_has_ended_input",
-        "_holders",
-        "_is_behind",
+        "_handler",
+        "_has_backlog",
+        "_has_input_ended",
+        "_has_written_this_turn",
+        "_is_coalescing",
         "_is_flush_planned",
         "_is_over_share",
-        "_is_taking",
-        "_joins",
+        "_is_receiving",
         "_ledger",
         "_longest_timed",
-        "_meter",
-        "_most_joined",
-        "_pace",
+        "_max_coalesced_bytes",
         "_partial",
-        "_places",
-        "_room_waiters",
-        "_server",
+        "_pause_reasons",
+        "_rate_limiter",
+        "_read_size",
+        "_slot_waiters",
         "_timer",
+        "_transport_closed_waiters",
         "_used_before",
-        "_wrote_alone",
-        "acknowledged",
-        "claims",
+        "call_slots",
+        "close_reason",
         "connection",
-        "create_waiter",
+        "create_future",
         "dialect",
+        "event_router",
         "features",
         "gate",
-        "is_done",
         "is_for_others",
+        "is_transport_closed",
         "limits",
+        "long_lived_streams",
         "loop",
-        "lost",
         "name",
+        "on_cancel",
+        "on_notification",
+        "on_request",
         "progress",
-        "take_cancel",
-        "take_notification",
-        "take_request",
         "time",
         "transport",
         "wakes_at",
-        "window",
     )
 
     def __init__(
@@ -95,7 +105,7 @@ class Link:
     ) -> None:
         self.loop = loop
         self.time = loop.time
-        self.create_waiter = loop.create_waiter
+        self.create_future = loop.create_future
         self.transport = transport
         self.dialect = dialect
         self.connection = connection
@@ -104,45 +114,45 @@ class Link:
         self.features = dialect.features
         self.progress = dialect.progress
         self.gate: Gate | None = None
-        self.lost: ConnectionLost | None = None
-        self.is_done = False
+        self.close_reason: ConnectionLost | None = None
+        self.is_transport_closed = False
         self.is_for_others = False  # whether a call was ever made here on behalf of another caller
-        self._closed_waiters: list[Waiter] = []
-        self._done_waiters: list[Waiter] = []
-        self._room_waiters: list[Waiter] = []
+        self._closed_waiters: list[LoopFuture] = []
+        self._transport_closed_waiters: list[LoopFuture] = []
+        self._drain_waiters: list[LoopFuture] = []
         loop.workers = self.limits.workers
-        self.window = Window(connection.calls, self.limits.outbound_calls, loop.create_waiter)
-        self._places = self.window.places
-        self.acknowledged: set[Outlasts] = set()
-        self.claims = Claims(dialect.progress, connection.cancelling, is_marked=bool(dialect.features))
-        connection.make_way = self._make_way
-        connection.claimed = self.claims.puts
-        connection.listening = self.claims.listening
+        self.call_slots = CallSlots(connection.calls, self.limits.outbound_calls, loop.create_future)
+        self._slot_waiters = self.call_slots.waiters
+        self.long_lived_streams: set[LongLivedStream] = set()
+        self.event_router = EventRouter(dialect.progress, connection.cancellation, is_marked=bool(dialect.features))
+        connection.should_yield = self._flush_and_check_turn
+        connection.direct_handlers = self.event_router.exclusive
+        connection.bulk_handlers = self.event_router.fast_paths
         # writing
         self._buffer: list[bytes] = []
         self._buffered = 0
-        self._joins = False  # what is sent now leaves together with what follows
+        self._is_coalescing = False  # what is sent now leaves together with what follows
         # What waits to be joined does not count as queued: where the limits are that small, nothing waits.
         least = min(self.limits.send_high, self.limits.send_queue)
-        self._most_joined = MOST_JOINED if least >= SLACK * MOST_JOINED else 0
-        self._wrote_alone = False
+        self._max_coalesced_bytes = MAX_COALESCED_BYTES if least >= QUEUE_HEADROOM * MAX_COALESCED_BYTES else 0
+        self._has_written_this_turn = False
         self._is_flush_planned = False
         # reading
-        self._is_taking = False
-        self._is_behind = False  # some frames were put off to the next turn
-        self._holders: set[str] = set()
+        self._is_receiving = False
+        self._has_backlog = False  # some frames were put off to the next turn
+        self._pause_reasons: set[str] = set()
         self._ledger = loop.ledger
-        self._account = Account(loop.ledger, self.limits.but(turn_seconds=inf) if loop.nests else self.limits)
+        self._account = Account(loop.ledger, self.limits.but(turn_seconds=inf) if loop.is_reentrant else self.limits)
         self._is_over_share = False
         self._used_before = 0.0  # by this thread, before the turn
-        self._ending: Describe | None = None
+        self._ending: ConnectionLostFactory | None = None
         connection.clock = monotonic  # the loop's own clock may stand still within an iteration, as that of uvloop does
         loop.charge_to(self._account, self._charge)
-        self._pace: Pace | None = None
-        if isinstance(transport, FdTransport) and not loop.nests:
-            self._pace = Pace(transport, self.limits)
-        self._meter = Meter(self.limits, loop.time()) if self.limits.message_rate else None
-        self._has_ended_input = False
+        self._read_size: AdaptiveReadSize | None = None
+        if isinstance(transport, FdTransport) and not loop.is_reentrant:
+            self._read_size = AdaptiveReadSize(transport, self.limits)
+        self._rate_limiter = MessageRateLimiter(self.limits, loop.time()) if self.limits.message_rate else None
+        self._has_input_ended = False
         # time
         self._timer: Timer | None = None
         self.wakes_at = inf
@@ -150,114 +160,118 @@ class Link:
         # Bytes of one frame that earn it time: of a response above the limit that is skipped as many as it may have.
         self._longest_timed = self.limits.longest_skipped if dialect.skips_oversize else self.limits.frame
 
-    def agree(self, features: Iterable[str]) -> None:
+    def limit_features(self, features: Iterable[str]) -> None:
         """Uses from now on only what both sides have announced, where the dialect leaves it to them.
 
         What they say is understood in any case: their first words may come before ours about it."""
         dialect = self.dialect
         self.features = dialect.features.intersection(features)
         if dialect.features:
-            self.connection.says_cancel = "cancel" in self.features
+            self.connection.can_send_cancel = "cancel" in self.features
             self.progress = dialect.progress if "progress" in self.features else None
 
     def running(self) -> list[object]:
         """Returns an object for each handler that has begun and has not returned. From any thread."""
-        running = self._server.running()
-        return [*running, self] if self.lost is not None and self.loop.is_in_handler else running
+        running = self._handler.running()
+        return [*running, self] if self.close_reason is not None and self.loop.is_in_handler else running
 
-    def start(self, server: Server) -> None:
+    def start(self, server: InboundHandler) -> None:
         """Begins to read. Nothing arrives before the loop's next turn, so handlers can still be registered."""
-        self._server = server
+        self._handler = server
         self._ledger.join(self._account)
-        self.take_request = server.take_request
-        self.take_notification = server.take_notification
-        self.take_cancel = server.take_cancel
-        self.connection.use(self)
-        self.connection.settle = None  # the waiter of a call is told at once; that its place is free, after each piece
+        self.on_request = server.on_request
+        self.on_notification = server.on_notification
+        self.on_cancel = server.on_cancel
+        self.connection.set_receiver(self)
+        self.connection.on_response = (
+            None  # the waiter of a call is told at once; that its place is free, after each piece
+        )
         if not self.dialect.features and self.gate is None:
             # Nothing travels beside the params, nothing is to be decided.
-            self.connection.serve = server.serve_nesting if self.loop.nests else server.serve
+            self.connection.handle_inline = (
+                server.handle_inline_reentrant if self.loop.is_reentrant else server.handle_inline
+            )
         self.transport.start(self.loop, self)
 
     # -- in
 
     def data_received(self, data: bytes) -> None:
-        if self.lost is not None:
+        if self.close_reason is not None:
             return
         connection = self.connection
         framing = connection.framing
         time = self.time
         began = connection.began = monotonic()
         connection.until = began + self._account.turn
-        now = connection.now = began if time is monotonic else time()
+        now = connection.last_received = began if time is monotonic else time()
         frames = framing.feed(data)
         if (
             len(frames) == 1
-            and not self._is_behind
+            and not self._has_backlog
             and not (self._ledger.spent and self._account.must_wait(is_small(frames[0]), began))
         ):  # one call after another: nothing to join, nothing to pace
-            self._wrote_alone = False
-            connection.read_apart(frames)
+            self._has_written_this_turn = False
+            connection.receive_frames_now(frames)
         else:
-            self._take_many(frames)
-        if self._places:
-            self.window.free()
-        if self._meter is not None and (pause := self._meter.spend(framing.frames, now)):
-            self.hold("rate")
-            self.loop.call_later(pause, self._end_pause)
+            self._receive_frames(frames)
+        if self._slot_waiters:
+            self.call_slots.grant_free_slots()
+        if self._rate_limiter is not None and (pause := self._rate_limiter.consume(framing.frames, now)):
+            self.pause_reading("rate")
+            self.loop.call_later(pause, self._end_rate_pause)
         if (violation := connection.violation or framing.error) is not None:
-            if not self._is_behind:  # what came before it is taken first
-                self._end_by(violation)
+            if not self._has_backlog:  # what came before it is taken first
+                self._disconnect_on_violation(violation)
         elif framing.pending or self._partial is not None:
             self._time_partial_frame(now)
 
-    def _take_many(self, frames: list[Frame | Skipped]) -> None:
+    def _receive_frames(self, frames: list[Frame | SkippedFrame]) -> None:
         connection = self.connection
-        if self._is_behind:
-            connection.add(frames)
+        if self._has_backlog:
+            connection.queue_frames(frames)
             return
         if frames and self._ledger.spent and self._account.must_wait(False, connection.began):
-            connection.add(frames)
-            self._put_off()
+            connection.queue_frames(frames)
+            self._defer_backlog()
             return
         open_calls = len(connection.calls)
         self._used_before = thread_time()
-        self._joins = self._is_taking = True
+        self._is_coalescing = self._is_receiving = True
         is_done = False  # also where a signal's handler raises in the midst of it: the others are not lost
         try:
-            is_done = connection.read(frames)
+            is_done = connection.receive_frames(frames)
         finally:
             if not is_done:
-                self._put_off()
-            self._is_taking = False
-            self._joins = self._is_flush_planned
-            self._wrote_alone = False
+                self._defer_backlog()
+            self._is_receiving = False
+            self._is_coalescing = self._is_flush_planned
+            self._has_written_this_turn = False
         if is_done:
             if len(connection.calls) < open_calls:
-                self._join_what_follows(self.loop.call_after)
+                self._coalesce_writes(self.loop.call_after_wakeups)
             elif connection.requests:
-                self._join_what_follows(self.loop.call_soon)
+                self._coalesce_writes(self.loop.call_soon)
         self.flush()
-        if self._pace is not None:
-            self._pace.took(monotonic() - connection.began, self._account.turn)
+        if self._read_size is not None:
+            self._read_size.record(monotonic() - connection.began, self._account.turn)
 
-    def take_reply(self, call: Call, /) -> None:
+    def on_response(self, call: OutboundCall, /) -> None:
         """Wakes whoever waits for a call of ours: its answer is there."""
-        call.waiter.set_result(None)
-        if self._places:
-            self.window.free()
+        call.future.set_result(None)
+        if self._slot_waiters:
+            self.call_slots.grant_free_slots()
 
-    def _join_what_follows(self, call: Callable[[Callable[[], object]], object]) -> None:
+    def _coalesce_writes(self, call: Callable[[Callable[[], object]], object]) -> None:
         """Several tasks will go on: what they send leaves together, when this calls for it."""
-        self._joins = True
+        self._is_coalescing = True
         if not self._is_flush_planned:
             self._is_flush_planned = True
             call(self._flush_soon)
 
-    def _make_way(self) -> bool:
+    def _flush_and_check_turn(self) -> bool:
         """Has what was answered leave, so that the other side works while we go on, and returns whether our turn is
         over."""
-        if len(self._buffer) >= ENOUGH:
+        if len(self._buffer) >= FLUSH_AFTER_FRAMES:
             self.flush()
         connection = self.connection
         now = monotonic()
@@ -267,55 +281,55 @@ class Link:
         connection.until = now + left  # it may have had no core for a while
         return left <= 0.0
 
-    def _put_off(self) -> None:
+    def _defer_backlog(self) -> None:
         """Leaves the loop to others; what came already is taken in the next turn."""
-        if self.lost is None:
-            self._is_behind = True
-            self.hold("backlog")
+        if self.close_reason is None:
+            self._has_backlog = True
+            self.pause_reading("backlog")
             self._continue_soon()
 
     def _continue_soon(self) -> None:
         loop = self.loop
-        self._ledger.wait(self._account, partial(loop.run_turn, self._continue), loop.call_soon)
+        self._ledger.wait(self._account, partial(loop.run_turn, self._resume_backlog), loop.call_soon)
 
-    def _continue(self) -> None:
-        if self.lost is not None or not self._is_behind or self._is_over_share:
+    def _resume_backlog(self) -> None:
+        if self.close_reason is not None or not self._has_backlog or self._is_over_share:
             return
         connection = self.connection
         began = connection.began = monotonic()
         connection.until = began + self._account.turn
-        connection.now = self.time()
+        connection.last_received = self.time()
         self._used_before = thread_time()
-        self._joins = True
-        is_done = False  # as in `_take_many`
+        self._is_coalescing = True
+        is_done = False  # as in `_receive_frames`
         try:
-            is_done = self._read_on()
+            is_done = self._read_backlog()
         finally:
-            self._joins = self._is_flush_planned
+            self._is_coalescing = self._is_flush_planned
             if not is_done:
                 self._continue_soon()
         self.flush()
         if not is_done:
             return
-        self._is_behind = False
+        self._has_backlog = False
         if self._ending is not None:
             self._end_input(self._ending)
         elif (violation := self.connection.violation or self.connection.framing.error) is not None:
-            self._end_by(violation)
+            self._disconnect_on_violation(violation)
         else:
-            self.release("backlog")
+            self.resume_reading("backlog")
 
     async def next_iteration(self) -> None:
         """Leaves the loop to others; goes on after links that waited before."""
-        waiter = self.create_waiter()
+        waiter = self.create_future()
         self._ledger.wait(self._account, partial(wake, waiter), self.loop.call_soon)
         await waiter
 
-    def _read_on(self) -> bool:
+    def _read_backlog(self) -> bool:
         """Takes what is left of a piece; returns False if it is late and something still is."""
-        is_done = self.connection.read_on()
-        if self._places:
-            self.window.free()
+        is_done = self.connection.resume_receiving()
+        if self._slot_waiters:
+            self.call_slots.grant_free_slots()
         return is_done
 
     def _charge(self, used: float, elapsed: float) -> None:
@@ -326,71 +340,71 @@ class Link:
             self._ledger.spend(used, self.loop.call_soon)
         pause = self._account.charge(used, elapsed, monotonic())
         # What has come from one that ended is bounded, and the end must not wait.
-        if pause and not self._is_over_share and not self._has_ended_input and self.lost is None:
+        if pause and not self._is_over_share and not self._has_input_ended and self.close_reason is None:
             self._is_over_share = True
-            self.hold("share")
+            self.pause_reading("share")
             self.loop.call_later(pause, self._end_share_pause)
 
     def _end_share_pause(self) -> None:
         self._is_over_share = False
-        self.release("share")
-        if self._is_behind:
+        self.resume_reading("share")
+        if self._has_backlog:
             self._continue_soon()
 
-    def _end_pause(self) -> None:
-        self.release("rate")
+    def _end_rate_pause(self) -> None:
+        self.resume_reading("rate")
 
     def before_wait(self) -> None:
         """A handler waits within this link's own callback: what came and what leaves must not wait for it."""
-        self._joins = False
-        self._wrote_alone = False
-        if self._is_taking:
-            self._read_on()
+        self._is_coalescing = False
+        self._has_written_this_turn = False
+        if self._is_receiving:
+            self._read_backlog()
         self.flush()
 
-    def hold(self, who: str) -> None:
+    def pause_reading(self, who: str) -> None:
         """Stops reading until everybody who asked for it has let go."""
-        if not self._holders:
+        if not self._pause_reasons:
             self.transport.pause()
-        self._holders.add(who)
+        self._pause_reasons.add(who)
 
-    def release(self, who: str) -> None:
-        """Lets go of a `hold`."""
-        if who in self._holders:
-            self._holders.discard(who)
-            if not self._holders and not self._has_ended_input and self.lost is None:
+    def resume_reading(self, who: str) -> None:
+        """Lets go of a `pause_reading`."""
+        if who in self._pause_reasons:
+            self._pause_reasons.discard(who)
+            if not self._pause_reasons and not self._has_input_ended and self.close_reason is None:
                 self.transport.resume()
 
-    def transport_ended(self, describe: Describe) -> None:
+    def input_ended(self, describe: ConnectionLostFactory) -> None:
         """The other side will send no more."""
-        if self.lost is not None:
+        if self.close_reason is not None:
             return
-        self._has_ended_input = True
-        if self._is_behind:  # what came before the end is taken first, in as many turns as it takes
+        self._has_input_ended = True
+        if self._has_backlog:  # what came before the end is taken first, in as many turns as it takes
             self._ending = describe
             self._is_over_share = False
             self._continue_soon()
         else:
             self._end_input(describe)
 
-    def _end_input(self, describe: Describe) -> None:
+    def _end_input(self, describe: ConnectionLostFactory) -> None:
         truncated = self.connection.receive_eof()
         lost = describe(str(truncated or ""))
         if truncated is not None and lost.reason is DisconnectReason.REMOTE_CLOSE:
-            self._end_by(truncated)
+            self._disconnect_on_violation(truncated)
         elif lost.reason is DisconnectReason.REMOTE_CLOSE:
-            self._flush_then_lose(lost)  # it may have said its last word and still listen
+            self._flush_then_disconnect(lost)  # it may have said its last word and still listen
         else:
-            self.lose(lost)
+            self.disconnect(lost)
 
-    def _end_by(self, violation: RemoteProtocolError) -> None:
+    def _disconnect_on_violation(self, violation: RemoteProtocolError) -> None:
         if not self.connection.calls:  # else whoever waits is told
             import logging
 
             logging.getLogger("becket.peer").warning("%s: the link has ended: %s", self.name, violation)
-        self.lose(reason_of(violation))
+        self.disconnect(build_connection_lost(violation))
 
-    def take_oddity(self, oddity: Failure | Skipped) -> None:
+    def on_anomaly(self, oddity: Failure | SkippedFrame) -> None:
         """Writes down what belongs to nobody."""
         import logging
 
@@ -409,32 +423,30 @@ class Link:
 
     def send(self, frame: bytes) -> None:
         """Takes a frame for sending: a lone one leaves at once, the others of a turn leave together."""
-        if self._joins:
+        if self._is_coalescing:
             self._buffer.append(frame)
             size = self._buffered = self._buffered + len(frame)
-            if size > self._most_joined:
+            if size > self._max_coalesced_bytes:
                 self.flush()
-        elif self._wrote_alone:
-            if self.lost is None:
-                self._join_what_follows(self.loop.call_soon)
+        elif self._has_written_this_turn:
+            if self.close_reason is None:
+                self._coalesce_writes(self.loop.call_soon)
                 self.send(frame)
         elif frame:
-            self._wrote_alone = True
+            self._has_written_this_turn = True
             self.transport.write(frame)
 
-    say = send
-
-    def tell(self, method: str, params: bytes | None) -> bool:
+    def send_notification(self, method: str, params: bytes | None) -> bool:
         """Sends a notification; returns whether so much waits to be read that whoever tells more should wait as well.
 
         Nothing is sent more often, so `send` stands here too, without a call for each."""
-        frame = self.connection.notification(method, params)
-        if not self._joins:
+        frame = self.connection.encode_notification(method, params)
+        if not self._is_coalescing:
             self.send(frame)
         else:
             self._buffer.append(frame)
             size = self._buffered = self._buffered + len(frame)
-            if size > self._most_joined:
+            if size > self._max_coalesced_bytes:
                 self.flush()
         return self.transport.queued > self.limits.send_high
 
@@ -445,67 +457,67 @@ class Link:
             self._buffer.clear()
             self._buffered = 0
             self.transport.write(data)
-            if self.transport.queued > MOST_QUEUES * self.limits.send_queue:
+            if self.transport.queued > MAX_QUEUE_FACTOR * self.limits.send_queue:
                 excess = f"it does not read: {self.transport.queued} bytes wait for it"
-                self.lose(ConnectionLost(DisconnectReason.REMOTE_VIOLATION, excess))
+                self.disconnect(ConnectionLost(DisconnectReason.REMOTE_VIOLATION, excess))
 
     def _flush_soon(self) -> None:
-        self._is_flush_planned = self._joins = self._wrote_alone = False
+        self._is_flush_planned = self._is_coalescing = self._has_written_this_turn = False
         self.flush()
 
-    def room_made(self) -> None:
-        waiters, self._room_waiters = self._room_waiters, []
+    def write_queue_drained(self) -> None:
+        waiters, self._drain_waiters = self._drain_waiters, []
         for waiter in waiters:
             wake(waiter)
 
-    async def wait_for_room(self) -> None:
+    async def wait_for_drain(self) -> None:
         """Waits until something was written or settled. Whoever waits looks again whether it suffices."""
-        waiter = self.loop.create_waiter()
-        self._room_waiters.append(waiter)
+        waiter = self.loop.create_future()
+        self._drain_waiters.append(waiter)
         try:
             await waiter
         except BaseException:
-            if waiter in self._room_waiters:
-                self._room_waiters.remove(waiter)
+            if waiter in self._drain_waiters:
+                self._drain_waiters.remove(waiter)
             raise
 
-    def abandon(self, call: Call) -> None:
+    def abandon_call(self, call: OutboundCall) -> None:
         """Nobody wants the answer of this call any more: the other side is told, and its slot is free."""
-        self.send(self.connection.abandon(call))
-        self.window.free()
+        self.send(self.connection.cancel_call(call))
+        self.call_slots.grant_free_slots()
 
     # -- time
 
     def wake_at(self, time: float) -> None:
         """Makes sure that deadlines are looked at by then."""
-        if time < self.wakes_at and self.lost is None:
+        if time < self.wakes_at and self.close_reason is None:
             if self._timer is not None:
                 self._timer.cancel()
             self.wakes_at = time
-            self._timer = self.loop.call_later(time - self.loop.time(), self._tick)
+            self._timer = self.loop.call_later(time - self.loop.time(), self._check_deadlines)
 
-    def _tick(self) -> None:
+    def _check_deadlines(self) -> None:
         # One timer and a walk through the open calls, of which there are at most `outbound_calls`.
         self._timer = None
         self.wakes_at = inf
-        if self.lost is not None:
+        if self.close_reason is not None:
             return
         now = self.loop.time()
         connection = self.connection
-        for call in connection.expired_calls(now):
+        for call in connection.find_expired_calls(now):
             if call.stream is not None:  # it lives as long as its events come
-                call.deadline = call.stream.extend()
+                call.deadline = call.stream.renew_deadline()
                 if call.deadline > now:
                     continue
-            self.abandon(call)
+            self.abandon_call(call)
             call.error = CallTimeout(call.method, call.timeout)
-            wake(call.waiter)
-        for request in connection.expired_requests(now):
+            wake(call.future)
+        for request in connection.find_expired_requests(now):
             request.deadline = inf
-            self._server.take_expiry(request)
-        streams_until = min([stream.expire(now) for stream in tuple(self.acknowledged)], default=inf)
-        self.room_made()
-        self.wake_at(min(connection.next_deadline(), self.window.expire(now), streams_until))
+            self._handler.on_deadline(request)
+        streams_until = min([stream.expire(now) for stream in tuple(self.long_lived_streams)], default=inf)
+        self.write_queue_drained()
+        self.wake_at(min(connection.next_deadline(), self.call_slots.expire(now), streams_until))
         if self._partial is not None:
             self._time_partial_frame(now)
 
@@ -521,32 +533,32 @@ class Link:
         fair = min(pending, self._longest_timed) / self.limits.partial_frame_rate
         deadline = self._partial[1] + self.limits.partial_frame + fair
         if now >= deadline:
-            self._end_by(BadFrame(f"a frame was not finished within {now - self._partial[1]:.1f} s"))
+            self._disconnect_on_violation(BadFrame(f"a frame was not finished within {now - self._partial[1]:.1f} s"))
         else:
             self.wake_at(deadline)
 
     # -- the end
 
-    def lose(self, lost: ConnectionLost) -> None:
+    def disconnect(self, lost: ConnectionLost) -> None:
         """Ends the link, now and once: every open call settles with this reason."""
-        if self.lost is not None:
+        if self.close_reason is not None:
             return
-        self.lost = lost
+        self.close_reason = lost
         self._ledger.leave(self._account)
         self._buffer.clear()
         self._buffered = 0
-        self._joins = self._is_behind = False
-        self.claims.puts.clear()  # what comes with the end is for nobody
-        self.claims.listening.clear()
+        self._is_coalescing = self._has_backlog = False
+        self.event_router.exclusive.clear()  # what comes with the end is for nobody
+        self.event_router.fast_paths.clear()
         requests = list(self.connection.requests.values())
         for call in self.connection.close(lost):
-            wake(call.waiter)
-        streams, self.acknowledged = self.acknowledged, set()
+            wake(call.future)
+        streams, self.long_lived_streams = self.long_lived_streams, set()
         for stream in streams:
-            stream.lose(lost)
-        self._server.end(requests)
-        self.room_made()
-        self.window.end()
+            stream.disconnect(lost)
+        self._handler.close(requests)
+        self.write_queue_drained()
+        self.call_slots.close()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -555,55 +567,55 @@ class Link:
             wake(waiter)
         self.transport.close()
 
-    def transport_gone(self) -> None:
+    def transport_closed(self) -> None:
         """Nothing of this link is left."""
-        self.is_done = True
-        waiters, self._done_waiters = self._done_waiters, []
+        self.is_transport_closed = True
+        waiters, self._transport_closed_waiters = self._transport_closed_waiters, []
         for waiter in waiters:
             wake(waiter)
-        self.loop.call_soon(self.loop.end)
+        self.loop.call_soon(self.loop.close)
 
-    async def wait_lost(self) -> ConnectionLost:
+    async def wait_closed(self) -> ConnectionLost:
         """Waits until the link has ended and returns why."""
-        if self.lost is None:
-            waiter = self.loop.create_waiter()
+        if self.close_reason is None:
+            waiter = self.loop.create_future()
             self._closed_waiters.append(waiter)
             try:
                 await waiter
             finally:
                 if waiter in self._closed_waiters:
                     self._closed_waiters.remove(waiter)
-        assert self.lost is not None
-        return self.lost
+        assert self.close_reason is not None
+        return self.close_reason
 
     async def aclose(self, because: str = "") -> None:
         """Ends the link in good order: what is queued leaves, the process is told, and nothing of it remains."""
         if not self.connection.is_closing:
             self.connection.begin_closing()
-            self._flush_then_lose(ConnectionLost(DisconnectReason.LOCAL_CLOSE, because))
-        if not self.is_done:
-            waiter = self.loop.create_waiter()
-            self._done_waiters.append(waiter)
-            await self.loop.finish(waiter)
+            self._flush_then_disconnect(ConnectionLost(DisconnectReason.LOCAL_CLOSE, because))
+        if not self.is_transport_closed:
+            waiter = self.loop.create_future()
+            self._transport_closed_waiters.append(waiter)
+            await self.loop.wait_shielded(waiter)
 
-    def _flush_then_lose(self, lost: ConnectionLost) -> None:
+    def _flush_then_disconnect(self, lost: ConnectionLost) -> None:
         """Lets what was said leave, for a moment, and ends the link."""
-        self._joins = self._wrote_alone = False
+        self._is_coalescing = self._has_written_this_turn = False
         self.flush()
-        if self.transport.queued and self.lost is None:
-            self.loop.spawn(self._flush_and_lose(lost))
+        if self.transport.queued and self.close_reason is None:
+            self.loop.spawn(self._flush_and_disconnect(lost))
         else:
-            self.lose(lost)
+            self.disconnect(lost)
 
-    async def _flush_and_lose(self, lost: ConnectionLost) -> None:
+    async def _flush_and_disconnect(self, lost: ConnectionLost) -> None:
         until = self.loop.time() + self.limits.flush_grace
         try:
-            while self.transport.queued and self.loop.time() < until and self.lost is None:
+            while self.transport.queued and self.loop.time() < until and self.close_reason is None:
                 self.wake_at(until)  # each time: an earlier deadline may have taken the timer
-                await self.wait_for_room()
+                await self.wait_for_drain()
         finally:
-            self.lose(lost)
+            self.disconnect(lost)
 
 
-def is_small(frame: Frame | Skipped) -> bool:
-    return isinstance(frame, Skipped) or len(frame) <= LARGE
+def is_small(frame: Frame | SkippedFrame) -> bool:
+    return isinstance(frame, SkippedFrame) or len(frame) <= LARGE

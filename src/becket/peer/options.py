@@ -1,4 +1,4 @@
-"""The keyword arguments that many methods of `Peer` and `BlockingPeer` take, named once. For type checkers alone."""
+"""Types the keyword arguments that Peer and BlockingPeer share."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
 from becket.dialects import Dialect
+from becket.framing.framing import FramingFactory
+from becket.jsonrpc.budget import SharedBudget
 from becket.limits import Limits
-from becket.methods.permissions import Gate
 from becket.methods.registry import Registry
-from becket.peer.admission import Ask
 from becket.peer.outbound import Unset
+from becket.peer.permission_prompt import AskCallback
 from becket.peer.streams import Overflow
-from becket.rpc.budget import SharedBudget
-from becket.wire.framing import FramingFactory
+from becket.permissions.gate import Gate
 
 __all__ = ["BeginOptions", "CallOptions", "PeerOptions", "StreamOptions"]
 
@@ -30,7 +30,7 @@ class PeerOptions(TypedDict, total=False):
     methods: Registry | None
     limits: Limits | None
     gate: Gate | None
-    ask: Ask | None
+    ask: AskCallback | None
     budget: SharedBudget | None
 
 

@@ -1,4 +1,4 @@
-"""Calls of ours, from their arguments to their outcome."""
+"""Sends calls, notifications and batches, and returns or raises their outcomes."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from msgspec import Raw, Struct
 
+from becket.conversion.decode import JSON_ERRORS, RESULT_DECODERS, get_result_decoder
 from becket.dialects import CallMeta
 from becket.errors import BadReply, BecketError, DisconnectReason, NotSent, NotSupported
+from becket.jsonrpc.json_values import decode_json, encode_json
+from becket.jsonrpc.records import NULL_FUTURE, InboundRequest, OutboundCall
 from becket.limits import Limits
 from becket.methods.descriptors import Method, Notification
-from becket.peer.claims import Claim, Listener
-from becket.peer.transport import wake
-from becket.rpc.json_values import decode_json, encode_json
-from becket.rpc.records import GONE, Call, InboundRequest
-from becket.typed.decoding import RESULT_DECODERS, UNDECODABLE, result_decoder
+from becket.peer.event_routing import CallSubscription, EventHandler
+from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
-    from becket.methods.permissions import Gate
     from becket.methods.streams import Stream
     from becket.peer.link import Link
-    from becket.peer.roles import Waiter
+    from becket.peer.protocols import LoopFuture
     from becket.peer.streams import CallStream, Overflow
+    from becket.permissions.gate import Gate
 
-__all__ = ["CURRENT", "READY", "BatchCall", "BatchNotify", "Outbound", "Serving", "wait_until_read"]
+__all__ = ["CURRENT_REQUEST", "READY", "BatchCall", "BatchNotify", "CurrentRequest", "Outbound", "wait_drained"]
 
 
-class Serving(Struct, frozen=True):
+class CurrentRequest(Struct, frozen=True):
     """The request that the running handler serves, and the link that it came by."""
 
     request: InboundRequest
     link: Any
 
 
-CURRENT: ContextVar[Serving | None] = ContextVar("becket_serving", default=None)
+CURRENT_REQUEST: ContextVar[CurrentRequest | None] = ContextVar("becket_serving", default=None)
 """Set in the task or worker of a handler: a call made there belongs to that request, however deep it is made."""
 
 
-def serving() -> Serving | None:
+def current_request() -> CurrentRequest | None:
     """Returns the request that a call made here belongs to. A task may outlive the request whose handler started it."""
-    current = CURRENT.get()
+    current = CURRENT_REQUEST.get()
     if current is None or current.link.connection.requests.get(current.request.key) is not current.request:
         return None
     return current
 
 
-def chain_of(current: Serving | None) -> tuple[Gate, ...]:
+def gate_chain(current: CurrentRequest | None) -> tuple[Gate, ...]:
     """Returns the gates of those on whose behalf a call is made, from the nearest to the first."""
     if current is None or current.link.gate is None:
         return ()
@@ -61,10 +61,10 @@ class Unset:
     """The type of a default that None would not tell apart."""
 
 
-DEFAULT: Final = Unset()
+UNSET: Final = Unset()
 
 
-def seconds_of(timeout: float | Unset | None, limits: Limits) -> float:
+def resolve_timeout(timeout: float | Unset | None, limits: Limits) -> float:
     """Returns a timeout in seconds: the link's own where none was given, infinity for None."""
     return limits.call_timeout if isinstance(timeout, Unset) else inf if timeout is None else check_seconds(timeout)
 
@@ -94,17 +94,17 @@ class BatchNotify(Struct, frozen=True):
 class Outbound:
     """The calling half of one link."""
 
-    __slots__ = ("_calls", "_create_waiter", "_time", "_timeout", "_transport", "_window", "link")
+    __slots__ = ("_call_slots", "_calls", "_create_future", "_time", "_timeout", "_transport", "link")
 
     def __init__(self, link: Link) -> None:
         self.link = link
         self._timeout = link.limits.call_timeout
         # What a call needs, within reach: there is nothing that a program does more often.
         self._calls = link.connection.calls
-        self._create_waiter = link.create_waiter
+        self._create_future = link.create_future
         self._time = link.time
         self._transport = link.transport
-        self._window = link.window
+        self._call_slots = link.call_slots
 
     async def call(
         self,
@@ -120,72 +120,76 @@ class Outbound:
         if method.__class__ is not str and not isinstance(method, str):
             if not isinstance(method, Method):
                 raise TypeError(f"a method is called by its name or its descriptor, not by {method!r}")
-            if timeout is DEFAULT and method.timeout is not None:
+            if timeout is UNSET and method.timeout is not None:
                 timeout = method.timeout
-            if method.write is not None:
-                params = method.write(params)
+            if method.params_to_json is not None:
+                params = method.params_to_json(params)
             returns = method.result
             method = method.name
-        if timeout is DEFAULT:
+        if timeout is UNSET:
             timeout = self._timeout
         elif timeout is None:
             timeout = inf
         elif timeout != timeout:
             check_seconds(timeout)
         if on or on_progress is not None:
-            return await self._call_with_events(method, params, timeout, result_decoder(returns), on or {}, on_progress)
+            return await self._call_with_events(
+                method, params, timeout, get_result_decoder(returns), on or {}, on_progress
+            )
         try:
             decode = RESULT_DECODERS[returns]
         except (KeyError, TypeError):  # the first time, or always for a type expression that cannot be hashed
-            decode = result_decoder(returns)
+            decode = get_result_decoder(returns)
         encoded = None if params is None else encode_json(params)
         # Functions in slots are called through a name: asked for as methods they cost three times as much.
-        create_waiter, time = self._create_waiter, self._time
+        create_waiter, time = self._create_future, self._time
         waiter = create_waiter()
-        call = Call(method, waiter, time() + timeout, timeout)
-        if CURRENT.get() is not None or link.features:
-            encoded = self._prepare(call, encoded, serving())
-        window = self._window
-        if len(self._calls) >= window.room or window.places or self._transport.queued:
-            await self._wait_for_room(call, 0 if encoded is None else len(encoded))
+        call = OutboundCall(method, waiter, time() + timeout, timeout)
+        if CURRENT_REQUEST.get() is not None or link.features:
+            encoded = self._bind_to_request(call, encoded, current_request())
+        window = self._call_slots
+        if len(self._calls) >= window.limit or window.waiters or self._transport.queued:
+            await self._wait_for_slot(call, 0 if encoded is None else len(encoded))
         try:
             link.send(link.connection.open_call(call, encoded))
             if call.deadline < link.wakes_at:
                 link.wake_at(call.deadline)
             await waiter
         except BaseException:
-            link.abandon(call)
+            link.abandon_call(call)
             raise
-        if call.reply is None:
+        if call.result is None:
             return self.outcome(call, decode)
         try:
-            return decode(call.reply)
-        except UNDECODABLE as error:
+            return decode(call.result)
+        except JSON_ERRORS as error:
             raise BadReply(method=method, problem=str(error)) from error
 
-    def _prepare(self, call: Call, params: bytes | None, current: Serving | None) -> bytes | None:
+    def _bind_to_request(
+        self, call: OutboundCall, params: bytes | None, current: CurrentRequest | None
+    ) -> bytes | None:
         """Binds a call to the request that it is made within, and returns its params with what travels beside them."""
-        call.chain = chain_of(current)
+        call.chain = gate_chain(current)
         if call.chain:
             self.link.is_for_others = True
         if current is not None and current.request.deadline < call.deadline:
             call.deadline = current.request.deadline
             call.timeout = max(0.0, call.deadline - self.link.time())
-        return self._add_meta(params, call.deadline, current, None) if self.link.features else params
+        return self._encode_meta(params, call.deadline, current, None) if self.link.features else params
 
-    def latest(self) -> float:
+    def latest_deadline(self) -> float:
         """Returns when a call that is made here must end at the latest: with the request that it belongs to."""
-        current = serving()
+        current = current_request()
         return inf if current is None else current.request.deadline
 
-    async def open(
+    async def open_call(
         self,
-        call: Call,
+        call: OutboundCall,
         params: object,
         *,
         until: float,
         credit: int | None = None,
-        progress: Claim | None = None,
+        progress: CallSubscription | None = None,
     ) -> None:
         """Sends a call whose waiter somebody else awaits; `progress` is claimed before the request leaves.
 
@@ -194,24 +198,24 @@ class Outbound:
         if progress is not None and link.progress is None:
             raise NotSupported("progress", f"the dialect {link.dialect.name} has no word for it")
         encoded = None if params is None else encode_json(params)
-        current = serving()
-        call.chain = chain_of(current)
+        current = current_request()
+        call.chain = gate_chain(current)
         if call.chain:
             link.is_for_others = True
         token = None
         if link.features:
-            encoded = self._add_meta(encoded, until, current, credit)
-        elif progress is not None and link.progress is not None and link.progress.asked is not None:
-            token = link.claims.next_token()
-            encoded = link.progress.asked.write_token(encoded, token)
-        await self._wait_for_room(call, 0 if encoded is None else len(encoded))
+            encoded = self._encode_meta(encoded, until, current, credit)
+        elif progress is not None and link.progress is not None and link.progress.token_codec is not None:
+            token = link.event_router.next_token()
+            encoded = link.progress.token_codec.insert_token(encoded, token)
+        await self._wait_for_slot(call, 0 if encoded is None else len(encoded))
         try:
             frame = link.connection.open_call(call, encoded)
         except BaseException:
-            link.window.free()
+            link.call_slots.grant_free_slots()
             raise
         if progress is not None:
-            link.claims.add_progress(call.id, progress, token)
+            link.event_router.add_progress(call.id, progress, token)
         link.send(frame)
         link.wake_at(call.deadline)
 
@@ -241,16 +245,16 @@ class Outbound:
             if isinstance(idle_timeout, Unset) and stream.idle_timeout is not None:
                 idle_timeout = stream.idle_timeout
         wants_progress = (events is None and stream is None) or progress is not None
-        strict = {name: EventReader[Any](result_decoder(kind)) for name, kind in (events or {}).items()}
+        strict = {name: EventReader[Any](get_result_decoder(kind)) for name, kind in (events or {}).items()}
         return CallStream(
             self,
             method if isinstance(method, str) else method.name,
-            params if stream is None or stream.write is None else stream.write(params),
+            params if stream is None or stream.params_to_json is None else stream.params_to_json(params),
             events=strict if stream is None else stream.events,
-            progress=result_decoder(Any if progress is None else progress) if wants_progress else None,
-            returns=result_decoder(returns),
+            progress=get_result_decoder(Any if progress is None else progress) if wants_progress else None,
+            returns=get_result_decoder(returns),
             timeout=inf if timeout is None or isinstance(timeout, Unset) else check_seconds(timeout),
-            idle_timeout=seconds_of(idle_timeout, self.link.limits),
+            idle_timeout=resolve_timeout(idle_timeout, self.link.limits),
             overflow=overflow or Overflow.END,
             pause_connection=pause_connection,
             is_tolerant=stream is not None,
@@ -258,12 +262,12 @@ class Outbound:
             cancel=None if stream is None or stream.cancel is None else partial(stream.cancel, params),
         )
 
-    def ask_aside(self, method: Method[Any, Any] | Notification[Any], params: object) -> None:
+    def call_detached(self, method: Method[Any, Any] | Notification[Any], params: object) -> None:
         """Sends a request whose response is ignored, or a notification. It waits for no slot: it frees one."""
-        if method.write is not None:
-            params = method.write(params)
+        if method.params_to_json is not None:
+            params = method.params_to_json(params)
         if isinstance(method, Notification):
-            self.link.tell(method.name, None if params is None else encode_json(params))
+            self.link.send_notification(method.name, None if params is None else encode_json(params))
             return
         timeout = self._timeout if method.timeout is None else method.timeout
         self._send_aside(method.name, None if params is None else encode_json(params), timeout)
@@ -274,7 +278,7 @@ class Outbound:
 
     def _send_aside(self, method: str, params: bytes | None, timeout: float) -> None:
         link = self.link
-        call = Call(method, GONE, link.time() + timeout, timeout)
+        call = OutboundCall(method, NULL_FUTURE, link.time() + timeout, timeout)
         link.send(link.connection.open_call(call, params))
         link.wake_at(call.deadline)
 
@@ -290,38 +294,38 @@ class Outbound:
         """Calls, hands the events that come before the answer to these functions, and returns the result.
 
         Plain functions are called by the reader, in order. Where one can wait, all are called from here."""
-        listeners = {name: Listener(function) for name, function in on.items()}
-        progress = None if on_progress is None else Listener(on_progress)
+        listeners = {name: EventHandler(function) for name, function in on.items()}
+        progress = None if on_progress is None else EventHandler(on_progress)
         link = self.link
         is_async = any(listener.is_async for listener in (*listeners.values(), progress) if listener is not None)
-        if is_async and link.loop.nests:
+        if is_async and link.loop.is_reentrant:
             raise TypeError(f"a callback of {method!r} is `async def`: the blocking face runs plain functions only")
-        if is_async or link.loop.nests:  # where a plain function may wait, the next event must not overtake it
+        if is_async or link.loop.is_reentrant:  # where a plain function may wait, the next event must not overtake it
             return await self._call_and_await_events(method, params, timeout, decode, listeners, progress)
-        waiter = link.loop.create_waiter()
-        call = Call(method, waiter, min(link.loop.time() + timeout, self.latest()), timeout)
+        waiter = link.loop.create_future()
+        call = OutboundCall(method, waiter, min(link.loop.time() + timeout, self.latest_deadline()), timeout)
         failures: list[Exception] = []
 
         def release() -> None:
             for name, claim in claims:
-                link.claims.remove(name, claim)
-            link.claims.remove_progress(call.id)
+                link.event_router.remove(name, claim)
+            link.event_router.remove_progress(call.id)
 
         def fail(error: Exception) -> None:
             failures.append(error)
             release()
-            link.abandon(call)
+            link.abandon_call(call)
             wake(waiter)
 
-        claims = [(name, listener.claim(call, fail)) for name, listener in listeners.items()]
+        claims = [(name, listener.build_subscription(call, fail)) for name, listener in listeners.items()]
         for name, claim in claims:
-            link.claims.add(name, claim)
+            link.event_router.add(name, claim)
         try:
-            claim_progress = None if progress is None else progress.claim(call, fail)
-            await self.open(call, params, until=call.deadline, progress=claim_progress)
+            claim_progress = None if progress is None else progress.build_subscription(call, fail)
+            await self.open_call(call, params, until=call.deadline, progress=claim_progress)
             await waiter
         except BaseException:
-            link.abandon(call)
+            link.abandon_call(call)
             raise
         finally:
             release()
@@ -335,28 +339,30 @@ class Outbound:
         params: object,
         timeout: float,
         decode: Callable[[Raw], Any],
-        listeners: Mapping[str, Listener],
-        progress: Listener | None,
+        listeners: Mapping[str, EventHandler],
+        progress: EventHandler | None,
     ) -> Any:
         from becket.methods.streams import EventReader
         from becket.peer.streams import CallStream
 
-        stream = CallStream[tuple[Listener, Any], Any](
+        stream = CallStream[tuple[EventHandler, Any], Any](
             self,
             method,
             params,
-            events={name: EventReader(listener.decode_with_self) for name, listener in listeners.items()},
-            progress=None if progress is None else progress.decode_with_self,
+            events={name: EventReader(listener.decode_with_handler) for name, listener in listeners.items()},
+            progress=None if progress is None else progress.decode_with_handler,
             returns=decode,
             timeout=timeout,
         )
         async with stream as run:
             async for event in run:
-                listener, value = cast("tuple[Listener, Any]", event)  # no gap: this stream ends rather than dropping
+                listener, value = cast(
+                    "tuple[EventHandler, Any]", event
+                )  # no gap: this stream ends rather than dropping
                 outcome = listener.function(*((value,) if listener.arity else ()))
                 if listener.is_async:
                     await outcome
-                lost = self.link.lost
+                lost = self.link.close_reason
                 if lost is not None and lost.reason is DisconnectReason.LOCAL_CLOSE:
                     break  # events that came before the other side left are still delivered
             return await run.result()
@@ -366,7 +372,11 @@ class Outbound:
         link = self.link
         if link.transport.queued > link.limits.send_queue:
             raise NotSent("bytes that the other side has not read", link.limits.send_queue)
-        return wait_until_read(link) if link.tell(method, None if params is None else encode_json(params)) else READY
+        return (
+            wait_drained(link)
+            if link.send_notification(method, None if params is None else encode_json(params))
+            else READY
+        )
 
     def notify_nowait(self, method: str, params: object) -> None:
         """Tells, or raises Busy when too much waits to leave."""
@@ -374,7 +384,7 @@ class Outbound:
         encoded = None if params is None else encode_json(params)
         if link.queued + len(encoded or b"") > link.limits.send_queue:
             raise NotSent("bytes that the other side has not read", link.limits.send_queue)
-        link.send(link.connection.notification(method, encoded))
+        link.send(link.connection.encode_notification(method, encoded))
 
     async def batch(self, members: Sequence[BatchCall | BatchNotify], timeout: float) -> list[Any]:
         """Sends all in one frame and returns an outcome for each call: its result, or the error that it would raise."""
@@ -382,50 +392,55 @@ class Outbound:
         asked = [member for member in members if isinstance(member, BatchCall)]
         told = [member for member in members if isinstance(member, BatchNotify)]
         deadline = link.loop.time() + timeout
-        calls = [Call(member.method, link.loop.create_waiter(), deadline=deadline, timeout=timeout) for member in asked]
+        calls = [
+            OutboundCall(member.method, link.loop.create_future(), deadline=deadline, timeout=timeout)
+            for member in asked
+        ]
         encoded = [
-            self._prepare(call, None if member.params is None else encode_json(member.params), serving())
+            self._bind_to_request(
+                call, None if member.params is None else encode_json(member.params), current_request()
+            )
             for call, member in zip(calls, asked, strict=True)
         ]
         notes = [(member.method, None if member.params is None else encode_json(member.params)) for member in told]
-        window = link.window
-        if calls and (link.transport.queued or window.is_full or window.places):  # it takes one slot for all its calls
-            await self._wait_for_room(calls[0], sum(len(params or b"") for params in encoded))
+        window = link.call_slots
+        if calls and (link.transport.queued or window.is_full or window.waiters):  # it takes one slot for all its calls
+            await self._wait_for_slot(calls[0], sum(len(params or b"") for params in encoded))
         try:
             frame = link.connection.open_batch(list(zip(calls, encoded, strict=True)), notes)
         except BaseException:
-            link.window.free()
+            link.call_slots.grant_free_slots()
             raise
         link.send(frame)
         for call in calls:
             link.wake_at(call.deadline)
         try:
             for call in calls:
-                await cast("Waiter", call.waiter)
+                await cast("LoopFuture", call.future)
         except BaseException:
             for call in calls:
-                link.abandon(call)
+                link.abandon_call(call)
             raise
-        return [self._settled(call, member.returns) for call, member in zip(calls, asked, strict=True)]
+        return [self._outcome_or_error(call, member.returns) for call, member in zip(calls, asked, strict=True)]
 
-    def _settled(self, call: Call, returns: Any) -> Any:
+    def _outcome_or_error(self, call: OutboundCall, returns: Any) -> Any:
         try:
-            return self.outcome(call, result_decoder(returns))
+            return self.outcome(call, get_result_decoder(returns))
         except BecketError as error:
             return error
 
-    def outcome(self, call: Call, decode: Callable[[Raw], Any]) -> Any:
+    def outcome(self, call: OutboundCall, decode: Callable[[Raw], Any]) -> Any:
         """Returns the result of a settled call, or raises its error."""
         if call.error is not None:
             raise call.error
-        assert call.reply is not None
+        assert call.result is not None
         try:
-            return decode(call.reply)
-        except UNDECODABLE as error:
+            return decode(call.result)
+        except JSON_ERRORS as error:
             raise BadReply(method=call.method, problem=str(error)) from error
 
-    def _add_meta(
-        self, params: bytes | None, deadline: float, current: Serving | None, credit: int | None
+    def _encode_meta(
+        self, params: bytes | None, deadline: float, current: CurrentRequest | None, credit: int | None
     ) -> bytes | None:
         link = self.link
         timeout_ms: int | None = None
@@ -440,47 +455,47 @@ class Outbound:
         if depth > link.limits.call_depth:
             raise NotSent("calls within calls", link.limits.call_depth)
         meta = CallMeta(timeout_ms=timeout_ms, parent=parent, depth=depth, credit=credit)
-        return params if meta == NO_META else link.dialect.write_meta(params, meta)
+        return params if meta == EMPTY_META else link.dialect.insert_meta(params, meta)
 
-    async def _wait_for_room(self, call: Call, size: int) -> None:
+    async def _wait_for_slot(self, call: OutboundCall, size: int) -> None:
         """Waits until the call has a slot and its bytes have room. What never left is busy, not timed out."""
         link = self.link
         limits = link.limits
-        link.window.free()  # what has become free within this piece is for those who wait already
+        link.call_slots.grant_free_slots()  # what has become free within this piece is for those who wait already
         try:
-            while link.lost is None:
+            while link.close_reason is None:
                 if link.queued and link.queued + size > limits.send_queue:
                     if link.loop.time() >= call.deadline:
                         raise NotSent("bytes that the other side has not read", limits.send_queue)
                     link.wake_at(call.deadline)
-                    await link.wait_for_room()
-                elif link.window.is_full:
+                    await link.wait_for_drain()
+                elif link.call_slots.is_full:
                     if link.loop.time() >= call.deadline:
                         raise NotSent("calls in flight", limits.outbound_calls)
                     link.wake_at(call.deadline)
-                    await link.window.wait(call.deadline)
+                    await link.call_slots.wait(call.deadline)
                 else:
                     return
         except BaseException:
-            link.window.free()  # it may have had a slot, and found no room then
+            link.call_slots.grant_free_slots()  # it may have had a slot, and found no room then
             raise
 
 
-async def wait_until_read(link: Link) -> None:
+async def wait_drained(link: Link) -> None:
     """Waits while the other side is behind with reading.
 
     Raises:
         Busy: it has not read for as long as a call may take.
     """
     until = link.loop.time() + link.limits.call_timeout
-    while link.queued > link.limits.send_high and link.lost is None:
+    while link.queued > link.limits.send_high and link.close_reason is None:
         if link.loop.time() >= until:
             raise NotSent("bytes that the other side has not read", link.limits.send_queue)
         link.wake_at(until)
-        await link.wait_for_room()
+        await link.wait_for_drain()
 
 
-class Ready:
+class ReadyAwaitable:
     """A coroutine that has nothing to wait for: what was asked for is done.
 
     One object serves every call, however often it is awaited or passed to a task group, and may also be left alone."""
@@ -501,5 +516,5 @@ class Ready:
     def close(self) -> None: ...
 
 
-READY = cast("Coroutine[Any, Any, None]", Ready())
-NO_META = CallMeta()
+READY = cast("Coroutine[Any, Any, None]", ReadyAwaitable())
+EMPTY_META = CallMeta()

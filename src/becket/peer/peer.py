@@ -1,4 +1,4 @@
-"""`Peer`: one end of a link. The same class for a host and for a child; either may call the other at any time.
+"""Provides Peer, one end of a JSON-RPC connection that calls and serves at once.
 
 A façade: calls are `outbound`'s, handlers `inbound`'s, events `streams`', bytes and end the `link`'s.
 """
@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from becket.dialects import PLAIN, Dialect, find_dialect
 from becket.errors import ConnectionLost, NotSupported, StartFailed
+from becket.framing.framing import FramingFactory
 from becket.limits import Limits
 from becket.methods.descriptors import Method, Notification
 from becket.methods.registry import F, Registry
-from becket.peer.admission import Ask
-from becket.peer.byte_streams import StreamTransport
 from becket.peer.inbound import Inbound
 from becket.peer.link import Link
-from becket.peer.loops import current_loop
-from becket.peer.outbound import DEFAULT, BatchCall, BatchNotify, Outbound, Unset, seconds_of, wait_until_read
-from becket.wire.framing import FramingFactory
+from becket.peer.loops.async_loops import current_loop
+from becket.peer.outbound import UNSET, BatchCall, BatchNotify, Outbound, Unset, resolve_timeout, wait_drained
+from becket.peer.permission_prompt import AskCallback
+from becket.peer.transport.stream import StreamTransport
 
 if TYPE_CHECKING:
-    from becket.methods.decorators import Handles, Listens
-    from becket.methods.permissions import Gate
+    from becket.jsonrpc.budget import SharedBudget
+    from becket.methods.decorators import HandlerDecorator, NotificationHandlerDecorator
     from becket.methods.streams import Stream
     from becket.peer.options import CallOptions, PeerOptions, StreamOptions
-    from becket.peer.process import Child
-    from becket.peer.roles import ByteStream, Loop, Transport
+    from becket.peer.protocols import ByteStream, Loop, Transport
     from becket.peer.streams import CallStream, Overflow
-    from becket.rpc.budget import SharedBudget
+    from becket.peer.transport.child_process import ChildProcess
+    from becket.permissions.gate import Gate
 
-__all__ = ["Connecting", "Peer"]
+__all__ = ["Peer", "PeerConnector"]
 
 E = TypeVar("E")
 P = TypeVar("P")
@@ -53,7 +53,7 @@ class Peer:
         methods: Registry | None = None,
         limits: Limits | None = None,
         gate: Gate | None = None,
-        ask: Ask | None = None,
+        ask: AskCallback | None = None,
         budget: SharedBudget | None = None,
         name: str = "peer",
     ) -> None:
@@ -61,13 +61,13 @@ class Peer:
             spoken = find_dialect(dialect)
             self.name = name
             self.methods: Registry = Registry() if methods is None else methods.copy()
-            connection = spoken.connection(limits or spoken.limits, framing, budget)
+            connection = spoken.build_connection(limits or spoken.limits, framing, budget)
             self._link = Link(loop, transport, spoken, connection, name=name)
             self._outbound = Outbound(self._link)
             self._link.start(Inbound(self._link, self.methods, self, gate=gate, ask=ask))
         except BaseException:  # a dialect that does not exist, a framing that cannot be made
             transport.close()
-            loop.end()
+            loop.close()
             raise
 
     # -- opening
@@ -84,7 +84,7 @@ class Peer:
         name: str | None = None,
         guard: bool = False,
         **options: Unpack[PeerOptions],
-    ) -> Connecting:
+    ) -> PeerConnector:
         """Starts a program and speaks with it over its stdin and stdout; closing the peer ends the program.
 
         The program sees a short list of environment variables and `env`, or all with `inherit_env`, or `env` alone
@@ -99,13 +99,13 @@ class Peer:
             NotSupported: likewise, if `guard` is given where there can be no such process.
         """
         try:
-            from becket.peer.child import ChildTransport
-            from becket.peer.process import log_stderr, open_child, words_of
+            from becket.peer.transport.child_process import log_stderr, normalize_command, open_child
+            from becket.peer.transport.child_transport import ChildTransport
         except OSError as error:  # no descriptor is left to read a module by
             raise StartFailed(str(command[0]), f"what starts programs could not be loaded: {error}") from error
 
         limits = options.get("limits") or find_dialect(options.get("dialect", PLAIN)).limits
-        words = words_of(command)
+        words = normalize_command(command)
         label = name or os.path.basename(words[0])
 
         async def connect() -> Peer:
@@ -121,12 +121,12 @@ class Peer:
                     guard=guard,
                 )
             except BaseException:
-                loop.end()
+                loop.close()
                 raise
             transport = ChildTransport(child, pipes, limits)
             return cls(loop, transport, name=label, **options)
 
-        return Connecting(connect)
+        return PeerConnector(connect)
 
     @classmethod
     def connect_stdio(
@@ -134,22 +134,22 @@ class Peer:
         *,
         name: str = "host",
         **options: Unpack[PeerOptions],
-    ) -> Connecting:
+    ) -> PeerConnector:
         """Speaks over this program's own stdin and stdout, which it takes over: `print` goes to stderr from then on.
 
         When stdin has ended and a handler has not returned a moment later, the program and its session are ended."""
 
         async def connect() -> Peer:
-            from becket.peer.stdio import take_stdio
+            from becket.peer.transport.stdio import open_stdio_transport
             from becket.peer.watchdog import watch_host
 
-            transport = take_stdio()
+            transport = open_stdio_transport()
             loop = await current_loop()
             peer = cls(loop, transport, name=name, **options)
             watch_host(transport.read_fd, peer.observe_handlers)
             return peer
 
-        return Connecting(connect)
+        return PeerConnector(connect)
 
     @classmethod
     def connect_tcp(
@@ -159,7 +159,7 @@ class Peer:
         *,
         name: str | None = None,
         **options: Unpack[PeerOptions],
-    ) -> Connecting:
+    ) -> PeerConnector:
         """Connects to a listening TCP socket.
 
         Raises:
@@ -167,14 +167,14 @@ class Peer:
         """
 
         async def connect() -> Peer:
-            from becket.peer.sockets import open_tcp
+            from becket.peer.transport.sockets import connect_tcp
 
-            transport = await open_tcp(host, port)
+            transport = await connect_tcp(host, port)
             loop = await current_loop()
             label = name or f"{host}:{port}"
             return cls(loop, transport, name=label, **options)
 
-        return Connecting(connect)
+        return PeerConnector(connect)
 
     @classmethod
     def connect_unix(
@@ -183,7 +183,7 @@ class Peer:
         *,
         name: str | None = None,
         **options: Unpack[PeerOptions],
-    ) -> Connecting:
+    ) -> PeerConnector:
         """Connects to a listening unix socket.
 
         Raises:
@@ -191,14 +191,14 @@ class Peer:
         """
 
         async def connect() -> Peer:
-            from becket.peer.sockets import open_unix
+            from becket.peer.transport.sockets import connect_unix
 
-            transport = await open_unix(path)
+            transport = await connect_unix(path)
             loop = await current_loop()
             label = name or os.fspath(path)
             return cls(loop, transport, name=label, **options)
 
-        return Connecting(connect)
+        return PeerConnector(connect)
 
     @classmethod
     def over(
@@ -207,7 +207,7 @@ class Peer:
         *,
         name: str = "peer",
         **options: Unpack[PeerOptions],
-    ) -> Connecting:
+    ) -> PeerConnector:
         """Speaks over a byte stream of anyio (or any object like it), or over a transport of becket's own kind."""
 
         async def connect() -> Peer:
@@ -216,7 +216,7 @@ class Peer:
             loop = await current_loop()
             return cls(loop, chosen, name=name, **options)
 
-        return Connecting(connect)
+        return PeerConnector(connect)
 
     # -- calling
 
@@ -251,7 +251,7 @@ class Peer:
         method: str | Method[Any, Any],
         params: object = None,
         *,
-        timeout: float | Unset | None = DEFAULT,
+        timeout: float | Unset | None = UNSET,
         returns: Any = Any,
         on: Mapping[str, Callable[..., Any]] | None = None,
         on_progress: Callable[..., Any] | None = None,
@@ -298,8 +298,8 @@ class Peer:
         events: Mapping[str, Any] | None = None,
         progress: Any = None,
         returns: Any = Any,
-        timeout: float | Unset | None = DEFAULT,
-        idle_timeout: float | Unset | None = DEFAULT,
+        timeout: float | Unset | None = UNSET,
+        idle_timeout: float | Unset | None = UNSET,
         overflow: Overflow | None = None,
         pause_connection: bool = False,
     ) -> CallStream[Any, Any]:
@@ -324,12 +324,12 @@ class Peer:
         )
 
     def batch(
-        self, members: Sequence[BatchCall | BatchNotify], *, timeout: float | Unset | None = DEFAULT
+        self, members: Sequence[BatchCall | BatchNotify], *, timeout: float | Unset | None = UNSET
     ) -> Coroutine[Any, Any, list[Any]]:
         """Sends calls and notifications in one frame; returns for each call its result or the error it would raise.
 
         Many programs do not understand batches: use it only where the other side is known to."""
-        return self._outbound.batch(members, seconds_of(timeout, self._link.limits))
+        return self._outbound.batch(members, resolve_timeout(timeout, self._link.limits))
 
     @overload
     def notify(self, method: Notification[None], params: None = None) -> Coroutine[Any, Any, None]: ...
@@ -348,8 +348,8 @@ class Peer:
             NotSent: the other side has not read for a minute.
         """
         if not isinstance(method, str):
-            if method.write is not None:
-                params = method.write(params)
+            if method.params_to_json is not None:
+                params = method.params_to_json(params)
             method = method.name
         return self._outbound.notify(method, params)
 
@@ -370,14 +370,14 @@ class Peer:
             NotSent: too much waits to leave.
         """
         if not isinstance(method, str):
-            if method.write is not None:
-                params = method.write(params)
+            if method.params_to_json is not None:
+                params = method.params_to_json(params)
             method = method.name
         self._outbound.notify_nowait(method, params)
 
     async def drain(self) -> None:
         """Waits until the other side has read most of what was sent."""
-        await wait_until_read(self._link)
+        await wait_drained(self._link)
 
     async def ping(self, *, timeout: float = 5.0) -> None:
         """Asks whether the other side reads at all; answered by its reader, never by a handler.
@@ -389,7 +389,7 @@ class Peer:
         await self.call(self._ping_method(), timeout=timeout)
 
     def ping_nowait(self) -> None:
-        """Sends a ping and waits for nothing: `heard_at` tells of the response.
+        """Sends a ping and waits for nothing: `last_received_at` tells of the response.
 
         Raises:
             NotSupported: no ping was agreed on.
@@ -409,7 +409,7 @@ class Peer:
     def handle(self, method: str, *, thread: bool = False) -> Callable[[F], F]: ...
 
     @overload
-    def handle(self, method: Method[P, R], *, thread: bool = False) -> Handles[P, R]: ...
+    def handle(self, method: Method[P, R], *, thread: bool = False) -> HandlerDecorator[P, R]: ...
 
     def handle(self, method: str | Method[Any, Any], *, thread: bool = False) -> Callable[..., Any]:
         """Registers the decorated function for this method: `()`, `(params)` or `(params, ctx)`.
@@ -429,7 +429,7 @@ class Peer:
     def on(self, notification: str, *, thread: bool = False) -> Callable[[F], F]: ...
 
     @overload
-    def on(self, notification: Notification[P], *, thread: bool = False) -> Listens[P]: ...
+    def on(self, notification: Notification[P], *, thread: bool = False) -> NotificationHandlerDecorator[P]: ...
 
     def on(self, notification: str | Notification[Any], *, thread: bool = False) -> Callable[..., Any]:
         """Registers the decorated function for this notification. They are handled one at a time, in order."""
@@ -439,7 +439,7 @@ class Peer:
         """Calls a function with the body of each frame from now on, after whether it came in: `observe(True, b"...")`.
 
         Returns what ends that. It is called within the link's own turn: it must be quick and must not raise."""
-        from becket.peer.tap import tap
+        from becket.peer.frame_observer import tap
 
         return tap(self._link, observe)
 
@@ -448,22 +448,22 @@ class Peer:
     @property
     def is_closed(self) -> bool:
         """Whether the link has ended."""
-        return self._link.lost is not None
+        return self._link.close_reason is not None
 
     @property
     def close_reason(self) -> ConnectionLost | None:
         """Why the link ended; None while it lives."""
-        return self._link.lost
+        return self._link.close_reason
 
     @property
-    def process(self) -> Child | None:
+    def process(self) -> ChildProcess | None:
         """The child process, where there is one."""
         return getattr(self._link.transport, "child", None)
 
     @property
-    def heard_at(self) -> float:
+    def last_received_at(self) -> float:
         """When the last bytes of the other side came, on the loop's clock; 0 before the first."""
-        return self._link.connection.now
+        return self._link.connection.last_received
 
     @property
     def received(self) -> int:
@@ -480,9 +480,9 @@ class Peer:
         """What both sides have agreed to use beyond the dialect's minimum."""
         return self._link.features
 
-    def agree(self, features: Iterable[str]) -> None:
+    def limit_features(self, features: Iterable[str]) -> None:
         """Limits what is used from now on to what both sides have announced."""
-        self._link.agree(features)
+        self._link.limit_features(features)
 
     def observe_handlers(self) -> Callable[[], bool]:
         """Returns a function that tells, some time later and from any thread, whether a handler has not returned."""
@@ -492,7 +492,7 @@ class Peer:
 
     async def wait_closed(self) -> ConnectionLost:
         """Waits until the link has ended, from whichever side, and returns why."""
-        return await self._link.wait_lost()
+        return await self._link.wait_closed()
 
     async def aclose(self, because: str = "") -> None:
         """Ends the link, and the process behind it. From any task, twice, and in the middle of anything.
@@ -507,11 +507,11 @@ class Peer:
         await self.aclose()
 
     def __repr__(self) -> str:
-        state = "open" if self._link.lost is None else self._link.lost.reason.value
+        state = "open" if self._link.close_reason is None else self._link.close_reason.reason.value
         return f"<Peer {self.name} ({self._link.dialect.name}): {state}>"
 
 
-class Connecting:
+class PeerConnector:
     """A peer that is about to be: `async with` it, or `await` it and close it yourself."""
 
     def __init__(self, connect: Callable[[], Awaitable[Peer]]) -> None:

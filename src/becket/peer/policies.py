@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from becket.methods.policies import NO_VERDICT, PolicyQuestion, objection_in
-from becket.peer.transport import wake
+from becket.peer.transport.fd import wake
+from becket.permissions.policies import NO_VERDICT, PolicyQuestion, objection_in
 
 if TYPE_CHECKING:
-    from becket.methods.permissions import Decision, Gate
-    from becket.peer.roles import Loop, Waiter
+    from becket.peer.protocols import Loop, LoopFuture
+    from becket.permissions.gate import Decision, Gate
 
 __all__ = ["decide_with_policies"]
 
@@ -41,7 +41,7 @@ class Consultation:
     def __init__(self, loop: Loop, question: PolicyQuestion) -> None:
         self._loop = loop
         self._question = question
-        self._waiter: Waiter = loop.create_waiter()
+        self._waiter: LoopFuture = loop.create_future()
         self._objection: str | None = NO_VERDICT
 
     async def wait(self) -> str | None:

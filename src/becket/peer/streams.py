@@ -1,4 +1,4 @@
-"""A call and its events, and how whoever made the call gets them.
+"""Provides CallStream: a call with its events, bounded buffering and credit.
 
 The reader hands the events over and never waits: a stream holds a bounded number of them, and past the bound its
 declared policy applies. The call settles for its consumer when everything that came before the answer was taken or
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from msgspec import Raw, Struct
 
+from becket.conversion.decode import JSON_ERRORS
 from becket.errors import (
     BadReply,
     BecketError,
@@ -29,17 +30,16 @@ from becket.errors import (
     RpcError,
     StreamOverrun,
 )
-from becket.methods.dispatch import FAILURES, log_unexpected
-from becket.methods.streams import Cancellation, CancelReason, EventReader, Gathering
-from becket.peer.claims import NULL, Claim, Listener
-from becket.peer.transport import wake
-from becket.rpc.records import GONE, Call
-from becket.typed.decoding import UNDECODABLE
+from becket.jsonrpc.records import NULL_FUTURE, OutboundCall
+from becket.methods.dispatch import HANDLER_ERRORS, log_internal_error
+from becket.methods.streams import Cancellation, CancelReason, EventReader, ResultCollector
+from becket.peer.event_routing import JSON_NULL, CallSubscription, EventHandler
+from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
     from becket.peer.link import Link
     from becket.peer.outbound import Outbound
-    from becket.peer.roles import Waiter
+    from becket.peer.protocols import LoopFuture
 
 __all__ = ["CallStream", "Gap", "Overflow"]
 
@@ -49,8 +49,8 @@ K2 = TypeVar("K2")
 R = TypeVar("R")
 
 CREDIT_WINDOW = 256  # events that the other side may send ahead of the consumer, where credit was agreed
-UNREADABLE = (ValueError, *UNDECODABLE)  # what a gathering raises for what the other side got wrong
-PAUSE_SHARE = 4  # a quarter of the bounds: where a stream that may pause its connection does so
+COLLECTOR_ERRORS = (ValueError, *JSON_ERRORS)  # what a gathering raises for what the other side got wrong
+PAUSE_DIVISOR = 4  # a quarter of the bounds: where a stream that may pause its connection does so
 
 
 class Overflow(Enum):
@@ -86,7 +86,7 @@ class CallStream(Generic[E, R]):
         overflow: Overflow = Overflow.END,
         pause_connection: bool = False,
         is_tolerant: bool = False,
-        gathering: Gathering[Any, Any] | None = None,
+        gathering: ResultCollector[Any, Any] | None = None,
         cancel: Callable[[CancelReason], Cancellation] | None = None,
     ) -> None:
         self.dropped = 0
@@ -103,27 +103,27 @@ class CallStream(Generic[E, R]):
         self._overflow = overflow
         self._may_pause = pause_connection
         self._is_tolerant = is_tolerant
-        self._gathering = gathering
-        self._gathered: Any = None
+        self._collector = gathering
+        self._collected: Any = None
         self._cancel = cancel
         self._is_acknowledged = False
-        self._has_last = False
+        self._has_final_event = False
         self._is_paused = False
         self._holder = f"stream {id(self)}"
-        self._call: Call | None = None
-        self._claims: list[tuple[str, Claim]] = []
+        self._call: OutboundCall | None = None
+        self._subscriptions: list[tuple[str, CallSubscription]] = []
         self._buffer: deque[tuple[Callable[[Raw], Any], Raw, bool]] = deque()  # the last: it has used up credit
         self._bytes = 0
         self._gap = 0
-        self._taken = 0
+        self._consumed = 0
         self._credit = 0
         self._error: BecketError | None = None
         self._is_settled = False
-        self._waiters: list[Waiter] = []
+        self._waiters: list[LoopFuture] = []
         self._opened = 0.0
         self._until = inf
         self._last_event = 0.0
-        self._takers: list[tuple[tuple[type, ...], Listener]] = []
+        self._event_handlers: list[tuple[tuple[type, ...], EventHandler]] = []
 
     # -- life
 
@@ -133,48 +133,50 @@ class CallStream(Generic[E, R]):
         link = self._link
         self._last_event = link.loop.time()
         self._opened = self._last_event
-        self._until = min(self._opened + self._timeout, self._outbound.latest())
-        call = self._call = Call(self._method, self, stream=self)
-        call.deadline = self.extend()
+        self._until = min(self._opened + self._timeout, self._outbound.latest_deadline())
+        call = self._call = OutboundCall(self._method, self, stream=self)
+        call.deadline = self.renew_deadline()
         call.timeout = min(self._timeout, self._idle)
         for method, reader in self._readers.items():
-            claim = self._claim(reader, call, self._gathering)
-            self._claims.append((method, claim))
-            link.claims.add(method, claim)
+            claim = self._build_subscription(reader, call, self._collector)
+            self._subscriptions.append((method, claim))
+            link.event_router.add(method, claim)
         try:
-            if "credit" in link.features and self._gathering is None:  # which belongs to a request that is open
+            if "credit" in link.features and self._collector is None:  # which belongs to a request that is open
                 self._credit = min(CREDIT_WINDOW, link.limits.stream_events)
-            progress = None if self._progress is None else self._claim(EventReader(self._progress), call, None)
+            progress = (
+                None if self._progress is None else self._build_subscription(EventReader(self._progress), call, None)
+            )
             credit = self._credit or None
-            await self._outbound.open(call, self._params, until=self._until, credit=credit, progress=progress)
+            await self._outbound.open_call(call, self._params, until=self._until, credit=credit, progress=progress)
         except BaseException:
-            self._release()
-            link.abandon(call)
+            self._unsubscribe()
+            link.abandon_call(call)
             raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._abandon()
         if self._call is not None:
-            self._call.waiter = GONE  # the two know each other; neither shall keep the other alive
+            self._call.future = NULL_FUTURE  # the two know each other; neither shall keep the other alive
             self._call.stream = None
 
     def _abandon(self) -> None:
         """Nobody wants the rest: the other side is told unless it has answered."""
         if self._call is not None and not self._is_settled:
             self._error = LocalProtocolError(f"{self._method}: the stream was left before its answer came")
-            self._give_up(self._call, CancelReason.LEFT)
-        self._release()
+            self._cancel_call(self._call, CancelReason.LEFT)
+        self._unsubscribe()
         self._drop_all()
         self._resume()
         self._wake()  # another task may wait for an event
 
-    def _release(self) -> None:
-        for method, claim in self._claims:
-            self._link.claims.remove(method, claim)
-        self._claims.clear()
+    def _unsubscribe(self) -> None:
+        for method, claim in self._subscriptions:
+            self._link.event_router.remove(method, claim)
+        self._subscriptions.clear()
         if self._call is not None:
-            self._link.claims.remove_progress(self._call.id)
+            self._link.event_router.remove_progress(self._call.id)
 
     # -- the call's waiter
 
@@ -186,21 +188,21 @@ class CallStream(Generic[E, R]):
         """The answer is there, or will never come."""
         if self._is_settled:
             return
-        call, gathering = self._call, self._gathering
+        call, gathering = self._call, self._collector
         if call is not None:
             if isinstance(call.error, CallTimeout):
-                self._ask_to_cancel(call, CancelReason.TIMED_OUT)
+                self._send_cancel_request(call, CancelReason.TIMED_OUT)
             elif call.error is None and gathering is not None:
-                self._acknowledge(call, gathering)
+                self._on_acknowledged(call, gathering)
                 return
         self._settle()
 
     def _settle(self) -> None:
         self._is_settled = True
-        self._release()
+        self._unsubscribe()
         self._wake()
 
-    def extend(self) -> float:
+    def renew_deadline(self) -> float:
         """Returns the deadline as it is after the last event."""
         idle_until = self._last_event + self._idle
         if self._call is not None:
@@ -209,59 +211,59 @@ class CallStream(Generic[E, R]):
 
     # -- an answer that only acknowledges
 
-    def _acknowledge(self, call: Call, gathering: Gathering[Any, Any]) -> None:
+    def _on_acknowledged(self, call: OutboundCall, gathering: ResultCollector[Any, Any]) -> None:
         try:
-            gathering.acknowledge(NULL if call.reply is None else call.reply)
-        except UNREADABLE as error:
+            gathering.on_response(JSON_NULL if call.result is None else call.result)
+        except COLLECTOR_ERRORS as error:
             self._end_with(self._bad_reply(error), CancelReason.FAILED)
             return
-        except FAILURES as error:
+        except HANDLER_ERRORS as error:
             self._fail(error)
             return
         self._is_acknowledged = True
-        self._last_event = self._link.connection.now
-        if self._has_last:
-            self._conclude(gathering)
+        self._last_event = self._link.connection.last_received
+        if self._has_final_event:
+            self._finish(gathering)
         else:
-            self._link.acknowledged.add(self)
+            self._link.long_lived_streams.add(self)
 
-    def _gather_into(
-        self, put: Callable[[Raw | None], None], decode: Callable[[Raw], Any], gathering: Gathering[Any, Any]
+    def _collect_into(
+        self, put: Callable[[Raw | None], None], decode: Callable[[Raw], Any], gathering: ResultCollector[Any, Any]
     ) -> Callable[[Raw | None], None]:
         def gather(raw: Raw | None) -> None:
             try:
-                is_last = gathering.take(decode(NULL if raw is None else raw))
-            except UNREADABLE:
+                is_last = gathering.on_event(decode(JSON_NULL if raw is None else raw))
+            except COLLECTOR_ERRORS:
                 self.skipped += 1
-                self._last_event = self._link.connection.now
+                self._last_event = self._link.connection.last_received
                 return
-            except FAILURES as error:
+            except HANDLER_ERRORS as error:
                 self._fail(error)
                 return
             put(raw)
             if is_last and not self._is_settled:  # else it came once too often for the bounds
-                self._has_last = True
-                self._release()  # what follows it belongs to nobody
+                self._has_final_event = True
+                self._unsubscribe()  # what follows it belongs to nobody
                 if self._is_acknowledged:
-                    self._conclude(gathering)
+                    self._finish(gathering)
 
         return gather
 
-    def _conclude(self, gathering: Gathering[Any, Any]) -> None:
+    def _finish(self, gathering: ResultCollector[Any, Any]) -> None:
         """The last event and the acknowledgement are there, in whichever order they came."""
-        self._link.acknowledged.discard(self)
+        self._link.long_lived_streams.discard(self)
         try:
-            self._gathered = gathering.result()
+            self._collected = gathering.result()
         except RpcError as error:
             self._error = self._remote_error(error)
-        except UNREADABLE as error:
+        except COLLECTOR_ERRORS as error:
             self._error = self._bad_reply(error)
-        except FAILURES as error:
+        except HANDLER_ERRORS as error:
             self._error = self._own_failure(error)
         self._settle()
 
     def _remote_error(self, error: RpcError) -> RemoteError:
-        code = error.code if error.meaning is None else self._link.connection.numbers[error.meaning]
+        code = error.code if error.meaning is None else self._link.connection.error_codes[error.meaning]
         assert code is not None  # it has a meaning or a number
         remote = RemoteError(
             method=self._method, code=code, message=error.message, data=error.data, meaning=error.meaning
@@ -285,67 +287,69 @@ class CallStream(Generic[E, R]):
 
     def expire(self, now: float) -> float:
         """Ends a stream that was acknowledged if its time is over; returns when that will be."""
-        deadline = self.extend()
+        deadline = self.renew_deadline()
         if deadline > now:
             return deadline
         assert self._call is not None
         self._end_with(CallTimeout(self._method, self._call.timeout), CancelReason.TIMED_OUT)
         return inf
 
-    def lose(self, lost: ConnectionLost) -> None:
+    def disconnect(self, lost: ConnectionLost) -> None:
         """Ends a stream that was acknowledged: its link has ended."""
-        self._error = lost.again()
+        self._error = lost.copy()
         self._error.add_note(f"{self._method}: ended mid-stream, after the acknowledgement and before the last event")
         self._settle()
 
-    def _give_up(self, call: Call, reason: CancelReason) -> None:
+    def _cancel_call(self, call: OutboundCall, reason: CancelReason) -> None:
         """Nobody wants the rest: the other side is told, by the link and by the method's own word for it."""
         self._is_settled = True
-        self._link.acknowledged.discard(self)
-        self._link.abandon(call)
-        self._ask_to_cancel(call, reason)
+        self._link.long_lived_streams.discard(self)
+        self._link.abandon_call(call)
+        self._send_cancel_request(call, reason)
 
-    def _ask_to_cancel(self, call: Call, reason: CancelReason) -> None:
-        if self._cancel is None or not call.id or self._has_last:  # nothing of it runs: not yet, or no longer
+    def _send_cancel_request(self, call: OutboundCall, reason: CancelReason) -> None:
+        if self._cancel is None or not call.id or self._has_final_event:  # nothing of it runs: not yet, or no longer
             return
         try:
-            self._outbound.ask_aside(*self._cancel(reason))
+            self._outbound.call_detached(*self._cancel(reason))
         except Exception as error:  # in what it makes of the params; the stream ends all the same
-            log_unexpected(error)
+            log_internal_error(error)
 
     # -- events in
 
-    def _claim(self, reader: EventReader[Any], call: Call, gathering: Gathering[Any, Any] | None) -> Claim:
+    def _build_subscription(
+        self, reader: EventReader[Any], call: OutboundCall, gathering: ResultCollector[Any, Any] | None
+    ) -> CallSubscription:
         belongs, decode = reader.belongs, reader.decode
         accept = None if belongs is None else partial(self._accepts, belongs)
-        put = self._put_into(decode, is_own=False)
+        put = self._build_sink(decode, is_own=False)
         if gathering is not None:
-            return Claim(self._gather_into(put, decode, gathering), accept=accept, call=call)
-        return Claim(put, put_own=self._put_into(decode, is_own=True), accept=accept, call=call)
+            return CallSubscription(self._collect_into(put, decode, gathering), accept=accept, call=call)
+        return CallSubscription(put, put_own=self._build_sink(decode, is_own=True), accept=accept, call=call)
 
     def _accepts(self, belongs: Callable[[Raw, Any], bool], raw: Raw) -> bool:
         """Returns whether an event is for this call. One that cannot be read is for none."""
         try:
             return belongs(raw, self._params)
-        except UNDECODABLE:
+        except JSON_ERRORS:
             return False
-        except FAILURES as error:
+        except HANDLER_ERRORS as error:
             self._fail(error)
             return False
 
-    def _put_into(self, decode: Callable[[Raw], Any], *, is_own: bool) -> Callable[[Raw | None], None]:
+    def _build_sink(self, decode: Callable[[Raw], Any], *, is_own: bool) -> Callable[[Raw | None], None]:
         buffer = self._buffer
         append = buffer.append
         connection = self._link.connection
         most_events, most_bytes = self._link.limits.stream_events, self._link.limits.stream_bytes
 
         def put(raw: Raw | None) -> None:
-            value = NULL if raw is None else raw
+            value = JSON_NULL if raw is None else raw
             append((decode, value, is_own))
             size = self._bytes = self._bytes + len(value)
-            self._last_event = connection.now
+            self._last_event = connection.last_received
             if size > most_bytes or len(buffer) > most_events:
-                self._overrun()
+                self._on_overrun()
             if self._waiters:
                 self._wake()
 
@@ -356,7 +360,7 @@ class CallStream(Generic[E, R]):
 
         return put_and_pause if self._may_pause else put
 
-    def _overrun(self) -> None:
+    def _on_overrun(self) -> None:
         limits = self._link.limits
         if self._overflow is Overflow.DROP_OLDEST:
             while len(self._buffer) > limits.stream_events or self._bytes > limits.stream_bytes:
@@ -371,7 +375,7 @@ class CallStream(Generic[E, R]):
         limit = limits.stream_events if is_many else limits.stream_bytes
         self._end_with(StreamOverrun(self._method, limit), CancelReason.FAILED)
 
-    def end(self, error: BecketError) -> None:
+    def close_with(self, error: BecketError) -> None:
         """Ends the stream with this error, and tells the other side that nobody wants the rest."""
         if self._call is not None:
             self._drop_all()
@@ -381,7 +385,7 @@ class CallStream(Generic[E, R]):
         assert self._call is not None
         self._error = self._error or error
         if not self._is_settled:
-            self._give_up(self._call, reason)
+            self._cancel_call(self._call, reason)
             self._settle()
 
     def _wake(self) -> None:
@@ -393,7 +397,7 @@ class CallStream(Generic[E, R]):
         """Waits for the next event or the end. Several tasks may: all are woken."""
         if self._call is None:
             raise LocalProtocolError(f"{self._method}: the stream is not open: use it in an `async with` block")
-        waiter = self._link.loop.create_waiter()
+        waiter = self._link.loop.create_future()
         self._waiters.append(waiter)
         try:
             await waiter
@@ -403,14 +407,17 @@ class CallStream(Generic[E, R]):
 
     def _pause_if_full(self) -> None:
         limits = self._link.limits
-        if len(self._buffer) * PAUSE_SHARE > limits.stream_events or self._bytes * PAUSE_SHARE > limits.stream_bytes:
+        if (
+            len(self._buffer) * PAUSE_DIVISOR > limits.stream_events
+            or self._bytes * PAUSE_DIVISOR > limits.stream_bytes
+        ):
             self._is_paused = True
-            self._link.hold(self._holder)
+            self._link.pause_reading(self._holder)
 
     def _resume(self) -> None:
         if self._is_paused:
             self._is_paused = False
-            self._link.release(self._holder)
+            self._link.resume_reading(self._holder)
 
     # -- events out
 
@@ -429,8 +436,8 @@ class CallStream(Generic[E, R]):
                     self.return_credit()
                 try:
                     event: E | Gap = decode(raw)
-                except UNDECODABLE as problem:
-                    self._skip(problem)
+                except JSON_ERRORS as problem:
+                    self._on_undecodable(problem)
                     continue
                 return event
             self._resume()
@@ -443,13 +450,13 @@ class CallStream(Generic[E, R]):
     async def batches(self) -> AsyncIterator[list[E | Gap]]:
         """Yields what has come since the last time, many at once: the cheapest way to take a flood."""
         async for event in self:
-            yield self._take_after([event])
+            yield self._drain_buffer([event])
 
-    def take_ready(self) -> list[E | Gap]:
+    def batch_nowait(self) -> list[E | Gap]:
         """Returns what has come and was not taken, without waiting."""
-        return self._take_after([])
+        return self._drain_buffer([])
 
-    def _take_after(self, ready: list[E | Gap]) -> list[E | Gap]:
+    def _drain_buffer(self, ready: list[E | Gap]) -> list[E | Gap]:
         if self._gap:
             ready.append(Gap(self._gap))
             self._gap = 0
@@ -460,9 +467,9 @@ class CallStream(Generic[E, R]):
                 self.return_credit()
             try:
                 event = decode(raw)
-            except UNDECODABLE as error:
+            except JSON_ERRORS as error:
                 try:
-                    self._skip(error)
+                    self._on_undecodable(error)
                 except BadReply:
                     if not ready:
                         raise
@@ -471,7 +478,7 @@ class CallStream(Generic[E, R]):
                 ready.append(event)
         return ready
 
-    def _skip(self, error: Exception) -> None:
+    def _on_undecodable(self, error: Exception) -> None:
         """Passes over an event that cannot be decoded, or ends the stream with it."""
         if self._is_tolerant:
             self.skipped += 1
@@ -485,13 +492,13 @@ class CallStream(Generic[E, R]):
         """One event that has used up credit is out of the way."""
         if not self._credit:
             return
-        self._taken += 1
+        self._consumed += 1
         link = self._link
-        if self._taken * 2 >= self._credit and not self._is_settled and link.dialect.credit is not None:
+        if self._consumed * 2 >= self._credit and not self._is_settled and link.dialect.credit is not None:
             assert self._call is not None
-            params = b'{"id":%b,"n":%d}' % (self._call.id, self._taken)
-            self._taken = 0
-            link.send(link.connection.notification(link.dialect.credit, params))
+            params = b'{"id":%b,"n":%d}' % (self._call.id, self._consumed)
+            self._consumed = 0
+            link.send(link.connection.encode_notification(link.dialect.credit, params))
 
     @overload
     def on(self, kind: type[K], /) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]: ...
@@ -508,7 +515,7 @@ class CallStream(Generic[E, R]):
         `result` hands it the events, in order. All functions that were registered for an event get it."""
 
         def register(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-            self._takers.append((kinds, Listener(function)))
+            self._event_handlers.append((kinds, EventHandler(function)))
             return function
 
         return register
@@ -519,28 +526,28 @@ class CallStream(Generic[E, R]):
         Raises:
             RemoteError, CallTimeout, ConnectionLost, StreamOverrun, BadReply: as for any call.
         """
-        if self._takers:
+        if self._event_handlers:
             async for event in self:
-                await self._hand_over(event)
+                await self._dispatch_event(event)
         while not self._is_settled:
-            self._drop_untaken()
+            self._drop_unread()
             await self._wait()
-        self._drop_untaken()
+        self._drop_unread()
         if (error := self._failure()) is not None:
             raise error
         assert self._call is not None
         result: R
-        result = self._gathered if self._gathering is not None else self._outbound.outcome(self._call, self._returns)
+        result = self._collected if self._collector is not None else self._outbound.outcome(self._call, self._returns)
         return result
 
-    async def _hand_over(self, event: E | Gap) -> None:
-        for kinds, listener in self._takers:
+    async def _dispatch_event(self, event: E | Gap) -> None:
+        for kinds, listener in self._event_handlers:
             if isinstance(event, kinds):
                 outcome = listener.function(*((event,) if listener.arity else ()))
                 if listener.is_async:
                     await outcome
 
-    def _drop_untaken(self) -> None:
+    def _drop_unread(self) -> None:
         for _, _, is_own in self._buffer:
             if is_own:  # a producer that counts would wait for them for ever
                 self.return_credit()

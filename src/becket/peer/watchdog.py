@@ -12,7 +12,7 @@ import os
 from _thread import start_new_thread
 from typing import TYPE_CHECKING, Final
 
-from becket.peer.sessions import GRACE, kill_session, session_members
+from becket.peer.transport.sessions import GRACE, kill_session, session_members
 
 if TYPE_CHECKING:
     import select
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from becket.peer.link import Link
 
-__all__ = ["EXIT_STUCK", "end_program", "observe_link", "watch_host"]
+__all__ = ["EXIT_STOP_TIMEOUT", "end_program", "observe_link", "watch_host"]
 
-EXIT_STUCK: Final = 4  # the end took too long
+EXIT_STOP_TIMEOUT: Final = 4  # the end took too long
 STDERR: Final = 2
 ORPHANED: Final = 0.2  # seconds from the end of stdin to the end of the host that was killed
 LOOKS: Final = (0, 0.01, 0.02, 0.03)  # pauses between looks at a blocking runtime
@@ -79,7 +79,7 @@ def observe_link(link: Link) -> Callable[[], bool]:
     """Returns a function that tells, some time later, whether the loop of a link has not turned meanwhile, or a handler
     that ran now still runs."""
     before = link.running()
-    if link.loop.nests:  # no loop turns by itself there; between two polls it looks as if a handler ran
+    if link.loop.is_reentrant:  # no loop turns by itself there; between two polls it looks as if a handler ran
         return lambda: all(runs_after(link, before, pause) for pause in LOOKS)
     turned: list[bool] = []
     try:
@@ -103,7 +103,7 @@ def end_program(because: str) -> NoReturn:
     except OSError:
         pass  # nobody reads it
     end_session()
-    os._exit(EXIT_STUCK)
+    os._exit(EXIT_STOP_TIMEOUT)
 
 
 def end_orphaned_session(host: int) -> None:

@@ -1,1 +1,1 @@
-"""Where memory and configuration are kept: what every store can do, and one that keeps all in memory."""
+"""Stores for memory and configuration: the protocol, in memory, and SQLite."""

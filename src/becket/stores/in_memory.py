@@ -1,4 +1,4 @@
-"""A store that forgets everything when it is closed: for tests, and for hosts that keep nothing."""
+"""A store in memory, for tests and for hosts that persist nothing."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from becket.contract.config import (
 from becket.contract.memory import DEFAULT_QUERY_LIMIT, Append, Appended, Query, Record, Records
 from becket.errors import BecketError, LocalProtocolError, QueryTimeout
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.stores.matching import Conditions, check_namespace, fill_page, parse_query, parse_search, rank
-from becket.stores.shares import Entry, check_config_share, check_memory_share, parse_append, size_of_value
-from becket.stores.store import Clock, Damage, Done, Snapshot, now_ms
-from becket.stores.watchers import Watchers, settle
+from becket.stores.notifications import ChangeNotifier, complete_append
+from becket.stores.query_filter import RecordFilter, check_namespace, fill_page, parse_query, parse_search, rank_texts
+from becket.stores.quotas import NewRecord, check_config_quota, check_memory_quota, config_value_size, parse_append
+from becket.stores.store import AppendCallback, Clock, Damage, Snapshot, now_ms
 
 __all__ = ["InMemoryStore"]
 
-LOOK = 512  # records between two looks at the time: a millisecond of looking
+DEADLINE_INTERVAL = 512  # records between two looks at the time: a millisecond of looking
 
 
-class Kept(Struct, frozen=True):
+class StoredRecord(Struct, frozen=True):
     """A record without its `meta`, beside what a query looks at and what is given back of it."""
 
     record: Record
@@ -42,27 +42,27 @@ class Kept(Struct, frozen=True):
     size: int
 
 
-class Memory:
+class NamespaceRecords:
     """The records of one namespace."""
 
-    __slots__ = ("answers", "bytes", "records")
+    __slots__ = ("by_idem", "bytes", "records")
 
     def __init__(self) -> None:
-        self.records: list[Kept] = []
-        self.answers: dict[str, Appended] = {}
+        self.records: list[StoredRecord] = []
+        self.by_idem: dict[str, Appended] = {}
         self.bytes = 0
 
 
-class Config:
+class ConfigValues:
     """The values of one extension, and its last changes."""
 
-    __slots__ = ("bytes", "forgotten", "log", "values")
+    __slots__ = ("bytes", "dropped_revision", "log", "values")
 
     def __init__(self) -> None:
         self.values: dict[str, tuple[str, int]] = {}
         self.bytes = 0
         self.log: deque[ConfigChanged] = deque()
-        self.forgotten = 0  # changes up to this revision are no longer told
+        self.dropped_revision = 0  # changes up to this revision are no longer told
 
 
 class InMemoryStore:
@@ -72,9 +72,9 @@ class InMemoryStore:
         self._limits = limits
         self._clock = clock
         self._lock = Lock()
-        self._memories: dict[str, Memory] = {}
-        self._configs: dict[str, Config] = {}
-        self._watchers = Watchers(limits.call_depth)
+        self._memories: dict[str, NamespaceRecords] = {}
+        self._configs: dict[str, ConfigValues] = {}
+        self._notifier = ChangeNotifier(limits.call_depth)
         self._last_id = 0
         self._revision = 0
         self._is_closed = False
@@ -82,40 +82,40 @@ class InMemoryStore:
     # -- memory
 
     def append(self, append: Append) -> Appended:
-        return self._keep(parse_append(append, self._limits))
+        return self._insert(parse_append(append, self._limits))
 
-    def append_nowait(self, append: Append, done: Done) -> None:
+    def append_nowait(self, append: Append, done: AppendCallback) -> None:
         entry = parse_append(append, self._limits)
         outcome: Appended | BecketError
         try:
-            outcome = self._keep(entry)
+            outcome = self._insert(entry)
         except LocalProtocolError:
             raise
         except BecketError as error:
             outcome = error
-        settle(done, outcome)
+        complete_append(done, outcome)
 
-    def _keep(self, entry: Entry) -> Appended:
+    def _insert(self, entry: NewRecord) -> Appended:
         with self._lock:
             self._check_open()
-            memory = self._memories.get(entry.namespace) or Memory()
-            if entry.idem is not None and entry.idem in memory.answers:
-                return memory.answers[entry.idem]
-            check_memory_share(
+            memory = self._memories.get(entry.namespace) or NamespaceRecords()
+            if entry.idem is not None and entry.idem in memory.by_idem:
+                return memory.by_idem[entry.idem]
+            check_memory_quota(
                 entry.namespace, self._limits, records=len(memory.records), used=memory.bytes, more=entry.size
             )
             answer = Appended(True, max(0, self._clock()), self._last_id + 1)
             record = Record(entry.namespace, answer.timestamp_ms, entry.content, entry.tags, id=answer.id)
-            memory.records.append(Kept(record, entry.content.casefold(), entry.meta, entry.idem, entry.size))
+            memory.records.append(StoredRecord(record, entry.content.casefold(), entry.meta, entry.idem, entry.size))
             memory.bytes += entry.size
             if entry.idem is not None:
-                memory.answers[entry.idem] = answer
+                memory.by_idem[entry.idem] = answer
             self._memories[entry.namespace] = memory
             self._last_id += 1
             return answer
 
     def query(self, query: Query, *, timeout: float | None = None) -> list[Record]:
-        return [whole(kept) for kept in self._find(parse_query(query, self._limits), timeout)]
+        return [to_record(kept) for kept in self._find(parse_query(query, self._limits), timeout)]
 
     def query_page(self, query: Query, most_bytes: int) -> Records:
         found = self._find(parse_query(query, self._limits), None)
@@ -126,22 +126,22 @@ class InMemoryStore:
     ) -> list[Record]:
         wanted = parse_search(namespace, text, self._limits)
         found = self._find(wanted, timeout) if wanted.words else []
-        best = rank([kept.folded for kept in found], wanted.words)[: max(0, min(limit, self._limits.memory_page))]
-        return [whole(found[place]) for place in best]
+        best = rank_texts([kept.folded for kept in found], wanted.words)[: max(0, min(limit, self._limits.memory_page))]
+        return [to_record(found[place]) for place in best]
 
-    def _find(self, wanted: Conditions, timeout: float | None) -> list[Kept]:
+    def _find(self, wanted: RecordFilter, timeout: float | None) -> list[StoredRecord]:
         seconds = self._limits.query_seconds if timeout is None else min(timeout, self._limits.query_seconds)
         until = monotonic() + seconds
-        found: list[Kept] = []
+        found: list[StoredRecord] = []
         with self._lock:
             self._check_open()
-            memory = self._memories.get(wanted.namespace) or Memory()
+            memory = self._memories.get(wanted.namespace) or NamespaceRecords()
             for number, kept in enumerate(reversed(memory.records)):
-                if number % LOOK == 0 and monotonic() >= until:
+                if number % DEADLINE_INTERVAL == 0 and monotonic() >= until:
                     raise QueryTimeout(seconds)
-                if len(found) == wanted.room:
+                if len(found) == wanted.limit:
                     break
-                if wanted.fits(kept.record.timestamp_ms, kept.folded, kept.record.tags):
+                if wanted.matches(kept.record.timestamp_ms, kept.folded, kept.record.tags):
                     found.append(kept)
         return found
 
@@ -149,13 +149,13 @@ class InMemoryStore:
         check_namespace(namespace)
         with self._lock:
             self._check_open()
-            memory = self._memories.get(namespace) or Memory()
+            memory = self._memories.get(namespace) or NamespaceRecords()
             gone = [kept for kept in memory.records if up_to is None or (kept.record.id or 0) <= up_to]
             del memory.records[: len(gone)]
             memory.bytes -= sum(kept.size for kept in gone)
             for kept in gone:
                 if kept.idem is not None:
-                    del memory.answers[kept.idem]
+                    del memory.by_idem[kept.idem]
             return len(gone)
 
     # -- configuration
@@ -175,18 +175,18 @@ class InMemoryStore:
         return self._change(extension, parse_config_key(key, self._limits), None, if_revision)
 
     def _change(self, extension: str, key: str, value: str | None, if_revision: int | None) -> ConfigSaved:
-        self._watchers.check_depth()
+        self._notifier.check_depth()
         with self._lock:
             self._check_open()
-            config = self._configs.get(extension) or Config()
+            config = self._configs.get(extension) or ConfigValues()
             present, revision = config.values.get(key, (None, 0))
             if if_revision is not None and if_revision != revision:
                 return ConfigSaved(False, revision)
             if value is None and present is None:
                 return ConfigSaved(True, 0)
-            more = size_of_value(key, value) - size_of_value(key, present)
+            more = config_value_size(key, value) - config_value_size(key, present)
             if value is not None:
-                check_config_share(
+                check_config_quota(
                     extension,
                     self._limits,
                     keys=len(config.values),
@@ -202,10 +202,10 @@ class InMemoryStore:
             config.bytes += more
             config.log.append(ConfigChanged(key, value, self._revision))
             if len(config.log) > self._limits.config_log:
-                config.forgotten = config.log.popleft().revision
+                config.dropped_revision = config.log.popleft().revision
             self._configs[extension] = config
             saved = ConfigSaved(True, self._revision)
-        self._watchers.tell(extension)
+        self._notifier.notify(extension)
         return saved
 
     def read_config(self, extension: str, keys: tuple[str, ...] | None = None) -> Snapshot:
@@ -221,7 +221,7 @@ class InMemoryStore:
         with self._lock:
             self._check_open()
             config = self._configs.get(extension)
-            if since > self._revision or (config is not None and since < config.forgotten):
+            if since > self._revision or (config is not None and since < config.dropped_revision):
                 return None
             later = [] if config is None else [change for change in config.log if change.revision > since]
             return [change for change in later if keys is None or change.key in keys]
@@ -233,7 +233,7 @@ class InMemoryStore:
     def watch(self, wake: Callable[[str], object]) -> Callable[[], None]:
         with self._lock:
             self._check_open()
-            return self._watchers.add(wake)
+            return self._notifier.subscribe(wake)
 
     def verify(self) -> list[Damage]:
         with self._lock:
@@ -247,16 +247,16 @@ class InMemoryStore:
             self._is_closed = True
             self._memories.clear()
             self._configs.clear()
-            self._watchers.clear()
+            self._notifier.clear()
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise LocalProtocolError("the store is closed")
 
 
-def whole(kept: Kept) -> Record:
+def to_record(kept: StoredRecord) -> Record:
     return kept.record if kept.meta is None else replace(kept.record, meta=msgspec.json.decode(kept.meta))
 
 
-def with_meta_text(kept: Kept) -> Record:
+def with_meta_text(kept: StoredRecord) -> Record:
     return kept.record if kept.meta is None else replace(kept.record, meta=Raw(kept.meta))

@@ -1,4 +1,4 @@
-"""What a store can do. The host offers it to extensions; who may use what is decided before it gets here.
+"""The `Store` protocol: thread-safe, blocking, atomic storage of memory and configuration.
 
 A store is plain and blocking: each method returns when its work is done, and what was acknowledged is kept as safely as
 the store can keep anything. Methods may be called from any thread. Each call is whole: it happens entirely or not at
@@ -27,7 +27,7 @@ from becket.contract.memory import DEFAULT_QUERY_LIMIT, Append, Appended, Query,
 from becket.errors import BecketError
 from becket.limits import Limits
 
-__all__ = ["Clock", "Damage", "Done", "Snapshot", "Store", "StoreFactory", "StoreOpener", "now_ms"]
+__all__ = ["AppendCallback", "Clock", "Damage", "Snapshot", "Store", "StoreFactory", "StoreOpener", "now_ms"]
 
 Clock = Callable[[], int]
 """Returns the time in milliseconds since 1970."""
@@ -38,7 +38,7 @@ def now_ms() -> int:
     return time_ns() // 1_000_000
 
 
-Done = Callable[[Appended | BecketError], object]
+AppendCallback = Callable[[Appended | BecketError], object]
 """Gets the answer to an append when the record is safe, or the error when it was not kept."""
 
 
@@ -69,7 +69,7 @@ class Store(Protocol):
         With an `idem` that its namespace has seen, nothing is kept and the answer is the first one again."""
         ...
 
-    def append_nowait(self, append: Append, done: Done) -> None:
+    def append_nowait(self, append: Append, done: AppendCallback) -> None:
         """Keeps a record as `append` does, and returns at once; `done` is called when it is safe, exactly once.
 
         Records that one thread hands over are kept in that order. What is wrong with the record itself is raised here,

@@ -1,4 +1,4 @@
-"""What becket uses to test itself, for those who build on it. Each part is imported when it is first used.
+"""Test kit: in-memory peers, faults, clocks, leak checks, transcripts and `check_*` contracts.
 
 Two peers in memory (`memory_pair`), an extension and its host (`connected`), links that go wrong (`CutReads`,
 `SplitReads`, ...), children that misbehave (`child`), time that a test lets pass (`VirtualClock`, `VirtualTimeLoop`),
@@ -11,20 +11,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from becket.loading import lazy_names
+from becket._lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from becket.testing.checks.damage import check_flipped_bits
+    from becket.testing.checks.dialect import check_dialect
+    from becket.testing.checks.framing import check_framing
+    from becket.testing.checks.persistence import check_persistent_store, check_power_cuts
+    from becket.testing.checks.store import check_store
     from becket.testing.clocks import VirtualClock, VirtualTimeLoop, run_in_virtual_time
-    from becket.testing.damage_checks import check_flipped_bits
-    from becket.testing.dialect_checks import check_dialect
     from becket.testing.faults import CutReads, CutWrites, DelayReads, Fault, SplitReads, TornWrites
-    from becket.testing.framing_checks import check_framing
     from becket.testing.joining import connected
     from becket.testing.leaks import Inventory, adopt_orphans, check_leaks, check_task_leaks, take_inventory
     from becket.testing.pairs import MemoryTransport, memory_pair, memory_transports
-    from becket.testing.persistence_checks import check_persistent_store, check_power_cuts
     from becket.testing.processes import CHILDREN, ProcessWatch, child
-    from becket.testing.store_checks import check_store
 
 __all__ = [
     "CHILDREN",
@@ -70,13 +70,13 @@ HOMES = {
     "VirtualClock": "becket.testing.clocks",
     "VirtualTimeLoop": "becket.testing.clocks",
     "adopt_orphans": "becket.testing.leaks",
-    "check_dialect": "becket.testing.dialect_checks",
-    "check_framing": "becket.testing.framing_checks",
+    "check_dialect": "becket.testing.checks.dialect",
+    "check_framing": "becket.testing.checks.framing",
     "check_leaks": "becket.testing.leaks",
-    "check_flipped_bits": "becket.testing.damage_checks",
-    "check_persistent_store": "becket.testing.persistence_checks",
-    "check_power_cuts": "becket.testing.persistence_checks",
-    "check_store": "becket.testing.store_checks",
+    "check_flipped_bits": "becket.testing.checks.damage",
+    "check_persistent_store": "becket.testing.checks.persistence",
+    "check_power_cuts": "becket.testing.checks.persistence",
+    "check_store": "becket.testing.checks.store",
     "check_task_leaks": "becket.testing.leaks",
     "child": "becket.testing.processes",
     "connected": "becket.testing.joining",
@@ -86,4 +86,4 @@ HOMES = {
     "take_inventory": "becket.testing.leaks",
 }
 
-__getattr__, __dir__ = lazy_names(__name__, globals(), HOMES)
+__getattr__, __dir__ = lazy_exports(__name__, globals(), HOMES)

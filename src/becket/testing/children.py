@@ -1,8 +1,8 @@
-"""Programs that misbehave, one function each: `python children.py NAME [ARGUMENT ...]`; see `becket.testing.child`.
+"""Child programs that misbehave in one way each, run by name as a script.
 
 The docstring of a function says what its program does wrong. They use nothing but the standard library and speak
-JSON-RPC in Content-Length frames; whatever they say of themselves is the notification `ready`, with their `pid`.
-"""
+JSON-RPC in Content-Length frames; whatever they say of themselves is the notification `announce_ready`, with their
+`pid`."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def send(message: Message) -> None:
     sys.stdout.buffer.flush()
 
 
-def tell(method: str, params: object = None) -> None:
+def notify(method: str, params: object = None) -> None:
     send({"method": method, "params": params})
 
 
-def answer(request: Message, result: object = None) -> None:
+def respond(request: Message, result: object = None) -> None:
     send({"id": request["id"], "result": result})
 
 
@@ -74,11 +74,11 @@ def read_request() -> Message:
     sys.exit(0)
 
 
-def ready(**more: object) -> None:
-    tell("ready", {"pid": os.getpid(), **more})
+def announce_ready(**more: object) -> None:
+    notify("ready", {"pid": os.getpid(), **more})
 
 
-def stay() -> NoReturn:
+def wait_forever() -> NoReturn:
     """Lives until it is killed, whatever it is told."""
     while True:
         time.sleep(3600)
@@ -92,7 +92,7 @@ def echoes() -> None:
     """Behaves: answers every request with its params until stdin ends."""
     while True:
         request = read_request()
-        answer(request, request.get("params"))
+        respond(request, request.get("params"))
 
 
 @program
@@ -101,7 +101,7 @@ def describes_itself(*_: str) -> None:
     descriptors = sorted(int(name) for name in os.listdir("/proc/self/fd"))
     opened = [fd for fd in descriptors if is_open(fd)]
     while True:
-        answer(
+        respond(
             read_request(),
             {
                 "environment": dict(os.environ),
@@ -131,8 +131,8 @@ def ticks(count: str = "3", size: str = "0") -> None:
     while True:
         request = read_request()
         for number in range(int(count)):
-            tell("tick", {"n": number, "padding": "x" * int(size)})
-        answer(request, int(count))
+            notify("tick", {"n": number, "padding": "x" * int(size)})
+        respond(request, int(count))
 
 
 # -- how they end
@@ -153,7 +153,7 @@ def fails() -> None:
 @program
 def exits_when_called(code: str = "3") -> None:
     """Ends with this exit code instead of answering its first request."""
-    ready()
+    announce_ready()
     read_request()
     os._exit(int(code))
 
@@ -162,16 +162,16 @@ def exits_when_called(code: str = "3") -> None:
 def dies_when_called(name: str = "SIGSEGV") -> None:
     """Kills itself by this signal instead of answering its first request."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    ready()
+    announce_ready()
     read_request()
     os.kill(os.getpid(), signal.Signals[name])
-    stay()
+    wait_forever()
 
 
 @program
 def dies_in_mid_frame() -> None:
     """Answers the first request whole, and dies in the middle of its second answer."""
-    answer(read_request(), "whole")
+    respond(read_request(), "whole")
     request = read_request()
     half = frame({"id": request["id"], "result": "x" * 100})
     os.write(1, half[: len(half) // 2])
@@ -183,14 +183,14 @@ def dies_in_mid_stream(count: str = "3") -> None:
     """Sends `count` notifications `tick` for its first request and dies before the answer."""
     read_request()
     for number in range(int(count)):
-        tell("tick", {"n": number, "padding": ""})
+        notify("tick", {"n": number, "padding": ""})
     os._exit(4)
 
 
 @program
 def dies_while_it_is_written_to() -> None:
     """Reads the beginning of a large request and dies."""
-    ready()
+    announce_ready()
     os.read(0, 1024)
     os._exit(5)
 
@@ -201,41 +201,41 @@ def dies_while_it_is_written_to() -> None:
 @program
 def ignores_eof() -> None:
     """Stays when its stdin has ended; a SIGTERM ends it."""
-    ready()
+    announce_ready()
     while read_message() is not None:
         pass
-    stay()
+    wait_forever()
 
 
 @program
 def ignores_sigterm() -> None:
     """Stays when its stdin has ended, and ignores SIGTERM too."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    ready()
-    stay()
+    announce_ready()
+    wait_forever()
 
 
 @program
 def masks_every_signal() -> None:
     """Stays when its stdin has ended, with every signal blocked that can be."""
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    ready()
-    stay()
+    announce_ready()
+    wait_forever()
 
 
 @program
 def stops_when_called() -> None:
     """Stops (SIGSTOP) instead of answering its first request: it is there, and does nothing."""
-    ready()
+    announce_ready()
     read_request()
     os.kill(os.getpid(), signal.SIGSTOP)
-    stay()
+    wait_forever()
 
 
 @program
 def never_answers() -> None:
     """Reads everything and never answers; ends with its stdin."""
-    ready()
+    announce_ready()
     while read_message() is not None:
         pass
 
@@ -246,24 +246,24 @@ def never_answers() -> None:
 @program
 def never_reads() -> None:
     """Never reads a byte of its stdin."""
-    ready()
-    stay()
+    announce_ready()
+    wait_forever()
 
 
 @program
 def closes_stdout_when_called() -> None:
     """Closes its stdout instead of answering its first request, and lives on."""
-    ready()
+    announce_ready()
     read_request()
     os.close(1)
-    stay()
+    wait_forever()
 
 
 @program
 def closes_stdin() -> None:
     """Closes its stdin and goes on telling `tick` for as long as somebody reads."""
     os.close(0)
-    ready()
+    announce_ready()
     number = 0
     while True:
         os.write(1, frame({"method": "tick", "params": {"n": number}}))
@@ -304,7 +304,7 @@ def prints_to_stdout(text: str = "hello") -> None:
     while True:
         request = read_request()
         sys.stdout.buffer.write(f"{text}\n".encode())
-        answer(request)
+        respond(request)
 
 
 @program
@@ -314,7 +314,7 @@ def writes_to_stdout(encoded: str, rest: str = "") -> None:
     block = bytes.fromhex(rest) * (CHUNK // max(1, len(rest)))
     while block:
         os.write(1, block)
-    stay()
+    wait_forever()
 
 
 @program
@@ -327,7 +327,7 @@ def floods_stderr(size: str = "4000000", kind: str = "lines") -> None:
         block = pattern * (CHUNK // len(pattern))
         while left > 0:
             left -= os.write(2, block[:left])
-        answer(request, request.get("params"))
+        respond(request, request.get("params"))
 
 
 @program
@@ -336,7 +336,7 @@ def writes_to_stderr(encoded: str) -> None:
     while True:
         request = read_request()
         os.write(2, bytes.fromhex(encoded))
-        answer(request)
+        respond(request)
 
 
 # -- what they say
@@ -347,18 +347,18 @@ def answers_twice() -> None:
     """Answers every request twice."""
     while True:
         request = read_request()
-        answer(request, 1)
-        answer(request, 2)
+        respond(request, 1)
+        respond(request, 2)
 
 
 @program
 def ticks_after_the_answer(count: str = "3") -> None:
     """Sends `count` notifications `tick` of a call after it has answered it, and then `over`."""
     while True:
-        answer(read_request(), "answered")
+        respond(read_request(), "answered")
         for number in range(int(count)):
-            tell("tick", {"n": number, "padding": ""})
-        tell("over")
+            notify("tick", {"n": number, "padding": ""})
+        notify("over")
 
 
 # -- whom they leave behind
@@ -374,7 +374,7 @@ def starts_a_family() -> None:
     for grandchild in (same, other):  # each has said that it is ready: SIGTERM does nothing to it any more
         assert grandchild.stdout is not None
         grandchild.stdout.read(1)
-    ready(family=[same.pid, other.pid])
+    announce_ready(family=[same.pid, other.pid])
     echoes()
 
 
@@ -382,7 +382,7 @@ def starts_a_family() -> None:
 def leaves_a_grandchild_with_its_pipes() -> None:
     """Starts a grandchild that holds stdout and stderr open, and ends with exit code 7."""
     grandchild = subprocess.Popen([sys.executable, "-I", "-S", __file__, "holds_on"], stdin=subprocess.DEVNULL)
-    ready(family=[grandchild.pid])
+    announce_ready(family=[grandchild.pid])
     read_request()
     os._exit(7)
 
@@ -391,15 +391,15 @@ def leaves_a_grandchild_with_its_pipes() -> None:
 def responds_and_leaves_a_grandchild(size: str = "1") -> None:
     """Starts a grandchild that holds stdout and stderr, and ends right after its first response, of `size` bytes."""
     grandchild = subprocess.Popen([sys.executable, "-I", "-S", __file__, "holds_on"], stdin=subprocess.DEVNULL)
-    ready(family=[grandchild.pid])
-    answer(read_request(), "x" * int(size))
+    announce_ready(family=[grandchild.pid])
+    respond(read_request(), "x" * int(size))
     os._exit(7)
 
 
 @program
 def holds_on() -> None:
     """Does nothing with what it was given, and never ends."""
-    stay()
+    wait_forever()
 
 
 @program
@@ -407,7 +407,7 @@ def leaves_a_grandchild_that_floods() -> None:
     """Starts a grandchild that writes to stdout and stderr without end, and ends with exit code 7 when it is called."""
     read_request()
     grandchild = subprocess.Popen([sys.executable, "-I", "-S", __file__, "floods_all"], stdin=subprocess.DEVNULL)
-    ready(family=[grandchild.pid])
+    announce_ready(family=[grandchild.pid])
     os._exit(7)
 
 

@@ -1,4 +1,4 @@
-"""Time that passes only when a test lets it: a clock for decisions, and an asyncio loop that jumps to its next timer.
+"""Virtual time: a manual clock and an asyncio loop that jumps to its next timer.
 
 For trio there is `trio.testing.MockClock(autojump_threshold=0)`, which does what `VirtualTimeLoop` does.
 """

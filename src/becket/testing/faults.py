@@ -1,4 +1,4 @@
-"""Links that go wrong on purpose: each wraps a transport and does one thing to its bytes. They can be stacked.
+"""Transport wrappers that split, delay, tear or cut bytes on purpose.
 
 Nothing sleeps: a delay is a number of turns of the loop. `memory_pair(left=lambda end: CutReads(end, cut_after=9))`.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 
 from becket.errors import ConnectionLost, DisconnectReason
-from becket.peer.roles import Describe, Loop, Receiver, Transport
+from becket.peer.protocols import ConnectionLostFactory, Loop, Receiver, Transport
 
 __all__ = ["CutReads", "CutWrites", "DelayReads", "Fault", "SplitReads", "TornWrites"]
 
@@ -18,7 +18,7 @@ Fault = Callable[[Transport], Transport]
 """Makes a transport that goes wrong of one that does not."""
 
 
-class Wrapper:
+class TransportWrapper:
     """A transport around a transport, through which everything passes unchanged."""
 
     def __init__(self, inner: Transport) -> None:
@@ -57,20 +57,20 @@ class Wrapper:
         """Takes what the inner transport has read."""
         self._receiver.data_received(data)
 
-    def room_made(self) -> None:
+    def write_queue_drained(self) -> None:
         """The inner queue has become shorter."""
-        self._receiver.room_made()
+        self._receiver.write_queue_drained()
 
-    def transport_ended(self, describe: Describe) -> None:
+    def input_ended(self, describe: ConnectionLostFactory) -> None:
         """The inner transport brings no more."""
-        self._receiver.transport_ended(describe)
+        self._receiver.input_ended(describe)
 
-    def transport_gone(self) -> None:
+    def transport_closed(self) -> None:
         """Nothing of the inner transport is left."""
-        self._receiver.transport_gone()
+        self._receiver.transport_closed()
 
 
-class SplitReads(Wrapper):
+class SplitReads(TransportWrapper):
     """Hands on what arrives in pieces: of `every` bytes, or split where the stream has reached each byte of `at`."""
 
     def __init__(self, inner: Transport, *, every: int = 0, at: Iterable[int] = ()) -> None:
@@ -97,7 +97,7 @@ def gaps(positions: Iterable[int]) -> Iterator[int]:
             before = position
 
 
-class DelayReads(Wrapper):
+class DelayReads(TransportWrapper):
     """Hands on what arrives, and the end, a number of turns of the loop later; order stays."""
 
     def __init__(self, inner: Transport, *, turns: int) -> None:
@@ -118,8 +118,8 @@ class DelayReads(Wrapper):
     def data_received(self, data: bytes) -> None:
         self._hold(lambda: self._receiver.data_received(data))
 
-    def transport_ended(self, describe: Describe) -> None:
-        self._hold(lambda: self._receiver.transport_ended(describe))
+    def input_ended(self, describe: ConnectionLostFactory) -> None:
+        self._hold(lambda: self._receiver.input_ended(describe))
 
     def _hold(self, hand_on: Callable[[], None]) -> None:
         self._held.append((self._turn + self._turns, hand_on))
@@ -134,7 +134,7 @@ class DelayReads(Wrapper):
             self._loop.call_soon(self._pass_turn)
 
 
-class TornWrites(Wrapper):
+class TornWrites(TransportWrapper):
     """Lets every write leave in pieces of at most `size` bytes, one piece a turn, as a full pipe would."""
 
     def __init__(self, inner: Transport, *, size: int) -> None:
@@ -170,7 +170,7 @@ class TornWrites(Wrapper):
         self._plan()
         if not self._pieces and self._ends_when_empty:
             self.inner.close_writing()
-        self._receiver.room_made()
+        self._receiver.write_queue_drained()
 
     def close_writing(self) -> None:
         if self._pieces:
@@ -179,7 +179,7 @@ class TornWrites(Wrapper):
             self.inner.close_writing()
 
 
-class CutReads(Wrapper):
+class CutReads(TransportWrapper):
     """Breaks the link when `cut_after` bytes have been read: those arrive, and not one more."""
 
     def __init__(self, inner: Transport, *, cut_after: int) -> None:
@@ -196,14 +196,14 @@ class CutReads(Wrapper):
             self._receiver.data_received(kept)
         if len(kept) < len(data) and not self._is_closed:
             self._is_cut = True
-            self._receiver.transport_ended(cut)
+            self._receiver.input_ended(build_cut_error)
 
-    def transport_ended(self, describe: Describe) -> None:
+    def input_ended(self, describe: ConnectionLostFactory) -> None:
         if not self._is_cut:
-            self._receiver.transport_ended(describe)
+            self._receiver.input_ended(describe)
 
 
-class CutWrites(Wrapper):
+class CutWrites(TransportWrapper):
     """Breaks the link when `cut_after` bytes have been written: the other side gets those, and not one more."""
 
     def __init__(self, inner: Transport, *, cut_after: int) -> None:
@@ -221,21 +221,21 @@ class CutWrites(Wrapper):
         if len(kept) < len(data):
             self._is_cut = True
             # Not from within the write: a real pipe breaks between two turns, or says so in its own callback.
-            self._loop.call_soon(self._tell)
+            self._loop.call_soon(self._report_cut)
 
-    def _tell(self) -> None:
+    def _report_cut(self) -> None:
         if not self._is_closed:
-            self._receiver.transport_ended(cut)
+            self._receiver.input_ended(build_cut_error)
 
     def data_received(self, data: bytes) -> None:
         if not self._is_cut:
             self._receiver.data_received(data)
 
-    def transport_ended(self, describe: Describe) -> None:
+    def input_ended(self, describe: ConnectionLostFactory) -> None:
         if not self._is_cut:
-            self._receiver.transport_ended(describe)
+            self._receiver.input_ended(describe)
 
 
-def cut(detail: str) -> ConnectionLost:
+def build_cut_error(detail: str) -> ConnectionLost:
     """Returns how a link ends that was cut."""
     return ConnectionLost(DisconnectReason.STREAM_ERROR, detail or "cut by the test")

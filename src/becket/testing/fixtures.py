@@ -14,8 +14,8 @@ from typing import Any, Unpack
 import pytest
 
 from becket.extension.server import ExtensionServer
-from becket.host.connecting import ExtensionOptions, connect_extension
 from becket.host.extension import Extension
+from becket.host.starting.connect import ExtensionOptions, connect_extension
 from becket.peer.peer import Peer
 from becket.stores.in_memory import InMemoryStore
 from becket.testing.joining import connected

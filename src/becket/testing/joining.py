@@ -1,4 +1,4 @@
-"""An extension and its host in one program: `async with connected(Notes(), grants=[...]) as (host, notes): ...`.
+"""In-memory pairs: two connected peers, or a host and an extension, in one process.
 
 No process is started and nothing sleeps: what one side sends arrives at the other in the loop's next turn.
 """
@@ -11,8 +11,8 @@ from typing import TypeVar, Unpack
 
 from becket.dialects import NATIVE
 from becket.extension.server import ExtensionServer
-from becket.host.connecting import ExtensionOptions, connect_extension_over
 from becket.host.extension import Extension
+from becket.host.starting.connect import ExtensionOptions, connect_extension_over
 from becket.testing.pairs import memory_transports
 
 __all__ = ["connected"]

@@ -1,4 +1,4 @@
-"""What a test has left behind: descriptors, threads, child processes and zombies of this program, tasks of its loop.
+"""Detects leaked descriptors, threads, processes and tasks.
 
 An inventory is taken before and after; what is new after a moment of grace is a leak. Nothing is closed or ended here.
 Needs procfs for processes; elsewhere only descriptors, threads and tasks are looked at.
@@ -33,28 +33,28 @@ class Inventory(Struct, frozen=True):
     threads: dict[int, str]
     processes: dict[int, str]
 
-    def beyond(self, before: Inventory) -> list[str]:
+    def new_since(self, before: Inventory) -> list[str]:
         """Returns a line for each thing that is here and was not there before."""
         return [
-            *(f"descriptor {key}: {name}" for key, name in new(self.descriptors, before.descriptors)),
-            *(f"thread {key}: {name}" for key, name in new(self.threads, before.threads)),
-            *(f"process {key}: {name}" for key, name in new(self.processes, before.processes)),
+            *(f"descriptor {key}: {name}" for key, name in find_new(self.descriptors, before.descriptors)),
+            *(f"thread {key}: {name}" for key, name in find_new(self.threads, before.threads)),
+            *(f"process {key}: {name}" for key, name in find_new(self.processes, before.processes)),
         ]
 
 
-def new(now: dict[int, str], before: dict[int, str]) -> list[tuple[int, str]]:
+def find_new(now: dict[int, str], before: dict[int, str]) -> list[tuple[int, str]]:
     # A number that now stands for something else is new. A process keeps its number until it is reaped, and may change
     # its name; a zombie that was a process before is no new leak.
-    return [(key, name) for key, name in sorted(now.items()) if key not in before or is_other(before[key], name)]
+    return [(key, name) for key, name in sorted(now.items()) if key not in before or is_different(before[key], name)]
 
 
-def is_other(before: str, now: str) -> bool:
+def is_different(before: str, now: str) -> bool:
     return now != before and now.startswith(("pipe:", "socket:", "anon_inode:", "/"))
 
 
 def take_inventory() -> Inventory:
     """Returns what this program holds now, without the guardian of its children."""
-    from becket.peer.guardian import GUARDIAN
+    from becket.peer.transport.guardian import GUARDIAN
 
     guardian = (GUARDIAN.pid, GUARDIAN.descriptor)  # where there is one it is in use, by a host or a guarded child
     return Inventory(
@@ -75,13 +75,13 @@ def check_leaks(*, grace: float = GRACE) -> Generator[None, None, None]:
     """
     before = take_inventory()
     yield
-    left = take_inventory().beyond(before)
+    left = take_inventory().new_since(before)
     until = time.monotonic() + grace
     while left and time.monotonic() < until:
         gc.collect()
         reap_adopted()
         time.sleep(PAUSE)
-        left = take_inventory().beyond(before)
+        left = take_inventory().new_since(before)
     if left:
         raise AssertionError("left behind:\n  " + "\n  ".join(left))
 
@@ -190,10 +190,10 @@ def adopt_orphans() -> bool:
 
 def reap_adopted() -> None:
     """Reaps the dead that this program has adopted, as init would have done; those that becket has started are left."""
-    from becket.peer.guardian import GUARDIAN
-    from becket.peer.process import abandoned, live_children
+    from becket.peer.transport.child_process import abandoned_processes, live_children
+    from becket.peer.transport.guardian import GUARDIAN
 
-    own = {child.pid for child in live_children} | {popen.pid for popen in abandoned} | GUARDIAN.reap()
+    own = {child.pid for child in live_children} | {popen.pid for popen in abandoned_processes} | GUARDIAN.reap()
     own.add(GUARDIAN.pid or 0)
     for pid in child_pids():
         try:

@@ -1,4 +1,4 @@
-"""Two peers in one program, joined in memory: `async with memory_pair() as (left, right): ...`."""
+"""In-memory pairs: two connected peers, or a host and an extension, in one process."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Unpack
 
 from becket.peer.options import PeerOptions
 from becket.peer.peer import Peer
-from becket.peer.roles import Loop, Receiver
-from becket.peer.transport import closed_remotely
+from becket.peer.protocols import Loop, Receiver
+from becket.peer.transport.fd import build_remote_close
 from becket.testing.faults import Fault
 
 __all__ = ["MemoryTransport", "memory_pair", "memory_transports"]
@@ -28,7 +28,7 @@ class MemoryTransport:
         self._is_paused = False
         self._is_planned = False
         self._has_ended_input = False
-        self._has_told = False
+        self._has_reported_end = False
         self._has_ended_output = False
         self._is_closed = False
 
@@ -45,7 +45,7 @@ class MemoryTransport:
     def accept(self, data: bytes) -> None:
         """Takes what the other end has written; it is lost if this end is closed."""
         if self._is_closed:
-            self.other.taken(len(data))
+            self.other.on_read(len(data))
         else:
             self._inbox.append(data)
             self._plan()
@@ -74,9 +74,9 @@ class MemoryTransport:
         self.close_writing()
         lost = sum(map(len, self._inbox))
         self._inbox.clear()
-        self.other.taken(lost)
+        self.other.on_read(lost)
         if self._receiver is not None:
-            self._receiver.transport_gone()
+            self._receiver.transport_closed()
 
     def _plan(self) -> None:
         if self._loop is not None and not self._is_planned:
@@ -88,17 +88,17 @@ class MemoryTransport:
         assert self._receiver is not None
         while self._inbox and not self._is_paused and not self._is_closed:
             data = self._inbox.popleft()
-            self.other.taken(len(data))
+            self.other.on_read(len(data))
             self._receiver.data_received(data)
-        if self._has_ended_input and not self._inbox and not self._is_closed and not self._has_told:
-            self._has_told = True
-            self._receiver.transport_ended(closed_remotely)
+        if self._has_ended_input and not self._inbox and not self._is_closed and not self._has_reported_end:
+            self._has_reported_end = True
+            self._receiver.input_ended(build_remote_close)
 
-    def taken(self, size: int) -> None:
+    def on_read(self, size: int) -> None:
         """The other end has read this much."""
         self.queued -= size
         if self._receiver is not None and not self._is_closed:
-            self._receiver.room_made()
+            self._receiver.write_queue_drained()
 
 
 def memory_transports() -> tuple[MemoryTransport, MemoryTransport]:

@@ -1,4 +1,4 @@
-"""Child processes that misbehave, for tests: `child("ignores_sigterm")` is a command line for `Peer.connect_process`.
+"""Commands of the misbehaving child programs, and a watch on any process by pid.
 
 Any host that speaks JSON-RPC over pipes can be tried against them, in whatever language it is written.
 """

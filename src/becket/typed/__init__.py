@@ -1,1 +1,1 @@
-"""Strict conversion of values, and the JSON Schema files. Import what you need from its modules."""
+"""Deprecated since 0.2: the modules in here forward to their new places."""

@@ -75,6 +75,6 @@ told["has ballast again"] = os.path.exists(folder / "store.ballast")
 told["kept"] = kept(store)
 store.close()
 with SqliteStore(folder / "store", ballast=6 << 20) as store:
-    told["set aside"] = store.set_aside is not None
+    told["set aside"] = store.quarantined is not None
     told["kept when opened again"] = kept(store)
 print(json.dumps(told))

@@ -12,7 +12,7 @@ import anyio
 
 from becket.errors import RevocationNotPersistent
 from becket.host import Host
-from becket.host.grants_file import edit_grants, load_grants
+from becket.host.starting.grants_file import edit_grants, load_grants
 
 logging.disable()
 folder = Path(sys.argv[1])
@@ -36,7 +36,7 @@ def exists(name: str) -> bool:
 
 
 async def main() -> None:
-    edit_grants(grants, "notes", lambda entry: entry.granting(["memory.read", "memory.write"]))
+    edit_grants(grants, "notes", lambda entry: entry.with_grants(["memory.read", "memory.write"]))
     async with Host(data=folder) as host:
         fill()
         await host.revoke("notes", "memory.write")  # with the reserved space

@@ -8,12 +8,12 @@ from __future__ import annotations
 import anyio
 
 from becket import Context, RpcError
+from becket.adapters import roder
 from becket.contract.providers import Model, ProviderRequest, ProviderResult
-from becket.dialects import roder
 from becket.extension import CommandOutput, ExtensionServer, ProviderStream, command, handles, provider, tool
 
 AGENT = roder.SubagentDefinition(
-    agent_type="helper", description="Helps.", tools=(), permission_mode=roder.PermissionMode.DEFAULT
+    agent_type="helper", description="Helps.", tools=(), permission_mode=roder.SubagentPermissionMode.DEFAULT
 )
 
 
@@ -61,8 +61,8 @@ class Served(ExtensionServer):
         return {"tidied": args}
 
     @handles(roder.SUBAGENTS_DEFINITIONS)
-    async def list_agents(self, asked: roder.ListDefinitions) -> roder.SubagentDefinitions:
-        return roder.SubagentDefinitions((AGENT,))
+    async def list_agents(self, asked: roder.ListDefinitionsParams) -> roder.ListDefinitionsResult:
+        return roder.ListDefinitionsResult((AGENT,))
 
     @handles(roder.SUBAGENTS_DISPATCH)
     async def dispatch(self, work: roder.DispatchParams, ctx: Context) -> roder.SubagentResult:
@@ -73,12 +73,12 @@ class Served(ExtensionServer):
             turn_id="u",
             agent_type="helper",
             final_message=f"helped: {work.request.prompt}",
-            exit_reason=roder.ExitReason.COMPLETED,
+            exit_reason=roder.SubagentExitReason.COMPLETED,
         )
 
     @handles(roder.EVENTS_HANDLE)
-    async def hear(self, told: roder.EventsHandle, ctx: Context) -> None:
-        event = roder.ExtensionEvent(
+    async def hear(self, told: roder.EventsHandleParams, ctx: Context) -> None:
+        event = roder.RoderExtensionEvent(
             extension_id=self.id, event_kind="served.heard", schema_version=1, payload={"kind": told.envelope.kind}
         )
         await ctx.peer.notify(roder.EXTENSION_EVENT, event)

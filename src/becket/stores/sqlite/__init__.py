@@ -1,4 +1,4 @@
-"""The store that hosts use by default: one SQLite file, and beside it a lock file and a ballast file.
+"""The default store: one SQLite file, a lock file and a disk reserve.
 
 `store` is the public face. One thread writes (`writer`), what it writes into one transaction is worked out by `ledger`,
 and `text_index` follows behind it. `reader` answers queries from connections of its own. `file` opens the file and

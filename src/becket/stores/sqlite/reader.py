@@ -1,4 +1,4 @@
-"""Answers queries, each within a transaction of its own that sees one moment of the store, and within its time.
+"""Runs queries on pooled read-only connections, each in one snapshot and within a deadline.
 
 No cursor stays open when a query has been answered: an open one would keep the file from being tidied.
 """
@@ -20,9 +20,8 @@ from msgspec import Raw
 from becket.contract.config import ConfigChanged, ConfigValue
 from becket.contract.memory import Record, Records
 from becket.errors import LocalProtocolError, QueryTimeout
-from becket.stores.matching import Conditions, fill_page, rank
+from becket.stores.query_filter import RecordFilter, fill_page, rank_texts
 from becket.stores.sqlite.causes import primary_code
-from becket.stores.sqlite.file import HIGHEST_ID, connect, key_of
 from becket.stores.sqlite.rows import (
     CHANGE,
     RECORD,
@@ -34,29 +33,30 @@ from becket.stores.sqlite.rows import (
     parse_text,
     parse_value,
 )
-from becket.stores.sqlite.text_index import NOTHING, VOCABULARY, match_short_words, match_words
+from becket.stores.sqlite.schema import MAX_ID, open_database, record_key
+from becket.stores.sqlite.text_index import NOTHING, VOCABULARY, build_match_expression, match_short_words
 from becket.stores.store import Snapshot
 
-__all__ = ["Readers"]
+__all__ = ["ReaderPool"]
 
-CONNECTIONS = 4
-STEPS = 10_000  # of SQLite between two looks at the time: a millisecond
-LOOK = 256  # records between two looks at the time
-LATEST = 2**63 - 1
+MAX_CONNECTIONS = 4
+PROGRESS_STEPS = 10_000  # of SQLite between two looks at the time: a millisecond
+DEADLINE_INTERVAL = 256  # records between two looks at the time
+MAX_TIME_MS = 2**63 - 1
 
 Row = Sequence[Any]  # of the columns of RECORD
 CONTENT = 5  # its place in it
-FITTING = "memory.time_ms BETWEEN :since AND :until AND (:tag IS NULL OR instr(memory.tags, :tag))"
-ALL = f"SELECT {RECORD} FROM memory WHERE key BETWEEN :low AND :high AND {FITTING}{{}} ORDER BY key DESC"
-MATCHING = f"""
+FILTER_SQL = "memory.time_ms BETWEEN :since AND :until AND (:tag IS NULL OR instr(memory.tags, :tag))"
+SCAN_SQL = f"SELECT {RECORD} FROM memory WHERE key BETWEEN :low AND :high AND {FILTER_SQL}{{}} ORDER BY key DESC"
+INDEX_SQL = f"""
 SELECT {RECORD} FROM memory_text CROSS JOIN memory ON memory.key = -memory_text.rowid
-WHERE memory_text MATCH :match AND memory_text.rowid BETWEEN -:high AND -:low AND {FITTING}{{}}
+WHERE memory_text MATCH :match AND memory_text.rowid BETWEEN -:high AND -:low AND {FILTER_SQL}{{}}
 ORDER BY memory_text.rowid
 """
 HAS_MORE_THAN_ASCII = "length(memory.content) < length(CAST(memory.content AS BLOB))"
 
 
-class Deadline:
+class QueryDeadline:
     """When a query is given up."""
 
     __slots__ = ("_until", "seconds")
@@ -69,7 +69,7 @@ class Deadline:
         return monotonic() >= self._until
 
     @property
-    def left(self) -> float:
+    def remaining(self) -> float:
         return max(0.0, self._until - monotonic())
 
     def check(self) -> None:
@@ -78,7 +78,7 @@ class Deadline:
             raise QueryTimeout(self.seconds)
 
 
-class Readers:
+class ReaderPool:
     """A few connections that only read, lent to whoever asks."""
 
     def __init__(self, path: Path, *, has_index: bool) -> None:
@@ -86,30 +86,30 @@ class Readers:
         self._has_index = has_index
         self._free: list[sqlite3.Connection] = []
         self._lock = Lock()
-        self._permits = Semaphore(CONNECTIONS)
+        self._permits = Semaphore(MAX_CONNECTIONS)
         self._is_closed = False
 
     def close(self) -> None:
         """Closes all connections, when those that are lent have come back."""
-        for _ in range(CONNECTIONS):
+        for _ in range(MAX_CONNECTIONS):
             self._permits.acquire()
         self._is_closed = True
         for connection in self._free:
             connection.close()
-        self._permits.release(CONNECTIONS)
+        self._permits.release(MAX_CONNECTIONS)
 
     def _connect(self) -> sqlite3.Connection:
-        connection = connect(self._path)
+        connection = open_database(self._path)
         if self._has_index:
             connection.execute(VOCABULARY)
         connection.execute("PRAGMA query_only = ON")
         return connection
 
     @contextmanager
-    def lend(self, seconds: float) -> Generator[tuple[sqlite3.Connection, Deadline]]:
+    def acquire(self, seconds: float) -> Generator[tuple[sqlite3.Connection, QueryDeadline]]:
         """Lends a connection within a transaction, for so many seconds."""
-        deadline = Deadline(seconds)
-        if not self._permits.acquire(timeout=deadline.left):
+        deadline = QueryDeadline(seconds)
+        if not self._permits.acquire(timeout=deadline.remaining):
             raise QueryTimeout(seconds)
         try:
             if self._is_closed:
@@ -117,7 +117,7 @@ class Readers:
             with self._lock:
                 free = self._free.pop() if self._free else None
             connection = free or self._connect()
-            connection.set_progress_handler(deadline.has_passed, STEPS)
+            connection.set_progress_handler(deadline.has_passed, PROGRESS_STEPS)
             try:
                 connection.execute("BEGIN")
                 yield connection, deadline
@@ -136,7 +136,7 @@ class Readers:
 
     # -- memory
 
-    def query(self, wanted: Conditions, seconds: float) -> list[Record]:
+    def query(self, wanted: RecordFilter, seconds: float) -> list[Record]:
         """Returns the newest records that are wanted.
 
         Raises:
@@ -145,7 +145,7 @@ class Readers:
         with self._find(wanted, seconds) as found:
             return [parse_record(wanted.namespace, row) for row in found]
 
-    def query_page(self, wanted: Conditions, most_bytes: int, seconds: float) -> Records:
+    def query_page(self, wanted: RecordFilter, most_bytes: int, seconds: float) -> Records:
         """Returns the newest records that are wanted, as far as they fit into a response. Their `meta` is JSON text.
 
         Raises:
@@ -154,7 +154,7 @@ class Readers:
         with self._find(wanted, seconds) as found:  # read one by one: all of them may be 20 times as much as fits
             return fill_page((parse_record(wanted.namespace, row, read_meta=as_json) for row in found), most_bytes)
 
-    def search(self, wanted: Conditions, limit: int, seconds: float) -> list[Record]:
+    def search(self, wanted: RecordFilter, limit: int, seconds: float) -> list[Record]:
         """Returns the best of the newest records that are wanted.
 
         Raises:
@@ -162,12 +162,12 @@ class Readers:
         """
         with self._find(wanted, seconds) as rows:
             found = [*rows]
-        best = rank([content_of(row, wanted).casefold() for row in found], wanted.words)[:limit]
+        best = rank_texts([content_of(row, wanted).casefold() for row in found], wanted.words)[:limit]
         return [parse_record(wanted.namespace, found[place]) for place in best]
 
     @contextmanager
-    def _find(self, wanted: Conditions, seconds: float) -> Generator[Iterator[Row]]:
-        with self.lend(seconds) as (connection, deadline):
+    def _find(self, wanted: RecordFilter, seconds: float) -> Generator[Iterator[Row]]:
+        with self.acquire(seconds) as (connection, deadline):
             deadline.check()
             share = find_share(connection, wanted.namespace)
             if share is None:
@@ -176,52 +176,52 @@ class Readers:
             # Closed before the transaction ends: else the rest of the rows would keep it open.
             found = self._candidates(connection, share, wanted)
             try:
-                yield choose(found, wanted, deadline)
+                yield filter_rows(found, wanted, deadline)
             finally:
                 found.close()
 
     def _candidates(
-        self, connection: sqlite3.Connection, place: Share, wanted: Conditions
+        self, connection: sqlite3.Connection, place: Share, wanted: RecordFilter
     ) -> Generator[Row, None, None]:
         """Yields records that may be wanted, and all that are, the newest first."""
-        low, high = find_bounds(connection, place, wanted)
+        low, high = find_key_range(connection, place, wanted)
         parameters: dict[str, object] = {
-            "since": min(wanted.since_ms, LATEST),
-            "until": LATEST if wanted.until_ms is None else min(wanted.until_ms, LATEST),
-            "tag": None if wanted.tag_prefix is None else quote_tag(wanted.tag_prefix),
+            "since": min(wanted.since_ms, MAX_TIME_MS),
+            "until": MAX_TIME_MS if wanted.until_ms is None else min(wanted.until_ms, MAX_TIME_MS),
+            "tag": None if wanted.tag_prefix is None else tag_prefix_json(wanted.tag_prefix),
             "low": low,
             "high": high,
         }
-        conditions, patterns = sieve(wanted.words)
+        conditions, patterns = build_like_filter(wanted.words)
         parameters |= patterns
         match = self._match(connection, wanted) if self._has_index and place.indexed else None
         if match is None:
-            yield from read(connection, ALL.format(conditions), parameters)
+            yield from iter_rows(connection, SCAN_SQL.format(conditions), parameters)
             return
-        indexed = key_of(place.number, place.indexed)
-        yield from read(connection, ALL.format(conditions), parameters | {"low": max(low, indexed + 1)})
+        indexed = record_key(place.number, place.indexed)
+        yield from iter_rows(connection, SCAN_SQL.format(conditions), parameters | {"low": max(low, indexed + 1)})
         if match == NOTHING:
             return
         parameters |= {"high": min(high, indexed), "match": match}
-        yield from read(connection, MATCHING.format(conditions), parameters)
+        yield from iter_rows(connection, INDEX_SQL.format(conditions), parameters)
 
-    def _match(self, connection: sqlite3.Connection, wanted: Conditions) -> str | None:
+    def _match(self, connection: sqlite3.Connection, wanted: RecordFilter) -> str | None:
         """Returns an expression for the index, None where it is of no use."""
-        words = match_words(wanted.words)
+        words = build_match_expression(wanted.words)
         return words if words is not None else match_short_words(wanted.words, partial(find_gram, connection))
 
     # -- configuration
 
     def get_config(self, extension: str, key: str, seconds: float) -> ConfigValue:
         """Returns a value and its revision."""
-        with self.lend(seconds) as (connection, _):
+        with self.acquire(seconds) as (connection, _):
             share = find_share(connection, extension)
             rows = [] if share is None else read_values(connection, share, "config.key = ?", key)
         return ConfigValue(*rows[0][1:]) if rows else ConfigValue(None, 0)
 
     def read_config(self, extension: str, keys: tuple[str, ...] | None, seconds: float) -> Snapshot:
         """Returns all values, or those of some keys, at one revision."""
-        with self.lend(seconds) as (connection, _):
+        with self.acquire(seconds) as (connection, _):
             share = find_share(connection, extension)
             rows = [] if share is None else read_values(connection, share, "TRUE")
             revision = read_revision(connection)
@@ -231,7 +231,7 @@ class Readers:
         self, extension: str, since: int, keys: tuple[str, ...] | None, seconds: float
     ) -> list[ConfigChanged] | None:
         """Returns the changes after a revision, None where some are forgotten."""
-        with self.lend(seconds) as (connection, _):
+        with self.acquire(seconds) as (connection, _):
             if since > read_revision(connection):
                 return None
             share = find_share(connection, extension)
@@ -266,7 +266,7 @@ def read_values(
     return [parse_value(share.name, share.number, row) for row in rows]
 
 
-def read(
+def iter_rows(
     connection: sqlite3.Connection, statement: str, parameters: Mapping[str, object]
 ) -> Generator[Row, None, None]:
     """Yields the rows of a statement, and closes it whenever it is left."""
@@ -277,7 +277,7 @@ def read(
         cursor.close()
 
 
-def sieve(words: Sequence[str]) -> tuple[str, dict[str, str]]:
+def build_like_filter(words: Sequence[str]) -> tuple[str, dict[str, str]]:
     """Returns conditions that all records hold which have these folded words, and what they need of the words.
 
     SQLite sorts out most others by them. Python would do it too, and be held up meanwhile."""
@@ -287,7 +287,7 @@ def sieve(words: Sequence[str]) -> tuple[str, dict[str, str]]:
         ascii_part = longest_ascii(word)
         if ascii_part:
             conditions += f" AND (memory.odd OR memory.content LIKE :word{number} ESCAPE '\\')"
-            patterns[f"word{number}"] = f"%{escape(ascii_part)}%"
+            patterns[f"word{number}"] = f"%{escape_like(ascii_part)}%"
         else:
             conditions += f" AND {HAS_MORE_THAN_ASCII}"
     return conditions, patterns
@@ -298,7 +298,7 @@ def longest_ascii(word: str) -> str:
     return max("".join(letter if letter.isascii() else "\x80" for letter in word).split("\x80"), key=len)
 
 
-def escape(word: str) -> str:
+def escape_like(word: str) -> str:
     return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
@@ -313,17 +313,17 @@ def read_revision(connection: sqlite3.Connection) -> int:
     return int(revision)
 
 
-def choose(rows: Iterable[Row], wanted: Conditions, deadline: Deadline) -> Iterator[Row]:
+def filter_rows(rows: Iterable[Row], wanted: RecordFilter, deadline: QueryDeadline) -> Iterator[Row]:
     """Yields the rows that are wanted, as many as there is room for."""
-    room = wanted.room
+    room = wanted.limit
     for number, row in enumerate(rows):
         if room == 0:
             return
-        if number % LOOK == 0:
+        if number % DEADLINE_INTERVAL == 0:
             deadline.check()
-        if wanted.words and not wanted.fits_text(content_of(row, wanted).casefold()):
+        if wanted.words and not wanted.matches_text(content_of(row, wanted).casefold()):
             continue
-        if wanted.tag_prefix is not None and not wanted.fits_tags(parse_record(wanted.namespace, row).tags):
+        if wanted.tag_prefix is not None and not wanted.matches_tags(parse_record(wanted.namespace, row).tags):
             continue
         room -= 1
         yield row
@@ -333,12 +333,12 @@ def as_json(text: str) -> Raw:
     return Raw(text.encode())
 
 
-def content_of(row: Row, wanted: Conditions) -> str:
-    content: str = parse_text(row[CONTENT], wanted.namespace, f"record {row[0] & HIGHEST_ID}")
+def content_of(row: Row, wanted: RecordFilter) -> str:
+    content: str = parse_text(row[CONTENT], wanted.namespace, f"record {row[0] & MAX_ID}")
     return content
 
 
-def quote_tag(prefix: str) -> str:
+def tag_prefix_json(prefix: str) -> str:
     """Returns what the JSON of tags has where one of them begins so. It may have it elsewhere too."""
     return msgspec.json.encode(prefix).decode()[:-1]
 
@@ -346,20 +346,20 @@ def quote_tag(prefix: str) -> str:
 # -- the records of a time
 
 
-def find_bounds(connection: sqlite3.Connection, place: Share, wanted: Conditions) -> tuple[int, int]:
+def find_key_range(connection: sqlite3.Connection, place: Share, wanted: RecordFilter) -> tuple[int, int]:
     """Returns two keys between which all records of the wanted time are; most others are not."""
-    low, high = key_of(place.number, 0), key_of(place.number, place.last_id)
+    low, high = record_key(place.number, 0), record_key(place.number, place.last_id)
     if wanted.until_ms is not None:
         # What is not later than this has no peak later than this plus the disorder.
-        high = find_peak(connection, low, high, wanted.until_ms + place.disorder_ms + 1) - 1
+        high = find_first_key_at(connection, low, high, wanted.until_ms + place.disorder_ms + 1) - 1
     if wanted.since_ms > place.peak_ms:
         return high + 1, high
     if wanted.since_ms > 0:
-        low = find_peak(connection, low, high, wanted.since_ms)
+        low = find_first_key_at(connection, low, high, wanted.since_ms)
     return low, high
 
 
-def find_peak(connection: sqlite3.Connection, low: int, high: int, time_ms: int) -> int:
+def find_first_key_at(connection: sqlite3.Connection, low: int, high: int, time_ms: int) -> int:
     """Returns the first key from `low` on behind which every peak is this time or later; beyond `high` if none is."""
     end = high + 1
     while low < end:

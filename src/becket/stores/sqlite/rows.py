@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from becket.contract.memory import Record
-from becket.stores.sqlite.file import HIGHEST_ID
 from becket.stores.sqlite.mark import Reached
+from becket.stores.sqlite.schema import MAX_ID
 from becket.stores.store import Damage
 
 __all__ = [
@@ -139,7 +139,7 @@ def parse_record(
         DamagedRow: it is not as it was written.
     """
     key, time_ms, peak_ms, size, odd, raw_content, raw_tags, raw_meta, raw_idem, kept = row
-    what = f"record {key & HIGHEST_ID}"
+    what = f"record {key & MAX_ID}"
     content, tags, meta, idem = (
         parse_text(raw, namespace, what) for raw in (raw_content, raw_tags, raw_meta, raw_idem)
     )
@@ -151,7 +151,7 @@ def parse_record(
         content,
         decode_tags(tags) if tags else (),
         None if meta is None else read_meta(meta),
-        key & HIGHEST_ID,
+        key & MAX_ID,
     )
 
 

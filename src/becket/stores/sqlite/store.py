@@ -1,4 +1,4 @@
-"""`SqliteStore`: memory and configuration of all extensions in one file; what it acknowledged survives a power cut."""
+"""`SqliteStore`: all extensions in one file; acknowledged writes survive a power cut."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ from becket.contract.config import (
 from becket.contract.memory import DEFAULT_QUERY_LIMIT, Append, Appended, Query, Record, Records
 from becket.errors import LocalProtocolError, Meaning, StoreError, StoreUnavailable
 from becket.limits import DEFAULT_LIMITS, Limits
-from becket.stores.matching import check_namespace, parse_query, parse_search
-from becket.stores.shares import parse_append
-from becket.stores.sqlite.ballast import Ballast
+from becket.stores.notifications import ChangeNotifier
+from becket.stores.query_filter import check_namespace, parse_query, parse_search
+from becket.stores.quotas import parse_append
 from becket.stores.sqlite.causes import explain
-from becket.stores.sqlite.file import (
-    HIGHEST_ID,
-    back_up,
-    check_schema,
-    check_sound,
-    connect,
-    create,
-    is_damage,
-    is_ours,
-    set_aside,
-)
-from becket.stores.sqlite.ledger import ConfigChange, Forgetting, Redaction
+from becket.stores.sqlite.lock import StoreLock
 from becket.stores.sqlite.mark import Reached, read_mark
-from becket.stores.sqlite.owner import Ownership
-from becket.stores.sqlite.reader import Readers
+from becket.stores.sqlite.reader import ReaderPool
+from becket.stores.sqlite.reserve import DiskReserve
 from becket.stores.sqlite.rows import SHARE, DamagedRow, Share, hint_at_damage, measure, parse_share
+from becket.stores.sqlite.schema import (
+    MAX_ID,
+    back_up,
+    check_integrity,
+    check_schema,
+    create_store_file,
+    is_corruption,
+    is_store,
+    open_database,
+    quarantine,
+)
 from becket.stores.sqlite.text_index import can_index
+from becket.stores.sqlite.transactions import ConfigChange, RecordDeletion, Redaction
 from becket.stores.sqlite.upgrade import upgrade
 from becket.stores.sqlite.verification import find_loss, keep_losses, verify
-from becket.stores.sqlite.writer import Accepting, Tidying, Writer, as_store_error, log_bytes, note
-from becket.stores.store import Clock, Damage, Done, Snapshot, now_ms
-from becket.stores.watchers import Watchers
+from becket.stores.sqlite.writer import Accepting, Maintenance, StoreWriter, as_store_error, log_incident, wal_size
+from becket.stores.store import AppendCallback, Clock, Damage, Snapshot, now_ms
 
 __all__ = ["SqliteStore"]
 
-BALLAST = 8 << 20  # bytes: room to remove some ten thousand records
+RESERVE_BYTES = 8 << 20  # bytes: room to remove some ten thousand records
 
 GLANCE = 0.3  # seconds for a look through the file after its owner was killed; what is not seen then, reads see
 
@@ -60,7 +60,7 @@ T = TypeVar("T")
 class SqliteStore:
     """A store in the file at `path`, which this program owns until it closes it; the semantics are those of `Store`.
 
-    What was acknowledged is on the disk. A file that turns out to be damaged is given another name, which `set_aside`
+    What was acknowledged is on the disk. A file that turns out to be damaged is given another name, which `quarantined`
     tells, and an empty one is begun. `damage` tells what was found lost when it was opened. Beside the file there are
     `.lock`, `.mark`, `.ballast` (bytes that are given up when the disk is full; 0 for none) and, while it is open, two
     of SQLite's own.
@@ -80,35 +80,35 @@ class SqliteStore:
         clock: Clock = now_ms,
         *,
         index: bool = True,
-        ballast: int = BALLAST,
+        ballast: int = RESERVE_BYTES,
         read_only: bool = False,
     ) -> None:
         self.path = Path(path)
-        self.set_aside: Path | None = None
+        self.quarantined: Path | None = None
         self.damage: tuple[Damage, ...] = ()
         self._limits = limits
         self._clock = clock
-        self._ballast = ballast
+        self._reserve = ballast
         self._has_index = index and can_index()
-        self._watchers = Watchers(limits.call_depth)
+        self._watchers = ChangeNotifier(limits.call_depth)
         self._closing = Lock()
         self._is_closed = False
         self._is_damaged = False
-        self._owner: Ownership | None = None
-        self._writer: Writer | None = None
+        self._store_lock: StoreLock | None = None
+        self._writer: StoreWriter | None = None
         if not read_only:
-            self._owner, self._writer = self._open()
-        elif not is_ours(self.path, for_reading=True):
+            self._store_lock, self._writer = self._open()
+        elif not is_store(self.path, for_reading=True):
             raise StoreUnavailable(str(self.path), "there is no store")
-        self._readers = Readers(self.path, has_index=self._has_index)
+        self._readers = ReaderPool(self.path, has_index=self._has_index)
 
     # -- opening
 
-    def _open(self) -> tuple[Ownership, Writer]:
+    def _open(self) -> tuple[StoreLock, StoreWriter]:
         if not self.path.parent.is_dir():
             raise StoreUnavailable(str(self.path), "its folder does not exist", "make the folder first")
-        owner = Ownership(self.path)
-        was_left = owner.was_left or log_bytes(self.path) > 0
+        owner = StoreLock(self.path)
+        was_left = owner.was_unclean or wal_size(self.path) > 0
         try:
             return owner, self._open_file(owner, was_left)
         except BaseException as error:
@@ -117,35 +117,35 @@ class SqliteStore:
                 raise StoreUnavailable(str(self.path), *explain(error)) from error
             raise
 
-    def _open_file(self, owner: Ownership, was_left: bool) -> Writer:
-        is_there = is_ours(self.path)
+    def _open_file(self, owner: StoreLock, was_left: bool) -> StoreWriter:
+        is_there = is_store(self.path)
         marked = self._read_mark()
         if not is_there:
-            create(self.path)
+            create_store_file(self.path)
         try:
             upgrade(self.path)
-            with closing(connect(self.path)) as connection:
+            with closing(open_database(self.path)) as connection:
                 check_schema(connection)
                 if was_left:
-                    check_sound(connection, None if owner.was_damaged else GLANCE)
+                    check_integrity(connection, None if owner.was_damaged else GLANCE)
                 self._note_loss(connection, marked)
                 if owner.was_damaged:
                     connection.execute("UPDATE state SET value = NULL WHERE name = 'index'")
             return self._start_writer(marked)
         except sqlite3.DatabaseError as error:
-            if not is_damage(error):
+            if not is_corruption(error):
                 raise
-            self.set_aside = set_aside(self.path)
-            problem = f"damaged; it is now {self.set_aside}, and the store begins anew"
+            self.quarantined = quarantine(self.path)
+            problem = f"damaged; it is now {self.quarantined}, and the store begins anew"
             self._report(Damage(None, "the file", problem), error)
-        create(self.path)
-        with closing(connect(self.path)) as connection:
+        create_store_file(self.path)
+        with closing(open_database(self.path)) as connection:
             keep_losses(connection, self.damage, None)
         return self._start_writer(None)
 
-    def _start_writer(self, marked: Reached | None) -> Writer:
-        ballast = Ballast(self.path, self._ballast)
-        return Writer(self.path, self._limits, self._clock, ballast, has_index=self._has_index, marked=marked)
+    def _start_writer(self, marked: Reached | None) -> StoreWriter:
+        ballast = DiskReserve(self.path, self._reserve)
+        return StoreWriter(self.path, self._limits, self._clock, ballast, has_index=self._has_index, marked=marked)
 
     def _read_mark(self) -> Reached | None:
         try:
@@ -172,23 +172,25 @@ class SqliteStore:
             keep_losses(connection, losses, marked)
 
     def _report(self, damage: Damage, error: Exception | None) -> None:
-        note(f"{self.path}: {damage}", error)
+        log_incident(f"{self.path}: {damage}", error)
         self.damage = (*self.damage, damage)
 
     # -- memory
 
     def append(self, append: Append) -> Appended:
-        answer: Appended = self._write().keep(parse_append(append, self._limits))
+        answer: Appended = self._get_writer().write(parse_append(append, self._limits))
         return answer
 
-    def append_nowait(self, append: Append, done: Done) -> None:
-        self._write().submit(parse_append(append, self._limits), done)
+    def append_nowait(self, append: Append, done: AppendCallback) -> None:
+        self._get_writer().submit(parse_append(append, self._limits), done)
 
     def query(self, query: Query, *, timeout: float | None = None) -> list[Record]:
-        return self._read(self._readers.query, parse_query(query, self._limits), seconds=self._seconds(timeout))
+        return self._run_read(
+            self._readers.query, parse_query(query, self._limits), seconds=self._query_timeout(timeout)
+        )
 
     def query_page(self, query: Query, most_bytes: int) -> Records:
-        return self._read(self._readers.query_page, parse_query(query, self._limits), most_bytes)
+        return self._run_read(self._readers.query_page, parse_query(query, self._limits), most_bytes)
 
     def search(
         self, namespace: str, text: str, *, limit: int = DEFAULT_QUERY_LIMIT, timeout: float | None = None
@@ -197,22 +199,22 @@ class SqliteStore:
         if not wanted.words:
             return []
         limit = max(0, min(limit, self._limits.memory_page))
-        return self._read(self._readers.search, wanted, limit, seconds=self._seconds(timeout))
+        return self._run_read(self._readers.search, wanted, limit, seconds=self._query_timeout(timeout))
 
-    def _seconds(self, timeout: float | None) -> float:
+    def _query_timeout(self, timeout: float | None) -> float:
         most = self._limits.query_seconds
         return most if timeout is None else min(timeout, most)
 
     def forget(self, namespace: str, *, up_to: int | None = None) -> int:
         check_namespace(namespace)
-        last = HIGHEST_ID if up_to is None else min(max(up_to, 0), HIGHEST_ID)
-        count: int = self._write().keep(Forgetting(namespace, last))
+        last = MAX_ID if up_to is None else min(max(up_to, 0), MAX_ID)
+        count: int = self._get_writer().write(RecordDeletion(namespace, last))
         return count
 
     # -- configuration
 
     def get_config(self, extension: str, key: str) -> ConfigValue:
-        return self._read(self._readers.get_config, extension, parse_config_key(key, self._limits))
+        return self._run_read(self._readers.get_config, extension, parse_config_key(key, self._limits))
 
     def set_config(self, extension: str, change: ConfigSet) -> ConfigSaved:
         check_config_set(change, self._limits)
@@ -224,41 +226,41 @@ class SqliteStore:
 
     def _change(self, change: ConfigChange) -> ConfigSaved:
         self._watchers.check_depth()
-        saved: ConfigSaved = self._write().keep(change)
+        saved: ConfigSaved = self._get_writer().write(change)
         if saved.ok and saved.revision:
-            self._watchers.tell(change.extension)
+            self._watchers.notify(change.extension)
         return saved
 
     def redact_config(self, extension: str, key: str, shown: str) -> None:
         """Overwrites the value of a key, and all that the record of its changes has, with another text.
 
         It is no change: no revision grows, and nobody is told. The old values are gone from the file then."""
-        self._write().keep(Redaction(extension, parse_config_key(key, self._limits), shown))
+        self._get_writer().write(Redaction(extension, parse_config_key(key, self._limits), shown))
 
     def read_config(self, extension: str, keys: tuple[str, ...] | None = None) -> Snapshot:
-        return self._read(self._readers.read_config, extension, keys)
+        return self._run_read(self._readers.read_config, extension, keys)
 
     def read_changes(
         self, extension: str, since: int, keys: tuple[str, ...] | None = None
     ) -> list[ConfigChanged] | None:
-        return self._read(self._readers.read_changes, extension, since, keys)
+        return self._run_read(self._readers.read_changes, extension, since, keys)
 
     def watch(self, wake: Callable[[str], object]) -> Callable[[], None]:
         self._check_open()
-        return self._watchers.add(wake)
+        return self._watchers.subscribe(wake)
 
     # -- all of it
 
     @property
-    def unindexed(self) -> int:
+    def index_backlog(self) -> int:
         """How many records the index of texts is behind; they are found all the same, more slowly."""
-        return self._write().unindexed
+        return self._get_writer().index_backlog
 
-    def tidy(self) -> None:
+    def maintain(self) -> None:
         """Does now what the store does by itself when nobody uses it: fills its index, and empties SQLite's log.
 
         Whoever writes meanwhile waits."""
-        self._write().keep(Tidying())
+        self._get_writer().write(Maintenance())
 
     def back_up(self, path: Path | str) -> None:
         """Writes the store as it is now to a new file, which is a store itself. It may be in use meanwhile.
@@ -267,7 +269,7 @@ class SqliteStore:
             FileExistsError: there is something at that path.
         """
         self._check_open()
-        with closing(connect(self.path, for_reading=True)) as source:
+        with closing(open_database(self.path, for_reading=True)) as source:
             back_up(source, Path(path))
 
     def verify(self) -> list[Damage]:
@@ -278,13 +280,13 @@ class SqliteStore:
 
     def accept_losses(self) -> None:
         """Has `verify` report no more what was found lost when the store was opened: somebody has taken note of it."""
-        self._write().keep(Accepting())
+        self._get_writer().write(Accepting())
 
     def release_reserve(self) -> None:
         """Frees the space that the store reserves, for what a host must write on a full disk.
 
         Nothing is added to the store until the disk has room for it again."""
-        self._write().release_reserve()
+        self._get_writer().release_reserve()
 
     def close(self) -> None:
         with self._closing:
@@ -295,10 +297,10 @@ class SqliteStore:
             self._is_closed = True
             self._readers.close()
             self._watchers.clear()
-            if self._writer is not None and self._owner is not None:
+            if self._writer is not None and self._store_lock is not None:
                 self._writer.close()
                 is_damaged = self._is_damaged or self._writer.is_damaged
-                self._owner.release(in_order=self._writer.is_sound and not is_damaged, is_damaged=is_damaged)
+                self._store_lock.release(in_order=self._writer.is_intact and not is_damaged, is_damaged=is_damaged)
 
     def __enter__(self) -> Self:
         return self
@@ -314,12 +316,12 @@ class SqliteStore:
         if self._is_closed:
             raise LocalProtocolError("the store is closed")
 
-    def _write(self) -> Writer:
+    def _get_writer(self) -> StoreWriter:
         if self._writer is None:
             raise LocalProtocolError(f"{self.path} is open for reading only: open it without `read_only` to change it")
         return self._writer
 
-    def _read(self, read: Callable[..., T], *arguments: Any, seconds: float | None = None) -> T:
+    def _run_read(self, read: Callable[..., T], *arguments: Any, seconds: float | None = None) -> T:
         self._check_open()
         try:
             return read(*arguments, self._limits.query_seconds if seconds is None else seconds)
@@ -328,9 +330,9 @@ class SqliteStore:
             raise as_store_error(self.path, damaged) from damaged
         except sqlite3.Error as error:
             because, hint = explain(error)
-            if is_damage(error):
+            if is_corruption(error):
                 self._is_damaged = True
                 because, hint = "the file is damaged", hint_at_damage(self.path)
             raise StoreError(
-                Meaning.INTERNAL, note("a query failed", error), because, path=str(self.path), hint=hint
+                Meaning.INTERNAL, log_incident("a query failed", error), because, path=str(self.path), hint=hint
             ) from error

@@ -1,4 +1,4 @@
-"""The index by which a text is found: every three characters in a row that a record has.
+"""The trigram index (FTS5) that narrows text search; it is filled in the background.
 
 It only narrows: whoever uses it looks at each candidate. It is filled behind the records in small pieces, since that
 costs more than keeping them; up to where, each extension's `indexed` says. What is folded here is folded as Python
@@ -13,37 +13,39 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
 __all__ = [
-    "FORM",
+    "INDEX_BATCH",
+    "INDEX_VERSION",
     "NOTHING",
-    "PIECE",
     "VOCABULARY",
     "TextIndex",
+    "build_match_expression",
     "can_index",
     "grams_of",
-    "is_odd",
+    "has_special_folds",
     "match_short_words",
-    "match_words",
 ]
 
-WIDTH = 3
-END = "\x03" * (WIDTH - 1)  # behind each text
+GRAM_LENGTH = 3
+END = "\x03" * (GRAM_LENGTH - 1)  # behind each text
 # Trigrams that are looked for, the rarest. Each costs something with every record that it fits, and sorts out some of
 # those that would have to be looked at.
 GRAMS_OF_WORD = 4
-GRAMS = 24  # of all words together
+MAX_GRAMS = 24  # of all words together
 SHORT_GRAMS = 128  # that may begin with a word of one or two letters; with more, records are looked through instead
 LAST = "\U0010ffff"  # behind a word: comes after all trigrams that begin with it
 NOTHING = ""  # an expression that nothing fits
-COMMON = " etaoinshrdlcumfpgwybvkxjqz"  # letters, the most frequent in English first; all others count as rare
-RARITY = {letter: place for place, letter in enumerate(COMMON)}
-PIECE = 250  # records: 5 ms
-MERGED = 32  # pages: 5 ms
+LETTERS_BY_FREQUENCY = (
+    " etaoinshrdlcumfpgwybvkxjqz"  # letters, the most frequent in English first; all others count as rare
+)
+LETTER_RARITY = {letter: place for place, letter in enumerate(LETTERS_BY_FREQUENCY)}
+INDEX_BATCH = 250  # records: 5 ms
+MERGE_PAGES = 32  # pages: 5 ms
 # Letters beyond ASCII that are folded to some of it, and NUL, at which SQLite takes a text for ended.
-ODD = frozenset(
+SPECIAL_FOLDS = frozenset(
     "\0\u00df\u0130\u0149\u017f\u01f0\u1e96\u1e97\u1e98\u1e99\u1e9a\u1e9e\u212a\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
 )
 # What stands in an index depends on how text is folded. Another form is built anew.
-FORM = f"3 {unicodedata.unidata_version}"
+INDEX_VERSION = f"3 {unicodedata.unidata_version}"
 CREATE = """
 CREATE VIRTUAL TABLE memory_text
 USING fts5(folded, content='', columnsize=0, detail=none, tokenize='trigram case_sensitive 1')
@@ -78,24 +80,24 @@ def clean(folded: str) -> str:
 def grams_of(content: str) -> set[str]:
     """Returns the trigrams under which a text stands in the index."""
     text = fold(content)
-    return {text[start : start + WIDTH] for start in range(len(text) - WIDTH + 1)}
+    return {text[start : start + GRAM_LENGTH] for start in range(len(text) - GRAM_LENGTH + 1)}
 
 
-def is_odd(content: str) -> bool:
+def has_special_folds(content: str) -> bool:
     """Returns whether `LIKE` may miss ASCII in this text that is there when it is folded."""
-    return not ODD.isdisjoint(content)
+    return not SPECIAL_FOLDS.isdisjoint(content)
 
 
-def match_words(words: Iterable[str]) -> str | None:
+def build_match_expression(words: Iterable[str]) -> str | None:
     """Returns an expression of FTS5 that fits whatever has all these folded words, and little else.
 
     It has the rarest trigrams, these first. None where all words are too short."""
     grams: dict[str, None] = {}
     for word in words:
         text = clean(word)
-        own = {text[start : start + WIDTH] for start in range(len(text) - WIDTH + 1)}
-        grams.update(dict.fromkeys(sorted(own, key=commonness)[:GRAMS_OF_WORD]))
-    return " AND ".join(map(quote, sorted(grams, key=commonness)[:GRAMS])) or None
+        own = {text[start : start + GRAM_LENGTH] for start in range(len(text) - GRAM_LENGTH + 1)}
+        grams.update(dict.fromkeys(sorted(own, key=gram_frequency)[:GRAMS_OF_WORD]))
+    return " AND ".join(map(quote, sorted(grams, key=gram_frequency)[:MAX_GRAMS])) or None
 
 
 def match_short_words(words: Iterable[str], find_gram: Callable[[str, str], str | None]) -> str | None:
@@ -121,8 +123,8 @@ def quote(gram: str) -> str:
     return '"' + gram.replace('"', '""') + '"'
 
 
-def commonness(gram: str) -> tuple[int, str]:
-    return -sum(RARITY.get(letter, len(COMMON)) for letter in gram), gram
+def gram_frequency(gram: str) -> tuple[int, str]:
+    return -sum(LETTER_RARITY.get(letter, len(LETTERS_BY_FREQUENCY)) for letter in gram), gram
 
 
 class TextIndex:
@@ -135,7 +137,7 @@ class TextIndex:
     def prepare(self) -> bool:
         """Makes an empty index where there is none of this form; returns whether it did."""
         (form,) = self._connection.execute("SELECT value FROM state WHERE name = 'index'").fetchone()
-        if form == FORM:
+        if form == INDEX_VERSION:
             return False
         self.begin_anew()
         return True
@@ -147,7 +149,7 @@ class TextIndex:
         execute(CREATE)
         for name, value in SETTINGS.items():
             execute("INSERT INTO memory_text (memory_text, rank) VALUES (?, ?)", (name, value))
-        execute("UPDATE state SET value = ? WHERE name = 'index'", (FORM,))
+        execute("UPDATE state SET value = ? WHERE name = 'index'", (INDEX_VERSION,))
 
     def add(self, rows: Sequence[tuple[int, str]]) -> None:
         """Adds these records, keys and texts, which come in the order of their keys."""
@@ -169,6 +171,6 @@ class TextIndex:
         """Brings what was added in pieces closer together, a little; returns whether there was anything to do."""
         if self._may_merge:
             before = self._connection.total_changes
-            self._connection.execute("INSERT INTO memory_text (memory_text, rank) VALUES ('merge', ?)", (MERGED,))
+            self._connection.execute("INSERT INTO memory_text (memory_text, rank) VALUES ('merge', ?)", (MERGE_PAGES,))
             self._may_merge = self._connection.total_changes - before >= 2  # as FTS5 says that it is done
         return self._may_merge

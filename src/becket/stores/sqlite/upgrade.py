@@ -6,8 +6,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from becket.stores.sqlite.file import HIGHEST_ID, VERSION, back_up, key_of, open_connection, seal_schema
 from becket.stores.sqlite.rows import Share, checksum
+from becket.stores.sqlite.schema import MAX_ID, SCHEMA_VERSION, back_up, open_raw_connection, record_key, seal_schema
 
 __all__ = ["copy_path", "upgrade"]
 
@@ -39,9 +39,9 @@ def upgrade(path: Path) -> None:
         OSError: the same.
     """
     copy = copy_path(path)
-    with closing(open_connection(path)) as connection:
+    with closing(open_raw_connection(path)) as connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version != VERSION:
+        if version != SCHEMA_VERSION:
             copy.unlink(missing_ok=True)
             back_up(connection, copy)
             # Not in the log of SQLite: an older becket reads the version from the file alone, and must see the new one.
@@ -66,7 +66,7 @@ def add_checksums(connection: sqlite3.Connection) -> None:
         share.memory_sum = total(
             execute(
                 "SELECT sum(sum) FROM memory WHERE key BETWEEN ? AND ?",
-                (key_of(share.number, 0), key_of(share.number, HIGHEST_ID)),
+                (record_key(share.number, 0), record_key(share.number, MAX_ID)),
             )
         )
         share.config_sum = total(execute("SELECT sum(sum) FROM config WHERE extension = ?", (share.number,)))
@@ -78,7 +78,7 @@ def add_checksums(connection: sqlite3.Connection) -> None:
         )
     execute("INSERT INTO state VALUES ('lost', NULL), ('noted', 0), ('schema', NULL)")
     seal_schema(connection)
-    execute(f"PRAGMA user_version = {VERSION}")
+    execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def total(cursor: sqlite3.Cursor) -> int:

@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 
-from becket.stores.sqlite.file import HIGHEST_ID, ID_BITS, check_schema, connect
 from becket.stores.sqlite.mark import Reached, read_mark
 from becket.stores.sqlite.rows import (
     CHANGE,
@@ -29,7 +28,8 @@ from becket.stores.sqlite.rows import (
     parse_share,
     parse_value,
 )
-from becket.stores.sqlite.text_index import FORM, VOCABULARY, grams_of
+from becket.stores.sqlite.schema import ID_BITS, MAX_ID, check_schema, open_database
+from becket.stores.sqlite.text_index import INDEX_VERSION, VOCABULARY, grams_of
 from becket.stores.store import Damage
 
 __all__ = ["find_loss", "keep_losses", "verify"]
@@ -57,7 +57,7 @@ def verify(path: Path, *, has_index: bool) -> list[Damage]:
 
 def look(path: Path, marked: Reached | None, has_index: bool) -> list[Damage]:
     try:
-        with closing(connect(path)) as connection:
+        with closing(open_database(path)) as connection:
             connection.execute("BEGIN")
             return [*Examination(connection, has_index=has_index).run(marked)]
     except sqlite3.Error as error:
@@ -112,7 +112,7 @@ class Examination:
             share = self._shares.get(key >> ID_BITS)
             if share is None:
                 self._is_sound = False
-                yield Damage(None, f"record {key & HIGHEST_ID}", "it belongs to no extension that is known")
+                yield Damage(None, f"record {key & MAX_ID}", "it belongs to no extension that is known")
                 continue
             try:
                 record = parse_record(share.name, row[:-1])
@@ -122,7 +122,7 @@ class Examination:
                 self._is_sound = False
                 yield damaged.as_damage()
             else:
-                if self._has_index and key & HIGHEST_ID <= share.indexed:
+                if self._has_index and key & MAX_ID <= share.indexed:
                     part = key % PRIME
                     for gram in grams_of(record.content):
                         self._grams[gram] += part
@@ -170,7 +170,7 @@ class Examination:
     def _index(self) -> Iterator[Damage]:
         if not self._has_index or not self._is_sound:
             return  # without all records there is nothing to compare it with
-        if self._connection.execute("SELECT value FROM state WHERE name = 'index'").fetchone() != (FORM,):
+        if self._connection.execute("SELECT value FROM state WHERE name = 'index'").fetchone() != (INDEX_VERSION,):
             return  # there is none yet
         self._connection.execute(VOCABULARY)
         try:

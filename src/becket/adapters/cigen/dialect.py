@@ -1,0 +1,64 @@
+"""Defines the cigen dialect: length-prefixed protobuf, one call at a time, and host defaults.
+
+Messages have neither ids nor names: what one means is its place in the conversation. So there is one call at a time,
+`plan` and `generate` take turns, and a frame that cannot be understood is the end of the link.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from becket.dialects.dialect import Dialect
+from becket.dialects.host_defaults import HostDefaults
+from becket.dialects.mapping import ContractMapping
+from becket.framing.length_prefixed import LengthPrefixed
+from becket.limits import Limits
+
+if TYPE_CHECKING:
+    from becket.jsonrpc.protocols import Codec
+
+__all__ = ["CIGEN"]
+
+MIB = 1024 * 1024
+
+
+def load_codec(limits: Limits) -> Codec:
+    from becket.adapters.cigen.codec import CigenCodec  # it needs protobuf, and the record must be had without
+
+    return CigenCodec(limits)
+
+
+def load_mapping() -> ContractMapping:
+    from becket.adapters.cigen.handshake import MAPPING
+
+    return MAPPING
+
+
+def matches_first_frame(frame: bytes, framing: type) -> bool:
+    """Tells a core by its framing: nobody else sends lengths."""
+    return framing is LengthPrefixed
+
+
+CIGEN = Dialect(
+    name="cigen",
+    framing=LengthPrefixed,
+    codec=load_codec,
+    responds_to_invalid=False,
+    skips_oversize=False,
+    bad_json_is_fatal=True,
+    load_mapping=load_mapping,
+    matches_first_frame=matches_first_frame,
+    host_defaults=HostDefaults(
+        limits={"frame": 10 * MIB, "outbound_calls": 1},
+        host_limits={
+            "handshake": 30.0,  # what its authors meant for every message; their program waits for ever
+            "call_timeout": 30.0,
+            "stdin_grace": 4.9,  # its own hosts kill after 5 s; the last moment is for those who heed a signal
+            "term_grace": 0.1,
+        },
+        restart={"strategy": "never"},
+        inherited_environment="all",
+        runs_in_root=False,
+        writes_in_root=True,
+    ),
+)

@@ -1,0 +1,40 @@
+"""Finds cigen plugins by the `cigen-provider-` prefix of their program names."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from becket.adapters.cigen.handshake import CigenSettings
+from becket.host.starting.manifest import FoundExtension, ManifestReader, normalize_id, parse_manifest
+
+__all__ = ["PREFIX", "READER", "CigenManifestReader"]
+
+PREFIX: Final = "cigen-provider-"
+VERSION: Final = "0.0.0"  # none is known before it runs
+MAX_NAME_LENGTH: Final = 64
+
+
+class CigenManifestReader(ManifestReader):
+    """The reader of a folder of plugins."""
+
+    dialect = "cigen"
+    prefixes = (PREFIX,)
+
+    def read_program(self, path: str) -> FoundExtension | None:
+        """Returns the plugin that a program is by its name; None where its name ends with the prefix."""
+        file = os.path.basename(path)
+        name = file.removeprefix(PREFIX)
+        if not name:
+            return None
+        table = {
+            "id": normalize_id(file),
+            "version": VERSION,
+            "name": f"provider/{name}"[:MAX_NAME_LENGTH],
+            "command": [f"./{file}"],
+            "dialect": "cigen",
+        }
+        return FoundExtension(manifest=parse_manifest(table, path), extra=CigenSettings())
+
+
+READER: Final = CigenManifestReader()

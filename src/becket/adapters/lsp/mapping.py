@@ -1,0 +1,243 @@
+"""Maps the contract to LSP: handshake, commands with work-done progress, and log messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from becket.adapters.lsp.client_capabilities import build_client_capabilities
+from becket.contract.commands import COMMAND_INVOKE, CommandInvoke, ErrorText, SystemText, Text
+from becket.contract.handshake import PROTOCOL_VERSION, Capabilities, DeclaredCapability, Initialize, Initialized
+from becket.contract.info import BuildInfo, CapabilityInfo, ExtensionInfo
+from becket.contract.log import LOG, LogLevel, LogRecord
+from becket.contract.tasks import TaskEnded, TaskEvent, TaskLogged, TaskStarted, TaskUpdated
+from becket.conversion.problems import is_object
+from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
+from becket.dialects.mapping import ContractMapping, NotificationMapping
+from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.errors import BadCapabilities
+from becket.jsonrpc.json_values import decode_json
+from becket.methods.descriptors import Method
+from becket.methods.streams import EventReader, Stream
+
+__all__ = ["MAPPING"]
+
+PROGRESS: Final = "$/progress"
+LOG_MESSAGE: Final = "window/logMessage"
+FULL_PERCENT: Final = 100  # reports are in percent
+LOG_LEVELS: Final = {1: LogLevel.ERROR, 2: LogLevel.WARNING, 3: LogLevel.INFO, 4: LogLevel.DEBUG, 5: LogLevel.DEBUG}
+MESSAGE_TYPES: Final = {
+    LogLevel.CRITICAL: 1,
+    LogLevel.ERROR: 1,
+    LogLevel.WARNING: 2,
+    LogLevel.INFO: 3,
+    LogLevel.DEBUG: 4,
+}
+
+INITIALIZE: Final[Method[Any, Any]] = Method("initialize", Any, Any)
+SHUTDOWN: Final[Method[Any, Any]] = Method("shutdown", Any, Any)
+
+
+# -- the handshake, on the host's side
+
+
+def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
+    raw = yield WireRequest(INITIALIZE, build_initialize_params(introduction))
+    result = as_object(decode_json(raw))
+    if not is_object(result.get("capabilities")):
+        raise BadCapabilities(introduction.extension, [("/capabilities", "is no object")])
+    yield WireNotification("initialized", {})
+    offers = {name.removesuffix("Provider"): value for name, value in result["capabilities"].items() if value}
+    info = as_object(result.get("serverInfo"))
+    return HandshakeResult(
+        capabilities=Capabilities(
+            capabilities=tuple(DeclaredCapability("lsp", name, params=value) for name, value in offers.items())
+        ),
+        info=ExtensionInfo(
+            build=BuildInfo(str(info.get("name", introduction.extension)), version=str(info.get("version") or "")),
+            capabilities=tuple(CapabilityInfo("lsp", name) for name in offers),
+        ),
+        extra=result,
+    )
+
+
+def build_initialize_params(introduction: HandshakeContext) -> dict[str, Any]:
+    """Returns the params of `initialize`. No process is named: the server ends with its input, or is killed."""
+    folder = None if introduction.host_cwd is None else Path(introduction.host_cwd)
+    uri = None if folder is None else folder.as_uri()
+    return {
+        "processId": None,
+        "clientInfo": {"name": introduction.host.name, "version": introduction.host.version},
+        "rootUri": uri,
+        "capabilities": build_client_capabilities(introduction.host_methods),
+        "initializationOptions": dict(introduction.config) or None,
+        "workspaceFolders": None if folder is None else [{"uri": uri, "name": folder.name}],
+    }
+
+
+# -- commands, whose progress is a task
+
+
+class LspProgressParams(Struct):
+    token: int | str
+    value: Any
+
+
+decode_progress = msgspec.json.Decoder(LspProgressParams).decode
+
+
+def is_progress_for(raw: Raw, params: Any) -> bool:
+    return bool(decode_progress(raw).token == params["workDoneToken"])
+
+
+def decode_task_event(raw: Raw) -> TaskEvent:
+    """Returns a report of progress as an event of a task.
+
+    Raises:
+        msgspec.ValidationError: it is none.
+    """
+    reported = decode_progress(raw)
+    id, value = str(reported.token), as_object(reported.value)
+    message = value.get("message")
+    text = message if isinstance(message, str) else None
+    match value.get("kind"):
+        case "begin":
+            return TaskStarted(id, str(value.get("title", "")))
+        case "report":
+            percentage = value.get("percentage")
+            is_known = isinstance(percentage, int) and percentage >= 0
+            return TaskUpdated(id, percentage if is_known else None, FULL_PERCENT if is_known else None, text)
+        case "end":
+            return TaskEnded(id)
+        case _:
+            raise msgspec.ValidationError("no report of progress")
+
+
+EXECUTE_COMMAND: Final[Stream[Any, Any, TaskEvent]] = Stream(
+    "workspace/executeCommand",
+    Any,
+    Any,
+    events={PROGRESS: EventReader(decode_task_event, (TaskStarted, TaskUpdated, TaskEnded), is_progress_for)},
+)
+
+
+def encode_command(invoke: CommandInvoke, scene: LinkState) -> WireRequest:
+    return WireRequest(
+        EXECUTE_COMMAND,
+        {"command": invoke.command, "arguments": list(invoke.args), "workDoneToken": invoke.request_id},
+    )
+
+
+def decode_command(saying: WireRequest, scene: LinkState) -> CommandInvoke:
+    params = as_object(saying.params)
+    given: Any = params.get("arguments") or []
+    return CommandInvoke(
+        str(params.get("command", "")),
+        tuple(one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in given),
+        f"run-{next(scene.sequence)}",
+    )
+
+
+def encode_command_event(event: Any, saying: WireRequest, scene: LinkState) -> WireNotification | None:
+    """Returns what a client is told of a running command: its tasks, if it asked for them, and its output as a log."""
+    token = as_object(saying.params).get("workDoneToken")
+    match event:
+        case Text(content) | SystemText(content):
+            return build_log_message(LogLevel.INFO, content)
+        case ErrorText(content):
+            return build_log_message(LogLevel.ERROR, content)
+        case TaskLogged(line=line):
+            return build_log_message(LogLevel.INFO, line)
+        case TaskStarted(label=label) if token is not None:
+            return build_progress(token, kind="begin", title=label)
+        case TaskUpdated() if token is not None:
+            return build_progress(token, kind="report", **build_progress_report(event))
+        case TaskEnded(error=error) if token is not None:
+            return build_progress(token, kind="end", **({} if error is None else {"message": error}))
+        case _:
+            return None
+
+
+def build_progress(token: Any, **value: Any) -> WireNotification:
+    return WireNotification(PROGRESS, {"token": token, "value": value})
+
+
+def build_progress_report(event: TaskUpdated) -> dict[str, Any]:
+    said: dict[str, Any] = {} if event.message is None else {"message": event.message}
+    if event.current is not None and event.total:
+        said["percentage"] = min(FULL_PERCENT, FULL_PERCENT * event.current // event.total)
+    return said
+
+
+# -- the log
+
+
+def build_log_message(level: LogLevel, message: str) -> WireNotification:
+    return WireNotification(LOG_MESSAGE, {"type": MESSAGE_TYPES[level], "message": message})
+
+
+def encode_log(record: LogRecord, scene: LinkState) -> WireNotification:
+    return build_log_message(record.level, record.message)
+
+
+def decode_log(params: Any, scene: LinkState) -> LogRecord:
+    said = as_object(params)
+    kind = said.get("type")
+    level = LOG_LEVELS.get(kind, LogLevel.INFO) if isinstance(kind, int) else LogLevel.INFO
+    return LogRecord(level, "lsp", str(said.get("message", "")))
+
+
+# -- the handshake, on the extension's side
+
+
+def decode_initialize(params: Any, scene: LinkState) -> Initialize:
+    return Initialize(
+        extension_protocol_version=PROTOCOL_VERSION,
+        plugin_id=scene.extension,
+        plugin_root=None,
+        config=as_object(as_object(params).get("initializationOptions")),
+    )
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """Returns an object as it is, and anything else as one without members."""
+    return value if is_object(value) else {}
+
+
+def encode_initialize_result(initialized: Initialized, scene: LinkState) -> dict[str, Any]:
+    commands = [name for name, _ in scene.commands]
+    return {
+        "capabilities": {"executeCommandProvider": {"commands": commands, "workDoneProgress": True}},
+        "serverInfo": {"name": scene.extension, "version": scene.version},
+    }
+
+
+def encode_shutdown(scene: LinkState) -> WireRequest:
+    return WireRequest(SHUTDOWN)
+
+
+def encode_exit(scene: LinkState) -> WireNotification:
+    return WireNotification("exit")
+
+
+MAPPING: Final = ContractMapping(
+    dialect="lsp",
+    client_handshake=client_handshake,
+    server_handshake=ServerHandshake(
+        initialize_method=INITIALIZE, decode_params=decode_initialize, encode_result=encode_initialize_result
+    ),
+    methods={
+        COMMAND_INVOKE.name: MethodMapping(
+            encode_request=encode_command,
+            wire_methods=lambda _: (EXECUTE_COMMAND,),
+            decode_request=decode_command,
+            encode_event=encode_command_event,
+        ),
+    },
+    notifications={LOG.name: NotificationMapping(wire_name=LOG_MESSAGE, encode=encode_log, decode=decode_log)},
+    encode_shutdown=encode_shutdown,
+    encode_exit=encode_exit,
+)

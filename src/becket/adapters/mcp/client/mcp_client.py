@@ -1,0 +1,368 @@
+"""Provides McpClient: typed tools, resources, prompts and logging of one MCP server.
+
+A façade over a `Peer` in the dialect `mcp`; settlement, limits, cancellation and the end of the process are the peer's.
+How both meet is `connecting`'s. What the server asks in return is answered by its `ClientCallbacks`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+from msgspec.structs import replace
+
+from becket.adapters._awaitable import maybe_await
+from becket.adapters.mcp.client.callbacks import ClientCallbacks, RootLike, parse_root
+from becket.adapters.mcp.client.connector import SERVER_NOTIFICATIONS, ClientOptions, McpConnector
+from becket.adapters.mcp.client_handshake import MAX_PAGES
+from becket.adapters.mcp.dialect import MCP
+from becket.adapters.mcp.messages.base import EmptyMessage, McpMessage, PaginatedParams, build_progress_meta
+from becket.adapters.mcp.messages.client_features import ROOTS_CHANGED
+from becket.adapters.mcp.messages.content import ResourceContents
+from becket.adapters.mcp.messages.lifecycle import PING, PROTOCOL_VERSIONS, McpInitializeResult, ServerCapabilities
+from becket.adapters.mcp.messages.notifications import (
+    LOGGING_SET_LEVEL,
+    LoggingLevel,
+    Progress,
+    SetLevelParams,
+    with_progress,
+)
+from becket.adapters.mcp.messages.prompts import (
+    COMPLETION_COMPLETE,
+    PROMPTS_GET,
+    PROMPTS_LIST,
+    CompleteParams,
+    Completion,
+    CompletionArgument,
+    CompletionContext,
+    GetPromptParams,
+    GetPromptResult,
+    Prompt,
+    PromptReference,
+    ResourceTemplateReference,
+)
+from becket.adapters.mcp.messages.resources import (
+    RESOURCES_LIST,
+    RESOURCES_READ,
+    RESOURCES_SUBSCRIBE,
+    RESOURCES_TEMPLATES_LIST,
+    RESOURCES_UNSUBSCRIBE,
+    Resource,
+    ResourceParams,
+    ResourceTemplate,
+)
+from becket.adapters.mcp.messages.tools import TOOLS_CALL, TOOLS_LIST, CallToolParams, McpTool, ToolResult
+from becket.errors import Meaning, NotSupported, RemoteError
+from becket.methods.descriptors import Method
+from becket.peer.outbound import UNSET, Unset
+from becket.peer.peer import Peer
+from becket.peer.streams import CallStream
+
+if TYPE_CHECKING:
+    from becket.peer.protocols import ByteStream, Transport
+
+__all__ = ["McpClient", "OnProgress"]
+
+E = TypeVar("E")
+P = TypeVar("P", bound=McpMessage | None)
+R = TypeVar("R")
+
+OnProgress = Callable[[Progress], Any]
+
+
+class McpClient:
+    """A client of one MCP server: `async with McpClient.connect_process(["npx", "-y", "..."]) as client: ...`.
+
+    `server` is what the server has told of itself in the handshake."""
+
+    def __init__(self, peer: Peer, duties: ClientCallbacks, server: McpInitializeResult) -> None:
+        self.peer = peer
+        self.server = server
+        self._callbacks = duties
+        self._tokens = count(1)
+        self._event_handlers: dict[type[Any], list[Callable[[Any], Any]]] = {kind: [] for kind in SERVER_NOTIFICATIONS}
+
+    # -- opening
+
+    @classmethod
+    def connect_process(
+        cls,
+        command: Sequence[str | os.PathLike[str]],
+        *,
+        env: Mapping[str, str] | None = None,
+        inherit_env: bool = False,
+        cwd: str | os.PathLike[str] | None = None,
+        on_stderr: Callable[[str], None] | None = None,
+        name: str | None = None,
+        **options: Unpack[ClientOptions],
+    ) -> McpConnector:
+        """Starts a server and shakes hands with it; closing the client ends its process.
+
+        The server sees a short list of environment variables and `env`, or all with `inherit_env`.
+
+        Raises:
+            StartFailed: when entered or awaited, if the program cannot be started.
+            VersionMismatch: it speaks no version of MCP that is spoken here.
+            HandshakeFailed: it refused, or its answer cannot be read.
+            CallTimeout, ConnectionLost: it did not answer, or has ended.
+        """
+        return McpConnector(
+            cls,
+            lambda methods, limits: Peer.connect_process(
+                command,
+                env=env,
+                inherit_env=inherit_env,
+                cwd=cwd,
+                on_stderr=on_stderr,
+                name=name,
+                dialect=MCP,
+                methods=methods,
+                limits=limits,
+            ),
+            options,
+        )
+
+    @classmethod
+    def over(
+        cls, transport: Transport | ByteStream, *, name: str = "server", **options: Unpack[ClientOptions]
+    ) -> McpConnector:
+        """Shakes hands with a server over a byte stream of anyio, or over a transport of becket's own kind."""
+        return McpConnector(
+            cls,
+            lambda methods, limits: Peer.over(transport, name=name, dialect=MCP, methods=methods, limits=limits),
+            options,
+        )
+
+    # -- what is known of the server
+
+    @property
+    def server_capabilities(self) -> ServerCapabilities:
+        """What the server offers. A list that it does not offer is empty here, and a call to it is refused."""
+        return self.server.capabilities
+
+    @property
+    def version(self) -> str:
+        """The version of MCP that is spoken."""
+        return self.server.protocol_version
+
+    # -- calls
+
+    async def call(
+        self,
+        method: Method[P, R],
+        params: P,
+        *,
+        timeout: float | Unset | None = UNSET,
+        on_progress: OnProgress | None = None,
+    ) -> R:
+        """Calls a method of the server. With `on_progress` the server is asked to tell how far it has come, and
+        `timeout` is the longest time between two such words.
+
+        Raises:
+            RemoteError, CallTimeout, ConnectionLost, NotSent, BadReply: as for any call.
+        """
+        if on_progress is None:
+            return await self.peer.call(method, params, timeout=timeout)
+        async with self.stream(method, params, idle_timeout=method.timeout if timeout is UNSET else timeout) as run:
+            async for event in run:
+                if isinstance(event, Progress):
+                    await maybe_await(on_progress(event))
+            return await run.result()
+
+    def stream(
+        self, method: Method[P, R], params: P, *, idle_timeout: float | Unset | None = UNSET
+    ) -> CallStream[Progress, R]:
+        """Returns a call to be opened, with its progress as events: `async with ... as run: async for event in run`."""
+        given: McpMessage = EmptyMessage() if params is None else params
+        asked = replace(given, meta={**(given.meta or {}), **build_progress_meta(next(self._tokens))})
+        return self.peer.stream(with_progress(method), asked, idle_timeout=idle_timeout)
+
+    async def ping(self, *, timeout: float = 5.0) -> None:
+        """Asks whether the server is there."""
+        await self.peer.call(PING, None, timeout=timeout)
+
+    # -- tools
+
+    async def list_tools(self) -> tuple[McpTool, ...]:
+        """Returns all tools of the server, from all pages."""
+        return (
+            ()
+            if self.server_capabilities.tools is None
+            else await self._list_all_pages(TOOLS_LIST, lambda page: page.tools)
+        )
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | Unset | None = UNSET,
+        on_progress: OnProgress | None = None,
+    ) -> ToolResult:
+        """Runs a tool. One that has failed returns a result, too: look at its `is_error`.
+
+        Raises:
+            RemoteError: the server has no such tool, or could not run it at all.
+        """
+        params = CallToolParams(name, dict(arguments or {}))
+        return await self.call(TOOLS_CALL, params, timeout=timeout, on_progress=on_progress)
+
+    def stream_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> CallStream[Progress, ToolResult]:
+        """Returns a run of a tool to be opened, with its progress as events."""
+        return self.stream(TOOLS_CALL, CallToolParams(name, dict(arguments or {})), idle_timeout=TOOLS_CALL.timeout)
+
+    # -- resources
+
+    async def list_resources(self) -> tuple[Resource, ...]:
+        """Returns all resources of the server, from all pages."""
+        return (
+            ()
+            if self.server_capabilities.resources is None
+            else await self._list_all_pages(RESOURCES_LIST, lambda page: page.resources)
+        )
+
+    async def list_resource_templates(self) -> tuple[ResourceTemplate, ...]:
+        """Returns all templates of resources, from all pages; none where the server does not know the method."""
+        if self.server_capabilities.resources is None:
+            return ()
+        try:
+            return await self._list_all_pages(RESOURCES_TEMPLATES_LIST, lambda page: page.resource_templates)
+        except RemoteError as error:
+            if error.meaning is Meaning.UNKNOWN_METHOD:  # a server may have resources and no templates
+                return ()
+            raise
+
+    async def read_resource(self, uri: str) -> tuple[ResourceContents, ...]:
+        """Returns what a resource holds."""
+        self._require_capability(self.server_capabilities.resources, RESOURCES_READ)
+        return (await self.peer.call(RESOURCES_READ, ResourceParams(uri))).contents
+
+    async def subscribe(self, uri: str) -> None:
+        """Watches a resource: `on(ResourceUpdated)` hears of its changes."""
+        resources = self.server_capabilities.resources
+        self._require_capability(None if resources is None else resources.subscribe, RESOURCES_SUBSCRIBE)
+        await self.peer.call(RESOURCES_SUBSCRIBE, ResourceParams(uri))
+
+    async def unsubscribe(self, uri: str) -> None:
+        """Watches a resource no longer."""
+        resources = self.server_capabilities.resources
+        self._require_capability(None if resources is None else resources.subscribe, RESOURCES_UNSUBSCRIBE)
+        await self.peer.call(RESOURCES_UNSUBSCRIBE, ResourceParams(uri))
+
+    # -- prompts
+
+    async def list_prompts(self) -> tuple[Prompt, ...]:
+        """Returns all prompts of the server, from all pages."""
+        return (
+            ()
+            if self.server_capabilities.prompts is None
+            else await self._list_all_pages(PROMPTS_LIST, lambda page: page.prompts)
+        )
+
+    async def get_prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> GetPromptResult:
+        """Returns a prompt with its places filled in."""
+        self._require_capability(self.server_capabilities.prompts, PROMPTS_GET)
+        return await self.peer.call(PROMPTS_GET, GetPromptParams(name, None if arguments is None else dict(arguments)))
+
+    async def complete(
+        self,
+        of: Prompt | PromptReference | ResourceTemplate | ResourceTemplateReference,
+        argument: str,
+        value: str,
+        *,
+        arguments: Mapping[str, str] | None = None,
+    ) -> Completion:
+        """Returns what could be filled in for an argument that begins with `value`; `arguments` are those filled in."""
+        if self.version != PROTOCOL_VERSIONS[0]:  # which had no word for it
+            self._require_capability(self.server_capabilities.completions, COMPLETION_COMPLETE)
+        context = None if arguments is None else CompletionContext(dict(arguments))
+        asked = CompleteParams(build_reference(of), CompletionArgument(argument, value), context)
+        return (await self.peer.call(COMPLETION_COMPLETE, asked)).completion
+
+    # -- what the server tells
+
+    async def set_log_level(self, level: LoggingLevel | str) -> None:
+        """Says from which level on the server is to tell what is for the log: `on(LogMessage)` hears of it.
+
+        Raises:
+            ValueError: there is no such level.
+        """
+        self._require_capability(self.server_capabilities.logging, LOGGING_SET_LEVEL)
+        await self.peer.call(LOGGING_SET_LEVEL, SetLevelParams(LoggingLevel(level)))
+
+    def on(self, kind: type[E]) -> Callable[[Callable[[E], Any]], Callable[[E], Any]]:
+        """Registers the decorated function, plain or `async def`, for what the server tells outside of calls.
+
+        The classes are `LogMessage`, `ResourceUpdated`, `ToolsChanged`, `ResourcesChanged`, `PromptsChanged` and
+        `ElicitationCompleted`. Events are handed on one at a time, in order."""
+        if kind not in self._event_handlers:
+            raise TypeError(f"a server tells nothing of the class {kind!r}")
+
+        def register(function: Callable[[E], Any]) -> Callable[[E], Any]:
+            self._event_handlers[kind].append(function)
+            return function
+
+        return register
+
+    async def dispatch_event(self, event: McpMessage) -> None:
+        """Hands an event to the functions that are registered for it."""
+        for function in tuple(self._event_handlers[type(event)]):
+            await maybe_await(function(event))
+
+    async def set_roots(self, roots: Sequence[RootLike]) -> None:
+        """Says that the client is about other folders now.
+
+        Raises:
+            NotSupported: it was connected without any, and the server was told so.
+        """
+        if self._callbacks.roots is None:
+            raise NotSupported("roots", "the client was connected without: give `roots=[]` then")
+        self._callbacks.roots = tuple(map(parse_root, roots))
+        await self.peer.notify(ROOTS_CHANGED, None)
+
+    # -- the end
+
+    async def aclose(self) -> None:
+        """Ends the link, and the process behind it. From any task, twice, and in the middle of anything."""
+        await self.peer.aclose()
+
+    async def __aenter__(self) -> McpClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.peer.is_closed else "open"
+        return f"<McpClient of {self.server.server_info.name} ({self.version}): {state}>"
+
+    # -- within
+
+    def _require_capability(self, offered: object, method: Method[Any, Any]) -> None:
+        if offered is None or offered is False:
+            raise NotSupported(f"`{method.name}`", f"{self.server.server_info.name} does not offer it")
+
+    async def _list_all_pages(self, method: Method[Any, Any], take: Callable[[Any], tuple[E, ...]]) -> tuple[E, ...]:
+        found: list[E] = []
+        cursor: str | None = None
+        for _ in range(MAX_PAGES):
+            page = await self.peer.call(method, None if cursor is None else PaginatedParams(cursor))
+            found += take(page)
+            if not page.next_cursor or page.next_cursor == cursor:
+                return tuple(found)
+            cursor = page.next_cursor
+        raise NotSupported(f"`{method.name}`", f"it has more than {MAX_PAGES} pages")
+
+
+def build_reference(
+    of: Prompt | PromptReference | ResourceTemplate | ResourceTemplateReference,
+) -> PromptReference | ResourceTemplateReference:
+    match of:
+        case Prompt():
+            return PromptReference(of.name)
+        case ResourceTemplate():
+            return ResourceTemplateReference(of.uri_template)
+        case _:
+            return of

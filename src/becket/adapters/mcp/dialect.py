@@ -1,0 +1,135 @@
+"""Defines the MCP dialect: JSON Lines framing, cancellation, progress tokens and host defaults.
+
+Here stands what it makes of the link. Its words are in the other files, and imported when they are needed.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw, Struct
+
+from becket.dialects.dialect import Dialect, ProgressFormat, ProgressTokenCodec
+from becket.dialects.host_defaults import HostDefaults
+from becket.errors import Meaning
+from becket.framing.json_lines import JsonLines
+from becket.jsonrpc.json_values import decode_json, encode_json
+from becket.jsonrpc.records import CancellationFormat
+from becket.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from becket.dialects.mapping import ContractMapping
+
+__all__ = ["MCP"]
+
+ERROR_CODES = {Meaning.TIMEOUT: -32001}  # as the protocol's own kits number it; what has no number there has ours
+
+
+def build_framing(limits: Limits = DEFAULT_LIMITS) -> JsonLines:
+    """Returns the framing: one message a line. Many programs write a greeting to their stdout, which is no message."""
+    return JsonLines(limits, skip_stray=True)
+
+
+def load_mapping() -> ContractMapping:
+    from becket.adapters.mcp.mapping import MAPPING
+
+    return MAPPING
+
+
+class McpFirstRequest(Struct):
+    """The first request of a client, as far as it tells the protocol."""
+
+    method: str = ""
+    params: McpFirstParams | None = None
+
+
+class McpFirstParams(Struct, rename="camel"):
+    protocol_version: str = ""
+
+
+def matches_first_frame(frame: bytes, framing: type) -> bool:
+    """Returns whether a client of MCP begins so."""
+    try:
+        asked = msgspec.json.decode(frame, type=McpFirstRequest)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    is_greeting = asked.method == "initialize" and asked.params is not None and asked.params.protocol_version != ""
+    return framing is JsonLines and (is_greeting or asked.method in METHODS_BEFORE_INITIALIZE)
+
+
+METHODS_BEFORE_INITIALIZE = frozenset(
+    {"ping", "server/discover"}
+)  # what may come before: the latter asks for what is spoken without it
+
+# -- progress
+
+
+class ProgressTokenParams(Struct):
+    meta: ProgressTokenMeta | None = msgspec.field(default=None, name="_meta")
+
+
+class ProgressTokenMeta(Struct):
+    token: int | str | None = msgspec.field(default=None, name="progressToken")
+
+
+def insert_progress_token(params: bytes | None, token: bytes) -> bytes:
+    """Returns the params of a request whose sender wants to hear of its progress."""
+    members = decode_members(params or b"{}")
+    meta = decode_members(members.get("_meta", b"{}"))
+    meta["progressToken"] = Raw(token)
+    members["_meta"] = Raw(encode_json(meta))
+    return encode_json(members)
+
+
+decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def extract_progress_token(params: Raw | None) -> bytes | None:
+    """Returns the token under which the progress of a request is to be told; None where nobody wants to hear of it."""
+    if params is None or b'"progressToken"' not in bytes(params):
+        return None
+    try:
+        meta = msgspec.json.decode(params, type=ProgressTokenParams).meta
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return None if meta is None or meta.token is None else encode_json(meta.token)
+
+
+def encode_progress_params(token: bytes, value: object) -> bytes:
+    """Returns what is told of a value: a number, a text, or the members of a `Progress`."""
+    from becket.adapters.mcp.messages.notifications import build_progress
+
+    return encode_json(build_progress(decode_json(token), value, PROGRESS_COUNTER))
+
+
+PROGRESS_COUNTER = count(1)  # what is reported without a number must have one that grows
+
+HOST_DEFAULTS = HostDefaults(
+    limits={
+        "frame": 16 * 2**20,  # pictures come in base64
+        "nodes": 250_000,  # and tables as JSON
+        "stray": 64 * 2**20,  # some servers write their log to stdout for as long as they run
+        "stdin_grace": 5.0,  # the servers behind `npx` and `uvx` end slowly
+    },
+    host_limits={"handshake": 60.0},  # `npx` and `uvx` may have to fetch the program first
+)
+
+MCP = Dialect(
+    name="mcp",
+    framing=build_framing,
+    responds_to_invalid=False,
+    error_codes=ERROR_CODES,
+    cancellation=CancellationFormat(
+        "notifications/cancelled", "requestId", "never answered", excluded_methods=frozenset({"initialize"})
+    ),
+    progress=ProgressFormat(
+        "notifications/progress",
+        "progressToken",
+        token_codec=ProgressTokenCodec(insert_progress_token, extract_progress_token, encode_progress_params),
+    ),
+    load_mapping=load_mapping,
+    matches_first_frame=matches_first_frame,
+    host_defaults=HOST_DEFAULTS,
+)

@@ -1,0 +1,286 @@
+"""Maps the contract to MCP: tools, commands as prompts, logs and progress."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, cast, get_args
+
+import msgspec
+from msgspec import Struct, field
+
+from becket.adapters.mcp.client_handshake import McpServerInfo, client_handshake
+from becket.adapters.mcp.messages.base import find_progress_token
+from becket.adapters.mcp.messages.content import Content, TextContent, join_text
+from becket.adapters.mcp.messages.notifications import (
+    LOG_MESSAGE,
+    PROGRESS,
+    LoggingLevel,
+    LogMessage,
+    build_progress,
+    to_log_level,
+    to_logging_level,
+)
+from becket.adapters.mcp.messages.prompts import PROMPTS_GET, GetPromptParams, GetPromptResult, PromptMessage
+from becket.adapters.mcp.messages.tools import TOOLS_CALL, CallToolParams, ToolResult, structure
+from becket.adapters.mcp.server_handshake import ARGS_ARGUMENT, SERVER_HANDSHAKE, McpClientInfo, check_call
+from becket.contract.commands import COMMAND_INVOKE, CommandInvoke, ErrorText, SystemText, Table, Text
+from becket.contract.json_narrowing import is_object
+from becket.contract.log import LOG, LogLevel, LogRecord
+from becket.contract.tasks import TaskUpdated
+from becket.contract.tools import TOOL_CALL, ToolCall, format_tool_result
+from becket.dialects.mapping import ContractMapping, NotificationMapping
+from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.errors import InvalidParams, Meaning, RpcError, ToolFailed
+from becket.jsonrpc.json_values import decode_json, encode_json
+from becket.methods.descriptors import Method
+from becket.methods.streams import Stream
+
+__all__ = ["MAPPING", "parse_tool_result"]
+
+# -- tools, as a client calls them
+
+
+def encode_tool_call(call: ToolCall, scene: LinkState) -> WireRequest:
+    server: McpServerInfo = scene.extra
+    return WireRequest(TOOLS_CALL, CallToolParams(server.names.get(call.name, call.name), call.input))
+
+
+def decode_tool_result(result: ToolResult, saying: WireRequest, scene: LinkState) -> Any:
+    """Returns the text where that is all, or else an object whose `content` is the text, with the pieces beside it."""
+    if result.is_error:
+        text = result.text or "the tool has failed, and does not say how"
+        raise ToolFailed(saying.params.name, text, result.structured_content, method=TOOLS_CALL.name)
+    if result.structured_content is None and all(isinstance(piece, TextContent) for piece in result.content):
+        return result.text
+    return {
+        "content": result.text,
+        "pieces": decode_json(encode_json(result.content)),
+        "structured_content": result.structured_content,
+    }
+
+
+class StructuredToolResult(Struct):
+    """What `decode_tool_result` makes of more than text."""
+
+    pieces: tuple[Content, ...]
+    structured_content: Any = None
+
+
+def parse_tool_result(given: Any) -> ToolResult:
+    """Returns what any extension has given for a tool in the words of MCP: pieces of content are such again."""
+    for kind in (StructuredToolResult, Content, tuple[Content, ...]):
+        try:
+            revived: Any = msgspec.convert(given, kind)
+        except msgspec.ValidationError:
+            continue
+        return (
+            ToolResult(revived.pieces, revived.structured_content)
+            if kind is StructuredToolResult
+            else build_tool_result(revived)
+        )
+    return build_tool_result(given)
+
+
+# -- tools, as a server is called
+
+
+def decode_tool_call(saying: WireRequest, scene: LinkState) -> ToolCall:
+    call: CallToolParams = saying.params
+    if not any(tool.name == call.name for tool in scene.capabilities.tools):
+        raise InvalidParams([("/name", f"there is no tool {call.name[:80]!r} here")])
+    return ToolCall(call.name, call.arguments or {})
+
+
+def encode_tool_result(result: Any, saying: WireRequest, scene: LinkState) -> ToolResult:
+    call: CallToolParams = saying.params
+    tool = next((tool for tool in scene.capabilities.tools if tool.name == call.name), None)
+    found = build_tool_result(result)
+    if tool is None or tool.output_schema is None or isinstance(result, ToolResult):
+        return found
+    return structure(found, tool, decode_json(encode_json(result)))
+
+
+def build_tool_result(result: Any) -> ToolResult:
+    """Returns the result of a tool: one in the words of MCP as it is, any other as text, and as an object if it is."""
+    if isinstance(result, ToolResult):
+        return result
+    if (pieces := find_content_blocks(result)) is not None:
+        return ToolResult(pieces)
+    if result is None:
+        return ToolResult()
+    if isinstance(result, str):
+        return ToolResult((TextContent(result),))
+    plain = decode_json(encode_json(result))
+    text = TextContent(format_tool_result(plain))
+    return ToolResult((text,), plain) if is_object(plain) else ToolResult((text,))
+
+
+def find_content_blocks(result: Any) -> tuple[Content, ...] | None:
+    """Returns what a tool gives in pieces of content; None where it gives something else."""
+    if isinstance(result, CONTENT_TYPES):
+        return (result,)
+    if isinstance(result, list | tuple):
+        pieces = tuple(cast("Sequence[Any]", result))
+        return pieces if pieces and all(isinstance(piece, CONTENT_TYPES) for piece in pieces) else None
+    return None
+
+
+CONTENT_TYPES: Final = get_args(Content)
+
+
+def encode_tool_error(error: RpcError, saying: WireRequest, scene: LinkState) -> ToolResult:
+    """Returns what a model reads of a failure, so that it can try again. What is no fault of the tool's is an error."""
+    if error.meaning in (Meaning.NOT_READY, Meaning.BUSY, Meaning.UNKNOWN_METHOD):
+        raise error
+    if isinstance(error, InvalidParams):
+        error = InvalidParams([(f"/arguments{at.removeprefix('/input')}", text) for at, text in error.problems])
+    meaning = None if error.meaning is None else error.meaning.value
+    told = {"message": error.message, "code": error.code, "meaning": meaning, "data": error.data}
+    known = {name: value for name, value in told.items() if value is not None}
+    return ToolResult((TextContent(error.message),), {"error": known}, is_error=True)
+
+
+def encode_progress(value: object, saying: WireRequest, scene: LinkState) -> WireNotification | None:
+    """Returns the progress of a request whose client wants to hear of it."""
+    token = find_progress_token(saying.params.meta)
+    if token is None:
+        return None
+    return WireNotification(PROGRESS.name, build_progress(token, value, scene.sequence))
+
+
+TOOL_CALL_MAPPING: Final = MethodMapping(
+    encode_request=encode_tool_call,
+    decode_result=decode_tool_result,
+    wire_methods=lambda scene: [TOOLS_CALL],
+    decode_request=decode_tool_call,
+    encode_result=encode_tool_result,
+    encode_failure=encode_tool_error,
+    encode_progress=encode_progress,
+)
+
+
+# -- commands, which are prompts here
+
+
+def encode_get_prompt(invoke: CommandInvoke, scene: LinkState) -> WireRequest:
+    """Returns what asks for a prompt. Words fill its arguments in their order; `name=value` fills one by its name."""
+    server: McpServerInfo = scene.extra
+    prompt = server.prompts.get(invoke.command)
+    known = [] if prompt is None else [argument.name for argument in prompt.arguments or ()]
+    return WireRequest(PROMPT_STREAM, GetPromptParams(invoke.command, assign_arguments(known, invoke.args) or None))
+
+
+PROMPT_STREAM: Final = Stream[GetPromptParams, GetPromptResult, Any](
+    PROMPTS_GET.name, GetPromptParams, GetPromptResult, events={}
+)
+
+
+def assign_arguments(known: Sequence[str], words: Iterable[str]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for word in words:
+        name, separator, value = word.partition("=")
+        if separator and name in known:
+            given[name] = value
+        elif (free := next((name for name in known if name not in given), None)) is not None:
+            given[free] = word
+        else:
+            problem = f"the prompt takes {len(known)} arguments, and this is one more: {word[:80]!r}"
+            raise InvalidParams([("/args", problem)])
+    return given
+
+
+def decode_prompt(text: GetPromptResult, saying: WireRequest, scene: LinkState) -> dict[str, Any]:
+    messages = [{"role": message.role, "content": join_text([message.content])} for message in text.messages]
+    return {"content": "\n\n".join(message["content"] for message in messages), "messages": messages}
+
+
+class PromptCommandParams(Struct):
+    """A request for a prompt, and what its command has put out so far. The latter comes from nobody but us."""
+
+    name: str
+    arguments: dict[str, str] | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+    output: list[str] = field(default_factory=list[str], name="")
+
+
+PROMPT_COMMAND: Final[Method[PromptCommandParams, GetPromptResult]] = Method(
+    PROMPTS_GET.name, PromptCommandParams, GetPromptResult
+)
+
+
+def decode_get_prompt(saying: WireRequest, scene: LinkState) -> CommandInvoke:
+    run: PromptCommandParams = saying.params
+    run.output.clear()
+    if not any(name == run.name for name, _ in scene.commands):
+        raise InvalidParams([("/name", f"there is no prompt {run.name[:80]!r} here")])
+    from shlex import split
+
+    try:
+        words = split((run.arguments or {}).get(ARGS_ARGUMENT, ""))
+    except ValueError as error:  # a quotation without an end
+        raise InvalidParams([(f"/arguments/{ARGS_ARGUMENT}", str(error))]) from error
+    return CommandInvoke(run.name, tuple(words), f"prompt-{next(scene.sequence)}")
+
+
+def encode_command_event(event: Any, saying: WireRequest, scene: LinkState) -> WireNotification | None:
+    """Keeps what is put out for the answer; how far a task is, is told at once."""
+    run: PromptCommandParams = saying.params
+    match event:
+        case Text(content=content) | SystemText(content=content) | ErrorText(content=content):
+            run.output.append(content)
+        case Table(headers=headers, rows=rows):
+            run.output += [" | ".join(cells) for cells in (headers, *rows)]
+        case TaskUpdated(current=current, total=total, message=message) if current is not None:
+            return encode_progress({"progress": current, "total": total, "message": message}, saying, scene)
+        case _:
+            pass
+    return None
+
+
+def encode_prompt(result: Any, saying: WireRequest, scene: LinkState) -> GetPromptResult:
+    run: PromptCommandParams = saying.params
+    text = "\n".join(run.output) or ("" if result is None else format_tool_result(decode_json(encode_json(result))))
+    return GetPromptResult((PromptMessage("user", TextContent(text)),) if text else ())
+
+
+COMMAND_MAPPING: Final = MethodMapping(
+    encode_request=encode_get_prompt,
+    decode_result=decode_prompt,
+    wire_methods=lambda scene: [PROMPT_COMMAND],
+    decode_request=decode_get_prompt,
+    encode_result=encode_prompt,
+    encode_event=encode_command_event,
+    encode_progress=encode_progress,
+)
+
+
+# -- the log
+
+
+def encode_log(record: LogRecord, scene: LinkState) -> WireNotification | None:
+    client = scene.extra
+    level = to_logging_level(record.level)
+    if isinstance(client, McpClientInfo) and LEVEL_ORDER[level] < LEVEL_ORDER[client.log_level]:
+        return None
+    return WireNotification(LOG_MESSAGE.name, LogMessage(level, record.message, record.logger))
+
+
+LEVEL_ORDER: Final = {level: rank for rank, level in enumerate(LoggingLevel)}
+
+
+def decode_log(params: Any, scene: LinkState) -> LogRecord:
+    try:
+        message = msgspec.convert(params, LogMessage)
+    except msgspec.ValidationError:  # it is for people, who can read it as it is
+        return LogRecord(LogLevel.INFO, scene.extension, encode_json(params).decode())
+    return LogRecord(to_log_level(message.level), message.logger or scene.extension, message.text)
+
+
+MAPPING: Final = ContractMapping(
+    dialect="mcp",
+    client_handshake=client_handshake,
+    server_handshake=SERVER_HANDSHAKE,
+    methods={TOOL_CALL.name: TOOL_CALL_MAPPING, COMMAND_INVOKE.name: COMMAND_MAPPING},
+    notifications={LOG.name: NotificationMapping(wire_name=LOG_MESSAGE.name, encode=encode_log, decode=decode_log)},
+    check_call=check_call,
+)

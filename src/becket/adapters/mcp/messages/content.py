@@ -1,0 +1,118 @@
+"""MCP content blocks: text, image, audio, resources, tool use and tool results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias, assert_never
+
+from becket.adapters.mcp.messages.base import Annotations, Icon, McpMessage
+
+__all__ = [
+    "AudioContent",
+    "Content",
+    "EmbeddedResource",
+    "ImageContent",
+    "ResourceContents",
+    "ResourceLink",
+    "SamplingContent",
+    "TextContent",
+    "ToolResultContent",
+    "ToolUseContent",
+    "join_text",
+]
+
+
+class TextContent(McpMessage, frozen=True, tag="text", tag_field="type"):
+    """A text."""
+
+    text: str
+    annotations: Annotations | None = None
+
+
+class ImageContent(McpMessage, frozen=True, tag="image", tag_field="type"):
+    """A picture, in base64."""
+
+    data: str
+    mime_type: str
+    annotations: Annotations | None = None
+
+
+class AudioContent(McpMessage, frozen=True, tag="audio", tag_field="type"):
+    """A sound, in base64."""
+
+    data: str
+    mime_type: str
+    annotations: Annotations | None = None
+
+
+class ResourceContents(McpMessage, frozen=True):
+    """What a resource holds: `text`, or `blob` in base64."""
+
+    uri: str
+    mime_type: str | None = None
+    text: str | None = None
+    blob: str | None = None
+
+
+class ResourceLink(McpMessage, frozen=True, tag="resource_link", tag_field="type"):
+    """Names a resource that can be read."""
+
+    uri: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+    annotations: Annotations | None = None
+    icons: tuple[Icon, ...] | None = None
+
+
+class EmbeddedResource(McpMessage, frozen=True, tag="resource", tag_field="type"):
+    """A resource with what it holds."""
+
+    resource: ResourceContents
+    annotations: Annotations | None = None
+
+
+Content: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
+"""What tools give and prompts consist of."""
+
+
+class ToolUseContent(McpMessage, frozen=True, tag="tool_use", tag_field="type"):
+    """A model wants a tool to be run."""
+
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+class ToolResultContent(McpMessage, frozen=True, tag="tool_result", tag_field="type"):
+    """A model is told what came of a tool."""
+
+    tool_use_id: str
+    content: tuple[Content, ...] = ()
+    structured_content: dict[str, Any] | None = None
+    is_error: bool | None = None
+
+
+SamplingContent: TypeAlias = TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
+"""What models are told and say."""
+
+
+def join_text(content: Iterable[Content]) -> str:
+    """Returns what a model that takes only text reads of these pieces: of what is no text, what it is."""
+    return "\n".join(map(block_text, content))
+
+
+def block_text(piece: Content) -> str:
+    match piece:
+        case TextContent(text=text):
+            return text
+        case ImageContent(mime_type=kind) | AudioContent(mime_type=kind):
+            return f"[{kind}]"
+        case ResourceLink(uri=uri):
+            return f"[{uri}]"
+        case EmbeddedResource(resource=resource):
+            return f"[{resource.uri}]" if resource.text is None else resource.text
+        case _:
+            assert_never(piece)

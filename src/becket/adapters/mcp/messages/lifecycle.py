@@ -1,0 +1,129 @@
+"""MCP initialize and ping messages, protocol versions and capabilities."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from becket.adapters.mcp.messages.base import EmptyMessage, Icon, McpMessage
+from becket.methods.descriptors import Method, Notification
+
+__all__ = [
+    "INITIALIZE",
+    "INITIALIZED",
+    "LATEST_VERSION",
+    "PING",
+    "PROTOCOL_VERSIONS",
+    "ClientCapabilities",
+    "ElicitationCapability",
+    "Implementation",
+    "ListCapability",
+    "McpInitializeParams",
+    "McpInitializeResult",
+    "ResourcesCapability",
+    "SamplingCapability",
+    "ServerCapabilities",
+    "choose_version",
+]
+
+PROTOCOL_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""The versions of the protocol that begin with `initialize`, oldest first. All are spoken here."""
+
+LATEST_VERSION: Final = PROTOCOL_VERSIONS[-1]
+
+
+def choose_version(asked: str) -> str:
+    """Returns the version that a server answers with: the one that it is asked for, or else its newest."""
+    return asked if asked in PROTOCOL_VERSIONS else LATEST_VERSION
+
+
+class Implementation(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Which program one side is."""
+
+    name: str
+    version: str = field(default_factory=str)
+    title: str | None = None
+    description: str | None = None
+    website_url: str | None = None
+    icons: tuple[Icon, ...] | None = None
+
+
+class ListCapability(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """There is a list; `list_changed`, it is told when that is another."""
+
+    list_changed: bool | None = None
+
+
+class ResourcesCapability(ListCapability, frozen=True):
+    """There are resources; `subscribe`, it is told when one of them is another."""
+
+    subscribe: bool | None = None
+
+
+class SamplingCapability(Struct, frozen=True, omit_defaults=True):
+    """A server may ask a model; with `tools`, one that can use them."""
+
+    context: dict[str, Any] | None = None
+    tools: dict[str, Any] | None = None
+
+
+class ElicitationCapability(Struct, frozen=True, omit_defaults=True):
+    """A server may ask a person: in a form, or at a URL. Where it says neither, in a form."""
+
+    form: dict[str, Any] | None = None
+    url: dict[str, Any] | None = None
+
+
+class ClientCapabilities(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a server may ask of its client. None: it may not."""
+
+    roots: ListCapability | None = None
+    sampling: SamplingCapability | None = None
+    elicitation: ElicitationCapability | None = None
+    experimental: dict[str, Any] | None = None
+
+
+class ServerCapabilities(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a server offers. None: nothing of the kind."""
+
+    tools: ListCapability | None = None
+    resources: ResourcesCapability | None = None
+    prompts: ListCapability | None = None
+    completions: dict[str, Any] | None = None
+    logging: dict[str, Any] | None = None
+    experimental: dict[str, Any] | None = None
+
+
+class McpInitializeParams(McpMessage, frozen=True):
+    """A client's first words."""
+
+    protocol_version: str
+    capabilities: ClientCapabilities = field(default_factory=ClientCapabilities)
+    client_info: Implementation = field(default_factory=lambda: Implementation(""))
+
+
+class McpInitializeResult(McpMessage, frozen=True):
+    """The server's answer: the version that is spoken from now on, and what it offers.
+
+    `instructions` are for models that are to use the server."""
+
+    protocol_version: str
+    capabilities: ServerCapabilities = field(default_factory=ServerCapabilities)
+    server_info: Implementation = field(default_factory=lambda: Implementation(""))
+    instructions: str | None = None
+
+
+INITIALIZE: Final = Method(
+    "initialize",
+    McpInitializeParams,
+    McpInitializeResult,
+    direction="to-extension",
+    summary="Begins to speak with a server.",
+)
+INITIALIZED: Final = Notification(
+    "notifications/initialized", None, direction="to-extension", summary="The client is ready, too."
+)
+PING: Final[Method[EmptyMessage | None, Any]] = Method(
+    "ping", EmptyMessage | None, Any, timeout=5.0, summary="Asks whether the other side is there; either side may."
+)

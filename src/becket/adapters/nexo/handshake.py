@@ -1,0 +1,131 @@
+"""nexo client and server handshake, and the shutdown request.
+
+There is no version to agree on: a host tells its own and the id by which it knows the extension, and the extension
+answers with its tools and hooks, or with nothing at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from becket.adapters.nexo.hook_mapping import to_hook_kinds, to_hook_names
+from becket.adapters.nexo.manifest import NexoExtra, NexoManifest
+from becket.adapters.nexo.messages import (
+    INITIALIZE,
+    SHUTDOWN,
+    TOOLS_LIST,
+    NexoInitializeParams,
+    NexoInitializeResult,
+    NexoShutdownParams,
+    NexoTool,
+    NexoToolList,
+    to_tools,
+)
+from becket.contract.handshake import PROTOCOL_VERSION, Capabilities, HostInfo, Initialize, Initialized
+from becket.contract.info import BuildInfo, ExtensionInfo
+from becket.contract.json_narrowing import truncate
+from becket.conversion.problems import to_problem
+from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
+from becket.dialects.phrases import LinkState, WireRequest
+from becket.errors import HandshakeFailed, InvalidParams
+
+__all__ = ["SERVER_HANDSHAKE", "clean_reason", "client_handshake", "encode_shutdown"]
+
+MAX_REASON_LENGTH = 200  # characters
+DEFAULT_REASON = "client shutdown"
+HOST_NAME = "nexo"  # the hosts of that system do not tell their name
+
+DECODE_ERRORS = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
+
+
+# -- the host's side
+
+
+def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
+    """Says who the host is, and returns what the extension offers.
+
+    Raises:
+        HandshakeFailed: its answer cannot be read.
+    """
+    host = introduction.host
+    raw = yield WireRequest(INITIALIZE, NexoInitializeParams(host.version, introduction.extension))
+    offer = decode_initialize_result(raw, introduction.extension)
+    kinds, unknown = to_hook_kinds(offer.hooks)
+    known = introduction.extra
+    manifest = known if isinstance(known, NexoManifest) else NexoManifest()
+    version = offer.server_version
+    return HandshakeResult(
+        capabilities=Capabilities(to_tools(offer.tools)),
+        hooks=kinds,
+        info=None if version is None else ExtensionInfo(BuildInfo("cpu", version=version)),
+        extra=NexoExtra(agent_id=host.name, server_version=version, manifest=manifest),
+        warnings=tuple(f"the hook `{truncate(name)}` is unknown, and passed over" for name in unknown),
+        allows_invalid_schemas=True,  # that system looks at no input at all
+    )
+
+
+def decode_initialize_result(raw: Raw, extension: str) -> NexoInitializeResult:
+    """Returns what an extension offers; null is nothing at all."""
+    try:
+        return msgspec.json.decode(raw, type=NexoInitializeResult | None) or NexoInitializeResult()
+    except DECODE_ERRORS as error:
+        raise HandshakeFailed(extension, f"undecodable handshake payload: {truncate(str(error))}") from error
+
+
+def encode_shutdown(scene: LinkState) -> WireRequest:
+    """Returns the request that ends an extension, with the reason."""
+    return WireRequest(SHUTDOWN, NexoShutdownParams(clean_reason(scene.shutdown_reason) or DEFAULT_REASON))
+
+
+def clean_reason(reason: str) -> str:
+    """Returns a reason as it may stand in a log: without control characters, and not too long."""
+    return "".join(letter for letter in reason if not is_control(letter))[:MAX_REASON_LENGTH]
+
+
+def is_control(letter: str) -> bool:
+    return letter < " " or "\x7f" <= letter <= "\x9f"
+
+
+# -- the extension's side
+
+
+def decode_initialize(given: Any, scene: LinkState) -> Initialize:
+    """Returns the host's first words as the contract would have said them: there is no folder and no configuration.
+
+    Raises:
+        InvalidParams: they are of another shape.
+    """
+    try:
+        said = NexoInitializeParams() if given is None else msgspec.convert(given, NexoInitializeParams)
+    except msgspec.ValidationError as error:
+        raise InvalidParams([to_problem(error)]) from error
+    return Initialize(
+        extension_protocol_version=PROTOCOL_VERSION,
+        plugin_id=said.extension_id or scene.extension,
+        plugin_root=None,
+        config={},
+        host=HostInfo(HOST_NAME, said.agent_version),
+    )
+
+
+def encode_initialize_result(initialized: Initialized, scene: LinkState) -> NexoInitializeResult:
+    """Returns the answer to the first words."""
+    return NexoInitializeResult(
+        scene.version or None, build_tool_list(initialized.capabilities), to_hook_names(scene.hooks)
+    )
+
+
+def build_tool_list(declared: Capabilities) -> tuple[NexoTool, ...]:
+    return tuple(NexoTool(tool.name, tool.description, tool.input_schema) for tool in declared.tools)
+
+
+SERVER_HANDSHAKE = ServerHandshake(
+    initialize_method=INITIALIZE,
+    decode_params=decode_initialize,
+    encode_result=encode_initialize_result,
+    handlers={TOOLS_LIST.name: lambda _, scene: NexoToolList(build_tool_list(scene.capabilities))},
+    shutdown_result={"ok": True},
+)

@@ -1,0 +1,196 @@
+"""nexo poller methods: ticks, cursors, failures and poller tools.
+
+A host calls `POLL_TICK` when a job is due, and hands back at the next tick the cursor that it got at the last one. An
+extension answers with what it found, or raises one of the errors here. When a job is due, where cursors are kept and
+how a message is delivered is the host's.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as BadBase64
+from enum import Enum
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Raw, Struct, field
+
+from becket.contract.json_narrowing import is_array
+from becket.contract.tools import Tool
+from becket.errors import Meaning, RemoteError, RpcError
+from becket.methods.descriptors import Method
+
+__all__ = [
+    "POLL_LIST_TOOLS",
+    "POLL_TICK",
+    "POLL_TOOL_CALL",
+    "BadJobConfig",
+    "Delivery",
+    "PermanentFailure",
+    "PollFailure",
+    "PollListToolsParams",
+    "PollTickParams",
+    "PollTickResult",
+    "PollToolCallParams",
+    "PollerTool",
+    "TransientFailure",
+    "classify_failure",
+    "decode_cursor",
+    "decode_poller_tools",
+    "encode_cursor",
+]
+
+TRANSIENT_CODE: Final = -32001
+PERMANENT_CODE: Final = -32002
+CONFIG_CODE: Final = -32602
+
+Count = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+Seconds = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
+
+# -- a tick
+
+
+class PollTickParams(Struct, frozen=True):
+    """A job of this kind is due. `cursor` is the one of the last tick, `now` a time as RFC 3339 writes it."""
+
+    kind: str
+    job_id: str
+    agent_id: str
+    cursor: str | None
+    config: Any
+    now: str
+
+
+class Delivery(Struct, frozen=True):
+    """A message to be delivered: over which channel, to whom, and what."""
+
+    channel: str
+    recipient: str
+    payload: Any
+
+
+class PollTickResult(Struct, frozen=True):
+    """What a tick has found. A cursor that is null leaves the host with none; so does an interval with its own."""
+
+    items_seen: Count = 0
+    items_dispatched: Count = 0
+    deliver: tuple[Delivery, ...] = ()
+    next_cursor: str | None = None
+    next_interval_secs: Seconds | None = None
+
+
+POLL_TICK: Final = Method(
+    "poll_tick", PollTickParams, PollTickResult, direction="to-extension", summary="Asks a poller what is new."
+)
+
+
+def encode_cursor(cursor: bytes) -> str:
+    """Returns a cursor as it travels: base64 for URLs, without padding."""
+    return urlsafe_b64encode(cursor).rstrip(b"=").decode()
+
+
+def decode_cursor(cursor: str | None) -> bytes | None:
+    """Returns the bytes of a cursor; None where there is none, or none that can be read. Padding may be there."""
+    if cursor is None:
+        return None
+    text = cursor.rstrip("=")
+    try:
+        return urlsafe_b64decode((text + "=" * (-len(text) % 4)).encode("ascii"))
+    except (BadBase64, UnicodeEncodeError):
+        return None
+
+
+# -- how a tick fails
+
+
+class PollFailure(Enum):
+    """What a host does about a poller that failed."""
+
+    TRANSIENT = "try again later"
+    PERMANENT = "do not try again before somebody has looked"
+    CONFIG = "the job's configuration is wrong"
+
+
+class TransientFailure(RpcError):
+    """Raised by a poller: it may work the next time."""
+
+    def __init__(self, message: str, data: object = None) -> None:
+        super().__init__(TRANSIENT_CODE, message, data)
+
+
+class PermanentFailure(RpcError):
+    """Raised by a poller: it will not work before somebody has done something about it."""
+
+    def __init__(self, message: str, data: object = None) -> None:
+        super().__init__(PERMANENT_CODE, message, data)
+
+
+class BadJobConfig(RpcError):
+    """Raised by a poller: the configuration of the job is wrong."""
+
+    def __init__(self, message: str, data: object = None) -> None:
+        super().__init__(Meaning.INVALID_PARAMS, message, data)
+
+
+FAILURES_BY_CODE: Final = {PERMANENT_CODE: PollFailure.PERMANENT, CONFIG_CODE: PollFailure.CONFIG}
+
+
+def classify_failure(error: BaseException) -> PollFailure:
+    """Returns what a failed tick means: by the number of the error that was answered; all else may pass."""
+    if not isinstance(error, RemoteError):
+        return PollFailure.TRANSIENT
+    return FAILURES_BY_CODE.get(error.code, PollFailure.TRANSIENT)
+
+
+# -- tools of a poller
+
+
+class PollListToolsParams(Struct, frozen=True):
+    """Names a kind of poller."""
+
+    kind: str
+
+
+class PollerTool(Struct, frozen=True):
+    """A tool that comes with a kind of poller."""
+
+    name: str
+    description: str = ""
+    parameters: Any = field(default_factory=dict[str, Any])
+
+
+class PollToolCallParams(Struct, frozen=True):
+    """Asks for one run of a tool of a poller."""
+
+    kind: str
+    tool_name: str
+    args: Any = None
+
+
+POLL_LIST_TOOLS: Final[Method[PollListToolsParams, Raw]] = Method(
+    "poll_list_tools",
+    PollListToolsParams,
+    Raw,
+    direction="to-extension",
+    summary="Asks which tools come with a kind of poller; `read_poller_tools` reads the answer.",
+)
+POLL_TOOL_CALL: Final[Method[PollToolCallParams, Any]] = Method(
+    "poll_tool_call", PollToolCallParams, Any, direction="to-extension", summary="Runs a tool of a poller."
+)
+
+
+def decode_poller_tools(answer: Raw | bytes) -> tuple[Tool, ...]:
+    """Returns the tools of a poller. What is no list has none, and an entry that is none is passed over."""
+    try:
+        entries: object = msgspec.json.decode(answer)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ()
+    found: list[Tool] = []
+    for entry in entries if is_array(entries) else ():
+        try:
+            tool = msgspec.convert(entry, PollerTool)
+        except msgspec.ValidationError:
+            continue
+        found.append(Tool(tool.name, tool.description, tool.parameters))
+    return tuple(found)

@@ -1,0 +1,62 @@
+"""Adds session metadata to nexo tool calls, and reads it in an extension.
+
+Only an extension whose manifest asks for it is told, and only the host can say it: a `_meta` that a model or anybody
+else has put into the arguments is taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from becket.adapters.nexo.manifest import NexoExtra
+from becket.adapters.nexo.messages import NexoToolCallParams
+from becket.contract.json_narrowing import is_object
+from becket.contract.tools import ToolCall
+from becket.dialects.phrases import LinkState, WireRequest
+
+__all__ = ["add_session_meta", "build_session_meta", "get_session_meta", "strip_session_meta"]
+
+META = "_meta"
+
+
+def build_session_meta(
+    agent_id: str, session_id: str | None = None, *, channel: str | None = None, account_id: str | None = None
+) -> dict[str, Any]:
+    """Returns what is said of a session: by whom it is held, and where a channel is known, over which account too."""
+    meta: dict[str, Any] = {"agent_id": agent_id, "session_id": session_id}
+    if channel is None:
+        return meta
+    binding = {
+        **meta,
+        "channel": channel,
+        "account_id": account_id,
+        "binding_id": channel if account_id is None else f"{channel}:{account_id}",
+    }
+    return {**meta, "nexo": {"binding": binding}}
+
+
+def add_session_meta(call: ToolCall, meta: Mapping[str, Any] | None, scene: LinkState) -> ToolCall:
+    """Returns the call with what the host says of the session, for an extension that wants to be told.
+
+    Without `meta` the host's own name is all that there is to say."""
+    known = scene.extra
+    if not isinstance(known, NexoExtra) or not known.manifest.passthrough:
+        return call
+    said = build_session_meta(known.agent_id) if meta is None else dict(meta)
+    return ToolCall(call.name, {META: said, **strip_session_meta(call.input)})
+
+
+def strip_session_meta(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of a tool alone."""
+    return {name: value for name, value in arguments.items() if name != META}
+
+
+def get_session_meta(context: object) -> Mapping[str, Any]:
+    """Returns what the host has said of the session in the request that a tool's `ctx` stands for; nothing where it
+    said nothing, or speaks another dialect."""
+    saying = getattr(context, "wire_request", None)
+    params = saying.params if isinstance(saying, WireRequest) else None
+    arguments = params.arguments if isinstance(params, NexoToolCallParams) else None
+    meta = arguments.get(META) if is_object(arguments) else None
+    return meta if is_object(meta) else {}

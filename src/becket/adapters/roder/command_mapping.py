@@ -1,0 +1,201 @@
+"""Maps contract commands to Roder tasks.
+
+What a command puts out are pieces of the task's output; what it tells of tasks of its own are lines of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from becket.adapters.roder.messages.operations import MAX_IDLE, OPERATION_FAILED_CODE
+from becket.adapters.roder.messages.tasks import (
+    TASK_OPERATION,
+    TASKS_CANCEL,
+    TASKS_EVENT,
+    TASKS_EXECUTE,
+    ExecuteTaskParams,
+    RoderTaskEvent,
+    TaskCompleted,
+    TaskEventParams,
+    TaskFailed,
+    TaskOutput,
+    TaskOutputStream,
+    TaskResult,
+    build_task_cancel,
+    decode_task_event,
+)
+from becket.contract.commands import CommandDone, CommandEvent, CommandInvoke, ErrorText, SystemText, Table, Text
+from becket.contract.json_narrowing import is_array, is_object
+from becket.contract.tasks import TaskEnded, TaskLogged, TaskStarted, TaskUpdated
+from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.errors import RpcError
+from becket.methods.streams import EventReader, Stream
+
+__all__ = [
+    "COMMAND_MAPPING",
+    "COMMAND_STREAM",
+    "CommandRunDone",
+    "build_task_notification",
+    "decode_command_event",
+    "parse_args",
+]
+
+
+# -- the host runs one
+
+
+def decode_command_event(raw: Raw) -> CommandEvent:
+    """Returns output as the contract has it, and the end of the run."""
+    event = decode_task_event(raw)
+    if isinstance(event, TaskOutput):
+        return OUTPUT_EVENTS[event.stream](event.chunk)
+    if isinstance(event, TaskCompleted):
+        return CommandRunDone(event.result.payload)
+    return CommandRunDone(None, event.error)
+
+
+OUTPUT_EVENTS: Final[Mapping[TaskOutputStream, Callable[[str], CommandEvent]]] = {
+    TaskOutputStream.STDOUT: Text,
+    TaskOutputStream.STDERR: ErrorText,
+    TaskOutputStream.LOG: SystemText,
+}
+
+
+class CommandRunDone(CommandDone, frozen=True):
+    """The run is over. What it came to is told by the event itself here, and by the result there."""
+
+    payload: Any = None
+    error: str | None = None
+
+
+class CommandCollector:
+    """Waits for the end of a command."""
+
+    def __init__(self, call: ExecuteTaskParams) -> None:
+        self._call = call
+        self._last = CommandRunDone()
+
+    def on_response(self, answer: Raw, /) -> None:
+        """Takes the executor's word that it has begun."""
+        TASK_OPERATION.check_ack(answer, self._call)
+
+    def on_event(self, event: CommandEvent, /) -> bool:
+        """Takes an event, and returns whether it is the last one."""
+        if isinstance(event, CommandRunDone):
+            self._last = event
+            return True
+        return False
+
+    def result(self) -> Any:
+        """Returns what the command came to."""
+        if self._last.error is not None:
+            raise RpcError(OPERATION_FAILED_CODE, self._last.error)
+        return self._last.payload
+
+
+COMMAND_STREAM: Final[Stream[ExecuteTaskParams, Any, CommandEvent]] = Stream(
+    TASKS_EXECUTE.name,
+    ExecuteTaskParams,
+    Any,
+    events={
+        TASKS_EVENT.name: EventReader(
+            decode_command_event, (Text, ErrorText, SystemText, CommandDone), TASK_OPERATION.is_event_of
+        )
+    },
+    gather=CommandCollector,
+    cancel=build_task_cancel,
+    idle_timeout=MAX_IDLE,
+    direction="to-extension",
+    summary=TASKS_EXECUTE.summary,
+)
+"""`TASKS_EXECUTE` with the events of the contract."""
+
+
+def encode_command(invoke: CommandInvoke, _: LinkState) -> WireRequest:
+    params = ExecuteTaskParams(
+        executor_id=invoke.command,
+        execution_id=invoke.request_id,
+        task_id=invoke.request_id,
+        input={"args": list(invoke.args)},
+    )
+    return WireRequest(COMMAND_STREAM, params)
+
+
+# -- the extension is asked to
+
+
+def decode_command(saying: WireRequest, _: LinkState) -> CommandInvoke:
+    params: ExecuteTaskParams = saying.params
+    return CommandInvoke(params.executor_id, parse_args(params.input), params.execution_id)
+
+
+def parse_args(given: Any) -> tuple[str, ...]:
+    """Returns the arguments of a command; whatever else a host gives is one argument, as JSON."""
+    args = given.get("args") if is_object(given) else given
+    if is_array(args) and all(isinstance(one, str) for one in args):
+        return tuple(args)
+    if isinstance(given, str):
+        return (given,)
+    return (msgspec.json.encode(given).decode(),) if given else ()
+
+
+def encode_command_event(event: CommandEvent, saying: WireRequest, _: LinkState) -> WireNotification | None:
+    output = build_task_output(event)
+    return None if output is None else build_task_notification(output, saying)
+
+
+def build_task_output(event: CommandEvent) -> TaskOutput | None:
+    """Returns output as Roder has it: tasks are lines of its log."""
+    match event:
+        case Text(content):
+            return TaskOutput(TaskOutputStream.STDOUT, content)
+        case ErrorText(content):
+            return TaskOutput(TaskOutputStream.STDERR, content)
+        case SystemText(content):
+            return TaskOutput(TaskOutputStream.LOG, content)
+        case Table(headers, rows):
+            return TaskOutput(TaskOutputStream.STDOUT, "\n".join("\t".join(row) for row in (headers, *rows)))
+        case TaskStarted():
+            return TaskOutput(TaskOutputStream.LOG, f"{event.label}: started")
+        case TaskUpdated():
+            return TaskOutput(TaskOutputStream.LOG, format_update(event))
+        case TaskLogged():
+            return TaskOutput(TaskOutputStream.LOG, event.line)
+        case TaskEnded():
+            return TaskOutput(TaskOutputStream.LOG, "done" if not event.error else f"failed: {event.error}")
+        case _:
+            return None
+
+
+def format_update(update: TaskUpdated) -> str:
+    far = "" if update.current is None else str(update.current)
+    far += "" if update.total is None else f"/{update.total}"
+    return " ".join(part for part in (far, update.message) if part)
+
+
+def encode_command_end(
+    result: Any, error: RpcError | None, saying: WireRequest, _: LinkState
+) -> list[WireNotification]:
+    event = TaskCompleted(TaskResult(payload=result)) if error is None else TaskFailed(error.message)
+    return [build_task_notification(event, saying)]
+
+
+def build_task_notification(event: RoderTaskEvent, saying: WireRequest) -> WireNotification:
+    params: ExecuteTaskParams = saying.params
+    return WireNotification(TASKS_EVENT.name, TaskEventParams(params.execution_id, event))
+
+
+COMMAND_MAPPING: Final = MethodMapping(
+    encode_request=encode_command,
+    wire_methods=lambda _: (TASKS_EXECUTE,),
+    decode_request=decode_command,
+    encode_event=encode_command_event,
+    encode_ack=TASK_OPERATION.encode_ack,
+    encode_end_events=encode_command_end,
+    cancel_method=TASKS_CANCEL,
+    correlation_key=TASK_OPERATION.get_id,
+)

@@ -1,0 +1,385 @@
+"""Roder client and server handshake, with every check in Roder's order and wording.
+
+A host holds the answer against the manifest that it has read, and refuses whatever differs. Without a manifest (a
+program that somebody starts by hand) the answer itself says what there is. Then it asks each engine for its models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from becket.adapters.roder.manifest import (
+    API_VERSION,
+    PROTOCOL_VERSION,
+    EventFilter,
+    LoadedManifest,
+    RoderManifest,
+)
+from becket.adapters.roder.messages.models import LIST_MODELS, ListModelsParams, ListModelsResult, ModelDescriptor
+from becket.adapters.roder.messages.services import (
+    EventSink,
+    InferenceEngine,
+    Service,
+    ToolProvider,
+    are_equal_services,
+    filter_services,
+)
+from becket.adapters.roder.messages.tasks import TASKS_SPEC, TaskSpec, TaskSpecParams, TaskSpecResult
+from becket.adapters.roder.rust_debug import format_services, format_text
+from becket.adapters.roder.served_manifest import ServedManifest, check_matches_class, load_served_manifest
+from becket.contract.handshake import PROTOCOL_VERSION as CONTRACT_VERSION
+from becket.contract.handshake import Capabilities, DeclaredCapability, Initialize, Initialized
+from becket.contract.json_narrowing import SHAPE_ERRORS, is_object
+from becket.contract.names import (
+    MAX_ID_LENGTH,
+    SEPARATOR,
+    WHITE_SPACE,
+    find_id_problem,
+    is_control,
+    is_provider_id,
+    strip_whitespace,
+)
+from becket.contract.providers import Model, Provider
+from becket.contract.tools import Tool
+from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
+from becket.dialects.phrases import LinkState, WireRequest
+from becket.errors import (
+    BadCapabilities,
+    CallTimeout,
+    HandshakeFailed,
+    InvalidParams,
+    Meaning,
+    RemoteError,
+    RpcError,
+    VersionMismatch,
+)
+from becket.methods.descriptors import Method
+
+__all__ = [
+    "INITIALIZE",
+    "SERVER_HANDSHAKE",
+    "SHUTDOWN",
+    "InitializeParams",
+    "InitializeResult",
+    "RoderOffer",
+    "client_handshake",
+    "decode_params",
+]
+
+# -- what travels
+
+
+class InitializeParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The host's first words: the versions that it has, and what the extension may and will hear."""
+
+    protocol_version: str
+    api_version: str
+    extension_id: str
+    cwd: str
+    granted_capabilities: tuple[str, ...]
+    config: Any
+    event_filter: EventFilter
+
+
+class InitializeResult(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The extension's answer: its manifest as it has it."""
+
+    protocol_version: str
+    extension_id: str
+    services: tuple[Service, ...]
+    manifest_checksum: str
+
+
+INITIALIZE: Final = Method(
+    "extension/initialize",
+    InitializeParams,
+    InitializeResult,
+    timeout=10.0,
+    direction="to-extension",
+    summary="Opens the conversation: the extension repeats what its manifest says.",
+)
+SHUTDOWN: Final[Method[Any, Any]] = Method(
+    "extension/shutdown", Any, Any, timeout=2.0, direction="to-extension", summary="Asks the extension to end."
+)
+
+
+# -- the host's side
+
+
+class RoderOffer(Struct, frozen=True, kw_only=True):
+    """What an extension has turned out to offer, and by which names Roder knows what the contract calls otherwise.
+
+    `tools` are by the contract's names: the provider and the tool. `models` are by the contract's provider and model:
+    the engine and the model."""
+
+    manifest: RoderManifest
+    event_filter: EventFilter = EventFilter()
+    tools: Mapping[str, tuple[str, str]] = {}
+    models: Mapping[tuple[str, str], tuple[str, str]] = {}
+
+    def accepts_event(self, kind: str) -> bool:
+        """Returns whether the extension is to be told of events of this kind: it has a sink, and its filter lets them
+        through."""
+        return bool(filter_services(self.manifest.provides, EventSink)) and self.event_filter.matches(kind)
+
+
+def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
+    """Introduces the host, and returns what the extension offers."""
+    loaded: LoadedManifest | None = introduction.extra
+    raw = yield WireRequest(INITIALIZE, build_initialize_params(introduction, loaded))
+    manifest = decode_manifest(introduction.extension, loaded, raw)
+    tools = convert_tools(manifest.provides)
+    models: dict[tuple[str, str], tuple[str, str]] = {}
+    providers: dict[str, Provider] = {}
+    notes: list[str] = []
+    for engine in filter_services(manifest.provides, InferenceEngine):
+        try:
+            listed = decode_models((yield WireRequest(LIST_MODELS, ListModelsParams(engine.id))))
+        except (RemoteError, CallTimeout, ValueError) as error:  # what else it offers can be used all the same
+            notes.append(f"no models of {format_text(engine.id)}: {error}")
+            continue
+        provider = build_provider_id(engine.id, providers)
+        models |= {(provider, name): (engine.id, model.id) for name, model in listed.items()}
+        if listed:
+            providers[provider] = build_provider(provider, engine.id, listed)
+    others = (one for one in manifest.provides if not isinstance(one, InferenceEngine | ToolProvider))
+    return HandshakeResult(
+        capabilities=Capabilities(
+            tuple(tool for tool, _ in tools.values()),
+            tuple(providers.values()),
+            tuple(DeclaredCapability(str(one.__struct_config__.tag), one.id) for one in others),
+        ),
+        extra=RoderOffer(
+            manifest=manifest,
+            event_filter=EventFilter() if loaded is None else loaded.event_filter,
+            tools={name: place for name, (_, place) in tools.items()},
+            models=models,
+        ),
+        warnings=tuple(notes),
+        allows_invalid_schemas=True,
+    )
+
+
+def build_initialize_params(introduction: HandshakeContext, loaded: LoadedManifest | None) -> InitializeParams:
+    cwd = introduction.cwd if loaded is None or loaded.cwd is None else loaded.cwd
+    return InitializeParams(
+        protocol_version=PROTOCOL_VERSION,
+        api_version=API_VERSION,
+        extension_id=introduction.extension if loaded is None else loaded.manifest.id,
+        cwd=cwd or ".",
+        granted_capabilities=() if loaded is None else loaded.manifest.required_capabilities,
+        config=dict(introduction.config),
+        event_filter=EventFilter() if loaded is None else loaded.event_filter,
+    )
+
+
+# -- the checks
+
+
+def decode_manifest(extension: str, loaded: LoadedManifest | None, raw: Raw) -> RoderManifest:
+    """Returns what the extension is by its manifest, once its answer was held against that."""
+    id = extension if loaded is None else loaded.manifest.id
+    check_version(extension, id, raw)
+    try:
+        result = msgspec.json.decode(raw, type=InitializeResult)
+    except SHAPE_ERRORS as error:
+        malformed = "process extension returned a malformed initialize result"
+        raise BadCapabilities(extension, [("", f"{malformed}: {error}")]) from error
+    if loaded is None:
+        return RoderManifest(
+            id=result.extension_id, name=result.extension_id, version="", api_version="*", provides=result.services
+        )
+    check_initialize_result(extension, loaded, result)
+    return loaded.manifest
+
+
+class RoderVersionProbe(Struct, rename="camel"):
+    protocol_version: Any = None
+
+
+def check_version(extension: str, id: str, raw: Raw) -> None:
+    """Looks at the version before all else: an answer of another version may have any shape."""
+    try:
+        given = msgspec.json.decode(raw, type=RoderVersionProbe).protocol_version
+    except SHAPE_ERRORS:
+        return  # what it is instead is told by whoever reads the whole
+    if isinstance(given, str) and given != PROTOCOL_VERSION:
+        requires = f"but the host requires {format_text(PROTOCOL_VERSION)}"
+        because = f"process extension {id} speaks protocol {format_text(given)} {requires}"
+        raise VersionMismatch(extension, because, given=given, supported=PROTOCOL_VERSION)
+
+
+def check_initialize_result(extension: str, loaded: LoadedManifest, result: InitializeResult) -> None:
+    manifest = loaded.manifest
+    if result.extension_id != manifest.id:
+        declares = f"but the manifest declares {format_text(manifest.id)}"
+        because = f"process extension echoed id {format_text(result.extension_id)} {declares}"
+        raise HandshakeFailed(extension, because)
+    if not are_equal_services(result.services, manifest.provides):
+        declares = f"but the manifest declares {format_services(manifest.provides)}"
+        because = f"process extension {manifest.id} echoed services {format_services(result.services)} {declares}"
+        raise BadCapabilities(extension, [("/services", because)])
+    if result.manifest_checksum != loaded.checksum:
+        hashes = f"but the configured manifest hashes to {format_text(loaded.checksum)}"
+        echoed = f"echoed manifest checksum {format_text(result.manifest_checksum)} {hashes}"
+        because = f"process extension {manifest.id} {echoed}; the child is running against a different manifest"
+        raise HandshakeFailed(extension, because)
+
+
+# -- what it offers, in the contract's words
+
+
+def convert_tools(provides: tuple[Service, ...]) -> dict[str, tuple[Tool, tuple[str, str]]]:
+    """Returns the tools by the contract's names, each with the provider and the tool that it is."""
+    tools: dict[str, tuple[Tool, tuple[str, str]]] = {}
+    for provider in filter_services(provides, ToolProvider):
+        for spec in provider.tools:
+            name = build_contract_name(spec.name, tools)
+            tool = Tool(name, strip_whitespace(spec.description) or spec.name, spec.parameters)
+            tools[name] = tool, (provider.id, spec.name)
+    return tools
+
+
+def decode_models(raw: Raw) -> dict[str, ModelDescriptor]:
+    """Returns the models of an engine by the contract's names."""
+    try:
+        listed = msgspec.json.decode(raw, type=ListModelsResult).models
+    except SHAPE_ERRORS as error:
+        raise ValueError(f"a malformed answer to {LIST_MODELS.name}: {error}") from error
+    models: dict[str, ModelDescriptor] = {}
+    for model in listed:
+        models[build_contract_name(model.id, models)] = model
+    return models
+
+
+def build_provider(provider: str, engine: str, models: Mapping[str, ModelDescriptor]) -> Provider:
+    shown = strip_whitespace(engine) or provider
+    return Provider(
+        id=provider,
+        display_name=shown,
+        description=f"Models of {shown}",
+        models=tuple(
+            Model(name, model.name, model.context_window, streaming=True, tool_use=True)
+            for name, model in models.items()
+        ),
+    )
+
+
+def build_contract_name(text: str, taken: Mapping[str, object]) -> str:
+    """Returns the text as a name that the contract allows, and that is not taken.
+
+    Roder allows any text that is not blank; models are often called `family:size`."""
+    name = strip_whitespace(text)
+    if find_id_problem(name) is not None:
+        name = "".join("-" if is_forbidden_character(letter) else letter for letter in name)
+        name = name.encode("utf-8", "replace")[:MAX_ID_LENGTH].decode("utf-8", "ignore") or "unnamed"
+    number, fitted = 1, name
+    while fitted in taken:
+        number += 1
+        fitted = f"{name}_{number}"
+    return fitted
+
+
+def is_forbidden_character(letter: str) -> bool:
+    return letter == SEPARATOR or letter in WHITE_SPACE or is_control(letter)
+
+
+def build_provider_id(engine: str, taken: Mapping[str, object]) -> str:
+    id = strip_whitespace(engine)
+    if not is_provider_id(id) or find_id_problem(id) is not None:
+        id = "".join(letter if is_provider_id(letter) else "-" for letter in id.lower())[:MAX_ID_LENGTH] or "engine"
+    return build_contract_name(id, taken)
+
+
+# -- the extension's side
+
+
+def decode_params(given: Any, kind: type[Any]) -> Any:
+    """Returns params as their class; raises the answer to those that are none."""
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as error:
+        from becket.conversion.problems import find_problems
+
+        raise InvalidParams(find_problems(given, kind)) from error
+
+
+def decode_initialize(given: Any, scene: LinkState) -> Initialize:
+    """Returns what the host said; raises where it is another's host, or the manifest another class's."""
+    version = given.get("protocolVersion") if is_object(given) else None
+    if isinstance(version, str) and version != PROTOCOL_VERSION:
+        text = f"{scene.extension} speaks protocol {format_text(PROTOCOL_VERSION)} of Roder, not {format_text(version)}"
+        raise RpcError(Meaning.INCOMPATIBLE, text, {"supported": [PROTOCOL_VERSION]})
+    params: InitializeParams = decode_params(given, InitializeParams)
+    side = scene.extra if isinstance(scene.extra, ServedManifest) else load_served_manifest(scene)
+    manifest = side.manifest
+    if side.has_file:
+        if params.extension_id != manifest.id:
+            own, asked = format_text(manifest.id), format_text(params.extension_id)
+            text = f"its manifest is of {own}, and the host asks for {asked}"
+            raise RpcError(Meaning.INCOMPATIBLE, f"{scene.extension}: {text}")
+        check_matches_class(manifest, scene)
+    scene.extra = side
+    return Initialize(
+        extension_protocol_version=CONTRACT_VERSION,
+        plugin_id=params.extension_id,
+        plugin_root=side.loaded.folder,
+        config=params.config if is_object(params.config) else {},
+    )
+
+
+def encode_initialize_result(_: Initialized, scene: LinkState) -> InitializeResult:
+    """Returns the manifest, to the letter."""
+    side: ServedManifest = scene.extra
+    loaded = side.loaded
+    return InitializeResult(
+        protocol_version=PROTOCOL_VERSION,
+        extension_id=loaded.manifest.id,
+        services=loaded.manifest.provides,
+        manifest_checksum=loaded.checksum,
+    )
+
+
+def handle_list_models(given: Any, scene: LinkState) -> ListModelsResult:
+    """Answers an engine's host with the models of a provider."""
+    params: ListModelsParams = decode_params(given, ListModelsParams)
+    for provider in scene.capabilities.providers:
+        if provider.id == params.engine_id:
+            return ListModelsResult(
+                tuple(
+                    ModelDescriptor(id=one.id, name=one.display_name or one.id, context_window=one.context_window)
+                    for one in provider.models
+                )
+            )
+    raise InvalidParams([("/engineId", f"there is no engine {format_text(params.engine_id)} here")])
+
+
+INPUT_SCHEMA: Final = {"type": "object", "properties": {"args": {"type": "array", "items": {"type": "string"}}}}
+
+
+def handle_task_spec(given: Any, scene: LinkState) -> TaskSpecResult:
+    """Answers an executor's host with what a command does."""
+    params: TaskSpecParams = decode_params(given, TaskSpecParams)
+    for name, description in scene.commands:
+        if name == params.executor_id:
+            spec = TaskSpec(kind=name, description=description, input_schema=INPUT_SCHEMA, metadata={})
+            return TaskSpecResult(spec)
+    raise InvalidParams([("/executorId", f"there is no executor {format_text(params.executor_id)} here")])
+
+
+HANDLERS: Final[Mapping[str, Callable[[Any, LinkState], Any]]] = {
+    LIST_MODELS.name: handle_list_models,
+    TASKS_SPEC.name: handle_task_spec,
+}
+
+SERVER_HANDSHAKE: Final = ServerHandshake(
+    initialize_method=INITIALIZE,
+    decode_params=decode_initialize,
+    encode_result=encode_initialize_result,
+    handlers=HANDLERS,
+    shutdown_result={},
+)

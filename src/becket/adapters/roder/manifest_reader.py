@@ -1,0 +1,352 @@
+"""Reads `roder-extension.toml`, and the process extensions of `.roder/config.toml`.
+
+All are tolerant of members that nobody knows; what the rules of Roder forbid is told in its own words, all of it at
+once. A manifest with `[launch]` can be started without any entry. The id on the wire is that of the manifest; where an
+id cannot hold it, the nearest one names the extension here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from itertools import islice
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from becket.adapters.roder import (
+    EventFilter,
+    InferenceEngine,
+    LoadedManifest,
+    ProcessExtension,
+    RoderLaunch,
+    RoderManifest,
+    TaskExecutor,
+    ToolProvider,
+    find_manifest_problems,
+)
+from becket.adapters.roder.handshake import convert_tools
+from becket.adapters.roder.manifest import FILE_NAME
+from becket.contract.handshake import Capabilities
+from becket.contract.json_narrowing import is_array
+from becket.conversion.files.reader import quote_path
+from becket.conversion.problems import find_problems, truncate
+from becket.errors import ManifestError, Problem
+from becket.host.starting.manifest import (
+    CommandEntry,
+    Environment,
+    ExtensionList,
+    FoundExtension,
+    LimitOverrides,
+    Manifest,
+    ManifestReader,
+    ScopedFiles,
+    SearchFolder,
+    is_below,
+    normalize_id,
+    parse_table,
+)
+
+__all__ = ["LIST_NAME", "PACKAGE_NAME", "READER", "RoderManifestReader"]
+
+LIST_NAME: Final = ".roder/config.toml"
+PACKAGE_NAME: Final = "roder.toml"
+PACKAGE_ID: Final = re.compile(r"[a-z0-9._-]+")
+USUAL_PLACES: Final = (f"extensions/*/{FILE_NAME}", "extensions/*.toml")  # of a package without `[resources]`
+MOST_NAMES: Final = 10_000  # names in one folder that a pattern is compared with
+MOST_MATCHES: Final = 1_000  # manifests that one pattern leads to
+ENTRIES_KEY: Final = "process_extensions"
+MAX_NAME_LENGTH: Final = 64
+MAX_DESCRIPTION_LENGTH: Final = 512
+
+
+class RoderManifestReader(ManifestReader):
+    """The reader of `roder-extension.toml`, `.roder/config.toml` and `roder.toml`."""
+
+    dialect = "roder"
+    file_names = (FILE_NAME,)
+    list_names = (LIST_NAME, PACKAGE_NAME)
+
+    def read(self, data: bytes, path: str) -> FoundExtension:
+        """Returns the extension that a manifest tells of, and how it says that it is started.
+
+        Raises:
+            ManifestError: it cannot be used; all problems, each with its JSON pointer.
+        """
+        manifest = parse_roder_manifest(data, path)
+        if manifest.launch is None:
+            raise ManifestError(quote_path(path), [("/launch", "is missing, and no one else says how to start it")])
+        return build_from_launch(manifest, manifest.launch, data, os.path.dirname(path))
+
+    def read_list(self, data: bytes, path: str, nearby: ScopedFiles) -> ExtensionList:
+        """Returns the extensions that the configuration of a host names, or those of a package.
+
+        Raises:
+            ManifestError: it is no TOML; or it is a package without an id.
+        """
+        table = parse_table(data, path)
+        if os.path.basename(path) == PACKAGE_NAME:
+            return read_package(parse_package(table, path), os.path.dirname(path), nearby)
+        entries = table.get(ENTRIES_KEY, [])
+        if not is_array(entries):
+            return ExtensionList(
+                problems=((f"/{ENTRIES_KEY}", "is no list of tables: write `[[process_extensions]]`"),)
+            )
+        base = os.path.dirname(os.path.dirname(path))
+        found: list[FoundExtension] = []
+        problems: list[Problem] = []
+        disabled: list[str] = []
+        for index, table in enumerate(entries):
+            pointer = f"/{ENTRIES_KEY}/{index}"
+            wrong = [(f"{pointer}{place}", text) for place, text in find_problems(table, ProcessExtension)]
+            problems += wrong
+            if wrong:
+                continue
+            entry = msgspec.convert(table, ProcessExtension)
+            try:
+                one = build_from_entry(entry, base, nearby)
+            except ManifestError as error:
+                if entry.enabled:  # else it is no worry of anybody
+                    problems += [(f"{pointer}{place}", text) for place, text in error.problems]
+                continue
+            found.append(one)
+            disabled += () if entry.enabled else (one.manifest.id,)
+        return ExtensionList(extensions=tuple(found), problems=tuple(problems), disabled=tuple(disabled))
+
+    def hint_for(self, problem: Problem) -> str:
+        """Returns what to do about a problem that was found."""
+        pointer, message = problem
+        if pointer == "/launch":
+            return f'add `[launch]` with `command = "python3"`, or an entry to `{LIST_NAME}`'
+        if pointer == "/api_version" and "requires" in message:
+            return "get a version of the extension and of the host that fit together"
+        if pointer.startswith("/resources/extensions"):
+            return f"name the manifest of an extension of the package: `extensions/hello/{FILE_NAME}`"
+        if pointer.startswith("/package"):
+            return 'begin it with `[package]` and `id = "my-pack"`'
+        return ""
+
+
+READER: Final = RoderManifestReader()
+
+
+# -- reading
+
+
+def parse_roder_manifest(data: bytes, path: str) -> RoderManifest:
+    """Returns what a `roder-extension.toml` says; `path` is for the message.
+
+    Raises:
+        ManifestError: it breaks the rules of Roder; all problems, each with its JSON pointer.
+    """
+    table = parse_table(data, path)
+    try:
+        manifest = msgspec.convert(table, RoderManifest)
+    except msgspec.ValidationError as error:
+        raise ManifestError(quote_path(path), find_problems(table, RoderManifest)) from error
+    problems = find_manifest_problems(manifest)
+    if not problems and not normalize_id(manifest.id):
+        problems = [("/id", "has no letter or digit that an id could be made of")]
+    if problems:
+        raise ManifestError(quote_path(path), problems)
+    return manifest
+
+
+def build_roder_error(entry: ProcessExtension, state: str, error: ManifestError) -> ManifestError:
+    """Returns why the manifest of an entry cannot be used, in the words of Roder."""
+    told = f"process extension {entry.id} manifest {error.path} is {state}"
+    texts = (f"{place}: {message}" if place else message for place, message in error.problems)
+    return ManifestError(error.path, [("/manifest", f"{told}: {text}") for text in texts])
+
+
+# -- packages
+
+
+class Package(Struct, frozen=True):
+    """What a package says of itself: `[package]`."""
+
+    id: str
+
+
+class Resources(Struct, frozen=True):
+    """What a package has: `[resources]`. The other kinds are not read."""
+
+    extensions: tuple[str, ...] = ()
+
+
+class PackageManifest(Struct, frozen=True):
+    """A `roder.toml`. Without `[resources]` the files stand in their usual places."""
+
+    package: Package
+    resources: Resources = Resources(USUAL_PLACES)
+
+
+def parse_package(table: dict[str, object], path: str) -> PackageManifest:
+    """Returns what a `roder.toml` says; `path` is for the message.
+
+    Raises:
+        ManifestError: it is of another shape, or its id is none; all problems, each with its JSON pointer.
+    """
+    problems = find_problems(table, PackageManifest)
+    if problems:
+        raise ManifestError(quote_path(path), problems)
+    manifest = msgspec.convert(table, PackageManifest)
+    if not PACKAGE_ID.fullmatch(manifest.package.id):
+        raise ManifestError(quote_path(path), [("/package/id", "must be made of `a-z 0-9 - _ .`")])
+    return manifest
+
+
+def read_package(manifest: PackageManifest, folder: str, nearby: ScopedFiles) -> ExtensionList:
+    """Returns the extensions of the package in a folder.
+
+    A folder with a manifest of the usual name is left to the search: it is an extension's own. Another name may stand
+    beside others in one folder."""
+    found: list[FoundExtension] = []
+    folders: dict[str, None] = {}
+    problems: list[Problem] = []
+    is_usual = manifest.resources.extensions == USUAL_PLACES
+    for index, entry in enumerate(manifest.resources.extensions):
+        pointer = f"/resources/extensions/{index}"
+        names = [*find_manifests(entry, folder)]
+        if not names and not is_usual:
+            problems.append((pointer, f"`{quote_path(truncate(entry))}` matches no manifest in the package"))
+        for name in names:
+            if os.path.basename(name) == FILE_NAME:
+                folders[os.path.dirname(os.path.join(folder, name))] = None
+                continue
+            try:
+                path, data = nearby.find(name), nearby.read(name)
+                one = READER.read(data, path)
+            except ManifestError as error:
+                texts = (f"{place}: {message}" if place else message for place, message in error.problems)
+                problems += [(pointer, f"{quote_path(name)}: {text}") for text in texts]
+            else:
+                found.append(replace(one, folder=os.path.dirname(path), path=path))
+    looked = tuple(SearchFolder(folder=one, depth=0) for one in folders)
+    return ExtensionList(extensions=tuple(found), problems=tuple(problems), search_folders=looked)
+
+
+def find_manifests(entry: str, folder: str) -> Iterator[str]:
+    """Yields the files of a package that an entry names, which may hold `*`; none outside of the package."""
+    words = entry.strip().removeprefix("./").strip("/").split("/")
+    if "\0" in entry or not {"", ".."}.isdisjoint(words):
+        return
+    for name in islice(match_names(folder, "", words), MOST_MATCHES):
+        if os.path.isfile(os.path.join(folder, name)):
+            yield name
+
+
+def match_names(folder: str, below: str, words: list[str]) -> Iterator[str]:
+    """Yields the paths below a folder that match a pattern, word by word. A `*` follows no links: they form circles."""
+    word, *rest = words
+    if "*" in word:
+        try:
+            with os.scandir(os.path.join(folder, below)) as entries:
+                names = sorted(
+                    one.name
+                    for one in islice(entries, MOST_NAMES)
+                    if fnmatchcase(one.name, word) and not one.is_symlink() and not one.name.startswith(".")
+                )
+        except OSError:  # it is no folder, or may not be looked into
+            return
+    else:
+        names = [word]
+    for name in names:
+        path = os.path.join(below, name)
+        if rest:
+            yield from match_names(folder, path, rest)
+        else:
+            yield path
+
+
+# -- what is started
+
+
+def build_from_launch(manifest: RoderManifest, launch: RoderLaunch, data: bytes, folder: str) -> FoundExtension:
+    """Returns an extension that says itself how it is started: from the folder of its manifest."""
+    cwd = folder if launch.cwd is None else os.path.normpath(os.path.join(folder, launch.cwd))
+    loaded = LoadedManifest.from_bytes(
+        manifest,
+        data,
+        event_filter=EventFilter(launch.event_filter_kinds),
+        cwd=None if launch.cwd is None else cwd,
+        folder=folder,
+    )
+    timeout = 10_000 if launch.startup_timeout_ms is None else launch.startup_timeout_ms
+    return FoundExtension(
+        manifest=build_manifest(manifest, (launch.command, *launch.args), launch.env, timeout),
+        extra=loaded,
+        cwd=cwd,
+        declared=find_declared_capabilities(manifest),
+    )
+
+
+def find_declared_capabilities(manifest: RoderManifest) -> Capabilities | None:
+    """Returns all that an extension offers, where its manifest says it all: the models of an engine are asked for."""
+    if any(isinstance(service, InferenceEngine) for service in manifest.provides):
+        return None
+    return Capabilities(tuple(tool for tool, _ in convert_tools(manifest.provides).values()))
+
+
+def build_from_entry(entry: ProcessExtension, base: str, nearby: ScopedFiles) -> FoundExtension:
+    """Returns an extension that is started as an entry says; paths start from `base`, the folder of the host."""
+    name = os.path.join(base, entry.manifest)
+    try:
+        path, data = nearby.find(name), nearby.read(name)
+    except ManifestError as error:
+        raise build_roder_error(entry, "unreadable", error) from error
+    try:
+        manifest = parse_roder_manifest(data, path)
+    except ManifestError as error:
+        raise build_roder_error(entry, "invalid", error) from error
+    folder = os.path.dirname(path)
+    cwd = base if entry.cwd is None else os.path.normpath(os.path.join(base, entry.cwd))
+    loaded = LoadedManifest.from_bytes(manifest, data, event_filter=entry.event_filter, cwd=entry.cwd, folder=folder)
+    command = (resolve_program(entry.command, base, folder), *(argument_in(word, cwd, folder) for word in entry.args))
+    return FoundExtension(
+        manifest=build_manifest(manifest, command, entry.env, entry.startup_timeout_ms),
+        extra=loaded,
+        folder=folder,
+        path=path,
+        cwd=cwd,
+        declared=find_declared_capabilities(manifest),
+    )
+
+
+def resolve_program(command: str, base: str, folder: str) -> str:
+    """Returns the program of an entry as it is named from the extension's folder, where it lies in that."""
+    if os.sep not in command or os.path.isabs(command):
+        return command
+    path = os.path.normpath(os.path.join(base, command))
+    return f".{os.sep}{os.path.relpath(path, folder)}" if is_below(path, folder) else path
+
+
+def argument_in(word: str, cwd: str, folder: str) -> str:
+    """Returns an argument of an entry as it is named from the extension's folder, where it lies in that.
+
+    Its own name starts from the working directory."""
+    path = os.path.normpath(os.path.join(cwd, word))
+    return os.path.relpath(path, folder) if os.path.exists(path) and is_below(path, folder) else word
+
+
+def build_manifest(manifest: RoderManifest, command: tuple[str, ...], env: dict[str, str], timeout_ms: int) -> Manifest:
+    """Returns the manifest as ours: what its services need are the permissions that it asks for."""
+    kinds = {type(service) for service in manifest.provides}
+    wishes = {ToolProvider: "tools.register", InferenceEngine: "providers.register"}
+    executors = (service.id for service in manifest.provides if isinstance(service, TaskExecutor))
+    return Manifest(
+        id=normalize_id(manifest.id),
+        version=quote_path(manifest.version)[:MAX_NAME_LENGTH] or "0.0.0",
+        name=quote_path(manifest.name)[:MAX_NAME_LENGTH],
+        description=quote_path(manifest.description or "")[:MAX_DESCRIPTION_LENGTH],
+        command=command,
+        dialect="roder",
+        permissions=tuple(permission for kind, permission in wishes.items() if kind in kinds),
+        commands=tuple(CommandEntry(name=id) for id in executors),
+        environment=Environment(set=env),
+        limits=LimitOverrides(handshake=max(timeout_ms, 1) / 1000),
+    )

@@ -1,0 +1,257 @@
+"""Maps the contract to Roder: tools, providers, commands, and acknowledged operations.
+
+Tools are `tools/call`, a provider's answer is `inference/streamTurn`, and a command is a task. There is no word for
+hooks, memory or configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from becket.adapters.roder.command_mapping import COMMAND_MAPPING, build_task_notification
+from becket.adapters.roder.handshake import SERVER_HANDSHAKE, SHUTDOWN, RoderOffer, client_handshake
+from becket.adapters.roder.manifest import RoderManifest
+from becket.adapters.roder.messages.inference import (
+    INFERENCE_EVENT,
+    STREAM_TURN,
+    TURN_OPERATION,
+    InferenceEvent,
+    InferenceEventParams,
+    StreamTurnParams,
+    TaggedEvent,
+    TurnCompleted,
+    TurnFailed,
+)
+from becket.adapters.roder.messages.operations import OperationKind
+from becket.adapters.roder.messages.services import ToolProvider, filter_services
+from becket.adapters.roder.messages.subagents import (
+    DISPATCH_OPERATION,
+    SUBAGENTS_CANCEL,
+    SUBAGENTS_DISPATCH,
+    SUBAGENTS_EVENT,
+    SubagentCompleted,
+    SubagentEventParams,
+    SubagentFailed,
+    SubagentResult,
+)
+from becket.adapters.roder.messages.tasks import (
+    TASK_OPERATION,
+    TASKS_CANCEL,
+    TASKS_EXECUTE,
+    TaskCompleted,
+    TaskFailed,
+    TaskResult,
+)
+from becket.adapters.roder.messages.tools import TOOLS_CALL, ToolCallParams, ToolCallResult
+from becket.adapters.roder.provider_event_mapping import PROVIDER_TURN, to_final_events, to_inference_event
+from becket.adapters.roder.provider_request_mapping import to_inference_request, to_provider_request
+from becket.adapters.roder.rust_debug import format_text
+from becket.adapters.roder.served_manifest import ServedManifest
+from becket.contract.commands import COMMAND_INVOKE
+from becket.contract.json_narrowing import is_object
+from becket.contract.providers import PROVIDER_COMPLETE, PROVIDER_STREAM, ProviderEvent, ProviderRequest, ProviderResult
+from becket.contract.tools import TOOL_CALL, ToolCall, format_tool_result
+from becket.dialects.mapping import ContractMapping
+from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.errors import InvalidParams, NotDeclared, RpcError, ToolFailed
+from becket.methods.descriptors import Method
+
+__all__ = ["MAPPING"]
+
+THREAD_ID: Final = "becket"  # this host has one conversation
+TOOL_FAILED: Final = "tool_execution_failed"
+
+
+# -- tools
+
+
+def encode_tool_call(call: ToolCall, scene: LinkState) -> WireRequest:
+    offer: RoderOffer = scene.extra
+    if call.name not in offer.tools:
+        raise NotDeclared(scene.extension, "tool", call.name, [*offer.tools])
+    provider, tool = offer.tools[call.name]
+    number = next(scene.sequence)
+    params = ToolCallParams(
+        provider_id=provider,
+        tool_name=tool,
+        call_id=f"call-{number}",
+        thread_id=THREAD_ID,
+        turn_id=f"turn-{number}",
+        arguments=call.input,
+    )
+    return WireRequest(TOOLS_CALL, params)
+
+
+def decode_tool_result(result: ToolCallResult, saying: WireRequest, _: LinkState) -> Any:
+    """Returns the text alone where there is nothing else; raises for a tool that has failed."""
+    if result.is_error:
+        raise ToolFailed(saying.params.tool_name, result.content, result.data, method=TOOLS_CALL.name)
+    return result.content if result.data is None else {"content": result.content, "data": result.data}
+
+
+def decode_tool_call(saying: WireRequest, scene: LinkState) -> ToolCall:
+    params: ToolCallParams = saying.params
+    side: ServedManifest | RoderOffer | None = scene.extra
+    if side is not None and params.tool_name not in list_tool_names(params.provider_id, side.manifest):
+        text = f"there is no tool {format_text(params.tool_name)} of {format_text(params.provider_id)} here"
+        raise InvalidParams([("/toolName", text)])
+    if not is_object(params.arguments):
+        raise InvalidParams([("/arguments", "they are no object")])
+    return ToolCall(params.tool_name, params.arguments)
+
+
+def list_tool_names(provider: str, manifest: RoderManifest) -> list[str]:
+    providers = filter_services(manifest.provides, ToolProvider)
+    return [tool.name for one in providers if one.id == provider for tool in one.tools]
+
+
+def encode_tool_result(result: Any, *_: object) -> ToolCallResult:
+    data = result
+    if isinstance(result, str) or (is_object(result) and result.keys() == {"content"}):
+        data = None
+    elif is_object(result) and result.keys() == {"content", "data"}:
+        data = result["data"]
+    return ToolCallResult(content=format_tool_result(result), is_error=False, data=data)
+
+
+def encode_tool_error(error: RpcError, *_: object) -> ToolCallResult:
+    told = {"kind": TOOL_FAILED, "message": error.message}
+    return ToolCallResult(content=error.message, is_error=True, data={"error": told})
+
+
+TOOL_CALL_MAPPING: Final = MethodMapping(
+    encode_request=encode_tool_call,
+    decode_result=decode_tool_result,
+    wire_methods=lambda _: (TOOLS_CALL,),
+    decode_request=decode_tool_call,
+    encode_result=encode_tool_result,
+    encode_failure=encode_tool_error,
+)
+
+
+# -- providers
+
+
+def encode_turn(request: ProviderRequest, scene: LinkState) -> WireRequest:
+    offer: RoderOffer = scene.extra
+    asked = request.provider_id, request.model_id
+    if asked not in offer.models:
+        raise NotDeclared(scene.extension, "model", ":".join(asked), [":".join(known) for known in offer.models])
+    engine, model = offer.models[asked]
+    number = next(scene.sequence)
+    params = StreamTurnParams(
+        engine_id=engine,
+        stream_id=f"stream-{number}",
+        thread_id=THREAD_ID,
+        turn_id=f"turn-{number}",
+        request=to_inference_request(request, engine, model),
+    )
+    return WireRequest(PROVIDER_TURN, params)
+
+
+def decode_turn(saying: WireRequest, scene: LinkState) -> ProviderRequest:
+    params: StreamTurnParams = saying.params
+    return to_provider_request(params.request, params.engine_id, scene.extension)
+
+
+def encode_turn_event(event: ProviderEvent, saying: WireRequest, scene: LinkState) -> WireNotification | None:
+    side: ServedManifest = scene.extra
+    side.sent_event_types.setdefault(saying.params.stream_id, set()).add(type(event))
+    told = to_inference_event(event)
+    return None if told is None else build_turn_notification(told, saying)
+
+
+def encode_turn_end(
+    result: ProviderResult, error: RpcError | None, saying: WireRequest, scene: LinkState
+) -> Iterator[WireNotification]:
+    side: ServedManifest = scene.extra
+    told = side.sent_event_types.pop(saying.params.stream_id, set())
+    events = to_final_events(result, told) if error is None else [TurnFailed(error.message)]
+    return (build_turn_notification(event, saying) for event in events)
+
+
+def build_turn_notification(event: InferenceEvent, saying: WireRequest) -> WireNotification:
+    params: StreamTurnParams = saying.params
+    return WireNotification(INFERENCE_EVENT.name, InferenceEventParams(params.stream_id, TaggedEvent.wrap(event)))
+
+
+PROVIDER_STREAM_MAPPING: Final = MethodMapping(
+    encode_request=encode_turn,
+    wire_methods=lambda _: (STREAM_TURN,),
+    decode_request=decode_turn,
+    encode_event=encode_turn_event,
+    encode_ack=TURN_OPERATION.encode_ack,
+    encode_end_events=encode_turn_end,
+    correlation_key=TURN_OPERATION.get_id,
+)
+PROVIDER_COMPLETE_MAPPING: Final = MethodMapping(
+    encode_request=encode_turn, wire_methods=lambda _: (), decode_request=decode_turn
+)
+"""Of an answer whole, the host puts it together; an extension is always asked for its pieces."""
+
+
+# -- what the contract has no word for: acknowledged, ended and cancelled for the author, who returns the result
+
+
+def build_operation_mapping(
+    method: Method[Any, Any],
+    address: OperationKind,
+    end: Callable[[Any, RpcError | None, WireRequest, LinkState], Iterable[WireNotification]],
+    *,
+    cancelled_as: Method[Any, Any] | None = None,
+) -> MethodMapping:
+    return MethodMapping(
+        encode_request=lambda params, _: WireRequest(method, params),
+        wire_methods=lambda _: (method,),
+        decode_request=lambda saying, _: saying.params,
+        encode_ack=address.encode_ack,
+        encode_end_events=end,
+        cancel_method=cancelled_as,
+        correlation_key=address.get_id,
+    )
+
+
+def encode_own_turn_end(
+    result: TurnCompleted, error: RpcError | None, saying: WireRequest, _: LinkState
+) -> list[WireNotification]:
+    return [build_turn_notification(result if error is None else TurnFailed(error.message), saying)]
+
+
+def encode_task_end(
+    result: TaskResult, error: RpcError | None, saying: WireRequest, _: LinkState
+) -> list[WireNotification]:
+    return [build_task_notification(TaskCompleted(result) if error is None else TaskFailed(error.message), saying)]
+
+
+def encode_dispatch_end(
+    result: SubagentResult, error: RpcError | None, saying: WireRequest, _: LinkState
+) -> list[WireNotification]:
+    event = SubagentCompleted(result) if error is None else SubagentFailed(error.message)
+    return [WireNotification(SUBAGENTS_EVENT.name, SubagentEventParams(saying.params.dispatch_id, event))]
+
+
+OPERATION_MAPPINGS: Final = {
+    STREAM_TURN.name: build_operation_mapping(STREAM_TURN, TURN_OPERATION, encode_own_turn_end),
+    TASKS_EXECUTE.name: build_operation_mapping(
+        TASKS_EXECUTE, TASK_OPERATION, encode_task_end, cancelled_as=TASKS_CANCEL
+    ),
+    SUBAGENTS_DISPATCH.name: build_operation_mapping(
+        SUBAGENTS_DISPATCH, DISPATCH_OPERATION, encode_dispatch_end, cancelled_as=SUBAGENTS_CANCEL
+    ),
+}
+
+
+MAPPING: Final = ContractMapping(
+    dialect="roder",
+    client_handshake=client_handshake,
+    server_handshake=SERVER_HANDSHAKE,
+    methods={
+        TOOL_CALL.name: TOOL_CALL_MAPPING,
+        PROVIDER_COMPLETE.name: PROVIDER_COMPLETE_MAPPING,
+        PROVIDER_STREAM.name: PROVIDER_STREAM_MAPPING,
+        COMMAND_INVOKE.name: COMMAND_MAPPING,
+        **OPERATION_MAPPINGS,
+    },
+    encode_shutdown=lambda _: WireRequest(SHUTDOWN, {}),
+)

@@ -1,0 +1,102 @@
+"""Roder event notifications in both directions, and a buffer for extension events."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, Struct
+
+from becket.methods.descriptors import Notification
+
+__all__ = [
+    "EVENTS_HANDLE",
+    "EXTENSION_EVENT",
+    "FORWARD_TIMEOUT",
+    "MAX_BUFFERED_EVENTS",
+    "EventEnvelope",
+    "EventSource",
+    "EventsHandleParams",
+    "ExtensionEventBuffer",
+    "RoderExtensionEvent",
+]
+
+FORWARD_TIMEOUT: Final = 2.0  # seconds that a host spends on telling one extension of one event
+MAX_BUFFERED_EVENTS: Final = 256
+
+
+class EventSource(StrEnum):
+    """Which part of a host an event comes from, as far as is known."""
+
+    RUNTIME = "Runtime"
+    CORE = "Core"
+    PROVIDER = "Provider"
+    TOOL = "Tool"
+    APP_SERVER = "AppServer"
+    TUI = "Tui"
+    EXTENSION = "Extension"
+    SYSTEM = "System"
+
+
+class EventEnvelope(Struct, frozen=True, kw_only=True):
+    """Something that has happened in the host. `kind` is a dotted name, `event` has one member, named by its class.
+
+    `timestamp` is that of RFC 3339; `source` is one of `EventSource`, unless the host is newer."""
+
+    event_id: str
+    seq: Annotated[int, Meta(ge=0)]
+    timestamp: str
+    source: str
+    kind: str
+    thread_id: str | None = None
+    turn_id: str | None = None
+    event: Any
+
+
+class EventsHandleParams(Struct, frozen=True):
+    """What travels of an event."""
+
+    envelope: EventEnvelope
+
+
+class RoderExtensionEvent(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Something that an extension tells of itself, in words of its own and without secrets."""
+
+    extension_id: str
+    event_kind: str
+    schema_version: Annotated[int, Meta(ge=0, le=2**32 - 1)]
+    payload: Any
+
+
+class ExtensionEventBuffer:
+    """What extensions have told, until somebody asks: the first of it, since nobody may ever ask.
+
+    `methods.on(EXTENSION_EVENT)(kept.take)` on a `Registry` that the extension is connected with."""
+
+    def __init__(self, most: int = MAX_BUFFERED_EVENTS) -> None:
+        self.dropped = 0
+        self._most = most
+        self._events: list[RoderExtensionEvent] = []
+
+    def add(self, event: RoderExtensionEvent) -> None:
+        """Keeps an event, or only counts it where there is no more room."""
+        if len(self._events) < self._most:
+            self._events.append(event)
+        else:
+            self.dropped += 1
+
+    def drain(self) -> list[RoderExtensionEvent]:
+        """Returns the events since the last time."""
+        events, self._events = self._events, []
+        return events
+
+
+EVENTS_HANDLE: Final = Notification(
+    "events/handle",
+    EventsHandleParams,
+    direction="to-extension",
+    summary="Tells an extension of an event that its filter lets through.",
+)
+EXTENSION_EVENT: Final = Notification(
+    "extension/event", RoderExtensionEvent, direction="to-host", summary="Tells the host of an event of its own."
+)

@@ -1,0 +1,274 @@
+"""Roder inference messages: the stream-turn request and the events of its response.
+
+A turn is acknowledged with its stream's id; the answer comes as events, the last of which is `TurnCompleted` or
+`TurnFailed`. There is no word for giving up."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from becket.adapters.roder.messages.inference_request import InferenceRequest, ProviderMetadata
+from becket.adapters.roder.messages.operations import MAX_IDLE, OPERATION_FAILED_CODE, OperationKind
+from becket.adapters.roder.messages.tagged_union import TaggedUnion
+from becket.errors import RpcError
+from becket.methods.descriptors import Notification
+from becket.methods.streams import EventReader, Stream
+
+__all__ = [
+    "INFERENCE_EVENT",
+    "STREAM_TURN",
+    "TURN_OPERATION",
+    "CompactionProgress",
+    "HostedToolCallCompleted",
+    "HostedToolCallStarted",
+    "InferenceEvent",
+    "InferenceEventParams",
+    "MessageDelta",
+    "ReasoningDelta",
+    "StreamTurnAck",
+    "StreamTurnParams",
+    "TaggedEvent",
+    "TokenUsage",
+    "ToolCallCompleted",
+    "ToolCallDelta",
+    "ToolCallStarted",
+    "TurnCompleted",
+    "TurnFailed",
+    "decode_inference_event",
+]
+
+UInt32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+
+
+# -- a turn
+
+
+class StreamTurnParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Asks an engine for an answer, whose events bear the stream's id."""
+
+    engine_id: str
+    stream_id: str
+    thread_id: str
+    turn_id: str
+    request: InferenceRequest
+
+
+class StreamTurnAck(Struct, frozen=True, rename="camel"):
+    """The engine has begun; the id is the one that it was given."""
+
+    stream_id: str
+
+
+TURN_OPERATION: Final = OperationKind("stream", StreamTurnAck, lambda params: params.stream_id)
+
+
+# -- the events of its answer
+
+
+class MessageDelta(Struct, frozen=True, gc=False):
+    """A further piece of the answer."""
+
+    text: str
+    phase: str | UnsetType | None = UNSET
+
+
+class ReasoningDelta(Struct, frozen=True, gc=False):
+    """A further piece of what the model thinks."""
+
+    text: str
+
+
+class ToolCallStarted(Struct, frozen=True, gc=False):
+    """The model begins to ask for a tool."""
+
+    id: str
+    name: str
+
+
+class ToolCallDelta(Struct, frozen=True, gc=False):
+    """A further piece of the arguments of a tool."""
+
+    id: str
+    arguments_delta: str
+
+
+class ToolCallCompleted(Struct, frozen=True, gc=False):
+    """The model asks for a tool; `arguments` is JSON as text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class HostedToolCallStarted(Struct, frozen=True, gc=False):
+    """The provider has begun to run a tool of its own."""
+
+    id: str
+    name: str
+
+
+class HostedToolCallCompleted(Struct, frozen=True, gc=False):
+    """The provider has run a tool of its own."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class CompactionProgress(Struct, frozen=True, kw_only=True):
+    """What came before is being replaced by a summary."""
+
+    status: str
+    item_id: str | UnsetType | None = UNSET
+    tokens_before: int | UnsetType | None = UNSET
+    tokens_after: int | UnsetType | None = UNSET
+    duration_ms: int | UnsetType | None = UNSET
+    item: Any = UNSET
+
+
+class TokenUsage(Struct, frozen=True, kw_only=True):
+    """What the answer has cost so far."""
+
+    prompt_tokens: UInt32
+    completion_tokens: UInt32
+    total_tokens: UInt32
+    cached_prompt_tokens: UInt32 | UnsetType = UNSET
+    cache_creation_prompt_tokens: UInt32 | UnsetType = UNSET
+    cache_hit_rate: float | UnsetType | None = UNSET
+
+
+class TurnCompleted(Struct, frozen=True):
+    """The answer is whole: the last event."""
+
+    stop_reason: str | None = None
+    provider_response_id: str | None = None
+
+
+class TurnFailed(Struct, frozen=True):
+    """There will be no answer: the last event."""
+
+    message: str
+
+
+InferenceEvent: TypeAlias = (
+    MessageDelta
+    | ReasoningDelta
+    | ToolCallStarted
+    | ToolCallDelta
+    | ToolCallCompleted
+    | HostedToolCallStarted
+    | HostedToolCallCompleted
+    | CompactionProgress
+    | TokenUsage
+    | TurnCompleted
+    | TurnFailed
+    | ProviderMetadata
+)
+
+
+class TaggedEvent(TaggedUnion, frozen=True):
+    """An event of an answer as it travels."""
+
+    message_delta: MessageDelta | UnsetType = UNSET
+    reasoning_delta: ReasoningDelta | UnsetType = UNSET
+    tool_call_started: ToolCallStarted | UnsetType = UNSET
+    tool_call_delta: ToolCallDelta | UnsetType = UNSET
+    tool_call_completed: ToolCallCompleted | UnsetType = UNSET
+    hosted_tool_call_started: HostedToolCallStarted | UnsetType = UNSET
+    hosted_tool_call_completed: HostedToolCallCompleted | UnsetType = UNSET
+    compaction: CompactionProgress | UnsetType = UNSET
+    usage: TokenUsage | UnsetType = UNSET
+    completed: TurnCompleted | UnsetType = UNSET
+    failed: TurnFailed | UnsetType = UNSET
+    provider_metadata: Any = UNSET
+
+    variants: ClassVar[dict[type[Any], str]] = {
+        MessageDelta: "message_delta",
+        ReasoningDelta: "reasoning_delta",
+        ToolCallStarted: "tool_call_started",
+        ToolCallDelta: "tool_call_delta",
+        ToolCallCompleted: "tool_call_completed",
+        HostedToolCallStarted: "hosted_tool_call_started",
+        HostedToolCallCompleted: "hosted_tool_call_completed",
+        CompactionProgress: "compaction",
+        TokenUsage: "usage",
+        TurnCompleted: "completed",
+        TurnFailed: "failed",
+        ProviderMetadata: "provider_metadata",
+    }
+    bare_variant: ClassVar[type[Any] | None] = ProviderMetadata
+
+
+class InferenceEventParams(Struct, frozen=True, rename="camel"):
+    """An event, and of which answer it is: what travels."""
+
+    stream_id: str
+    event: TaggedEvent
+
+
+INFERENCE_EVENT: Final = Notification(
+    "inference/event", InferenceEventParams, direction="to-host", summary="An event of an answer."
+)
+
+
+@cache
+def event_decoder() -> msgspec.json.Decoder[InferenceEventParams]:
+    return msgspec.json.Decoder(InferenceEventParams)  # at the first event: it takes a millisecond to make
+
+
+def decode_inference_event(raw: Raw) -> InferenceEvent:
+    """Returns the event.
+
+    Raises:
+        msgspec.ValidationError: it is malformed, or of an unknown class.
+    """
+    event: InferenceEvent = event_decoder().decode(raw).event.value
+    return event
+
+
+# -- its end
+
+
+class TurnCollector:
+    """Waits for the end of an answer: how it was completed, or why it failed."""
+
+    def __init__(self, call: StreamTurnParams) -> None:
+        self._call = call
+        self._last: TurnCompleted | TurnFailed = TurnCompleted()
+
+    def on_response(self, answer: Raw, /) -> None:
+        """Takes the engine's word that it has begun."""
+        TURN_OPERATION.check_ack(answer, self._call)
+
+    def on_event(self, event: InferenceEvent, /) -> bool:
+        """Takes an event, and returns whether it is the last one."""
+        if isinstance(event, TurnCompleted | TurnFailed):
+            self._last = event
+            return True
+        return False
+
+    def result(self) -> TurnCompleted:
+        """Returns how the answer was completed."""
+        if isinstance(self._last, TurnFailed):
+            raise RpcError(OPERATION_FAILED_CODE, self._last.message)
+        return self._last
+
+
+STREAM_TURN: Final[Stream[StreamTurnParams, TurnCompleted, InferenceEvent]] = Stream(
+    "inference/streamTurn",
+    StreamTurnParams,
+    TurnCompleted,
+    events={
+        INFERENCE_EVENT.name: EventReader(
+            decode_inference_event, tuple(TaggedEvent.variants), TURN_OPERATION.is_event_of
+        )
+    },
+    gather=TurnCollector,
+    idle_timeout=MAX_IDLE,
+    direction="to-extension",
+    summary="Asks an engine for an answer, which comes as events.",
+)

@@ -1,0 +1,295 @@
+"""Roder subagent messages: definitions, dispatch, events and cancellation.
+
+A dispatch is acknowledged with its id; the last event is `completed` or `failed`. Whoever gives up asks the extension
+to cancel.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from becket.adapters.roder.messages.inference import TokenUsage
+from becket.adapters.roder.messages.operations import MAX_IDLE, OPERATION_FAILED_CODE, OperationKind
+from becket.errors import RpcError
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import CancelReason, EventReader, Stream
+
+__all__ = [
+    "DISPATCH_OPERATION",
+    "DISPATCH_TIMEOUT",
+    "SUBAGENTS_CANCEL",
+    "SUBAGENTS_DEFINITIONS",
+    "SUBAGENTS_DISPATCH",
+    "SUBAGENTS_EVENT",
+    "CancelDispatchParams",
+    "DispatchAck",
+    "DispatchParams",
+    "ListDefinitionsParams",
+    "ListDefinitionsResult",
+    "SubagentCompleted",
+    "SubagentDefinition",
+    "SubagentEvent",
+    "SubagentEventParams",
+    "SubagentExitReason",
+    "SubagentFailed",
+    "SubagentLane",
+    "SubagentPermissionMode",
+    "SubagentRequest",
+    "SubagentResult",
+    "SubagentStatus",
+    "get_dispatch_timeout",
+]
+
+DISPATCH_TIMEOUT: Final = MAX_IDLE  # for the whole; agents elsewhere take long, and a request may say less
+
+Count = Annotated[int, Meta(ge=0)]
+
+
+# -- which there are
+
+
+class SubagentPermissionMode(StrEnum):
+    """What an agent may do without asking."""
+
+    READ_ONLY = "read_only"
+    DEFAULT = "default"
+    AUTO_EDIT = "auto_edit"
+
+
+class SubagentDefinition(Struct, frozen=True, kw_only=True):
+    """A type of agent."""
+
+    agent_type: str
+    description: str
+    tools: tuple[str, ...]
+    model: str | None = None
+    system_prompt: str | None = None
+    permission_mode: SubagentPermissionMode
+    max_turns: Count | None = None
+    max_result_chars: Count | None = None
+
+
+class ListDefinitionsParams(Struct, frozen=True, rename="camel"):
+    """Asks a dispatcher for its agents."""
+
+    dispatcher_id: str
+
+
+class ListDefinitionsResult(Struct, frozen=True):
+    """The agents of a dispatcher."""
+
+    definitions: tuple[SubagentDefinition, ...]
+
+
+SUBAGENTS_DEFINITIONS: Final = Method(
+    "subagents/definitions",
+    ListDefinitionsParams,
+    ListDefinitionsResult,
+    timeout=30.0,
+    direction="to-extension",
+    summary="Asks a dispatcher for its agents.",
+)
+
+
+# -- a piece of work
+
+
+class SubagentLane(StrEnum):
+    """What a piece of work is like."""
+
+    SCOUT = "scout"
+    EDITOR = "editor"
+    REVIEWER = "reviewer"
+    RUNNER = "runner"
+
+
+class SubagentRequest(Struct, frozen=True, kw_only=True):
+    """A piece of work for an agent."""
+
+    description: str
+    prompt: str
+    subagent_type: str | None = None
+    model: str | None = None
+    provider: str | UnsetType | None = UNSET
+    tools: tuple[str, ...] | None = None
+    lane: SubagentLane | UnsetType | None = UNSET
+    max_concurrent: Count | UnsetType | None = UNSET
+    allowed_tools: tuple[str, ...] | UnsetType | None = UNSET
+    parent_deadline_seconds: Count | UnsetType | None = UNSET
+    inputs: Any = UNSET
+    timeout_seconds: Count | None = None
+
+
+class DispatchParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Asks a dispatcher to have a piece of work done, whose events bear the dispatch's id."""
+
+    dispatcher_id: str
+    dispatch_id: str
+    parent_thread_id: str
+    parent_turn_id: str
+    request: SubagentRequest
+
+
+def get_dispatch_timeout(params: DispatchParams) -> float:
+    """Returns how many seconds a host gives to a dispatch: what its request says, else half an hour.
+
+    `peer.stream(SUBAGENTS_DISPATCH, params, timeout=dispatch_timeout(params))`; who takes longer is cancelled."""
+    asked = params.request.timeout_seconds
+    return DISPATCH_TIMEOUT if asked is None else float(asked)
+
+
+class DispatchAck(Struct, frozen=True, rename="camel"):
+    """The work has begun; the id is the one that was given."""
+
+    dispatch_id: str
+
+
+DISPATCH_OPERATION: Final = OperationKind("dispatch", DispatchAck, lambda params: params.dispatch_id)
+
+
+class CancelDispatchParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Asks to give the work up."""
+
+    dispatcher_id: str
+    dispatch_id: str
+    reason: str | UnsetType | None = UNSET
+
+
+SUBAGENTS_CANCEL: Final[Method[CancelDispatchParams, Any]] = Method(
+    "subagents/cancel",
+    CancelDispatchParams,
+    Any,
+    timeout=30.0,
+    direction="to-extension",
+    summary="Asks a dispatcher to give a piece of work up.",
+)
+
+
+# -- what is told of it
+
+
+class SubagentExitReason(StrEnum):
+    """Why an agent has ended."""
+
+    COMPLETED = "completed"
+    MAX_TURNS = "max_turns"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+class SubagentResult(Struct, frozen=True, kw_only=True):
+    """What an agent has come to."""
+
+    thread_id: str
+    turn_id: str
+    agent_type: str
+    model: str | None = None
+    final_message: str
+    usage: TokenUsage | None = None
+    exit_reason: SubagentExitReason
+    transcript: Any = UNSET
+    metadata: Any = None
+
+
+class SubagentStatus(Struct, frozen=True, tag_field="type", tag="status"):
+    """How far it is."""
+
+    status: str
+    detail: str | UnsetType | None = UNSET
+
+
+class SubagentCompleted(Struct, frozen=True, tag_field="type", tag="completed"):
+    """The work is done: the last event."""
+
+    result: SubagentResult
+
+
+class SubagentFailed(Struct, frozen=True, tag_field="type", tag="failed"):
+    """The work will not be done: the last event."""
+
+    error: str
+
+
+SubagentEvent: TypeAlias = SubagentStatus | SubagentCompleted | SubagentFailed
+
+
+class SubagentEventParams(Struct, frozen=True, rename="camel"):
+    """An event, and of which dispatch it is: what travels."""
+
+    dispatch_id: str
+    event: SubagentEvent
+
+
+SUBAGENTS_EVENT: Final = Notification(
+    "subagents/event", SubagentEventParams, direction="to-host", summary="How far a piece of work is."
+)
+
+
+def decode_subagent_event(raw: Raw) -> SubagentEvent:
+    """Returns the event; raises `msgspec.ValidationError` for one that is malformed."""
+    return msgspec.json.decode(raw, type=SubagentEventParams).event
+
+
+class DispatchCollector:
+    """Waits for the end of a dispatch: what the agent has come to, or why it failed."""
+
+    def __init__(self, call: DispatchParams) -> None:
+        self._call = call
+        self._last: SubagentCompleted | SubagentFailed = SubagentFailed("")
+
+    def on_response(self, answer: Raw, /) -> None:
+        """Takes the dispatcher's word that it has begun."""
+        DISPATCH_OPERATION.check_ack(answer, self._call)
+
+    def on_event(self, event: SubagentEvent, /) -> bool:
+        """Takes an event, and returns whether it is the last one."""
+        if isinstance(event, SubagentStatus):
+            return False
+        self._last = event
+        return True
+
+    def result(self) -> SubagentResult:
+        """Returns what the agent has come to."""
+        if isinstance(self._last, SubagentFailed):
+            raise RpcError(
+                OPERATION_FAILED_CODE, f"subagent dispatcher {self._call.dispatcher_id} failed: {self._last.error}"
+            )
+        return self._last.result
+
+
+CANCEL_REASONS: Final = {
+    CancelReason.TIMED_OUT: "dispatch timed out",
+    CancelReason.LEFT: "dispatch cancelled by host",
+    CancelReason.FAILED: "dispatch cancelled by host",
+}
+
+
+def build_dispatch_cancel(call: DispatchParams, reason: CancelReason) -> tuple[Method[Any, Any], CancelDispatchParams]:
+    """Returns what to ask when a dispatch is given up."""
+    params = CancelDispatchParams(
+        dispatcher_id=call.dispatcher_id, dispatch_id=call.dispatch_id, reason=CANCEL_REASONS[reason]
+    )
+    return SUBAGENTS_CANCEL, params
+
+
+SUBAGENTS_DISPATCH: Final[Stream[DispatchParams, SubagentResult, SubagentEvent]] = Stream(
+    "subagents/dispatch",
+    DispatchParams,
+    SubagentResult,
+    events={
+        SUBAGENTS_EVENT.name: EventReader(
+            decode_subagent_event, (SubagentStatus, SubagentCompleted, SubagentFailed), DISPATCH_OPERATION.is_event_of
+        )
+    },
+    gather=DispatchCollector,
+    cancel=build_dispatch_cancel,
+    timeout=DISPATCH_TIMEOUT,
+    idle_timeout=DISPATCH_TIMEOUT,
+    direction="to-extension",
+    summary="Has a piece of work done by an agent; how far it is comes as events.",
+)

@@ -1,0 +1,223 @@
+"""Roder task messages: spec, execute, events and cancellation.
+
+A run is acknowledged with its id; the last event is `completed` or `failed`. Whoever gives up asks the extension to
+cancel.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from becket.adapters.roder.messages.operations import MAX_IDLE, OPERATION_FAILED_CODE, OperationKind
+from becket.errors import RpcError
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import CancelReason, EventReader, Stream
+
+__all__ = [
+    "TASKS_CANCEL",
+    "TASKS_EVENT",
+    "TASKS_EXECUTE",
+    "TASKS_SPEC",
+    "TASK_OPERATION",
+    "CancelTaskParams",
+    "ExecuteTaskAck",
+    "ExecuteTaskParams",
+    "RoderTaskEvent",
+    "TaskCompleted",
+    "TaskEventParams",
+    "TaskFailed",
+    "TaskOutput",
+    "TaskOutputStream",
+    "TaskResult",
+    "TaskSpec",
+    "TaskSpecParams",
+    "TaskSpecResult",
+    "build_task_cancel",
+    "decode_task_event",
+]
+
+
+# -- what it is
+
+
+class TaskSpec(Struct, frozen=True, kw_only=True):
+    """What an executor does, and the JSON Schema of what it takes."""
+
+    kind: str
+    description: str
+    input_schema: Any
+    default_timeout_seconds: Annotated[int, Meta(ge=0)] | UnsetType | None = UNSET
+    metadata: Any = None
+
+
+class TaskSpecParams(Struct, frozen=True, rename="camel"):
+    """Asks an executor what it does."""
+
+    executor_id: str
+
+
+class TaskSpecResult(Struct, frozen=True):
+    """What an executor does."""
+
+    spec: TaskSpec
+
+
+TASKS_SPEC: Final = Method(
+    "tasks/spec",
+    TaskSpecParams,
+    TaskSpecResult,
+    timeout=30.0,
+    direction="to-extension",
+    summary="Asks an executor what it does.",
+)
+
+
+# -- a run
+
+
+class ExecuteTaskParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Asks an executor for one run, whose events bear the execution's id."""
+
+    executor_id: str
+    execution_id: str
+    task_id: str
+    thread_id: str | UnsetType | None = UNSET
+    turn_id: str | UnsetType | None = UNSET
+    workspace_root: str | UnsetType | None = UNSET
+    input: Any
+
+
+class ExecuteTaskAck(Struct, frozen=True, rename="camel"):
+    """The run has begun; the id is the one that was given."""
+
+    execution_id: str
+
+
+TASK_OPERATION: Final = OperationKind("execution", ExecuteTaskAck, lambda params: params.execution_id)
+
+
+class CancelTaskParams(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Asks to give the run up."""
+
+    executor_id: str
+    execution_id: str
+    reason: str | UnsetType | None = UNSET
+
+
+TASKS_CANCEL: Final[Method[CancelTaskParams, Any]] = Method(
+    "tasks/cancel",
+    CancelTaskParams,
+    Any,
+    timeout=30.0,
+    direction="to-extension",
+    summary="Asks an executor to give a run up.",
+)
+
+
+# -- what is told of it
+
+
+class TaskOutputStream(StrEnum):
+    """Where a piece of output belongs."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
+    LOG = "log"
+
+
+class TaskResult(Struct, frozen=True, kw_only=True):
+    """What a run has come to."""
+
+    exit_code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | UnsetType | None = UNSET
+    payload: Any = None
+
+
+class TaskOutput(Struct, frozen=True, tag_field="type", tag="output"):
+    """A further piece of output."""
+
+    stream: TaskOutputStream
+    chunk: str
+
+
+class TaskCompleted(Struct, frozen=True, tag_field="type", tag="completed"):
+    """The run is over: the last event."""
+
+    result: TaskResult
+
+
+class TaskFailed(Struct, frozen=True, tag_field="type", tag="failed"):
+    """The run has failed: the last event."""
+
+    error: str
+
+
+RoderTaskEvent: TypeAlias = TaskOutput | TaskCompleted | TaskFailed
+
+
+class TaskEventParams(Struct, frozen=True, rename="camel"):
+    """An event, and of which run it is: what travels."""
+
+    execution_id: str
+    event: RoderTaskEvent
+
+
+TASKS_EVENT: Final = Notification(
+    "tasks/event", TaskEventParams, direction="to-host", summary="The output of a run, and its end."
+)
+
+
+def decode_task_event(raw: Raw) -> RoderTaskEvent:
+    """Returns the event; raises `msgspec.ValidationError` for one that is malformed."""
+    return msgspec.json.decode(raw, type=TaskEventParams).event
+
+
+class TaskCollector:
+    """Waits for the end of a run: what it has come to, or why it failed."""
+
+    def __init__(self, call: ExecuteTaskParams) -> None:
+        self._call = call
+        self._last: TaskCompleted | TaskFailed = TaskFailed("")
+
+    def on_response(self, answer: Raw, /) -> None:
+        """Takes the executor's word that it has begun."""
+        TASK_OPERATION.check_ack(answer, self._call)
+
+    def on_event(self, event: RoderTaskEvent, /) -> bool:
+        """Takes an event, and returns whether it is the last one."""
+        if isinstance(event, TaskOutput):
+            return False
+        self._last = event
+        return True
+
+    def result(self) -> TaskResult:
+        """Returns what the run has come to."""
+        if isinstance(self._last, TaskFailed):
+            raise RpcError(OPERATION_FAILED_CODE, f"task executor {self._call.executor_id} failed: {self._last.error}")
+        return self._last.result
+
+
+def build_task_cancel(call: ExecuteTaskParams, _: CancelReason) -> tuple[Method[Any, Any], CancelTaskParams]:
+    """Returns what to ask when a run is given up."""
+    reason = "task cancelled by host"
+    return TASKS_CANCEL, CancelTaskParams(executor_id=call.executor_id, execution_id=call.execution_id, reason=reason)
+
+
+TASKS_EXECUTE: Final[Stream[ExecuteTaskParams, TaskResult, RoderTaskEvent]] = Stream(
+    "tasks/execute",
+    ExecuteTaskParams,
+    TaskResult,
+    events={
+        TASKS_EVENT.name: EventReader(
+            decode_task_event, (TaskOutput, TaskCompleted, TaskFailed), TASK_OPERATION.is_event_of
+        )
+    },
+    gather=TaskCollector,
+    cancel=build_task_cancel,
+    idle_timeout=MAX_IDLE,
+    direction="to-extension",
+    summary="Runs a task; its output comes as events.",
+)

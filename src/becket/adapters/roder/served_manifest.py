@@ -1,0 +1,166 @@
+"""Finds the manifest of the extension that runs here and compares it with the extension class.
+
+A host of Roder knows an extension by its manifest alone, and the answer to its first request repeats it to the letter.
+So the file is looked for when the first request comes: where `RODER_EXTENSION_MANIFEST` says, beside the program, or in
+the current folder.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct, field
+
+from becket.adapters.roder.manifest import FILE_NAME, LoadedManifest, RoderManifest
+from becket.adapters.roder.messages.events import EVENTS_HANDLE
+from becket.adapters.roder.messages.inference import STREAM_TURN
+from becket.adapters.roder.messages.services import (
+    EventSink,
+    InferenceEngine,
+    Service,
+    SubagentDispatcher,
+    TaskExecutor,
+    ToolProvider,
+    ToolSpec,
+    filter_services,
+)
+from becket.adapters.roder.messages.subagents import SUBAGENTS_DISPATCH
+from becket.adapters.roder.messages.tasks import TASKS_EXECUTE
+from becket.adapters.roder.messages.tools import TOOLS_CALL
+from becket.dialects.phrases import LinkState
+from becket.errors import BadFile, Meaning, RpcError
+
+__all__ = [
+    "MANIFEST_VARIABLE",
+    "ServedManifest",
+    "build_default_manifest",
+    "check_matches_class",
+    "load_manifest_file",
+    "load_served_manifest",
+]
+
+MANIFEST_VARIABLE: Final = "RODER_EXTENSION_MANIFEST"
+
+
+class ServedManifest(Struct, eq=False):
+    """What an extension knows of itself on one link: its manifest, and what it has told of each answer that runs.
+
+    `has_file` is False where no file was found, and the manifest is what the class comes to."""
+
+    loaded: LoadedManifest
+    has_file: bool = True
+    sent_event_types: dict[str, set[type]] = field(default_factory=dict[str, set[type]])
+
+    @property
+    def manifest(self) -> RoderManifest:
+        """The manifest itself."""
+        return self.loaded.manifest
+
+
+def load_served_manifest(scene: LinkState) -> ServedManifest:
+    """Returns the manifest of the program that runs.
+
+    Raises:
+        RpcError: there is a file that cannot be used.
+    """
+    program = getattr(sys.modules.get("__main__"), "__file__", None) or sys.argv[0]
+    path = find_manifest_path(os.environ, program, os.getcwd())
+    if path is None:
+        import logging
+
+        looked = f"set {MANIFEST_VARIABLE}, or put it beside the program: a host of Roder refuses an extension without"
+        logging.getLogger(f"becket.ext.{scene.extension}").warning("there is no %s: %s", FILE_NAME, looked)
+        return ServedManifest(build_default_manifest(scene), has_file=False)
+    try:
+        return ServedManifest(load_manifest_file(path))
+    except BadFile as error:
+        raise RpcError(Meaning.INCOMPATIBLE, f"{scene.extension}: its manifest cannot be used: {error}") from error
+
+
+def find_manifest_path(environment: Mapping[str, str], program: str, folder: str) -> str | None:
+    """Returns the path of the manifest; None where there is none, unless a variable names one."""
+    if environment.get(MANIFEST_VARIABLE):
+        return os.path.abspath(environment[MANIFEST_VARIABLE])
+    places = (os.path.dirname(os.path.abspath(program)), folder)
+    return next((path for place in places if os.path.isfile(path := os.path.join(place, FILE_NAME))), None)
+
+
+def load_manifest_file(path: str) -> LoadedManifest:
+    """Returns the manifest in a file.
+
+    Raises:
+        BadFile: it cannot be read, or is none. All problems.
+    """
+    from becket.conversion.files.reader import load_bytes, quote_path
+    from becket.conversion.files.toml import parse_toml
+    from becket.conversion.problems import find_problems
+
+    data = load_bytes(path)
+    table = parse_toml(data, path)
+    try:
+        manifest = msgspec.convert(table, RoderManifest)
+    except msgspec.ValidationError as error:
+        raise BadFile(quote_path(path), find_problems(table, RoderManifest)) from error
+    return LoadedManifest.from_bytes(manifest, data, folder=os.path.dirname(path))
+
+
+def build_default_manifest(scene: LinkState) -> LoadedManifest:
+    """Returns the manifest that the class comes to, with the checksum of an empty file."""
+    declared = scene.capabilities
+    tools = tuple(ToolSpec(tool.name, tool.description, tool.input_schema) for tool in declared.tools)
+    services: list[Service] = [ToolProvider(scene.extension, tools)] if tools else []
+    services += (InferenceEngine(provider.id) for provider in declared.providers)
+    services += (TaskExecutor(name) for name, _ in scene.commands)
+    services += [EventSink(scene.extension)] if EVENTS_HANDLE.name in scene.own_methods else []
+    services += [SubagentDispatcher(scene.extension)] if SUBAGENTS_DISPATCH.name in scene.own_methods else []
+    manifest = RoderManifest(
+        id=scene.extension,
+        name=scene.extension,
+        version=scene.version,
+        api_version="*",
+        provides=tuple(services),
+    )
+    return LoadedManifest.from_bytes(manifest, b"")
+
+
+# -- whether the class does what the manifest says
+
+
+def check_matches_class(manifest: RoderManifest, scene: LinkState) -> None:
+    """Raises where a host would call what is not there, or never hear of what is."""
+    problems = [*find_mismatches(manifest.provides, scene)]
+    if problems:
+        text = f"{scene.extension}: {FILE_NAME} and the class of the extension do not agree: {'; '.join(problems)}"
+        raise RpcError(Meaning.INCOMPATIBLE, text)
+
+
+def find_mismatches(provides: tuple[Service, ...], scene: LinkState) -> Iterator[str]:
+    listed = [tool.name for provider in filter_services(provides, ToolProvider) for tool in provider.tools]
+    has = [tool.name for tool in scene.capabilities.tools]
+    yield from compare_names("tool", listed, has, TOOLS_CALL.name, scene)
+    listed = [engine.id for engine in filter_services(provides, InferenceEngine)]
+    has = [provider.id for provider in scene.capabilities.providers]
+    yield from compare_names("provider", listed, has, STREAM_TURN.name, scene)
+    listed = [executor.id for executor in filter_services(provides, TaskExecutor)]
+    yield from compare_names("command", listed, [name for name, _ in scene.commands], TASKS_EXECUTE.name, scene)
+    for kind, method in ((EventSink, EVENTS_HANDLE.name), (SubagentDispatcher, SUBAGENTS_DISPATCH.name)):
+        ids = [service.id for service in provides if isinstance(service, kind)]
+        service = str(kind.__struct_config__.tag)
+        if ids and method not in scene.own_methods:
+            yield f"the file lists the {service} `{ids[0]}`, and the class does not handle `{method}`"
+        elif not ids and method in scene.own_methods:
+            yield f"the class handles `{method}`, and the file lists no {service}"
+
+
+def compare_names(what: str, listed: list[str], has: list[str], method: str, scene: LinkState) -> Iterator[str]:
+    """Yields what only one of them has. A class that serves the method itself has whatever the file lists."""
+    for name in listed:
+        if name not in has and method not in scene.own_methods:
+            yield f"the file lists the {what} `{name}`, which the class has not"
+    for name in has:
+        if name not in listed:
+            yield f"the class has the {what} `{name}`, which the file does not list"

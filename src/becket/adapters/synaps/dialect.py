@@ -1,0 +1,121 @@
+"""Defines the synaps dialect: lenient framing, wire format, error codes and host defaults."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from becket.dialects.dialect import Dialect
+from becket.dialects.host_defaults import HostDefaults
+from becket.errors import ERROR_CODES, InvalidParams, Meaning, MethodNotFound, RpcError
+from becket.framing.content_length import ContentLength
+from becket.jsonrpc.wire_format import ErrorPrecedence, WireFormat
+
+if TYPE_CHECKING:
+    from becket.dialects.mapping import ContractMapping
+
+__all__ = ["SYNAPS", "encode_error", "find_meaning"]
+
+# -- errors
+
+INVALID_CODE = -32602  # bad params, and permissions that are not held
+FAILED_CODE = -32000  # a store that failed; here all that the system itself has no number for
+ERROR_NUMBERS: Final = {
+    **dict.fromkeys(Meaning, FAILED_CODE),
+    Meaning.UNKNOWN_METHOD: -32601,
+    Meaning.INVALID_REQUEST: -32601,  # a request under the name of a notification: there is no such method
+    Meaning.INVALID_PARAMS: INVALID_CODE,
+    Meaning.PERMISSION_DENIED: INVALID_CODE,
+}
+DENIED_PREFIX = "permission denied"
+MEANINGS: Final = {number: meaning for meaning, number in ERROR_CODES.items() if number < 0} | {
+    FAILED_CODE: Meaning.INTERNAL
+}
+
+
+def encode_error(error: RpcError) -> RpcError:
+    """Returns the error in the words of a host: a number and a text, of several problems the first, and no more."""
+    if isinstance(error, MethodNotFound):
+        return RpcError(Meaning.UNKNOWN_METHOD, f"method not found: {error.method}")
+    if isinstance(error, InvalidParams) and error.problems:
+        return RpcError(Meaning.INVALID_PARAMS, error.problems[0][1])
+    if error.meaning is None:  # of a method of the host's own, with a number of its own
+        return error
+    return RpcError(error.meaning, error.message)
+
+
+def find_meaning(code: int, message: str) -> Meaning | None:
+    """Returns what an error means; of a denial only the text tells."""
+    if code == INVALID_CODE and message.startswith(DENIED_PREFIX):
+        return Meaning.PERMISSION_DENIED
+    return MEANINGS.get(code)
+
+
+HOST_WIRE_FORMAT: Final = WireFormat(
+    id_is_last=True,
+    has_null_params=True,
+    error_precedence=ErrorPrecedence.ERROR_FIRST,
+    unknown_error="unknown extension error",
+    map_error=encode_error,
+    classify_error=find_meaning,
+)
+EXTENSION_WIRE_FORMAT: Final = replace(
+    HOST_WIRE_FORMAT, map_error=None
+)  # a host shows the whole text, and all of it helps
+
+
+# -- what its hosts are used to
+
+CALL_TIMEOUT = 30.0  # seconds for all but tools and what a person waits for; a stream has no more
+
+HOST_DEFAULTS: Final = HostDefaults(
+    restart_limits={"handshake": 10.0},
+    host_limits={
+        "outbound_calls": 1,  # simple programs take the next message for the answer to a call of their own
+        "call_timeout": CALL_TIMEOUT,
+        "handshake": 120.0,  # its own hosts wait for ever, and some programs fetch a model first
+        # Its own hosts kill one second after `shutdown`: half of it is for the response, and this is the other half.
+        "stdin_grace": 0.4,
+        "term_grace": 0.1,
+    },
+    timeouts={"complete": CALL_TIMEOUT, "idle": CALL_TIMEOUT, "total": CALL_TIMEOUT},
+    restart={
+        "most": 3,
+        "window": inf,
+        "delay": 0.25,
+        "longest_delay": 5.0,
+        "jitter": 0.0,
+        "first_is_immediate": False,
+    },
+    inherited_variables=("PATH", "HOME", "LANG", "TERM", "XDG_RUNTIME_DIR"),
+    config_variable_template="SYNAPS_EXTENSION_{id}_{key}",
+    has_typed_config=False,
+    keeps_ids_across_restarts=True,
+    resends_hooks=True,
+    sets_our_variables=False,
+    writes_in_root=True,
+)
+
+
+def load_mapping() -> ContractMapping:
+    """Returns the words of the dialect, which only a link needs."""
+    from becket.adapters.synaps.mapping import MAPPING
+
+    return MAPPING
+
+
+SYNAPS: Final = Dialect(
+    name="synaps",
+    framing=partial(ContentLength, strict=False),
+    wire_format=HOST_WIRE_FORMAT,
+    extension_wire_format=EXTENSION_WIRE_FORMAT,
+    responds_to_invalid=False,
+    skips_oversize=False,
+    error_codes=ERROR_NUMBERS,
+    bad_json_is_fatal=True,
+    load_mapping=load_mapping,
+    host_defaults=HOST_DEFAULTS,
+)

@@ -1,0 +1,72 @@
+"""synaps client and server handshake: the contract's `initialize` without becket's additions."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from becket.adapters.synaps.manifest import Plugin
+from becket.contract.handshake import INITIALIZE, PROTOCOL_VERSION, Initialize, Initialized
+from becket.contract.handshake_checks import parse_initialized
+from becket.contract.json_narrowing import is_object
+from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult, ServerHandshake
+from becket.dialects.phrases import LinkState, WireRequest
+from becket.errors import InvalidParams, Meaning, RpcError
+from becket.methods.descriptors import Method
+from becket.permissions.gate import PERMISSIONS, Grants
+
+__all__ = ["SERVER_HANDSHAKE", "SYNAPS_VERSION", "client_handshake", "find_plugin_id"]
+
+SYNAPS_VERSION: Final = "0.1.0"  # which extensions are told; nothing depends on it
+
+
+def client_handshake(introduction: HandshakeContext) -> ClientHandshake:
+    """Introduces the host, and returns what the extension declares once it has passed every rule of the contract."""
+    words = Initialize(
+        synaps_version=SYNAPS_VERSION,
+        extension_protocol_version=PROTOCOL_VERSION,
+        plugin_id=find_plugin_id(introduction),
+        plugin_root=introduction.cwd if introduction.root is None else introduction.root,
+        config=dict(introduction.config),
+    )
+    raw = yield WireRequest(INITIALIZE, words)
+    initialized = parse_initialized(
+        introduction.extension,
+        raw,
+        grants=Grants(introduction.grants),
+        config=introduction.config,
+        known=PERMISSIONS | introduction.grants,
+        reads_hooks=False,  # the hooks of these programs stand in their manifests
+    )
+    return HandshakeResult(capabilities=initialized.capabilities)
+
+
+def find_plugin_id(known: HandshakeContext | LinkState) -> str:
+    """Returns the id by which an extension knows itself: its folder may have a name that is no id in this host."""
+    plugin = known.extra
+    return plugin.id if isinstance(plugin, Plugin) and plugin.id else known.extension
+
+
+def decode_initialize(given: Any, scene: LinkState) -> Initialize:
+    version = given.get("extension_protocol_version") if is_object(given) else None
+    if isinstance(version, int) and version != PROTOCOL_VERSION:
+        text = f"{scene.extension} speaks version {PROTOCOL_VERSION} of the extension protocol, not {version}"
+        raise RpcError(Meaning.INCOMPATIBLE, text)
+    try:
+        return replace(msgspec.convert(given, Initialize), host=None, features=())
+    except msgspec.ValidationError as error:
+        from becket.conversion.problems import find_problems
+
+        raise InvalidParams(find_problems(given, Initialize)) from error
+
+
+def encode_initialize_result(initialized: Initialized, scene: LinkState) -> Initialized:
+    return Initialized(initialized.protocol_version, initialized.capabilities)
+
+
+RAW_INITIALIZE: Final[Method[Any, Any]] = Method(INITIALIZE.name, Any, Any)  # the version is looked at before the rest
+SERVER_HANDSHAKE: Final = ServerHandshake(
+    initialize_method=RAW_INITIALIZE, decode_params=decode_initialize, encode_result=encode_initialize_result
+)

@@ -1,0 +1,371 @@
+"""Reads `.synaps-plugin/plugin.json` into a `Manifest`, with SynapsCLI's own error texts.
+
+The rules are held in the order of that system, and the first problem has the words that it would say; the others are
+told besides. The id is the name of the folder, as far as that can be an id. What has no place in a `Manifest` is found
+in the `Plugin` beside it: setup scripts and prebuilt programs, which are never run or fetched, commands that the host
+runs itself (`host_commands`), colours and keys.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from becket.adapters.synaps.manifest import (
+    Plugin,
+    PluginCategory,
+    PluginCommand,
+    PluginConfig,
+    PluginExtension,
+    PluginHook,
+    PluginSidecar,
+)
+from becket.contract.config import find_key_problem
+from becket.contract.hooks import HOOKS, HookKind
+from becket.contract.json_narrowing import is_array, is_object
+from becket.contract.names import find_id_problem, strip_whitespace
+from becket.conversion.files.reader import quote_path
+from becket.conversion.problems import find_problems, to_problem, truncate
+from becket.errors import ManifestError, Problem
+from becket.host.starting.manifest import (
+    VARIABLE,
+    VERSION,
+    CommandEntry,
+    ConfigEntry,
+    ConfigType,
+    FoundExtension,
+    HookEntry,
+    InputMatch,
+    Manifest,
+    ManifestReader,
+    SettingsCategory,
+    SettingsField,
+    SidecarEntry,
+    is_below,
+    normalize_id,
+    parse_manifest,
+)
+from becket.permissions.gate import PERMISSIONS, RESERVED_PERMISSIONS
+
+__all__ = ["FILE_NAME", "READER", "SynapsManifestReader", "find_plugin_roots"]
+
+FILE_NAME: Final = ".synaps-plugin/plugin.json"
+SUPPORTED_VERSION: Final = 1
+SIDECAR_VERSION: Final = 2
+MAX_NAME_LENGTH = 64
+MAX_DESCRIPTION_LENGTH = 512
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+REGISTRATION_PERMISSIONS: Final = frozenset(
+    {
+        "audio.input",
+        "audio.output",
+        "config.subscribe",
+        "config.write",
+        "memory.read",
+        "memory.write",
+        "providers.register",
+        "tools.register",
+    }
+)
+"""Permissions that an extension may want without a hook."""
+
+
+class SynapsManifestReader(ManifestReader):
+    """The reader of `.synaps-plugin/plugin.json`."""
+
+    dialect = "synaps"
+    file_names = (FILE_NAME,)
+
+    def read(self, data: bytes, path: str) -> FoundExtension | None:
+        """Returns what the file says; None for a plugin without an extension.
+
+        Raises:
+            ManifestError: it cannot be used; all problems, each with its JSON pointer.
+        """
+        folder = os.path.dirname(os.path.dirname(path))
+        name = os.path.basename(folder)
+        table = parse_json(data, path)
+        if table.get("extension") is None:
+            return None
+        plugin = parse_plugin(table, name, path)
+        id = normalize_id(name)
+        problems = [*find_rule_problems(plugin.extension, name)]
+        if not id:
+            problems.append(("", f"the name of its folder can be no id: {quote_path(name)}"))
+        if problems:
+            raise ManifestError(quote_path(path), problems)
+        manifest = build_manifest(plugin, id)
+        check_manifest(manifest, path)
+        return FoundExtension(manifest=manifest, extra=plugin, unused=tuple(find_skills(plugin, folder)))
+
+    def hint_for(self, problem: Problem) -> str:
+        """Returns what to do about a problem of the file."""
+        pointer, message = problem
+        for beginning, hint in HINTS_BY_TEXT.items():
+            if beginning in message:
+                return hint
+        return next((hint for beginning, hint in HINTS_BY_POINTER.items() if pointer.startswith(beginning)), "")
+
+
+READER: Final = SynapsManifestReader()
+
+
+# -- reading
+
+
+def parse_json(data: bytes, path: str) -> dict[str, Any]:
+    try:
+        table: Any = msgspec.json.decode(data)
+    except DECODE_ERRORS as error:
+        raise ManifestError(quote_path(path), [("", f"is no JSON: {truncate(str(error))}")]) from error
+    if not is_object(table):
+        raise ManifestError(quote_path(path), [("", "is no JSON object")])
+    return table
+
+
+def parse_plugin(table: dict[str, Any], name: str, path: str) -> Plugin:
+    version = (
+        table["extension"].get("protocol_version", SUPPORTED_VERSION)
+        if is_object(table["extension"])
+        else SUPPORTED_VERSION
+    )
+    if isinstance(version, int) and not isinstance(version, bool) and version != SUPPORTED_VERSION:
+        # Nothing else can be said about a version that is not known.
+        text = f"Extension '{name}' uses unsupported protocol_version {version} (supported: {SUPPORTED_VERSION})"
+        raise ManifestError(quote_path(path), [("/extension/protocol_version", text)])
+    known = {**resolve_aliases(table), "id": name}
+    try:
+        return msgspec.convert(known, Plugin)
+    except msgspec.ValidationError as error:
+        problems = find_problems(known, Plugin) or [to_problem(error)]
+        raise ManifestError(quote_path(path), problems) from error
+
+
+def resolve_aliases(table: dict[str, Any]) -> dict[str, Any]:
+    """Returns the table with the second names that two members have replaced by their first, and without nulls."""
+    known = {name: value for name, value in table.items() if value is not None}
+    if "help_entries" not in known and "help" in known:
+        known["help_entries"] = known["help"]
+    settings = known.get("settings")
+    if is_object(settings) and "categories" not in settings and "category" in settings:
+        given = settings["category"]
+        known["settings"] = {**settings, "categories": given if is_array(given) else [given]}
+    return known
+
+
+# -- rules
+
+
+def find_rule_problems(extension: PluginExtension, name: str) -> Iterator[Problem]:
+    """Yields what is wrong, in the order in which the system looks."""
+    if not strip_whitespace(extension.command):
+        yield "/extension/command", f"Extension '{name}' has empty command"
+    if not extension.hooks and not REGISTRATION_PERMISSIONS & set(extension.permissions):
+        wanted = "must subscribe to at least one hook or request a registration permission"
+        yield "/extension", f"Extension '{name}' {wanted}"
+    for number, permission in enumerate(extension.permissions):
+        where = f"/extension/permissions/{number}"
+        if permission in RESERVED_PERMISSIONS:
+            yield where, f"Reserved extension permission is not implemented yet: {permission}"
+        elif permission not in PERMISSIONS:
+            yield where, f"Unknown extension permission: {truncate(permission)}"
+    for number, hook in enumerate(extension.hooks):
+        yield from find_hook_problems(hook, extension, name, f"/extension/hooks/{number}")
+    for number, entry in enumerate(extension.config):
+        yield from find_config_problems(entry, name, f"/extension/config/{number}")
+
+
+def find_hook_problems(hook: PluginHook, extension: PluginExtension, name: str, pointer: str) -> Iterator[Problem]:
+    if hook.hook not in HOOKS:
+        yield f"{pointer}/hook", f"Unknown hook kind: '{truncate(hook.hook)}' in extension '{name}'"
+        return
+    rule = HOOKS[HookKind(hook.hook)]
+    if rule.permission not in extension.permissions:
+        lacks = f"lacks permission '{rule.permission}' required for hook '{hook.hook}'"
+        yield f"{pointer}/hook", f"Extension '{name}' {lacks}"
+    if hook.tool is not None and not rule.takes_tool_filter:
+        yield f"{pointer}/tool", f"Extension '{name}' hook '{hook.hook}' does not allow a tool filter"
+
+
+def find_config_problems(entry: PluginConfig, name: str, pointer: str) -> Iterator[Problem]:
+    key = strip_whitespace(entry.key)
+    if not key:
+        yield f"{pointer}/key", f"Extension '{name}' declares config with empty key"
+    elif any(letter in key for letter in "./ "):
+        yield (
+            f"{pointer}/key",
+            f"Extension '{name}' config key '{truncate(key)}' must not contain dots, slashes, or spaces",
+        )
+    elif (problem := find_key_problem(key)) is not None:
+        yield f"{pointer}/key", f"Extension '{name}' {problem}"
+
+
+# -- what is not supported
+
+
+def find_skills(plugin: Plugin, folder: str) -> Iterator[Problem]:
+    """Yields the commands that are skills, each with its file."""
+    for number, command in enumerate(plugin.commands):
+        if command.command is None and command.tool is None and command.skill is not None:
+            file = find_skill(folder, command.skill)
+            where = (
+                f": {quote_path(file)}" if file else f" (`{quote_path(truncate(command.skill))}`, which has no file)"
+            )
+            name = quote_path(truncate(command.name))
+            yield f"/commands/{number}", f"the command `{name}` is not supported: it is a skill{where}"
+
+
+def find_skill(folder: str, skill: str) -> str | None:
+    """Returns the file of a skill in the folder of a plugin, None where there is none."""
+    path = os.path.normpath(os.path.join(folder, "skills", skill.rpartition(":")[2], "SKILL.md"))
+    return path if is_below(path, folder) and "\0" not in path and os.path.isfile(path) else None
+
+
+# -- what it becomes
+
+
+def build_manifest(plugin: Plugin, id: str) -> Manifest:
+    extension = plugin.extension
+    sidecar = None if plugin.provides is None else plugin.provides.sidecar
+    return Manifest(
+        id=id,
+        version=parse_version(plugin.version),
+        name=plugin.name[:MAX_NAME_LENGTH],
+        description=truncate_description(plugin.description),
+        command=(strip_whitespace(extension.command), *extension.args),
+        dialect="synaps",
+        permissions=tuple(dict.fromkeys(extension.permissions)),
+        commands=tuple(build_command(command) for command in plugin.commands if is_runnable(command)),
+        hooks=tuple(build_hook(hook) for hook in extension.hooks),
+        config={strip_whitespace(entry.key): build_config(entry) for entry in extension.config},
+        settings=tuple(build_category(category) for category in plugin.settings.categories),
+        sidecar=UNSET if sidecar is None else build_sidecar(sidecar),
+    )
+
+
+def check_manifest(manifest: Manifest, path: str) -> None:
+    """Raises ManifestError for what could be in none of our own manifests either, such as a name that spans lines.
+
+    How a value and its default fit together is not asked: this system does not either."""
+    table: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(manifest))
+    for entry in table.get("config", {}).values():
+        entry.pop("default", None)
+    parse_manifest(table, path)
+
+
+def truncate_description(text: str | None) -> str:
+    return (text or "")[:MAX_DESCRIPTION_LENGTH]
+
+
+def is_runnable(command: PluginCommand) -> bool:
+    """Returns whether a command can be run by its name: by the extension, or by the host as a program or a tool."""
+    if command.is_extension_command:
+        return True
+    is_of_host = command.command is not None or command.tool is not None
+    return is_of_host and find_id_problem(strip_whitespace(command.name)) is None
+
+
+def build_command(command: PluginCommand) -> CommandEntry:
+    return CommandEntry(
+        name=command.name, description=truncate_description(command.description), subcommands=command.subcommands
+    )
+
+
+def build_category(category: PluginCategory) -> SettingsCategory:
+    fields = tuple(
+        SettingsField(
+            key=field.key,
+            label=field.label,
+            editor=field.editor,
+            options=field.options,
+            help=field.help or "",
+            numeric=field.numeric,
+        )
+        for field in category.fields
+    )
+    return SettingsCategory(id=category.id, label=category.label, fields=fields)
+
+
+def parse_version(version: str | None) -> str:
+    """Returns a semantic version; others are no version that anybody could compare."""
+    return (
+        version if version is not None and len(version) <= MAX_NAME_LENGTH and re.match(VERSION, version) else "0.0.0"
+    )
+
+
+def build_hook(hook: PluginHook) -> HookEntry:
+    match = InputMatch()
+    if hook.match is not None:
+        contains, equals = hook.match.input_contains, hook.match.input_equals
+        match = InputMatch(
+            input_contains=UNSET if contains is None else contains, input_equals=UNSET if equals is None else equals
+        )
+    return HookEntry(hook=HookKind(hook.hook), tool=hook.tool or "", match=match)
+
+
+TYPES: Final = {"string": ConfigType.STRING, "bool": ConfigType.BOOLEAN, "number": ConfigType.NUMBER}
+
+
+def build_config(entry: PluginConfig) -> ConfigEntry:
+    name = entry.secret_env or ""
+    return ConfigEntry(
+        type=TYPES[entry.type or "string"],
+        description=truncate_description(entry.description),
+        default=UNSET if entry.default is None else entry.default,
+        required=entry.required,
+        secret=bool(name),
+        env=name if re.match(VARIABLE, name) else "",
+    )
+
+
+def build_sidecar(sidecar: PluginSidecar) -> SidecarEntry | msgspec.UnsetType:
+    """Returns the sidecar as a manifest has it; none where it speaks a version that no host takes any more."""
+    if sidecar.protocol_version < SIDECAR_VERSION or not strip_whitespace(sidecar.command):
+        return UNSET
+    label = "" if sidecar.lifecycle is None else sidecar.lifecycle.display_name or ""
+    return SidecarEntry(command=(strip_whitespace(sidecar.command),), protocol=sidecar.protocol_version, label=label)
+
+
+# -- what to do about it
+
+HINTS_BY_TEXT: Final = {
+    "holds no extension": "skills and commands of a plugin without `extension` are for SynapsCLI itself",
+    "it is a skill": "run it with SynapsCLI: a skill is a prompt for its agent",
+    "is no JSON": "look for a comma or a quotation mark too many",
+    "unsupported protocol_version": "get a version of the plugin and of the host that fit together",
+    "can be no id": "give the folder a name of `a-z 0-9 . _ -`",
+    "at least one hook": 'add a hook, or ask for a permission such as `"tools.register"`',
+    "Unknown extension permission": f"there are: {', '.join(sorted(PERMISSIONS))}",
+    "Reserved extension permission": "take it out: no host can give it",
+    "Unknown hook kind": f"there are: {', '.join(HOOKS)}",
+    "required for hook": "add it to `permissions`, or take the hook out",
+    "does not allow a tool filter": "take `tool` out: only hooks of tools have one",
+}
+HINTS_BY_POINTER: Final = {
+    "/extension/runtime": 'write `"runtime": "process"`: there is no other',
+    "/extension/command": 'say how it is started: `"command": "python3", "args": ["main.py"]`',
+    "/extension/config": 'give it a key of one word: `"key": "endpoint"`',
+    "/extension/hooks": "`match` has `input_contains` and `input_equals`, and nothing else",
+}
+
+
+# -- where plugins stand
+
+TRUE_VALUES: Final = frozenset({"1", "on", "true", "yes"})
+
+
+def find_plugin_roots(variables: Mapping[str, str], cwd: str) -> tuple[str, ...]:
+    """Returns the folders in which this system looks for plugins, the one whose plugins win last.
+
+    `variables` are those of the environment; the folder of a project counts unless one of them says otherwise."""
+    home = variables.get("SYNAPS_BASE_DIR") or os.path.join(variables.get("HOME", "/"), ".synaps-cli")
+    roots = [os.path.join(home, "plugins")]
+    if variables.get("SYNAPS_DISABLE_PROJECT_PLUGINS", "").strip().lower() not in TRUE_VALUES:
+        roots.append(os.path.join(cwd, ".synaps", "plugins"))
+    return tuple(roots)

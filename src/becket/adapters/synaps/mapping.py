@@ -1,0 +1,285 @@
+"""Maps the contract to synaps: unchanged methods, and reduced memory and configuration.
+
+A host of this system knows neither the ids of records nor the revisions of values, tells of no change of the
+configuration, and takes params as loosely as `decode_append` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from becket.adapters.synaps.handshake import SERVER_HANDSHAKE, client_handshake, find_plugin_id
+from becket.contract.commands import COMMAND_INVOKE, COMMAND_OUTPUT, CommandOutputParams
+from becket.contract.config import (
+    CONFIG_GET,
+    CONFIG_SET,
+    CONFIG_SUBSCRIBE,
+    ConfigGet,
+    ConfigSaved,
+    ConfigSet,
+    ConfigSubscribe,
+    ConfigSubscribed,
+    ConfigValue,
+    find_key_problem,
+)
+from becket.contract.handshake import SHUTDOWN
+from becket.contract.hooks import HOOK_HANDLE, HookEvent, HookResult, decode_any_result
+from becket.contract.info import INFO_GET, SIDECAR_SPAWN_ARGS
+from becket.contract.json_narrowing import is_array
+from becket.contract.memory import (
+    MEMORY_APPEND,
+    MEMORY_QUERY,
+    Append,
+    Appended,
+    Query,
+    Records,
+    check_query,
+    decode_append,
+    decode_object,
+    decode_query,
+    require_text,
+)
+from becket.contract.providers import PROVIDER_COMPLETE, PROVIDER_STREAM, PROVIDER_STREAM_EVENT, build_event_params
+from becket.contract.settings import (
+    SETTINGS_EDITOR_CLOSE,
+    SETTINGS_EDITOR_COMMIT,
+    SETTINGS_EDITOR_COMMITTED,
+    SETTINGS_EDITOR_KEY,
+    SETTINGS_EDITOR_OPEN,
+    SETTINGS_EDITOR_RENDER,
+)
+from becket.contract.tasks import (
+    TASK_DONE,
+    TASK_LOG,
+    TASK_START,
+    TASK_UPDATE,
+    TaskEnded,
+    TaskLogged,
+    TaskStarted,
+    TaskUpdated,
+)
+from becket.contract.tools import TOOL_CALL
+from becket.contract.widgets import WIDGET_DISMISS, WIDGET_UPSERT
+from becket.dialects.mapping import ContractMapping, NotificationMapping
+from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest, identity
+from becket.errors import InvalidParams, Meaning, NotSupported, RpcError
+from becket.jsonrpc.json_values import encode_json
+from becket.methods.descriptors import Method, Notification
+
+__all__ = ["MAPPING"]
+
+
+# -- what the host asks: nothing is translated
+
+
+EVENT_NOTIFICATIONS: Final[Mapping[type, Notification[Any]]] = {
+    TaskStarted: TASK_START,
+    TaskUpdated: TASK_UPDATE,
+    TaskLogged: TASK_LOG,
+    TaskEnded: TASK_DONE,
+}
+
+
+def encode_event(event: Any, saying: WireRequest, scene: LinkState) -> WireNotification:
+    """Returns the notification of an event, with the id of the run that it belongs to where that travels."""
+    for kind, notification in EVENT_NOTIFICATIONS.items():
+        if isinstance(event, kind):
+            return WireNotification(notification.name, event)
+    if saying.method is COMMAND_INVOKE:
+        return WireNotification(COMMAND_OUTPUT.name, CommandOutputParams(saying.params.request_id, event))
+    return WireNotification(PROVIDER_STREAM_EVENT.name, build_event_params(event))
+
+
+def build_identity_mapping(
+    method: Method[Any, Any], read: Callable[[Any, WireRequest, LinkState], Any] = identity
+) -> MethodMapping:
+    """Returns the phrase of a method that is said as the contract says it."""
+    return MethodMapping(
+        encode_request=lambda params, scene: WireRequest(method, params),
+        decode_result=read,
+        wire_methods=lambda scene: (method,),
+        decode_request=lambda saying, scene: saying.params,
+        encode_event=encode_event,
+    )
+
+
+def decode_hook_result(answer: Raw, saying: WireRequest, scene: LinkState) -> HookResult | Raw:
+    """Returns the response, left raw where it is malformed: what it comes to then depends on what it wanted to do.
+
+    The input of a `modify` may be any JSON value: that system passes it on."""
+    reading = decode_any_result(answer, any_input=True)
+    return reading.result if reading.problem is None else answer
+
+
+RAW_HOOK_HANDLE: Final[Method[HookEvent, Raw]] = Method(
+    HOOK_HANDLE.name, HookEvent, Raw, timeout=HOOK_HANDLE.timeout, direction="to-extension"
+)
+UNCHANGED_METHODS: Final = (
+    TOOL_CALL,
+    PROVIDER_COMPLETE,
+    PROVIDER_STREAM,
+    COMMAND_INVOKE,
+    INFO_GET,
+    SIDECAR_SPAWN_ARGS,
+    SETTINGS_EDITOR_OPEN,
+    SETTINGS_EDITOR_KEY,
+    SETTINGS_EDITOR_COMMIT,
+)
+
+
+# -- what the extension asks: the host reads it with its own patience, and answers with less
+
+
+def build_host_method_mapping(
+    method: Method[Any, Any],
+    say: Callable[[Any], Any],
+    hear: Callable[[Raw, LinkState], Any],
+    answer: Callable[[Any, LinkState], Any],
+    fail: Callable[[RpcError, WireRequest, LinkState], Any] | None = None,
+) -> MethodMapping:
+    """Returns the phrase of a method of the host's; `hear` gets the raw params, and `fail` what the host failed with
+    once it had read them."""
+    raw: Method[Any, Any] = Method(method.name, Raw, method.result)
+    return MethodMapping(
+        encode_request=lambda params, scene: WireRequest(method, say(params)),
+        wire_methods=lambda scene: (raw,),
+        decode_request=lambda saying, scene: hear(saying.params, scene),
+        encode_result=lambda result, saying, scene: answer(result, scene),
+        encode_failure=fail,
+    )
+
+
+def encode_append(append: Append) -> Append:
+    return replace(append, idem=None)
+
+
+def hear_append(raw: Raw, scene: LinkState) -> Append:
+    hear_query(raw, scene)  # whose namespace it is comes before the rest
+    return replace(decode_append(raw), namespace=scene.extension)
+
+
+def reject_append(error: RpcError, saying: WireRequest, scene: LinkState) -> Any:
+    """Raises the error of a record. One above a limit is for that system a failure of the store."""
+    if isinstance(error, InvalidParams) and error.problems:
+        raise RpcError(Meaning.TOO_LARGE, error.problems[0][1]) from error
+    raise error
+
+
+def encode_append_result(appended: Appended, scene: LinkState) -> Appended:
+    return Appended(appended.ok, appended.timestamp_ms)
+
+
+def hear_query(raw: Raw, scene: LinkState) -> Query:
+    query = decode_query(raw)
+    check_query(query, find_plugin_id(scene))
+    return replace(query, namespace=scene.extension)
+
+
+def encode_query_result(found: Records, scene: LinkState) -> Records:
+    return Records(tuple(replace(record, id=None, namespace=find_plugin_id(scene)) for record in found.records))
+
+
+def decode_config_get(raw: Raw, scene: LinkState) -> ConfigGet:
+    return ConfigGet(require_text(decode_object(raw), "key"))
+
+
+def encode_config_get_result(found: ConfigValue, scene: LinkState) -> ConfigValue:
+    return ConfigValue(found.value)
+
+
+def encode_config_set(change: ConfigSet) -> ConfigSet:
+    if change.if_revision is not None:
+        raise NotSupported("`if_revision`", "the dialect `synaps` has no revisions")
+    return change
+
+
+def decode_config_set(raw: Raw, scene: LinkState) -> ConfigSet:
+    params = decode_object(raw)
+    return ConfigSet(require_text(params, "key"), require_text(params, "value"))
+
+
+def encode_config_set_result(saved: ConfigSaved, scene: LinkState) -> ConfigSaved:
+    return ConfigSaved(saved.ok)
+
+
+def encode_subscribe(wanted: ConfigSubscribe) -> ConfigSubscribe:
+    return ConfigSubscribe(wanted.keys)
+
+
+def decode_subscribe(raw: Raw, scene: LinkState) -> ConfigSubscribe:
+    # It is acknowledged, whatever it asks for, and nothing more comes of it.
+    given = decode_object(raw).get("keys")
+    keys = [key for key in given if isinstance(key, str) and find_key_problem(key) is None] if is_array(given) else None
+    return ConfigSubscribe(None if keys is None else tuple(keys))
+
+
+def encode_subscribe_result(subscribed: ConfigSubscribed, scene: LinkState) -> ConfigSubscribed:
+    return ConfigSubscribed(subscribed.ok)
+
+
+def pass_params(params: Any) -> Any:
+    return params
+
+
+# -- what the extension tells
+
+
+def build_notification_mapping(notification: Notification[Any]) -> NotificationMapping:
+    """Returns how a notification is told: as the contract tells it."""
+    return NotificationMapping(
+        wire_name=notification.name,
+        encode=lambda params, scene: WireNotification(notification.name, params),
+        decode=lambda params, scene: Raw(
+            encode_json(params)
+        ),  # with all its oddities, which the contract's readers know
+    )
+
+
+UNCHANGED_NOTIFICATIONS: Final = (
+    PROVIDER_STREAM_EVENT,
+    COMMAND_OUTPUT,
+    TASK_START,
+    TASK_UPDATE,
+    TASK_LOG,
+    TASK_DONE,
+    SETTINGS_EDITOR_RENDER,
+    SETTINGS_EDITOR_COMMITTED,
+    SETTINGS_EDITOR_CLOSE,
+    WIDGET_UPSERT,
+    WIDGET_DISMISS,
+)
+
+
+# -- all of it
+
+MAPPING: Final = ContractMapping(
+    requests_info=True,
+    dialect="synaps",
+    client_handshake=client_handshake,
+    server_handshake=SERVER_HANDSHAKE,
+    encode_shutdown=lambda scene: WireRequest(SHUTDOWN),
+    methods={
+        **{method.name: build_identity_mapping(method) for method in UNCHANGED_METHODS},
+        HOOK_HANDLE.name: build_identity_mapping(RAW_HOOK_HANDLE, decode_hook_result),
+        MEMORY_APPEND.name: build_host_method_mapping(
+            MEMORY_APPEND, encode_append, hear_append, encode_append_result, reject_append
+        ),
+        MEMORY_QUERY.name: build_host_method_mapping(MEMORY_QUERY, pass_params, hear_query, encode_query_result),
+        CONFIG_GET.name: build_host_method_mapping(
+            CONFIG_GET, pass_params, decode_config_get, encode_config_get_result
+        ),
+        CONFIG_SET.name: build_host_method_mapping(
+            CONFIG_SET, encode_config_set, decode_config_set, encode_config_set_result
+        ),
+        CONFIG_SUBSCRIBE.name: build_host_method_mapping(
+            CONFIG_SUBSCRIBE, encode_subscribe, decode_subscribe, encode_subscribe_result
+        ),
+    },
+    notifications={
+        notification.name: build_notification_mapping(notification) for notification in UNCHANGED_NOTIFICATIONS
+    },
+)

@@ -1,0 +1,82 @@
+"""`Finding`: the result of one check, with level, text and hint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+from msgspec import Struct
+
+from becket.contract.tools import Tool
+
+__all__ = [
+    "NOTHING_DECLARED",
+    "CheckSubject",
+    "Finding",
+    "FindingLevel",
+    "describe_exit",
+    "has_no_errors",
+    "has_responded",
+]
+
+NOTHING_DECLARED: Final = "it declares nothing"
+
+
+class FindingLevel(StrEnum):
+    """How much a finding matters."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+
+class Finding(Struct, frozen=True):
+    """What one check has found."""
+
+    check: str
+    level: FindingLevel
+    text: str
+    hint: str = ""
+
+
+class CheckSubject(Struct, frozen=True, kw_only=True):
+    """What is checked: a command, the id that it is told, where and with what it runs, and how long it may take.
+
+    Where its folder has a manifest of its own kind, `config` and `extra` are what that says. `timeout` is for the
+    handshake, `call_timeout` for every later response. Tools that are not marked as read-only are called only with
+    `calls_tools`; `line` is the command to run, with its arguments, None where there is none or none may be run."""
+
+    command: tuple[str, ...]
+    id: str
+    env: Mapping[str, str]
+    cwd: str | None = None
+    root: str = ""
+    timeout: float = 10.0
+    call_timeout: float = 10.0
+    config: Mapping[str, Any] = {}
+    extra: Any = None
+    calls_tools: bool = False
+    line: tuple[str, ...] | None = None
+    has_commands: bool = False
+
+    def tools_to_call(self, tools: Iterable[Tool]) -> list[Tool]:
+        """Returns the tools that may be called."""
+        return [tool for tool in tools if self.calls_tools or tool.read_only]
+
+
+def has_no_errors(findings: Sequence[Finding]) -> bool:
+    """Returns whether nothing is wrong; warnings are no fault."""
+    return bool(findings) and all(finding.level is not FindingLevel.ERROR for finding in findings)
+
+
+def has_responded(findings: Sequence[Finding]) -> bool:
+    """Returns whether the program has answered in this dialect at all."""
+    return any(finding.check == "answer" and finding.level is not FindingLevel.ERROR for finding in findings)
+
+
+def describe_exit(code: int | None) -> str:
+    """Returns how a process has ended, for a sentence about it."""
+    code = code or 0
+    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"

@@ -1,0 +1,163 @@
+"""Opens a host with only one extension and its dependencies, for one-shot commands."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from becket.cli.support.options import HostOptions
+from becket.cli.support.output import print_message
+from becket.contract.hooks import HOOKS, HookKind
+from becket.errors import BecketError, NotDeclared, StoreInUse, StoreUnavailable
+from becket.host.diagnostics import Diagnostic, Severity
+from becket.host.host import Host
+from becket.host.host_config import ExtensionConfig, apply_extension_configs
+from becket.host.starting.discovery import DEFAULT_SETTINGS, Candidate, discover_extensions
+
+if TYPE_CHECKING:
+    from becket.host.supervised import ExtensionHandle
+
+__all__ = ["find_required", "open_extension", "open_host", "wait_and_report"]
+
+
+@asynccontextmanager
+async def open_extension(
+    options: HostOptions,
+    id: str,
+    *,
+    trace: Path | None = None,
+    with_hooks: bool = False,
+    command: str | None = None,
+) -> AsyncGenerator[tuple[Host, ExtensionHandle], None]:
+    """Starts an extension, waits until it is ready, and ends it in good order. What is said is recorded to `trace`.
+
+    With `with_hooks` all extensions that may have hooks of tools run by then, and also for a `command` that the host
+    itself runs; why one does not is printed.
+
+    Raises:
+        NotDeclared: it was not found.
+        ExtensionRefused, StartFailed, HandshakeFailed, ...: why it does not run.
+        StoreUnavailable: another host has the files of this one.
+    """
+    arguments = options.arguments()
+    settled: Mapping[str, ExtensionConfig] = arguments.get("extensions") or {}
+    candidates = find_candidates(arguments, settled)
+    needed = find_required(id, candidates.values())
+    if not needed:
+        raise NotDeclared("becket", "extension", id, sorted(candidates))
+    with_hooks = with_hooks or (command is not None and is_run_by_host(candidates[id], command))
+    guards = find_guards(candidates.values()) if with_hooks else ()
+    needed = needed.union(*(find_required(guard, candidates.values()) for guard in guards))
+    more: dict[str, Any] = {"only": needed}
+    if trace is not None:
+        more["wrap"] = FirstStart(id, trace).wrap
+    async with open_host(options, **more) as host:
+        extension = await host.ready(id)
+        if guards:
+            await host.settled()
+            say_problems(host, guards)
+        yield host, extension
+
+
+class FirstStart:
+    """Records the first process that is started for an extension: a program of one of its commands comes later, and
+    would take the place of the recording."""
+
+    def __init__(self, id: str, path: Path) -> None:
+        self._id = id
+        self._path = path
+        self._is_recorded = False
+
+    def wrap(self, started: str, command: Sequence[str]) -> Sequence[str]:
+        """Returns the command with a recorder in front of it where it is to be recorded, and any other as it is."""
+        if started != self._id or self._is_recorded:
+            return command
+        from becket.cli.trace import build_record_command
+
+        self._is_recorded = True
+        return build_record_command(self._path, command)
+
+
+@asynccontextmanager
+async def open_host(options: HostOptions, **more: Any) -> AsyncGenerator[Host, None]:
+    """Starts a host and ends it in good order; `more` are further arguments of `Host`.
+
+    Raises:
+        StoreUnavailable: another host has the files of this one.
+    """
+    host = options.build_host(**more)
+    try:
+        await host.start()
+    except StoreInUse as error:
+        hint = "end it first, or do without: --no-data"
+        raise StoreUnavailable(error.path, error.because, hint) from error
+    try:
+        yield host
+    finally:
+        await host.aclose()
+
+
+async def wait_and_report(host: Host) -> None:
+    """Waits until each extension runs or has failed, and says what is wrong."""
+    for id in host:
+        try:
+            await host.ready(id)
+        except BecketError:
+            continue  # it stands among the problems
+    say_problems(host)
+
+
+def say_problems(host: Host, ids: Collection[str] | None = None) -> None:
+    for problem in host.problems:
+        if problem.severity is Severity.NOTE:  # which is as somebody has asked for
+            continue
+        if ids is None or problem.extension in ids:
+            print_message(str(problem))
+
+
+# -- what there is
+
+
+def find_candidates(arguments: Mapping[str, Any], settled: Mapping[str, ExtensionConfig]) -> dict[str, Candidate]:
+    """Returns the extensions that this host would find, and says what is wrong with others if there are none."""
+
+    def settle(found: list[Candidate], notes: list[Diagnostic]) -> list[Candidate]:
+        return apply_extension_configs(settled, found, notes)
+
+    report = discover_extensions(
+        arguments["roots"],
+        settings=arguments.get("discovery", DEFAULT_SETTINGS),
+        only=arguments.get("only"),
+        disabled=arguments["disabled"],
+        settle=settle,
+    )
+    if not report.candidates:
+        for diagnostic in report.diagnostics:
+            print_message(str(diagnostic))
+    return {candidate.id: candidate for candidate in report.candidates}
+
+
+def is_run_by_host(candidate: Candidate, command: str) -> bool:
+    """Returns whether the host runs this command itself, with the hooks of tools, and not the extension."""
+    return any(one.name == command for one in getattr(candidate.extra, "host_commands", ()))
+
+
+def find_guards(candidates: Iterable[Candidate]) -> tuple[str, ...]:
+    """Returns the extensions that may be consulted about tool calls: they ask for the permission."""
+    permission = HOOKS[HookKind.BEFORE_TOOL_CALL].permission
+    return tuple(candidate.id for candidate in candidates if permission in candidate.manifest.permissions)
+
+
+def find_required(id: str, candidates: Iterable[Candidate]) -> frozenset[str]:
+    """Returns an extension and all that must run before it; nothing where it is not among these."""
+    after = {candidate.id: candidate.manifest.after for candidate in candidates}
+    found: set[str] = set()
+    to_visit = [id] if id in after else []
+    while to_visit:
+        one = to_visit.pop()
+        if one not in found:
+            found.add(one)
+            to_visit += after.get(one, ())
+    return frozenset(found)

@@ -1,0 +1,44 @@
+"""click command class that takes another program's command line after `--`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+__all__ = ["PassthroughCommand"]
+
+SEPARATOR = "--"
+
+
+class PassthroughCommand(click.Command):
+    """A command whose function gets what stands behind `--` as `program`, word by word and whatever it looks like."""
+
+    def __init__(self, *arguments: Any, needs_program: bool = True, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.needs_program = needs_program
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Cuts the other command line off before anything else is read."""
+        own, program = args, list[str]()
+        if SEPARATOR in args:
+            at = args.index(SEPARATOR)
+            own, program = args[:at], args[at + 1 :]
+        if (
+            not program
+            and (self.needs_program or SEPARATOR in args)
+            and not ctx.resilient_parsing
+            and not wants_help(ctx, own)
+        ):
+            raise click.UsageError("There must be a program, behind `--`: ... -- python3 notes.py", ctx)
+        left = super().parse_args(ctx, own)
+        ctx.params["program"] = tuple(program)
+        return left
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Returns what stands behind the name in the line about usage."""
+        return [*super().collect_usage_pieces(ctx), "-- CMD..." if self.needs_program else "[-- CMD...]"]
+
+
+def wants_help(ctx: click.Context, words: list[str]) -> bool:
+    return any(word in ctx.help_option_names for word in words)

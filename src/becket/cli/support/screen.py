@@ -1,0 +1,263 @@
+"""The screen of `becket run`: a table of all extensions at the foot of a terminal, a prompt below it while a person is
+asked, and events and log lines above.
+
+Everything is drawn from the loop. A thread of its own would draw in the midst of other output, and a prompt that reads
+a line by itself would leave the table standing still.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from time import strftime
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from becket.cli.support.event_format import format_event
+from becket.cli.support.output import console
+from becket.cli.support.status_table import COLOURS, HEADERS, build_status_rows
+from becket.errors import LocalProtocolError, escape
+from becket.host.events import ExtensionLogged, HostEvent
+from becket.host.host import ExtensionStatus, Host
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.live import Live
+    from rich.table import Table
+    from rich.text import Text
+
+__all__ = ["WIDE", "Screen", "build_table", "fit_rows"]
+
+WIDE: Final = 150  # columns of a terminal that has room for all headers, and for a note
+# What is shown on terminals with less room, the first that fits; the id and the state are there in any case.
+COLUMNS: Final = (
+    HEADERS,
+    ("extension", "state", "calls/s", "latency", "restarts", "note"),
+    ("extension", "state", "restarts", "note"),
+    ("extension", "state", "note"),
+    ("extension", "state"),
+)
+NOTE: Final = "note"
+LEAST_NOTE: Final = 8  # columns of a note that tells something
+GAP: Final = 3  # columns between two cells
+NUMBERS: Final = frozenset({"pid", "tools", "calls", "calls/s", "latency", "95 %", "asked", "asked/s", "restarts"})
+PICTURES: Final = 0.25  # seconds between two pictures of the table: more cannot be read
+AROUND: Final = 5  # lines of a table beside its rows, and the one in which the cursor stands
+LEAST_ROWS: Final = 1
+ANSWER: Final = "[y/N] "
+LONGEST_ANSWER: Final = 20  # characters
+ENTER, BACKSPACE, KILL_LINE, END_OF_INPUT = "\r\n", "\x7f\b", "\x15", "\x04"
+ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")  # what keys such as the arrows send
+
+
+class Screen:
+    """Draws while a host runs: `async with screen.showing(host), host`, since a host may ask as soon as it starts."""
+
+    def __init__(self) -> None:
+        self._console = console()
+        self._host: Host | None = None
+        self._live: Live | None = None
+        self._prompt: Prompt | None = None
+
+    def on_event(self, event: HostEvent) -> None:
+        """Writes an event above the table."""
+        if (text := format_event(event)) is not None:
+            self.log(f"{strftime('%H:%M:%S')} {text}")
+            if not isinstance(event, ExtensionLogged):  # which changes no state, and may come often
+                self._draw()
+
+    def log(self, line: str) -> None:
+        """Writes a line above the table."""
+        self._console.print(escape(line), markup=False, soft_wrap=True)
+
+    @asynccontextmanager
+    async def active(self, host: Host) -> AsyncGenerator[None, None]:
+        """Keeps the table up to date in the block. The terminal is as it was before when the block is left."""
+        from rich.live import Live
+
+        self._host = host
+        with without_echo(), Live(console=self._console, auto_refresh=False) as self._live:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._keep_drawing)
+                try:
+                    yield
+                finally:
+                    tasks.cancel_scope.cancel()
+                    self._draw()
+
+    async def _keep_drawing(self) -> None:
+        while True:
+            self._draw()
+            await anyio.sleep(PICTURES)
+
+    def _draw(self) -> None:
+        assert self._live is not None
+        assert self._host is not None
+        try:
+            picture = build_picture(self._host, self._prompt, *self._console.size)
+        except LocalProtocolError:  # the host has not started
+            return
+        self._live.update(picture, refresh=True)
+
+    async def read_answer(self, question: str) -> str | None:
+        """Asks below the table, and returns the line that was typed; None at the end of the input."""
+        discard_typed()  # nobody agrees to what is not shown yet
+        prompt = Prompt([escape(line) for line in question.split("\n")])
+        if not prompt.fits(*self._console.size):
+            self._console.print("\n".join(prompt.lines[:-1]), markup=False, soft_wrap=True)
+            prompt.lines = prompt.lines[-1:]
+        self._prompt = prompt
+        try:
+            while not prompt.is_done:
+                self._draw()
+                await anyio.wait_readable(sys.stdin)
+                prompt.take(os.read(sys.stdin.fileno(), 4096).decode(errors="replace"))
+        finally:
+            self._prompt = None
+            self.leave(prompt)
+        return None if prompt.has_ended else prompt.typed.strip()
+
+    def leave(self, prompt: Prompt) -> None:
+        """Writes a question and what was answered above the table, where it stays."""
+        for line in [*prompt.lines[:-1], f"{prompt.lines[-1]} {ANSWER}{escape(prompt.typed)}"]:
+            self._console.print(line, markup=False, soft_wrap=True)
+        self._draw()
+
+
+# -- the prompt
+
+
+class Prompt:
+    """A question, and what was typed so far."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self.typed = ""
+        self.is_done = False
+        self.has_ended = False  # the input, without an answer
+
+    def take(self, keys: str) -> None:
+        """Takes what was typed; nothing is the end of the input."""
+        if not keys:
+            self.is_done = self.has_ended = True
+        for key in ESCAPES.sub("", keys):
+            if key in ENTER:
+                self.is_done = True
+                return
+            if key == END_OF_INPUT:
+                self.is_done = True
+                self.has_ended = not self.typed
+                return
+            if key in BACKSPACE:
+                self.typed = self.typed[:-1]
+            elif key == KILL_LINE:
+                self.typed = ""
+            elif key.isprintable():
+                self.typed = (self.typed + key)[:LONGEST_ANSWER]
+
+    def fits(self, width: int, height: int) -> bool:
+        """Returns whether a terminal has room for all of it below a table of one row."""
+        return self.height(width) + AROUND + LEAST_ROWS <= height
+
+    def height(self, width: int) -> int:
+        """Returns how many lines it takes."""
+        lines = [*self.lines[:-1], f"{self.lines[-1]} {ANSWER}{self.typed} "]
+        return sum(max(1, -(-len(line) // width)) for line in lines)
+
+    def draw(self) -> Text:
+        """Returns it with a cursor behind what was typed."""
+        from rich.text import Text
+
+        text = Text("\n".join(self.lines), overflow="fold")
+        return text.append(f" {ANSWER}{escape(self.typed)}", style="bold").append(" ", style="reverse")
+
+
+@contextmanager
+def without_echo() -> Generator[None]:
+    """Lets keys come one by one, and unseen, in the block: the terminal would draw them into the table."""
+    import termios
+
+    fd = sys.stdin.fileno()
+    if not sys.stdin.isatty() or os.tcgetpgrp(fd) != os.getpgrp():  # a job in the background would be stopped
+        yield
+        return
+    before = termios.tcgetattr(fd)
+    changed = termios.tcgetattr(fd)
+    changed[3] &= ~(termios.ECHO | termios.ICANON)  # signals stay: Ctrl-C ends the program
+    termios.tcsetattr(fd, termios.TCSADRAIN, changed)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(fd, termios.TCSADRAIN, before)
+
+
+def discard_typed() -> None:
+    import termios
+
+    if sys.stdin.isatty():
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+# -- the table
+
+
+def build_picture(host: Host, prompt: Prompt | None, width: int, height: int) -> Group:
+    """Returns all that is drawn: the table, with as many rows as there is room for, and the prompt."""
+    from rich.console import Group
+    from rich.text import Text
+
+    below = 0 if prompt is None else prompt.height(width)
+    rows = max(LEAST_ROWS, height - below - AROUND)
+    statuses = host.status()
+    parts: list[Table | Text] = [build_table(statuses[:rows], width)]
+    if (hidden := len(statuses) - rows) > 0:
+        parts.append(Text(f"{hidden} more extensions", style="dim"))
+    if prompt is not None:
+        parts.append(prompt.draw())
+    return Group(*parts)
+
+
+def build_table(statuses: Sequence[ExtensionStatus], width: int = WIDE) -> Table:
+    """Returns the picture of how extensions do, for a terminal of so many columns."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = fit_rows([HEADERS, *([escape(cell) for cell in row] for row in build_status_rows(statuses))], width)
+    table = Table(box=box.SIMPLE, padding=(0, 1), pad_edge=False)
+    for header in rows[0]:
+        is_folded = header == "extension"  # an id that is too long goes on in the next line; nothing of it is cut
+        table.add_column(
+            header,
+            justify="right" if header in NUMBERS else "left",
+            no_wrap=not is_folded,
+            overflow="fold" if is_folded else "ellipsis",
+        )
+    for status, row in zip(statuses, rows[1:], strict=True):
+        cells = [Text(cell) for cell in row]
+        cells[rows[0].index("state")].stylize(COLOURS.get(status.state, ""))
+        table.add_row(*cells)
+    return table
+
+
+def fit_rows(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """Returns the rows with the columns that a terminal has room for, headers first; the note gives way to the rest."""
+    return next(fitted for headers in COLUMNS if (fitted := fit_columns(rows, headers, width)) is not None)
+
+
+def fit_columns(rows: Sequence[Sequence[str]], headers: Sequence[str], width: int) -> list[list[str]] | None:
+    shown = [HEADERS.index(header) for header in headers if header != NOTE]
+    if NOTE not in headers:
+        return [[row[number] for number in shown] for row in rows]
+    room = width - sum(max(len(row[number]) for row in rows) + GAP for number in shown) - GAP
+    if room < LEAST_NOTE:
+        return None
+    return [[*(row[number] for number in shown), shorten(row[HEADERS.index(NOTE)], room)] for row in rows]
+
+
+def shorten(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1]}…"

@@ -1,0 +1,156 @@
+"""Draws a transcript as a text sequence diagram. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+from rich.cells import cell_len, set_cell_size
+
+from becket.errors import escape
+from becket.testing.transcripts.file import LinkEnd
+from becket.testing.transcripts.steps import StepKind, TranscriptStep
+
+__all__ = [
+    "ASCII_STYLE",
+    "UNICODE_STYLE",
+    "DiagramStyle",
+    "draw_sequence",
+    "format_content",
+    "format_seconds",
+    "max_label_width",
+    "step_object",
+    "without_meta",
+]
+
+NARROWEST = 40
+EDGES = 7  # columns of an arrow around its label
+TIME = 9  # columns for the time
+
+
+class DiagramStyle(Struct, frozen=True):
+    """The characters that a diagram is made of."""
+
+    side: str
+    line: str
+    dotted: str
+    right: str
+    left: str
+    end: str
+
+
+UNICODE_STYLE: Final = DiagramStyle("│", "─", "┄", "▶", "◀", "┴")
+ASCII_STYLE: Final = DiagramStyle("|", "-", ".", ">", "<", "+")
+
+
+def draw_sequence(
+    steps: Iterable[TranscriptStep], width: int, drawing: DiagramStyle = UNICODE_STYLE
+) -> Iterator[tuple[StepKind | None, str]]:
+    """Yields the lines of a diagram of this width, each with what it shows; None for those that show nothing."""
+    room = max(width, NARROWEST) - TIME - 2  # the two sides
+    yield None, f"{'':{TIME}}{'host':<{room - 3}}child"
+    for step in steps:
+        yield step.kind, f"{format_seconds(step.at):>{TIME - 1}} {draw_step(step, room, drawing)}"
+
+
+def draw_step(step: TranscriptStep, room: int, drawing: DiagramStyle) -> str:
+    if step.to is None:
+        return f"{drawing.side}{set_cell_size(f' {format_label(step)}', room)}{drawing.end}"
+    line = drawing.dotted if step.kind in (StepKind.NOTIFICATION, StepKind.CLOSED) else drawing.line
+    label = truncate(f" {format_label(step)} ", room - 3)
+    rest = line * (room - 3 - cell_len(label))
+    if step.to is LinkEnd.CHILD:
+        return f"{drawing.side}{line}{line}{label}{rest}{drawing.right}{drawing.side}"
+    return f"{drawing.side}{drawing.left}{rest}{label}{line}{line}{drawing.side}"
+
+
+def max_label_width(steps: Iterable[TranscriptStep]) -> int:
+    """Returns how wide a diagram must be for nothing to be cut."""
+    return max((cell_len(format_label(step)) + TIME + EDGES for step in steps), default=0)
+
+
+def format_label(step: TranscriptStep) -> str:
+    """Returns what a step says in one line, however long."""
+    content = format_content(step)
+    match step.kind:
+        case StepKind.CALL:
+            return f"{escape(step.method)} #{step.id} {content}".strip()
+        case StepKind.NOTIFICATION:
+            return f"{escape(step.method)} {content}".strip()
+        case StepKind.RESPONSE:
+            return f"#{step.id} {escape(step.method)}{format_duration(step)}: {content}"
+        case StepKind.ERROR:
+            return f"#{step.id} {escape(step.method)}{format_duration(step)}: error {content}"
+        case _:
+            return content
+
+
+def format_content(step: TranscriptStep) -> str:
+    """Returns what is worth to be shown of what a step bears, in one line."""
+    match step.kind:
+        case StepKind.ERROR:
+            error = msgspec.json.decode(step.content)
+            return escape(f"{error['code']} {error['message']}")
+        case StepKind.INVALID:
+            return f"no message: {escape(step.content)}"
+        case StepKind.STRAY:
+            return f"no frame: {escape(step.content)}"
+        case StepKind.CLOSED:
+            return "no more will come"
+        case StepKind.EXIT:
+            return f"the child has ended: {format_exit(int(step.content))}"
+        case _:
+            return escape(step.content)
+
+
+def step_object(step: TranscriptStep) -> dict[str, Any]:
+    """Returns a step for programs: what it bears as a value, where it is one."""
+    found: dict[str, Any] = msgspec.to_builtins(step)
+    if step.content and step.kind in (StepKind.CALL, StepKind.NOTIFICATION, StepKind.RESPONSE, StepKind.ERROR):
+        found["content"] = Raw(step.content.encode())
+    return found
+
+
+def without_meta(step: TranscriptStep) -> TranscriptStep:
+    """Returns a step without `_meta` in its params, which is the link's own and in the way of what is said."""
+    if step.kind not in (StepKind.CALL, StepKind.NOTIFICATION) or '"_meta"' not in step.content:
+        return step
+    try:
+        members = msgspec.json.decode(step.content, type=dict[str, Raw])
+    except (msgspec.DecodeError, RecursionError):
+        return step
+    members.pop("_meta", None)
+    return replace(step, content=msgspec.json.encode(members).decode() if members else "")
+
+
+def format_duration(step: TranscriptStep) -> str:
+    return "" if step.seconds is None else f" after {format_seconds(step.seconds)}"
+
+
+def format_seconds(seconds: float) -> str:
+    """Returns a time in as few characters as tell it."""
+    if seconds < 0.001:
+        return f"{seconds * 1_000_000:.0f} us"
+    if seconds < 1:
+        return f"{seconds * 1_000:.1f} ms"
+    return f"{seconds:.2f} s"
+
+
+def format_exit(exit_code: int) -> str:
+    """Returns how a process has ended, in words."""
+    if exit_code >= 0:
+        return f"exit code {exit_code}"
+    from signal import Signals
+
+    try:
+        return f"killed by {Signals(-exit_code).name}"
+    except ValueError:
+        return f"killed by signal {-exit_code}"
+
+
+def truncate(text: str, most: int) -> str:
+    """Returns a text that takes at most so many columns, with dots where it was cut."""
+    return text if cell_len(text) <= most else f"{set_cell_size(text, most - 4).rstrip()}... "

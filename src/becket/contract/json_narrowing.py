@@ -1,0 +1,76 @@
+"""Narrows untyped JSON: type guards, and members that must be present."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeGuard
+
+import msgspec
+from msgspec import Raw, ValidationError
+
+__all__ = [
+    "SHAPE_ERRORS",
+    "decode_object",
+    "is_array",
+    "is_object",
+    "require_array",
+    "require_object",
+    "require_text",
+    "truncate",
+]
+
+MAX_QUOTED: Final = 200  # characters of what the other side sent that a message repeats
+
+SHAPE_ERRORS: Final = (ValidationError, UnicodeDecodeError, RecursionError)
+"""What a direct decode raises for JSON that is not of its type, or holds text that is none."""
+
+decode_json = msgspec.json.Decoder().decode
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    """Returns whether this was a JSON object."""
+    return isinstance(value, dict)
+
+
+def is_array(value: object) -> TypeGuard[list[Any]]:
+    """Returns whether this was a JSON array."""
+    return isinstance(value, list)
+
+
+def decode_object(raw: Raw, what: str) -> dict[str, Any]:
+    """Returns the members of a JSON object.
+
+    Raises:
+        msgspec.ValidationError: it is none. The text names it by `what`.
+    """
+    try:
+        value: Any = decode_json(raw)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise ValidationError(f"{what} cannot be read: {error}") from error
+    return require_object(value, f"{what} must be a JSON object")
+
+
+def require_object(value: object, otherwise: str) -> dict[str, Any]:
+    """Returns the value, which must be an object; raises with the text `otherwise` where it is none."""
+    if not is_object(value):
+        raise ValidationError(otherwise)
+    return value
+
+
+def require_array(value: object, otherwise: str) -> list[Any]:
+    """Returns the value, which must be an array; raises with the text `otherwise` where it is none."""
+    if not is_array(value):
+        raise ValidationError(otherwise)
+    return value
+
+
+def truncate(text: str) -> str:
+    """Returns what a message may quote of a text from outside, which may be as long as a frame."""
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}..."
+
+
+def require_text(members: dict[str, Any], name: str, otherwise: str) -> str:
+    """Returns a member, which must be a string; raises with the text `otherwise` where it is none."""
+    value = members.get(name)
+    if not isinstance(value, str):
+        raise ValidationError(otherwise)
+    return value

@@ -1,0 +1,1 @@
+"""Strict conversion between JSON and Python types; nothing is coerced."""

@@ -1,0 +1,114 @@
+"""Reads small untrusted files: bounded, regular files only, never blocking.
+
+A name on disk is bytes, and may hold an escape sequence or a new line; a file may be a pipe that nobody writes to, or
+grow while it is read. What a file means is not known here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from becket.errors import BadFile
+from becket.limits import DEFAULT_LIMITS
+
+__all__ = ["describe_os_error", "load_bytes", "quote_path", "replace_file", "writing"]
+
+# No child inherits it, a terminal does not become ours, and a pipe that nobody writes to is no reason to wait. Windows
+# lacks these flags, and such files too.
+OPEN_FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NOCTTY", "O_NONBLOCK"))
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
+
+def load_bytes(
+    path: str | os.PathLike[str], limit: int = DEFAULT_LIMITS.manifest, *, follow_links: bool = True
+) -> bytes:
+    """Returns what is in a regular file of at most `limit` bytes.
+
+    Raises:
+        BadFile: there is none, it cannot be read, or it is larger. Its `__cause__` is the system's error, if there was.
+    """
+    try:
+        file = os.open(path, OPEN_FLAGS if follow_links else OPEN_FLAGS | NO_FOLLOW)
+        try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise BadFile(quote_path(path), [("", "is no regular file")])
+            data = read_bounded(file, limit + 1)
+        finally:
+            os.close(file)
+    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
+        raise BadFile(quote_path(path), [("", f"cannot be read: {describe_os_error(error)}")]) from error
+    if len(data) > limit:
+        raise BadFile(quote_path(path), [("", f"is larger than {limit} bytes")])
+    return data
+
+
+def read_bounded(file: int, most: int) -> bytes:
+    data = bytearray()
+    while len(data) < most and (chunk := os.read(file, most - len(data))):
+        data += chunk
+    return bytes(data)
+
+
+def replace_file(path: str | os.PathLike[str], data: bytes) -> None:
+    """Replaces the content of a file: after a crash it holds the old bytes or the new ones, whole. On return the new
+    ones are on the disk. It is for its owner alone.
+
+    Raises:
+        OSError: nothing was replaced.
+    """
+    import tempfile  # who only reads starts without it
+
+    folder, name = os.path.split(os.path.abspath(path))
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=f".{name}-", delete=False) as file:
+        try:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # before the rename: else a power cut may leave an empty file under the name
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+    sync_folder(folder)
+
+
+def sync_folder(folder: str) -> None:
+    """Waits until the names in a folder are on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def describe_os_error(error: OSError | ValueError) -> str:
+    """Returns what the system says, and for a full disk what to do."""
+    said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return f"the disk is full ({said}): free space on it" if getattr(error, "errno", None) in NO_ROOM else said
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Generator[None]:
+    """Turns what the system says against writing a file, in the block, into a `BadFile` that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise BadFile(quote_path(path), [("", f"cannot be written: {describe_os_error(error)}")]) from error
+
+
+def quote_path(path: str | os.PathLike[str]) -> str:
+    """Returns a path as one line that can be printed and sent: what cannot is shown as an escape."""
+    text = os.fspath(path)
+    if text.isprintable():  # lone surrogates, which stand for bytes that are no UTF-8, are not
+        return text
+    return "".join(letter if letter.isprintable() else escape_path_character(letter) for letter in text)
+
+
+def escape_path_character(letter: str) -> str:
+    if "\udc80" <= letter <= "\udcff":
+        return f"\\x{ord(letter) - 0xDC00:02x}"
+    return letter.encode("unicode_escape").decode()

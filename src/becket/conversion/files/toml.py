@@ -1,0 +1,132 @@
+"""Loads TOML files; text that would stall or crash tomllib is refused first.
+
+`tomllib` is not made for files that an attacker wrote: a key of 60,000 parts keeps it busy for 20 seconds, and brackets
+within brackets end in a RecursionError. So the text is looked through first, once, and refused where it is unlike any
+file that a person writes. What comes out are values that JSON has too, and dates.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from math import isfinite
+from typing import Any, Final
+
+from becket.conversion.files.reader import load_bytes, quote_path
+from becket.conversion.problems import MAX_PROBLEMS, is_object, join_pointer, truncate
+from becket.errors import BadFile, Problem
+from becket.limits import DEFAULT_LIMITS
+
+__all__ = ["MAX_DEPTH", "MAX_KEY_PARTS", "TOKEN", "load_toml", "parse_toml"]
+
+MAX_KEY_PARTS: Final = 16  # of a dotted key; tomllib needs time for the square of them
+MAX_DEPTH: Final = 64  # of arrays and tables, and of brackets; tomllib and all who walk through values recurse
+
+TOKEN: Final = re.compile(
+    r"""
+    (?P<string>
+        \"\"\" (?: [^"\\] | \\. | "{1,2}(?!") )*+ "{3,5}   # up to two quotes may stand before the closing ones
+      | ''' (?: [^'] | '{1,2}(?!') )*+ '{3,5}
+      | (?!\"\"\") " (?: [^"\\\n] | \\. )*+ "
+      | (?!''') ' [^'\n]*+ '
+    )
+  | (?P<unclosed> ["'] )
+  | (?P<comment> \#[^\n]* )
+  | (?P<open> [\[{] )
+  | (?P<close> [\]}] )
+  | (?P<dot> \. )
+  | (?P<end> [,=\n] )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""What stands between keys, numbers and blanks. Up to the first mistake in a text it finds what tomllib finds there;
+what it finds behind that does not matter, since tomllib gives up."""
+
+
+def load_toml(path: str | os.PathLike[str], limit: int = DEFAULT_LIMITS.manifest) -> dict[str, Any]:
+    """Returns the table that a TOML file holds.
+
+    Raises:
+        BadFile: it cannot be read, is larger than `limit`, is no TOML, or unlike any that a person writes.
+    """
+    return parse_toml(load_bytes(path, limit), path)
+
+
+def parse_toml(data: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns the table that the bytes of a TOML file hold; `path` is for the message.
+
+    The time it takes grows with the bytes alone: limit them first.
+
+    Raises:
+        BadFile: they are no TOML, or unlike any that a person writes. All problems together.
+    """
+    import tomllib
+
+    try:
+        text = data.decode()
+        problems = find_syntax_problems(text)
+        table: dict[str, Any] = {} if problems else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, a number of 5,000 digits
+        raise BadFile(quote_path(path), [("", truncate(f"is not TOML: {error}"))]) from error
+    problems = problems or find_value_problems(table)
+    if problems:
+        raise BadFile(quote_path(path), problems)
+    return table
+
+
+def find_syntax_problems(text: str) -> list[Problem]:
+    """Returns the first reason not to let tomllib see this text, if there is one. Looks at each character once."""
+    levels = dots = 0
+    for token in TOKEN.finditer(text):
+        match token.lastgroup:
+            case "dot":
+                dots += 1
+                if dots >= MAX_KEY_PARTS:
+                    return [("", f"line {line_number(token)}: a key of more than {MAX_KEY_PARTS} parts")]
+            case "open":
+                dots = 0
+                levels += 1
+                if levels > MAX_DEPTH:
+                    return [("", f"line {line_number(token)}: more than {MAX_DEPTH} brackets within each other")]
+            case "close":
+                dots = 0
+                levels -= 1
+            case "end":
+                dots = 0
+            case "unclosed":
+                return []  # tomllib gets no further either, and says it better
+            case _:
+                pass
+    return []
+
+
+def line_number(token: re.Match[str]) -> int:
+    return token.string.count("\n", 0, token.start()) + 1
+
+
+def find_value_problems(table: dict[str, Any]) -> list[Problem]:
+    """Returns all values that have no form in JSON, and those that lie too deep. It does not recurse."""
+    problems: list[Problem] = []
+    waiting: list[tuple[str, int, Any]] = [("", 1, table)]
+    while waiting and len(problems) < MAX_PROBLEMS:
+        pointer, level, value = waiting.pop()
+        if isinstance(value, dict | list):
+            if level > MAX_DEPTH:
+                problems.append((pointer, f"lies deeper than {MAX_DEPTH} levels"))
+            else:
+                waiting += [(step(pointer, name), level + 1, part) for name, part in iter_children(value)]
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            problems.append((pointer, "is larger than 64 bits"))
+        elif isinstance(value, float) and not isfinite(value):
+            problems.append((pointer, "is no finite number"))
+    return problems
+
+
+def iter_children(value: Any) -> list[tuple[str, Any]]:
+    """Returns what is in a table or an array, the last first."""
+    parts = value.items() if is_object(value) else enumerate(value)
+    return [(str(name), part) for name, part in parts][::-1]
+
+
+def step(pointer: str, name: str) -> str:
+    return truncate(join_pointer(pointer, name))  # cut each time: a name of 30 KB may have a thousand members

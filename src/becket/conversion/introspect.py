@@ -1,0 +1,246 @@
+"""Inspects type expressions: their parts, fields, and whether cattrs must build them.
+
+msgspec tells what it would read (`walk_type_info`); what it refuses or would pass by is found in the expression itself
+(`walk_annotation`). Nothing here looks at values. An extension imports this at start: what only some types need comes
+when one is met."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from msgspec import Struct
+
+__all__ = [
+    "UNIONS",
+    "InitField",
+    "contains_class",
+    "format_type",
+    "get_field_types",
+    "get_init_fields",
+    "is_attrs_or_dataclass",
+    "is_model",
+    "is_path",
+    "is_subclass",
+    "is_typed_dict",
+    "needs_cattrs",
+    "unwrap_annotation",
+    "walk_annotation",
+    "walk_type_info",
+]
+
+UNIONS = (Union, UnionType)
+
+
+def format_type(annotation: Any) -> str:
+    return getattr(annotation, "__name__", None) or str(annotation)
+
+
+# -- what msgspec says of a type
+
+
+def walk_type_info(info: Any) -> Iterator[Any]:
+    """Yields what `msgspec.inspect` says of a type and all that it is made of, each once: types may be recursive."""
+    seen: set[int] = set()
+    waiting = [info]
+    while waiting:
+        info = waiting.pop()
+        if id(info) in seen:
+            continue
+        seen.add(id(info))
+        yield info
+        for name in ("type", "types", "item_type", "item_types", "key_type", "value_type"):
+            part: Any = getattr(info, name, ())
+            waiting += part if isinstance(part, tuple) else [part]
+        waiting.extend(field.type for field in getattr(info, "fields", ()))
+
+
+# -- the parts of an expression
+
+
+def unwrap_annotation(annotation: Any) -> Any:
+    """Returns a type without what only adds to it or names it: `Annotated`, `Final`, `NewType`, a `type` statement."""
+    while True:
+        if get_origin(annotation) in (Annotated, Final):
+            annotation = get_args(annotation)[0]
+        elif isinstance(annotation, type):
+            return annotation
+        elif hasattr(annotation, "__supertype__"):
+            annotation = annotation.__supertype__
+        elif hasattr(annotation, "__value__"):
+            annotation = annotation.__value__
+        else:
+            return annotation
+
+
+def walk_annotation(annotation: Any, *, into_members: bool) -> Iterator[Any]:
+    """Yields a type and all that it is made of, each once: types may be recursive."""
+    seen: list[Any] = []
+    waiting = [annotation]
+    while waiting:
+        part = unwrap_annotation(waiting.pop())
+        if part in seen:
+            continue
+        seen.append(part)
+        yield part
+        waiting += get_args(part)
+        if into_members and has_fields(part):
+            waiting += get_field_types(part).values()
+
+
+def contains_class(annotation: Any) -> bool:
+    """Returns whether a class of a user, or a path, is in this expression; inside a Struct is not in it."""
+    return any(
+        is_attrs_or_dataclass(part) or is_path(part) or is_model(part)
+        for part in walk_annotation(annotation, into_members=False)
+    )
+
+
+def needs_cattrs(annotation: Any) -> bool:
+    """Returns whether there is something in this type that msgspec does not build as it asks for it.
+
+    msgspec reads attrs classes and dataclasses strictly, and faster than cattrs can. But it calls no `__init__`: it
+    leaves out converters, knows no aliases, and sets what has `init=False`. Where a validator refuses, it quotes the
+    insides of attrs. And it has no unions of classes, and no paths.
+    """
+    return any(is_cattrs_class(part) for part in walk_annotation(annotation, into_members=True))
+
+
+def is_cattrs_class(part: Any) -> bool:
+    if get_origin(part) in UNIONS:
+        return (
+            sum(
+                is_attrs_or_dataclass(unwrap_annotation(member)) or is_model(unwrap_annotation(member))
+                for member in get_args(part)
+            )
+            > 1
+        )
+    if not is_attrs_or_dataclass(part):
+        return is_path(part) or is_model(part)
+    kind = get_origin(part) or part
+    if is_attrs_class(kind):
+        return hasattr(kind, "__attrs_init__") or any(map(is_cattrs_field, kind.__attrs_attrs__))
+    return not kind.__dataclass_params__.init or not all(field.init for field in kind.__dataclass_fields__.values())
+
+
+def is_cattrs_field(field: Any) -> bool:
+    takes_self = getattr(field.default, "takes_self", False)
+    return bool(field.converter or field.validator or field.alias != field.name or takes_self or not field.init)
+
+
+# -- classes and their members
+
+
+def is_attrs_or_dataclass(annotation: Any) -> bool:
+    """Returns whether this is an attrs class or a dataclass."""
+    kind = get_origin(annotation) or annotation
+    if not isinstance(kind, type) or is_model(kind):
+        return False
+    return is_attrs_class(kind) or hasattr(kind, "__dataclass_fields__")
+
+
+def is_model(annotation: Any) -> bool:
+    """Returns whether this is a model or a dataclass of pydantic, which is imported by those who have one."""
+    kind = get_origin(annotation) or annotation
+    return "pydantic" in sys.modules and isinstance(kind, type) and hasattr(kind, "__pydantic_validator__")
+
+
+def is_attrs_class(kind: Any) -> bool:
+    return hasattr(kind, "__attrs_attrs__")
+
+
+def is_path(annotation: Any) -> bool:
+    return "pathlib" in sys.modules and is_subclass(annotation, sys.modules["pathlib"].PurePath)
+
+
+def has_fields(annotation: Any) -> bool:
+    kind: Any = get_origin(annotation) or annotation
+    return (
+        is_attrs_or_dataclass(kind)
+        or is_typed_dict(kind)
+        or is_subclass(kind, Struct)
+        or (is_subclass(kind, tuple) and hasattr(kind, "_fields"))
+    )
+
+
+def is_typed_dict(annotation: Any) -> bool:
+    """Returns whether this is a `TypedDict`, also one of `typing_extensions`."""
+    return is_subclass(annotation, dict) and hasattr(annotation, "__total__")
+
+
+def is_subclass(annotation: Any, base: type) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, base)
+
+
+class InitField(Struct, frozen=True):
+    """One member of a class that its `__init__` takes. What a function would make each time is no default."""
+
+    name: str
+    alias: str
+    is_required: bool
+    converter: Any
+    default: Any = ...
+
+
+def get_init_fields(annotation: Any) -> list[InitField]:
+    """Returns the members of a class of a user that its `__init__` takes."""
+    kind: Any = get_origin(annotation) or annotation
+    if is_attrs_class(kind):
+        from attrs import NOTHING
+
+        def read(field: Any) -> InitField:
+            is_required = field.default is NOTHING
+            is_made = hasattr(field.default, "takes_self")  # an `attrs.Factory`
+            default = ... if is_required or is_made else field.default
+            return InitField(field.name, field.alias, is_required, field.converter, default)
+
+        return [read(field) for field in kind.__attrs_attrs__ if field.init]
+    from dataclasses import MISSING, fields
+
+    def read_plain(field: Any) -> InitField:
+        has_default = field.default is not MISSING
+        is_required = not has_default and field.default_factory is MISSING
+        return InitField(field.name, field.name, is_required, None, field.default if has_default else ...)
+
+    return [read_plain(field) for field in fields(kind) if field.init]
+
+
+def get_field_types(annotation: Any) -> dict[str, Any]:
+    """Returns the types of the members by name, with the parameters of a generic class in their places."""
+    kind: Any = get_origin(annotation) or annotation
+    variables = get_type_variables(annotation)
+    owners = {name: owner for owner in reversed(kind.__mro__) for name in getattr(owner, "__annotations__", ())}
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: substitute_type_variables(hint, variables.get(owners.get(name), {})) for name, hint in hints.items()}
+
+
+def get_type_variables(annotation: Any) -> dict[Any, dict[Any, Any]]:
+    """Returns what the type variables of a class and of each of its bases stand for: in each one they are others."""
+    kind: Any = get_origin(annotation) or annotation
+    own: dict[Any, Any] = dict(zip(getattr(kind, "__parameters__", ()), get_args(annotation), strict=False))
+    found = {kind: own}
+    for base in getattr(kind, "__orig_bases__", ()):
+        if get_origin(base) is not Generic:
+            found |= get_type_variables(substitute_type_variables(base, own))
+    return found
+
+
+def substitute_type_variables(hint: Any, variables: dict[Any, Any]) -> Any:
+    if isinstance(hint, TypeVar):
+        return variables.get(hint, Any)
+    parameters: Any = getattr(hint, "__parameters__", ())
+    if not parameters or is_subclass(hint, object):  # a generic class without parameters stays one
+        return hint
+    return hint[tuple(variables.get(parameter, Any) for parameter in parameters)]

@@ -1,0 +1,30 @@
+"""Detects the dialect of a host from its first frame."""
+
+from __future__ import annotations
+
+import msgspec
+
+from becket.dialects import DIALECTS, NATIVE, Dialect
+from becket.jsonrpc.codec import decode_envelope
+
+__all__ = ["detect_dialect"]
+
+
+def detect_dialect(frame: bytes, framing: type) -> Dialect:
+    """Returns the dialect of a host whose first frame, in this framing, is this one.
+
+    What no dialect recognises is taken for our own, which says best what is wrong with it."""
+    if is_native(frame):
+        return NATIVE
+    for dialect in DIALECTS.values():
+        if dialect.matches_first_frame is not None and dialect.matches_first_frame(frame, framing):
+            return dialect
+    return NATIVE
+
+
+def is_native(frame: bytes) -> bool:
+    try:
+        opening = decode_envelope(frame)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return b'"extension_protocol_version"' in bytes(opening.params)

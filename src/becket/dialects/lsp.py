@@ -1,0 +1,9 @@
+"""Deprecated since 0.2: `becket.adapters.lsp.dialect` has these names."""
+
+from becket._deprecated import forward
+
+__getattr__, __dir__ = forward(
+    __name__,
+    "becket.adapters.lsp.dialect",
+    {},
+)

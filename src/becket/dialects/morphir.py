@@ -1,0 +1,13 @@
+"""Deprecated since 0.2: `becket.adapters.morphir` has these names."""
+
+from becket._deprecated import forward
+
+__getattr__, __dir__ = forward(
+    __name__,
+    "becket.adapters.morphir",
+    {
+        "Capability": "MorphirCapability",
+        "Health": "MorphirHealth",
+        "HealthStatus": "MorphirHealthStatus",
+    },
+)

@@ -1,0 +1,364 @@
+"""Provides self.host: typed clients of the host's memory, configuration, log and methods.
+
+`HostClient` is for coroutines: its methods are awaited. `BlockingHostClient` offers the same to plain functions,
+which get the values themselves; it runs the methods of the other and adds nothing. Only `log` is the same for both: it
+never waits.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+
+from becket.contract.argument_checks import check_strs
+from becket.extension.decorators import is_async
+from becket.extension.runtime_blocking import UserFunction
+from becket.methods.descriptors import Method, Notification
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Literal
+
+    from becket.contract.config import ConfigChanged, ConfigSaved, ConfigSubscribed, ConfigValue
+    from becket.contract.handshake import HostInfo
+    from becket.contract.log import LogLevel
+    from becket.contract.memory import Appended, Record
+    from becket.extension.runtime_blocking import CoroutineRunner, Runtime
+    from becket.extension.session import ExtensionSession
+    from becket.peer.options import CallOptions
+
+    LogLevelName = LogLevel | Literal["debug", "info", "warning", "error", "critical"]
+
+__all__ = [
+    "BlockingConfigClient",
+    "BlockingHostClient",
+    "BlockingMemoryClient",
+    "ConfigClient",
+    "HostClient",
+    "MemoryClient",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = TypeVar("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class HostClient:
+    """The host, for an `async def`: `await self.host.memory.query(content_contains="milk")`."""
+
+    def __init__(self, face: Runtime, session: ExtensionSession) -> None:
+        self._runtime = face
+        self._session = session
+        self._memory: MemoryClient | None = None
+        self._config: ConfigClient | None = None
+
+    @property
+    def extension(self) -> str:
+        """The id by which the host knows this extension."""
+        return self._session.extension_id
+
+    @property
+    def info(self) -> HostInfo | None:
+        """Which program the host is, where it has said so."""
+        return self._session.host_info
+
+    @property
+    def blocking(self) -> BlockingHostClient:
+        """The same for a plain `def`: `self.host.blocking.memory.query(content_contains="milk")`."""
+        return BlockingHostClient(self, self._runtime.run)
+
+    @property
+    def memory(self) -> MemoryClient:
+        """What the host keeps for this extension, in the namespace that is its id."""
+        if self._memory is None:
+            self._memory = MemoryClient(self._runtime, self)
+        return self._memory
+
+    @property
+    def config(self) -> ConfigClient:
+        """This extension's own configuration."""
+        if self._config is None:
+            self._config = ConfigClient(self._runtime)
+        return self._config
+
+    @overload
+    def call(
+        self, method: Method[None, R], params: None = None, **options: Unpack[CallOptions]
+    ) -> Coroutine[Any, Any, R]: ...
+    @overload
+    def call(self, method: Method[P, R], params: P, **options: Unpack[CallOptions]) -> Coroutine[Any, Any, R]: ...
+    @overload
+    def call(
+        self, method: str, params: object = None, *, returns: type[T], **options: Unpack[CallOptions]
+    ) -> Coroutine[Any, Any, T]: ...
+    @overload
+    def call(
+        self, method: str, params: object = None, *, returns: Any = ..., **options: Unpack[CallOptions]
+    ) -> Coroutine[Any, Any, Any]: ...
+    def call(self, method: Any, params: Any = None, **options: Any) -> Coroutine[Any, Any, Any]:
+        """Calls any method of the host, as `Peer.call` does."""
+        return self._runtime.call(method, params, options)
+
+    @overload
+    def notify(self, method: Notification[None], params: None = None) -> Coroutine[Any, Any, None]: ...
+    @overload
+    def notify(self, method: Notification[P], params: P) -> Coroutine[Any, Any, None]: ...
+    @overload
+    def notify(self, method: str, params: object = None) -> Coroutine[Any, Any, None]: ...
+    def notify(self, method: Any, params: Any = None) -> Coroutine[Any, Any, None]:
+        """Tells the host something, as `Peer.notify` does: a widget, say, or what a settings editor shows."""
+        return self._runtime.notify(method, params)
+
+    def log(self, message: object, *, level: LogLevelName = "info", logger: str | None = None) -> None:
+        """Writes to the host's log: nothing is awaited. Where the host has no word for it, to stderr, in its form.
+
+        What is no text is written as `str` has it, an exception for one.
+
+        Raises:
+            ValueError: there is no such level.
+        """
+        from becket.contract.log import LOG, LogLevel, LogRecord, format_log_record
+
+        record = LogRecord(LogLevel(level), logger or self.extension, str(message))
+
+        def write() -> None:
+            print(format_log_record(record), end="", file=sys.stderr, flush=True)
+
+        if self._runtime.can_log():
+            self._runtime.notify_or_fallback(LOG, record, write)
+        else:
+            write()
+
+
+class MemoryClient:
+    """What the host keeps for this extension. Needs `memory.read` and `memory.write`."""
+
+    def __init__(self, face: Runtime, host: HostClient) -> None:
+        self._runtime = face
+        self._host = host
+
+    async def append(
+        self, content: str, *, tags: Iterable[str] = (), meta: Any = None, idem: str | None = None
+    ) -> Appended:
+        """Keeps a record and returns when it is safe. With the same `idem` again nothing is added.
+
+        Raises:
+            RemoteError: the host does not allow it, or the record is too large.
+        """
+        from becket.contract.memory import MEMORY_APPEND, Append
+
+        record = Append(self._host.extension, content, check_strs(tags, "tags"), meta, idem)
+        kept: Appended = await self._runtime.call(MEMORY_APPEND, record, {})
+        return kept
+
+    async def query(
+        self,
+        content_contains: str | None = None,
+        *,
+        tag_prefix: str | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        limit: int | None = None,
+    ) -> tuple[Record, ...]:
+        """Returns the records for which all conditions hold, the newest first, 50 of them unless `limit` says so.
+
+        Raises:
+            RemoteError: the host does not allow it.
+        """
+        from becket.contract.memory import MEMORY_QUERY, Query
+
+        query = Query(self._host.extension, content_contains, tag_prefix, since_ms, until_ms, limit)
+        found: tuple[Record, ...] = (await self._runtime.call(MEMORY_QUERY, query, {})).records
+        return found
+
+
+ConfigChangeHandler = Callable[["ConfigChanged"], Awaitable[None] | None]
+
+
+class ConfigClient:
+    """This extension's own configuration. Needs `config.write` to set and `config.subscribe` to watch."""
+
+    def __init__(self, face: Runtime) -> None:
+        self._runtime = face
+        self._change_handlers: list[UserFunction] = []
+
+    async def get(self, key: str) -> str | None:
+        """Returns a value, None if there is none."""
+        return (await self.read(key)).value
+
+    async def read(self, key: str) -> ConfigValue:
+        """Returns a value with its revision, where the host tells it."""
+        from becket.contract.config import CONFIG_GET, ConfigGet
+
+        value: ConfigValue = await self._runtime.call(CONFIG_GET, ConfigGet(key), {})
+        return value
+
+    async def set(self, key: str, value: str, *, if_revision: int | None = None) -> ConfigSaved:
+        """Changes a value and returns when it is safe. With `if_revision` only if nobody has changed it since.
+
+        Raises:
+            RemoteError: the host does not allow it.
+        """
+        from becket.contract.config import CONFIG_SET, ConfigSet
+
+        saved: ConfigSaved = await self._runtime.call(CONFIG_SET, ConfigSet(key, value, if_revision), {})
+        return saved
+
+    async def subscribe(self, keys: Iterable[str] | None = None, *, since: int | None = None) -> ConfigSubscribed:
+        """Asks to be told of changes: of these keys, or all; after this revision, or after a snapshot.
+
+        Raises:
+            RemoteError: the host does not allow it.
+        """
+        from becket.contract.config import CONFIG_SUBSCRIBE, ConfigSubscribe
+
+        wanted = ConfigSubscribe(None if keys is None else check_strs(keys, "keys"), since)
+        subscribed: ConfigSubscribed = await self._runtime.call(CONFIG_SUBSCRIBE, wanted, {})
+        return subscribed
+
+    def on_change(self, function: F) -> F:
+        """Has a function called with each `ConfigChanged`, one after the other, in order; it may be `async def`.
+
+        Give it before you subscribe. What is told is up to `subscribe`."""
+        if is_async(function) and self._runtime.is_blocking:
+            raise TypeError(f"{function.__qualname__} is `async def`: this extension runs without an event loop")
+        if not self._change_handlers:
+            from becket.contract.config import CONFIG_CHANGED
+
+            # Under a descriptor that requires nothing: the permission is this side's own, and the host asks for it.
+            self._runtime.add_notification_handler(
+                Notification(CONFIG_CHANGED.name, CONFIG_CHANGED.params), self._on_config_changed
+            )
+        self._change_handlers.append(UserFunction(function, is_async(function)))
+        return function
+
+    async def _on_config_changed(self, change: ConfigChanged) -> None:
+        for listener in list(self._change_handlers):
+            await self._runtime.run_function(listener, change)
+
+
+# -- the same for plain functions
+
+
+class BlockingHostClient:
+    """The host, for a plain `def`: its methods return the values themselves, wherever the function runs."""
+
+    def __init__(self, host: HostClient, run: CoroutineRunner) -> None:
+        self._host = host
+        self._run = run
+
+    @property
+    def extension(self) -> str:
+        """The id by which the host knows this extension."""
+        return self._host.extension
+
+    @property
+    def info(self) -> HostInfo | None:
+        """Which program the host is, where it has said so."""
+        return self._host.info
+
+    @property
+    def blocking(self) -> BlockingHostClient:
+        """This object itself."""
+        return self
+
+    @property
+    def memory(self) -> BlockingMemoryClient:
+        """What the host keeps for this extension, in the namespace that is its id."""
+        return BlockingMemoryClient(self._host.memory, self._run)
+
+    @property
+    def config(self) -> BlockingConfigClient:
+        """This extension's own configuration."""
+        return BlockingConfigClient(self._host.config, self._run)
+
+    @overload
+    def call(self, method: Method[None, R], params: None = None, **options: Unpack[CallOptions]) -> R: ...
+    @overload
+    def call(self, method: Method[P, R], params: P, **options: Unpack[CallOptions]) -> R: ...
+    @overload
+    def call(self, method: str, params: object = None, *, returns: type[T], **options: Unpack[CallOptions]) -> T: ...
+    @overload
+    def call(
+        self, method: str, params: object = None, *, returns: Any = ..., **options: Unpack[CallOptions]
+    ) -> Any: ...
+    def call(self, method: Any, params: Any = None, **options: Any) -> Any:
+        """Calls any method of the host, as `BlockingPeer.call` does."""
+        call: Any = self._host.call
+        return self._run(call, method, params, **options)
+
+    @overload
+    def notify(self, method: Notification[None], params: None = None) -> None: ...
+    @overload
+    def notify(self, method: Notification[P], params: P) -> None: ...
+    @overload
+    def notify(self, method: str, params: object = None) -> None: ...
+    def notify(self, method: Any, params: Any = None) -> None:
+        """Tells the host something, as `BlockingPeer.notify` does."""
+        notify: Any = self._host.notify
+        self._run(notify, method, params)
+
+    def log(self, message: object, *, level: LogLevelName = "info", logger: str | None = None) -> None:
+        """Writes to the host's log, as `HostClient.log` does."""
+        self._host.log(message, level=level, logger=logger)
+
+
+class BlockingMemoryClient:
+    """`MemoryClient` for a plain `def`."""
+
+    def __init__(self, memory: MemoryClient, run: CoroutineRunner) -> None:
+        self._memory = memory
+        self._run = run
+
+    def append(self, content: str, *, tags: Iterable[str] = (), meta: Any = None, idem: str | None = None) -> Appended:
+        """Keeps a record and returns when it is safe, as `MemoryClient.append` does."""
+        return self._run(self._memory.append, content, tags=tags, meta=meta, idem=idem)
+
+    def query(
+        self,
+        content_contains: str | None = None,
+        *,
+        tag_prefix: str | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        limit: int | None = None,
+    ) -> tuple[Record, ...]:
+        """Returns the records for which all conditions hold, as `MemoryClient.query` does."""
+        return self._run(
+            self._memory.query,
+            content_contains,
+            tag_prefix=tag_prefix,
+            since_ms=since_ms,
+            until_ms=until_ms,
+            limit=limit,
+        )
+
+
+class BlockingConfigClient:
+    """`ConfigClient` for a plain `def`."""
+
+    def __init__(self, config: ConfigClient, run: CoroutineRunner) -> None:
+        self._config = config
+        self._run = run
+
+    def get(self, key: str) -> str | None:
+        """Returns a value, None if there is none."""
+        return self._run(self._config.get, key)
+
+    def read(self, key: str) -> ConfigValue:
+        """Returns a value with its revision, where the host tells it."""
+        return self._run(self._config.read, key)
+
+    def set(self, key: str, value: str, *, if_revision: int | None = None) -> ConfigSaved:
+        """Changes a value and returns when it is safe, as `ConfigClient.set` does."""
+        return self._run(self._config.set, key, value, if_revision=if_revision)
+
+    def subscribe(self, keys: Iterable[str] | None = None, *, since: int | None = None) -> ConfigSubscribed:
+        """Asks to be told of changes, as `ConfigClient.subscribe` does."""
+        return self._run(self._config.subscribe, keys, since=since)
+
+    def on_change(self, function: F) -> F:
+        """Has a function called with each `ConfigChanged`, as `ConfigClient.on_change` does."""
+        return self._config.on_change(function)

@@ -1,0 +1,233 @@
+"""Runs an extension's plain functions without an event loop; holds what both runtimes share.
+
+What an extension does for its host is written once, as coroutines that wait for nothing but a face. On an event loop an
+`async def` is awaited and a plain `def` runs in a worker; without one every function is plain and is simply called, and
+the coroutines run through without ever waiting. A plain function gets objects whose methods return values; how these
+come about is a `CoroutineRunner`: at once, or by way of the loop's own thread.
+"""
+
+from __future__ import annotations
+
+from _thread import LockType, allocate_lock
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from msgspec import Struct
+
+from becket.errors import BecketError, LocalProtocolError
+from becket.methods.descriptors import Notification
+
+if TYPE_CHECKING:
+    from typing import Protocol, TypeAlias
+
+    from becket.extension.mapping_words import HostCallMapping
+    from becket.extension.runtime_async import AsyncRuntime
+    from becket.peer.blocking_peer import BlockingContext, BlockingPeer
+
+    Runtime: TypeAlias = "AsyncRuntime | BlockingRuntime"
+
+    class CoroutineRunner(Protocol):
+        """Calls a function that returns an awaitable, waits for that, and returns what it comes to."""
+
+        def __call__(self, function: Callable[P, Awaitable[T]], /, *arguments: P.args, **keywords: P.kwargs) -> T: ...
+
+
+__all__ = [
+    "BlockingEventSender",
+    "BlockingRuntime",
+    "BlockingShutdown",
+    "UserFunction",
+    "can_log",
+    "check_not_awaitable",
+    "run_synchronously",
+]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class UserFunction(Struct, frozen=True, eq=False):
+    """A function of the author's, bound to its object, and how it is run."""
+
+    function: Any
+    is_async: bool
+    is_inline: bool = False
+
+
+class BlockingEventSender:
+    """What a call tells its caller before it is answered, without an event loop; `Events` of the other face."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: BlockingContext) -> None:
+        self._context = context
+
+    async def notify(self, notification: Notification[Any], params: object) -> None:
+        self._context.notify(notification, params)
+
+    def notify_best_effort(self, notification: Notification[Any], params: object) -> None:
+        try:
+            self._context.peer.notify(notification, params)
+        except BecketError:
+            pass
+
+
+def run_synchronously(function: Callable[P, Awaitable[T]], /, *arguments: P.args, **keywords: P.kwargs) -> T:
+    """Runs a coroutine that never waits."""
+    steps = function(*arguments, **keywords).__await__()
+    try:
+        next(steps)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    raise LocalProtocolError("something waits here that only an event loop can wait for")
+
+
+class BlockingRuntime:
+    """Plain functions alone, over a `BlockingPeer`."""
+
+    is_blocking = True
+    peer: BlockingPeer
+    client_mapping: HostCallMapping | None = None
+
+    def __init__(self) -> None:
+        self.run: CoroutineRunner = run_synchronously
+
+    def is_in_plain_function(self) -> bool:
+        return True
+
+    async def run_function(self, routine: UserFunction, /, *arguments: Any, **keywords: Any) -> Any:
+        return check_not_awaitable(routine, routine.function(*arguments, **keywords))
+
+    def wrap_context(self, routine: UserFunction, context: Any) -> Any:
+        return context
+
+    def create_event_sender(self, context: Any) -> BlockingEventSender:
+        return BlockingEventSender(context)
+
+    async def call(self, method: Any, params: Any, options: dict[str, Any]) -> Any:
+        if self.client_mapping is None:
+            return self.peer.call(method, params, **options)
+        asked = self.client_mapping.map_request(method, params)
+        return asked.decode_result(self.peer.call(asked.method, asked.params, **options))
+
+    async def notify(self, method: Any, params: Any) -> None:
+        self._notify(method, params)
+
+    def _notify(self, method: Any, params: Any) -> None:
+        if self.client_mapping is None:
+            self.peer.notify(method, params)
+        elif tale := self.client_mapping.map_notification(method, params):
+            self.peer.notify(tale.method, tale.params)
+
+    def can_log(self) -> bool:
+        return can_log(self)
+
+    def notify_or_fallback(
+        self, notification: Notification[Any], params: object, otherwise: Callable[[], None]
+    ) -> None:
+        try:
+            self._notify(notification, params)
+        except BecketError:
+            otherwise()
+
+    def add_notification_handler(
+        self, notification: Notification[Any], function: Callable[[Any], Coroutine[Any, Any, None]]
+    ) -> None:
+        def take(params: Any) -> None:
+            run_synchronously(function, params)
+
+        self.peer.on(notification, thread=True)(take)
+
+    def close_soon(self) -> None:
+        """Closes the link from a thread of its own: from within a handler that is still to be answered."""
+        # The reader holds the link's lock until the answer has left.
+        start_daemon_thread(self.peer.close)
+
+    def create_read_wait(self) -> tuple[Callable[[], None], Callable[[], None]]:
+        """Returns what ends a pause, from any thread, and what waits for that and reads on meanwhile."""
+        from becket.peer.loops.thread_loop import ThreadFuture
+
+        waiter = ThreadFuture()
+
+        async def end_pause() -> None:
+            waiter.set_result(None)
+
+        async def pause() -> None:
+            await waiter
+
+        def wait() -> None:
+            try:
+                self.peer.run(pause())
+            except RuntimeError:
+                pass  # the link has ended meanwhile, and nobody reads any more
+
+        return lambda: self.peer.run(end_pause()), wait
+
+    def create_shutdown(self, work: Callable[[], Coroutine[Any, Any, None]]) -> BlockingShutdown:
+        return BlockingShutdown(self, work)
+
+
+class BlockingShutdown:
+    """What runs once at the end, in a thread: whoever reads goes on reading meanwhile."""
+
+    def __init__(self, face: BlockingRuntime, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._runtime = face
+        self._work = work
+        self._lock = allocate_lock()
+        self._done_lock: LockType | None = None
+        self._readers: list[Callable[[], None]] = []
+
+    async def run_once(self) -> None:
+        """Waits until it has run; the first who comes has it run."""
+        with self._ensure_started():
+            pass
+
+    async def run_once_in_handler(self) -> None:
+        """Waits in the thread that reads, and reads meanwhile: what runs may need answers of the host."""
+        wake, wait = self._runtime.create_read_wait()
+        self._readers.append(wake)
+        if self._ensure_started().locked():
+            wait()
+
+    def _ensure_started(self) -> LockType:
+        with self._lock:
+            if self._done_lock is None:
+                self._done_lock = allocate_lock()
+                self._done_lock.acquire()
+                start_daemon_thread(self._run, self._done_lock)
+            return self._done_lock
+
+    def _run(self, is_over: LockType) -> None:
+        try:
+            run_synchronously(self._work)
+        finally:
+            is_over.release()
+            for wake in self._readers:
+                wake()
+
+
+def can_log(face: Runtime) -> bool:
+    """Returns whether the host takes messages for its log over the link."""
+    if face.client_mapping is None:
+        return "log" in face.peer.features
+    from becket.contract.log import LOG
+
+    return face.client_mapping.can_notify(LOG)
+
+
+def start_daemon_thread(function: Callable[..., object], *arguments: object) -> None:
+    """Runs a function in a thread that nobody waits for."""
+    from threading import Thread  # at the end of a program, which has imported it by then if it ever does
+
+    Thread(target=function, args=arguments, name="becket end", daemon=True).start()
+
+
+def check_not_awaitable(routine: UserFunction, result: Any) -> Any:
+    """Returns the result of a plain function; a coroutine is none, and nobody would ever run it."""
+    if hasattr(result, "__await__"):
+        if hasattr(result, "close"):
+            result.close()
+        name = getattr(routine.function, "__qualname__", repr(routine.function))
+        raise TypeError(f"{name} is a plain `def` and returned something to await: make it `async def`")
+    return result

@@ -1,0 +1,79 @@
+"""Walks a tool input beside its schema: finds unknown members, turns 3.0 into 3 for integers.
+
+msgspec passes over what a class does not know. A tool is called by a model, which has to hear that it made a name up,
+so the input is walked through beside the schema that was made of the signature. Imported by those whose inputs hold
+classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from becket.contract.json_narrowing import is_array, is_object
+from becket.conversion.problems import MAX_PROBLEMS, join_pointer, truncate
+from becket.errors import Problem
+
+__all__ = ["find_unknown_members"]
+
+Json = dict[str, Any]
+
+
+def find_unknown_members(value: object, schema: Json, pointer: str) -> list[Problem]:
+    """Returns what nobody knows in a value, each with its JSON pointer below `pointer`, and no more than a page."""
+    return list(islice(iter_unknown_members(value, schema, pointer), MAX_PROBLEMS))
+
+
+def iter_unknown_members(value: object, schema: Json, pointer: str) -> Iterator[Problem]:
+    definitions = schema.get("$defs", {})
+    waiting: list[tuple[Any, Json, str]] = [(value, schema, pointer)]
+    for part, described, at in waiting:  # it grows: values may be nested more deeply than functions may call
+        known = select_schema(part, described, definitions)
+        if is_object(part):
+            members, others = known.get("properties", {}), known.get("additionalProperties")
+            for name, member in part.items():
+                inner = members.get(name, others)
+                if inner is False:
+                    yield truncate(join_pointer(at, name)), "is unknown"
+                elif is_object(inner) and is_container(member):
+                    waiting.append((member, inner, join_pointer(at, name)))
+        else:
+            first, rest = known.get("prefixItems", ()), known.get("items")
+            for index, element in enumerate(part):
+                inner = first[index] if index < len(first) else rest
+                if is_object(inner) and is_container(element):
+                    waiting.append((element, inner, join_pointer(at, str(index))))
+
+
+def is_container(value: object) -> bool:
+    return is_object(value) or is_array(value)
+
+
+def select_schema(value: Any, schema: Json, definitions: Json) -> Json:
+    """Returns the schema that describes a value itself, behind references and unions; an empty one if nobody knows."""
+    while True:
+        if "$ref" in schema:
+            schema = resolve_reference(schema, definitions)
+        elif "discriminator" in schema and is_object(value):
+            rule = schema["discriminator"]
+            tag = value.get(rule["propertyName"])
+            reference = rule["mapping"].get(tag) if isinstance(tag, str | int | float) else None  # 1.0 is found as 1
+            schema = {} if reference is None else {"$ref": reference}
+        elif "anyOf" in schema:
+            wanted = "object" if is_object(value) else "array"
+            fitting = [part for part in schema["anyOf"] if can_have_type(wanted, part, definitions)]
+            schema = fitting[0] if len(fitting) == 1 else {}  # among several classes cattrs has looked by itself
+        else:
+            return schema
+
+
+def can_have_type(wanted: str, schema: Json, definitions: Json) -> bool:
+    if "$ref" in schema:
+        schema = resolve_reference(schema, definitions)
+    return schema.get("type", wanted) == wanted and "enum" not in schema
+
+
+def resolve_reference(schema: Json, definitions: Json) -> Json:
+    found: Json = definitions.get(schema["$ref"].rpartition("/")[2], {})  # an author may add references elsewhere
+    return found

@@ -1,0 +1,56 @@
+"""Validates tool inputs against their JSON Schemas inside the extension, where it asks for that.
+
+Imported only where an extension wants that. A schema is compiled when its tool is called for the first time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from becket.errors import BadSchema, InvalidParams, Problem, join_problems
+from becket.json_schema.validator import SchemaMode, Validator, compile_schema
+
+__all__ = ["InputSchemaValidator"]
+
+INPUT_POINTER = "/input"  # where the input stands in the params of `tool.call`
+
+
+class InputSchemaValidator:
+    """The compiled schemas of one extension. The schemas are the author's own; the inputs are not."""
+
+    def __init__(self, extension: str, mode: SchemaMode) -> None:
+        self._extension = extension
+        self._mode = mode
+        self._validators: dict[str, Validator | None] = {}
+
+    def check(self, tool: str, schema: dict[str, Any], given: object) -> None:
+        """Looks at an input before its tool runs.
+
+        Raises:
+            InvalidParams: it does not fit, and the mode is to enforce; all problems, each with its pointer into the
+                params of the call.
+            BadSchema: the schema is none, and the mode is to enforce it.
+        """
+        if tool not in self._validators:
+            self._validators[tool] = self._compile(tool, schema)
+        validator = self._validators[tool]
+        found = [] if validator is None else validator.find_problems(given)
+        problems: list[Problem] = [(INPUT_POINTER + pointer, text) for pointer, text in found]
+        if problems and self._mode is SchemaMode.ENFORCE:
+            raise InvalidParams(problems)
+        if problems:
+            self._warn(f"an input does not fit the tool {tool!r}: {join_problems(problems)}")
+
+    def _compile(self, tool: str, schema: dict[str, Any]) -> Validator | None:
+        try:
+            return compile_schema(schema, trusted=True)
+        except BadSchema as error:
+            if self._mode is SchemaMode.ENFORCE:
+                raise
+            self._warn(f"inputs of the tool {tool!r} cannot be checked: {error}")
+            return None
+
+    def _warn(self, text: str) -> None:
+        import logging
+
+        logging.getLogger(f"becket.ext.{self._extension}").warning("%s", text)

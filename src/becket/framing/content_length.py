@@ -1,0 +1,303 @@
+"""Content-Length framing: a header block, a blank line and a body of that many bytes.
+
+This file owns the bodies and the way past headers that were seen before; careful reading of headers is in
+`strict_header` and `loose_header`, text that is no frame in `stray_text`. Nothing here knows of JSON.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from becket.errors import BadFrame, LocalProtocolError
+from becket.framing.framing import Frame, SkippedFrame
+from becket.framing.stdout_noise import NoiseFilter
+from becket.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from becket.framing.framing import OpenScanner
+    from becket.framing.header_parser import StrictHeaderParser
+    from becket.framing.loose_header_parser import LenientHeaderParser
+    from becket.framing.oversize import OversizeBody
+
+__all__ = ["ContentLength"]
+
+BLANK_LINE = b"\r\n\r\n"
+LENGTH_HEADER = b"Content-Length: "
+MAX_LENGTH_DIGITS = 10
+MAX_CACHED_HEADERS = 256  # headers, in each direction: some 30 KiB where a link uses that many different lengths
+MAX_CACHED_HEADER_BYTES = 128  # bytes: a length and a content type
+EMPTY_CACHE: dict[bytes, int] = {}
+MIN_RUN_FRAMES = 4  # frames that may come in one chunk: fewer are found as quickly one by one
+MAX_RUN_BYTES = 16 * 1024  # bytes that are cut at once: in more than 29 KiB Python looks for text in a dearer way
+
+
+class HeaderCache(dict[int, bytes]):
+    """The header of each size of body, written once.
+
+    Raises:
+        LocalProtocolError: a body may not be that large.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __missing__(self, size: int) -> bytes:
+        if size > self._most:
+            raise LocalProtocolError(f"frame too large: {size} bytes, the limit is {self._most}")
+        if len(self) >= MAX_CACHED_HEADERS:
+            self.clear()
+        header = self[size] = b"%b%d%b" % (LENGTH_HEADER, size, BLANK_LINE)
+        return header
+
+
+class ContentLength:
+    """Reads and writes `Content-Length: N`, a blank line and N bytes.
+
+    `strict=False` reads headers as the synaps host does. With `skip_stray=True` lines of text between frames are
+    dropped up to `limits.stray` bytes in total; the first is kept in `first_noise` and reported as `SkippedFrame`,
+    once."""
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS, *, strict: bool = True, skip_stray: bool = False) -> None:
+        self.error: BadFrame | None = None
+        self.frames = 0
+        self.pending = 0
+        self._limits = limits
+        self._longest = min(MAX_CACHED_HEADER_BYTES, limits.header)
+        self._strict = strict
+        self._text = NoiseFilter(limits) if skip_stray else None
+        self._reader: StrictHeaderParser | LenientHeaderParser | None = None
+        self._is_in_header = False
+        self._length = 0  # what the last header announced
+        self._width = 0  # and its size in bytes: the next one is likely to have the same,
+        self._other = 0  # or that of the one before
+        self._body: bytearray | None = None
+        self._missing = 0
+        self._scanner: OpenScanner | None = None
+        self._oversize: OversizeBody | None = None
+        self._lengths: dict[bytes, int] = {}
+        self._between = self._lengths  # the same between two frames; within one, and after an error, there are none
+        self.headers = HeaderCache(limits.frame)
+
+    @property
+    def first_noise(self) -> bytes:
+        """The first line of text that was dropped."""
+        return self._text.counter.first if self._text is not None else b""
+
+    def scan_oversize(self, scanner: OpenScanner) -> None:
+        """Skips responses above the limit from now on."""
+        self._scanner = scanner
+
+    def feed(self, chunk: bytes) -> list[Frame | SkippedFrame]:
+        # One call after another: the chunk is one whole frame, and its header was seen before.
+        width = self._width
+        if self._between.get(chunk[:width]) == len(chunk) - width:
+            self.frames += 1
+            return [chunk[width:]]
+        return [] if self.error is not None else self._feed(chunk)
+
+    def _feed(self, chunk: bytes) -> list[Frame | SkippedFrame]:
+        size = len(chunk)
+        found: list[Frame | SkippedFrame] = []
+        position = 0 if self._body is None else self._append_body(self._body, chunk, found)
+        if self._oversize is not None:
+            position = self._skip(self._oversize, chunk, position, found)
+        # The whole header is looked up at once. A hit is byte-exact, so it is right whatever the header says; an empty
+        # slice hits nothing, which sends an unfinished header to its reader.
+        length_of, append = self._lengths.get, found.append
+        width, other = (0, 0) if self._is_in_header else (self._width, self._other)
+        if width and size - position > MIN_RUN_FRAMES * width:
+            position = self._split_equal_frames(chunk, position, chunk[position : position + width], found)
+        while True:
+            start = position + width
+            length = length_of(chunk[position:start])
+            if length is None:
+                if position >= size:
+                    break
+                # Sizes around 100 or 1,000 bytes make two widths take turns.
+                width, other = other, width
+                start = position + width
+                length = length_of(chunk[position:start])
+                if length is None:
+                    start = self._read_header(chunk, position, found)
+                    if start < 0:
+                        break
+                    length = self._length
+                    width = self._width
+                    if length > self._limits.frame:
+                        position = self._begin_skipping(length, chunk, start, found)
+                        if self._oversize is not None:
+                            break
+                        continue
+            stop = start + length
+            if stop <= size:
+                append(chunk[start:stop])
+                position = stop
+            elif start <= size:
+                self._body = bytearray(memoryview(chunk)[start:])
+                self._missing = stop - size
+                break
+            else:  # the slice was cut off by the end of the chunk and hit a shorter header
+                width = other = 0
+        self._width = width
+        self._other = other
+        self.frames += len(found)
+        self.pending = self._count_pending()
+        self._between = EMPTY_CACHE if self.pending or self.error is not None else self._lengths
+        return found
+
+    def _split_equal_frames(self, chunk: bytes, position: int, header: bytes, found: list[Frame | SkippedFrame]) -> int:
+        """Cuts off frames of one size at the beginning of a chunk, many at once; returns where the chunk goes on.
+
+        Where the pieces between equal headers have the length that these announce, they are the bodies."""
+        length = self._lengths.get(header)
+        if length is None:
+            return position
+        whole = len(header) + length
+        while len(chunk) - position >= MIN_RUN_FRAMES * whole:
+            bodies = chunk[position : position + MAX_RUN_BYTES].split(header)
+            if bodies.pop(0):  # the last stretch ended with a frame, and another header begins this one
+                break
+            count = len(bodies) - (len(bodies[-1]) != length)
+            if [*map(len, bodies)].count(length) != count:  # a frame of another size: the rest goes one by one
+                count = next(number for number, body in enumerate(bodies) if len(body) != length)
+                found.extend(bodies[:count])
+                return position + count * whole
+            if not count:
+                break
+            found.extend(bodies if count == len(bodies) else bodies[:count])
+            position += count * whole
+        return position
+
+    def _count_pending(self) -> int:
+        if self._body is not None:
+            return self._width + len(self._body)
+        if self._oversize is not None:
+            return self._width + self._oversize.taken
+        kept = self._text.pending if self._text is not None else 0
+        return kept if self._reader is None else kept + self._reader.pending_bytes
+
+    def end(self) -> BadFrame | None:
+        if self.error is not None:
+            return self.error
+        if self._body is not None:
+            size = len(self._body) + self._missing
+            return BadFrame(f"truncated body: {self._missing} of {size} bytes are missing")
+        if self._oversize is not None:
+            return self._oversize.end()
+        if self.pending:
+            return BadFrame(f"truncated header: the input ended after {self.pending} bytes of it")
+        return None
+
+    def encode(self, body: bytes) -> bytes:
+        return self.headers[len(body)] + body
+
+    def _append_body(self, body: bytearray, chunk: bytes, found: list[Frame | SkippedFrame]) -> int:
+        """Adds to an unfinished body; returns where the chunk goes on behind it."""
+        taken = min(self._missing, len(chunk))
+        body += chunk if taken == len(chunk) else memoryview(chunk)[:taken]
+        self._missing -= taken
+        if self._missing == 0:
+            found.append(body)
+            self._body = None
+        return taken
+
+    # -- bodies above the limit
+
+    def _begin_skipping(self, length: int, chunk: bytes, start: int, found: list[Frame | SkippedFrame]) -> int:
+        from becket.framing.oversize import OversizeBody  # most links never meet one
+
+        assert self._scanner is not None  # else the header was refused
+        self._oversize = OversizeBody(self._scanner, length, self._limits.frame)
+        return self._skip(self._oversize, chunk, start, found)
+
+    def _skip(self, oversize: OversizeBody, chunk: bytes, position: int, found: list[Frame | SkippedFrame]) -> int:
+        """Reads on in such a body; returns where the chunk goes on behind it."""
+        position = oversize.read(chunk, position, found)
+        self.error = oversize.error
+        if not oversize.missing:
+            self._oversize = None
+        return position
+
+    # -- headers that are not known yet
+
+    def _read_header(self, chunk: bytes, position: int, found: list[Frame | SkippedFrame]) -> int:
+        """Returns where the body starts, or -1: the header goes on in the next chunk, or is wrong."""
+        if not self._is_in_header:
+            end = chunk.find(BLANK_LINE, position, position + self._longest)
+            if end >= 0:
+                start = end + len(BLANK_LINE)
+                header = chunk[position:start]
+                length = self._lengths.get(header)
+                if length is None:
+                    length = self._parse_simple_header(header)
+                if length is not None:
+                    self._length = length
+                    self._width = len(header)
+                    return start
+        return self._parse_header(chunk, position, found)
+
+    def _parse_simple_header(self, header: bytes) -> int | None:
+        """Returns the length that a header of the usual form announces; None leaves it to careful reading."""
+        digits = header[len(LENGTH_HEADER) : -len(BLANK_LINE)]
+        if not header.startswith(LENGTH_HEADER) or not digits.isdigit() or len(digits) > MAX_LENGTH_DIGITS:
+            return None
+        length = int(digits)
+        if length > self._limits.frame:
+            return length if length <= self._most else None
+        self._cache_header(header, length)
+        return length
+
+    def _parse_header(self, chunk: bytes, position: int, found: list[Frame | SkippedFrame]) -> int:
+        reader = self._reader
+        if reader is None:
+            reader = self._reader = self._build_header_parser()
+        self._is_in_header = True
+        frames = self.frames + len(found)
+        if self._text is not None and not reader.pending_bytes:
+            kept, position = self._skip_noise(self._text, chunk, position, found)
+            reader.feed(kept, 0, frames)
+        start = reader.feed(chunk, position, frames) if self.error is None and reader.error is None else -1
+        if start < 0:
+            self.error = self.error or reader.error
+            return -1
+        self._is_in_header = False
+        self._length = reader.length
+        self._width = reader.size
+        is_whole = start - reader.size >= position  # all of it is in this chunk
+        if is_whole and reader.size <= self._longest and reader.length <= self._limits.frame:
+            self._cache_header(chunk[start - reader.size : start], reader.length)
+        return start
+
+    def _skip_noise(
+        self, text: NoiseFilter, chunk: bytes, position: int, found: list[Frame | SkippedFrame]
+    ) -> tuple[bytes, int]:
+        lines = text.counter.lines
+        kept, position = text.skip(chunk, position)
+        dropped = text.counter.lines - lines
+        if lines == 0 and text.notice is not None:
+            found.append(text.notice)
+            dropped -= 1
+        self.frames += dropped
+        self.error = text.counter.error
+        return kept, position
+
+    @property
+    def _most(self) -> int:
+        """The largest body whose header is accepted, though it may be skipped."""
+        return self._limits.frame if self._scanner is None else self._limits.longest_skipped
+
+    def _build_header_parser(self) -> StrictHeaderParser | LenientHeaderParser:
+        # Imported here because the usual header never needs it and its patterns take most of a millisecond to compile.
+        if self._strict:
+            from becket.framing.header_parser import StrictHeaderParser
+
+            return StrictHeaderParser(self._limits, most=self._most)
+        from becket.framing.loose_header_parser import LenientHeaderParser
+
+        return LenientHeaderParser(self._limits, most=self._most)
+
+    def _cache_header(self, header: bytes, length: int) -> None:
+        if len(self._lengths) >= MAX_CACHED_HEADERS:
+            self._lengths.clear()
+        self._lengths[header] = length

@@ -1,0 +1,84 @@
+"""Detects the framing of a connection from its first bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from becket.errors import BadFrame, LocalProtocolError
+from becket.framing.content_length import ContentLength
+from becket.framing.framing import Frame, SkippedFrame
+from becket.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from becket.framing.framing import OpenScanner
+    from becket.framing.json_lines import JsonLines
+    from becket.framing.length_prefixed import LengthPrefixed
+
+__all__ = ["AutoDetect", "detect_framing"]
+
+WHITE_SPACE = b" \t\r\n"
+
+
+def detect_framing(prefix: bytes) -> type[ContentLength | JsonLines | LengthPrefixed] | None:
+    """Returns the framing whose input begins like this, or None: more bytes are needed.
+
+    What begins like none of them is given to `ContentLength`, the default, which says best what is wrong with it.
+    """
+    start = prefix.lstrip(WHITE_SPACE)[:1]
+    if not start:
+        return None
+    if start in (b"{", b"["):
+        from becket.framing.json_lines import JsonLines
+
+        return JsonLines
+    if start == b"\0":  # the first of four bytes is zero for every frame below 16 MiB
+        from becket.framing.length_prefixed import LengthPrefixed
+
+        return LengthPrefixed
+    return ContentLength
+
+
+class AutoDetect:
+    """Decides at the first bytes that are read, and is that framing from then on. Nothing can be sent before."""
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.error: BadFrame | None = None
+        self.frames = 0
+        self.chosen: ContentLength | JsonLines | LengthPrefixed | None = None
+        self._limits = limits
+        self._prefix: bytes = b""
+        self._scanner: OpenScanner | None = None
+
+    @property
+    def pending(self) -> int:
+        return 0 if self.chosen is None else self.chosen.pending
+
+    def scan_oversize(self, scanner: OpenScanner) -> None:
+        """Skips responses above the limit from now on, in whichever framing they come."""
+        self._scanner = scanner
+
+    def feed(self, chunk: bytes) -> list[Frame | SkippedFrame]:
+        chosen = self.chosen
+        if chosen is None:
+            chunk = self._prefix + chunk
+            framing = detect_framing(chunk)
+            if framing is None:
+                # Blank lines without end are what only one framing passes over; it needs none of them.
+                self._prefix = chunk[: self._limits.header]
+                return []
+            self._prefix = b""
+            chosen = self.chosen = framing(self._limits)
+            if self._scanner is not None:
+                chosen.scan_oversize(self._scanner)
+        found = chosen.feed(chunk)
+        self.error = chosen.error
+        self.frames = chosen.frames
+        return found
+
+    def end(self) -> BadFrame | None:
+        return None if self.chosen is None else self.chosen.end()
+
+    def encode(self, body: bytes) -> bytes:
+        if self.chosen is None:
+            raise LocalProtocolError("the framing is not known before the other side has sent something")
+        return self.chosen.encode(body)

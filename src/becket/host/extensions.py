@@ -1,0 +1,533 @@
+"""The set of extensions of one host: start order, reloads, grant changes, status and shutdown.
+
+Who may start is the doorkeeper's (`admitting`), the life of each the supervisor's. What they offer is whoever is told
+of their copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import anyio
+import anyio.to_thread
+import msgspec
+from msgspec import Struct
+
+from becket.contract.handshake import Capabilities
+from becket.errors import BadFile, BecketError, ExtensionRefused, NotDeclared, NotRunning
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity, without_id
+from becket.host.events import EventBus, ExtensionChanged, ExtensionDiscovered, ExtensionRestarted, ProblemFound
+from becket.host.events import ExtensionStartRefused as ExtensionWasRefused
+from becket.host.extension import Extension
+from becket.host.heartbeats import Heartbeats
+from becket.host.hook_plan import Hooks, HookStatus
+from becket.host.lifecycle import ExtensionState, Health
+from becket.host.metrics import ExtensionMetrics
+from becket.host.redaction import redact_command
+from becket.host.restart import Stagger
+from becket.host.starting.consent import ConsentController, ManagedExtension, writes_in_root
+from becket.host.starting.discovery import Candidate
+from becket.host.starting.launch import LaunchSettings, build_supervision_policy
+from becket.host.starting.start_order import StartOrder, build_start_order, find_dependents
+from becket.host.supervised import ExtensionHandle, OpenCommand
+from becket.host.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
+    from becket.peer.protocols import Loop
+
+__all__ = ["ExtensionSet", "ExtensionStatus", "WatchMode"]
+
+LOOK_AT_IT: Final = "look at it with `becket doctor`"
+GRANTS_POLL_INTERVAL: Final = 0.25  # seconds between two looks at the file of grants
+RUNNING_STATES: Final = (ExtensionState.READY, ExtensionState.DEGRADED)
+
+WatchMode = Literal["report", "reload"]
+
+
+class ExtensionStatus(Struct, frozen=True):
+    """How one extension does, at a glance. `not_persistent` are revoked permissions that could not be written down.
+
+    `plugin` is what it said of itself at its start, in a system that has no manifests (cigen)."""
+
+    id: str
+    state: ExtensionState
+    health: Health
+    version: str | None = None
+    pid: int | None = None
+    restarts: int = 0
+    in_flight: int = 0
+    tools: int = 0
+    because: str = ""
+    metrics: ExtensionMetrics = msgspec.field(default=ExtensionMetrics(), name="figures")  # its name in JSON
+    dialect: str = "native"
+    not_persistent: tuple[str, ...] = ()
+    hooks: tuple[HookStatus, ...] = ()
+    plugin: Mapping[str, Any] = {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns all of it as JSON has it: texts, numbers, lists and dictionaries."""
+        members: dict[str, Any] = msgspec.to_builtins(self)
+        return members
+
+
+class ExtensionSet:
+    """Keeps the extensions of one host. `launch` starts a copy of one; `register` is told of each copy that is ready,
+    `offer` of what one has that is not started before it is needed, and `expect` of each that may start. `hooks` tells
+    how those of an extension do, and `open_command` runs what the host runs itself. What is wrong is added to
+    `problems`."""
+
+    def __init__(
+        self,
+        name: str,
+        door: ConsentController,
+        settings: LaunchSettings,
+        *,
+        events: EventBus,
+        problems: list[Diagnostic],
+        watch: WatchMode | None,
+        launch: Callable[[ManagedExtension], Awaitable[Extension]],
+        register: Callable[[Candidate, ExtensionHandle, Extension], None],
+        offer: Callable[[str, Capabilities], None],
+        expect: Callable[[Candidate, ExtensionHandle], None],
+        hooks: Hooks,
+        open_command: OpenCommand,
+        loop: Loop,
+    ) -> None:
+        self.extensions: dict[str, ExtensionHandle] = {}  # also those that were refused and may be agreed to later
+        self.candidates: dict[str, Candidate] = {}
+        self._name = name
+        self._consent = door
+        self._settings = settings
+        self._events = events
+        self._problems = problems
+        self._watch = watch
+        self._launch = launch
+        self._register = register
+        self._register_lazily = offer
+        self._expect = expect
+        self._hooks = hooks
+        self._open_command = open_command
+        self._heartbeats = Heartbeats(loop)
+        self._clock = loop.time
+        self._refused: dict[str, ExtensionRefused] = {}
+        self._in_start_check: set[str] = set()
+        self._granted_in_start_check: set[str] = set()  # the check under way may not have seen the grant
+        self._excluded: set[str] = set()  # for want of others, which may be agreed to later
+        self._order = StartOrder(())
+        self._stagger = Stagger()
+        self._start_attempted: dict[
+            str, anyio.Event
+        ] = {}  # whether it was tried to start an extension, or never will be
+        self._reloading: set[str] = set()
+        self._pending_reloads: set[str] = set()
+        self._starting = anyio.CancelScope()
+        self._tasks: TaskGroup
+
+    # -- who is there
+
+    async def add_candidates(self, candidates: Iterable[Candidate]) -> None:
+        """Prepares all that were found; those that cannot start are refused."""
+        for candidate in candidates:
+            id, manifest = candidate.id, candidate.manifest
+            self._events.publish(ExtensionDiscovered(id, candidate.folder, manifest.version, manifest.dialect))
+            self.candidates[id] = candidate
+            try:
+                self._add_extension(await self._consent.evaluate(candidate))
+            except ExtensionRefused as error:
+                self._refuse(id, error)
+
+    def _add_extension(self, guest: ManagedExtension) -> None:
+        """From now on there is a handle on an extension, which may be agreed to later."""
+        id, manifest = guest.id, guest.candidate.manifest
+        supervisor = Supervisor(
+            id,
+            lambda: self._start_copy(guest),
+            events=self._events,
+            care=build_supervision_policy(guest.candidate, self._settings),
+            command=redact_command(guest.decision.command),  # it is told in events
+            version=manifest.version,
+            stagger=self._stagger,
+            renew=lambda: self._prepare_reload(guest),
+            heartbeats=self._heartbeats,
+            clock=self._clock,
+        )
+        extension = self.extensions[id] = ExtensionHandle(supervisor, guest.gate, self._open_command)
+        supervisor.add_initializer(lambda copy: self._register(self.candidates[id], extension, copy))
+        self._start_attempted[id] = anyio.Event()
+        if not guest.needs_consent:
+            self._expect(guest.candidate, extension)
+
+    async def _start_copy(self, guest: ManagedExtension) -> Extension:
+        extension = await self._launch(guest)
+        if writes_in_root(guest.candidate):
+            self._tasks.start_soon(self._clean_up, self._consent.remove_discarded, guest.id)
+        return extension
+
+    async def _prepare_reload(self, guest: ManagedExtension) -> None:
+        """Lets an extension be started next with the files that it has now."""
+        candidate = await self._consent.approve_reload(guest)
+        self.candidates[guest.id] = candidate
+        supervisor = self.extensions[guest.id].supervisor
+        care = build_supervision_policy(candidate, self._settings)
+        supervisor.reconfigure(care, command=supervisor.command, version=candidate.manifest.version)
+
+    def _refuse(self, id: str, error: ExtensionRefused) -> None:
+        self._problems.append(
+            Diagnostic(
+                code=ProblemCode.REFUSED,
+                extension=id,
+                path=self.candidates[id].folder,
+                problem=error.because,
+                hint=error.hint or LOOK_AT_IT,
+            )
+        )
+        self._refused[id] = error
+        self._events.publish(ExtensionWasRefused(id, error.because, error.hint))
+
+    def _report(self, diagnostic: Diagnostic) -> None:
+        self._problems.append(diagnostic)
+        self._events.publish(ProblemFound(diagnostic))
+
+    def __getitem__(self, id: str) -> ExtensionHandle:
+        """Returns the handle on an extension. Raises what `Host.__getitem__` raises."""
+        if id in self._refused:
+            raise self._refused[id]
+        if id not in self.extensions:
+            raise NotDeclared(self._name, "extension", id, [*self.extensions])
+        return self.extensions[id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([id for id in self.extensions if id not in self._refused])
+
+    async def ready(self, id: str) -> ExtensionHandle:
+        """Waits until an extension runs, also until somebody has agreed to it. Raises why it does not run."""
+        extension = self[id]
+        await self._start_attempted[id].wait()
+        if id in self._refused:
+            raise self._refused[id]
+        await extension.supervisor.ready()
+        return extension
+
+    async def settled(self) -> None:
+        """Waits until it was tried to start all of them."""
+        for tried in [*self._start_attempted.values()]:
+            await tried.wait()
+
+    # -- life
+
+    async def run(self, started: anyio.Event, closing: anyio.Event) -> None:
+        """Keeps the extensions until `closing` is set, and stops them then. Sets `started` when others may use them."""
+        unsubscribe = self._events.subscribe(ExtensionRestarted, self._on_restarted)
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                for extension in self.extensions.values():
+                    tasks.start_soon(extension.supervisor.run)
+                tasks.start_soon(self._start_all)
+                if self._settings.data_dir is not None:
+                    tasks.start_soon(self._watch_grants)
+                if self._watch is not None:
+                    tasks.start_soon(self._watch_files)
+                started.set()
+                await closing.wait()
+                self._starting.cancel()
+                await self._stop_in_order()
+                tasks.cancel_scope.cancel()
+        finally:
+            unsubscribe()
+            with anyio.CancelScope(shield=True):
+                await self._clean_up(self._consent.remove_unused_snapshots)
+
+    async def _clean_up(self, remove: Callable[..., object], *arguments: object) -> None:
+        try:
+            await anyio.to_thread.run_sync(remove, *arguments)
+        except BadFile as error:
+            self._report(
+                Diagnostic(
+                    code=ProblemCode.COPIES_NOT_REMOVED,
+                    problem=str(error),
+                    hint="remove it by hand",
+                    severity=Severity.WARNING,
+                )
+            )
+
+    async def _start_all(self) -> None:
+        """Starts all that may: those that nobody need be asked about at once, the others as they are agreed to."""
+        order = self._order = build_start_order(self._dependencies())
+        for diagnostic in order.diagnostics:
+            self._report(diagnostic)
+        for id in order.excluded:
+            self._exclude(id)
+        ids = [id for wave in order.waves for id in wave]
+        admitted = {id: anyio.Event() for id in ids}
+        with self._starting:
+            async with anyio.create_task_group() as tasks:
+                for id in ids:
+                    tasks.start_soon(self._start_one, id, admitted[id])
+                    if not self._consent.extensions[id].needs_consent:
+                        tasks.start_soon(self._approve_start, id, admitted[id])
+                for id in self.candidates:  # in the order in which they were found
+                    if id in admitted and self._consent.extensions[id].needs_consent:
+                        await self._approve_start(id, admitted[id])
+            await self._clean_up(self._consent.remove_unused_snapshots)
+
+    def _dependencies(self) -> dict[str, tuple[str, ...]]:
+        """Returns for each extension those that must be ready before it."""
+        return {id: self.candidates[id].manifest.after for id in self.extensions}
+
+    async def _approve_start(self, id: str, done: anyio.Event) -> None:
+        self._in_start_check.add(id)
+        try:
+            await self._consent.approve_start(self._consent.extensions[id])
+            self._expect(self.candidates[id], self.extensions[id])
+        except ExtensionRefused as error:
+            self._refuse(id, error)
+        finally:
+            self._in_start_check.discard(id)
+            done.set()
+        if id in self._granted_in_start_check:
+            self._granted_in_start_check.discard(id)
+            await self._start_attempted[id].wait()
+            await self.retry_refused(id)
+
+    async def _start_one(self, id: str, admitted: anyio.Event) -> None:
+        try:
+            await admitted.wait()
+            if id in self._refused:
+                return
+            for needed in self.candidates[id].manifest.after:
+                await self._start_attempted[needed].wait()
+                if self._is_refused(needed):
+                    self._report(
+                        Diagnostic(
+                            code=ProblemCode.DEPENDENCY_MISSING,
+                            extension=id,
+                            problem=f"needs {needed}, which was refused",
+                            hint=f"find out why with `becket doctor`, or take {needed} out of `after`",
+                        )
+                    )
+                    self._exclude(id)
+                    return
+            await self._start_or_register_lazily(id)
+        except BecketError as error:  # one bad extension never stops the others; its own state tells why
+            self._problems.append(
+                Diagnostic(
+                    code=ProblemCode.START_FAILED,
+                    extension=id,
+                    path=self.candidates[id].folder,
+                    problem=without_id(id, str(error)),
+                    hint="look at what it writes to stderr, and try its command with `becket check`",
+                )
+            )
+        finally:
+            self._start_attempted[id].set()
+
+    async def _start_or_register_lazily(self, id: str) -> None:
+        """Starts an extension, or offers what it is known to have until somebody needs it."""
+        extension, declared = self.extensions[id], self.candidates[id].declared
+        if declared is None or not extension.supervisor.supervision.starts_on_demand:
+            await extension.start()
+        else:
+            self._register_lazily(id, declared)
+
+    def _exclude(self, id: str) -> None:
+        self._excluded.add(id)
+        self.extensions[id].supervisor.refuse(ExtensionRefused(id, "what it needs is not there"))
+        self._start_attempted[id].set()
+
+    def _is_refused(self, id: str) -> bool:
+        return id in self._refused or isinstance(self.extensions[id].supervisor.failure, ExtensionRefused)
+
+    def _on_restarted(self, event: ExtensionRestarted) -> None:
+        self._tasks.start_soon(self._restart_dependents, event.extension)
+
+    async def _restart_dependents(self, id: str) -> None:
+        """Starts anew those that need an extension which was: what they knew of the one before it is void."""
+        for dependent in find_dependents(id, self._dependencies()):
+            supervisor = self.extensions[dependent].supervisor
+            if supervisor.state in RUNNING_STATES:
+                try:
+                    await supervisor.replace()
+                except BecketError:
+                    continue  # its own state tells why
+
+    async def _stop_in_order(self) -> None:
+        waves = self._order.stop_waves or (tuple(self.extensions),)
+        for wave in waves:
+            async with anyio.create_task_group() as tasks:
+                for id in wave:
+                    tasks.start_soon(self._stop_one, self.extensions[id].supervisor)
+        async with anyio.create_task_group() as tasks:
+            for extension in self.extensions.values():
+                tasks.start_soon(extension.supervisor.close)
+
+    async def _stop_one(self, supervisor: Supervisor) -> None:
+        await self._settings.slices.take_turn()
+        await supervisor.close()
+
+    # -- what changes
+
+    async def _watch_files(self) -> None:
+        from becket.host.watcher import watch_folders
+
+        found = {id: self.candidates[id] for id in self.extensions}
+        folders = {id: candidate.folder for id, candidate in found.items()}
+        files = {id: candidate.files for id, candidate in found.items() if candidate.files is not None}
+        async for changed in watch_folders(folders, files=files, limits=self._settings.limits):
+            self._events.publish(ExtensionChanged(changed.extension, changed.paths))
+            if self._watch == "reload" and changed.digest is not None:
+                self._tasks.start_soon(self._reload, changed.extension)
+
+    async def _reload(self, id: str) -> None:
+        """Puts changed files in the place of those that run, if they may; changes meanwhile are one more reload."""
+        self._pending_reloads.add(id)
+        if id in self._reloading:
+            return
+        self._reloading.add(id)
+        try:
+            while id in self._pending_reloads:
+                self._pending_reloads.discard(id)
+                if self.extensions[id].supervisor.was_stopped:
+                    continue  # whoever starts it again starts what is there then
+                try:
+                    await self.extensions[id].reload()
+                except NotRunning:
+                    continue  # it was stopped meanwhile
+                except ExtensionRefused as error:
+                    problem = f"{error.because}; the files that run stay"
+                    self._report(
+                        Diagnostic(
+                            code=ProblemCode.RELOAD_FAILED,
+                            extension=id,
+                            path=self.candidates[id].folder,
+                            problem=problem,
+                            hint=error.hint or LOOK_AT_IT,
+                        )
+                    )
+                except BecketError as error:
+                    text = without_id(id, str(error))
+                    problem = f"the changed files do not start, and those that run stay: {text}"
+                    self._report(
+                        Diagnostic(
+                            code=ProblemCode.RELOAD_FAILED,
+                            extension=id,
+                            path=self.candidates[id].folder,
+                            problem=problem,
+                            hint="correct them: the next change is tried again",
+                        )
+                    )
+        finally:
+            self._reloading.discard(id)
+
+    async def _watch_grants(self) -> None:
+        """Takes over what another program writes into the file of grants.
+
+        A look costs less than somebody who watches, and works on every kind of disk."""
+        while True:
+            await anyio.sleep(GRANTS_POLL_INTERVAL)
+            if not self._consent.has_grant_changes():
+                continue
+            try:
+                changes = await self._consent.apply_grant_changes()
+            except BadFile as error:
+                self._report(
+                    Diagnostic(
+                        code=ProblemCode.GRANTS_INVALID, problem=str(error), hint="until then what held before holds on"
+                    )
+                )
+                continue
+            for id, is_about_others in changes.items():
+                if is_about_others and self._watch == "reload":
+                    self._tasks.start_soon(self._reload, id)
+                await self.retry_refused(id)
+
+    async def approve(self, id: str) -> None:
+        """Says yes to an extension and to all that it asks for. Raises what `Host.grant` raises."""
+        if id not in self._consent.extensions:
+            self[id]  # raises: it was never found, or is none that could start
+        await self._consent.approve(id)
+
+    async def retry_refused(self, id: str) -> None:
+        """Starts an extension that was refused, where it may start now, and then those that were left out for it."""
+        guest = self._consent.extensions.get(id)
+        if id in self._in_start_check:
+            self._granted_in_start_check.add(id)
+            return
+        if id not in self._refused or guest is None:
+            return
+        try:
+            if not await self._consent.recheck(guest):
+                return
+        except ExtensionRefused:
+            return  # as before; it was told why
+        del self._refused[id]
+        admitted = anyio.Event()
+        for one in (id, *self._find_unblocked(id)):
+            self._excluded.discard(one)
+            self._start_attempted[one] = anyio.Event()
+            self._tasks.start_soon(self._start_one, one, admitted)  # each waits for those that it needs
+        self._tasks.start_soon(self._approve_start, id, admitted)
+
+    def _find_unblocked(self, id: str) -> list[str]:
+        """Returns those that were left out and have all that they need once this one runs, also through others."""
+        after, waiting = self._dependencies(), [id]
+        for dependent in find_dependents(id, after):
+            lacks = [needed for needed in after[dependent] if needed not in waiting and self._is_refused(needed)]
+            if dependent in self._excluded and not lacks:
+                waiting.append(dependent)
+        return waiting[1:]
+
+    # -- how they do
+
+    def status(self) -> tuple[ExtensionStatus, ...]:
+        """Returns how all extensions do, by id. Any thread may ask: what changes meanwhile is read from copies."""
+        now = self._clock()
+        errors = {**self._refused}
+        found = [
+            self._status_of(id, extension, now) for id, extension in [*self.extensions.items()] if id not in errors
+        ]
+        refused = [
+            ExtensionStatus(
+                id,
+                ExtensionState.FAILED,
+                Health.FAILED_VALIDATION,
+                because=f"{error.because} ({error.hint})" if error.hint else error.because,
+                dialect=self.candidates[id].manifest.dialect,
+                not_persistent=self._consent.unwritten_revocations(id),
+            )
+            for id, error in errors.items()
+        ]
+        return tuple(sorted([*found, *refused], key=lambda status: status.id))
+
+    def _status_of(self, id: str, extension: ExtensionHandle, now: float) -> ExtensionStatus:
+        peer = extension.peer
+        process = None if peer is None else peer.process
+        guest, supervisor = self._consent.extensions[id], extension.supervisor
+        copy = supervisor.current()
+        hooks = self._hooks.status(id, now)
+        because = silent_hooks(hooks) if supervisor.failure is None else str(supervisor.failure)
+        return ExtensionStatus(
+            id,
+            extension.state,
+            extension.health,
+            supervisor.version if copy is None or copy.version is None else copy.version,
+            None if process is None else process.pid,
+            extension.restarts,
+            supervisor.in_flight,
+            len(extension.tools),
+            "somebody is asked whether it may start" if guest.needs_consent else because,
+            supervisor.metrics(guest.gate.calls),
+            self.candidates[id].manifest.dialect,
+            self._consent.unwritten_revocations(id),
+            hooks,
+            {} if copy is None else copy.plugin,
+        )
+
+
+def silent_hooks(hooks: Iterable[HookStatus]) -> str:
+    """Returns which hooks are out of use, in a sentence; nothing where none is."""
+    out = [f"`{hook.hook}`" for hook in hooks if hook.is_out]
+    return f"not consulted for a while, since it has not responded: {', '.join(out)}" if out else ""

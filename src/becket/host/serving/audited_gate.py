@@ -1,0 +1,126 @@
+"""`AuditedGate`: a permission gate that records every decision and grant change.
+
+Events go to a callable, as they happen. Writing them down, one line after the other, is whoever gave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+
+from becket.contract.audit import AuditEvent, CallDecided, GrantChanged
+from becket.errors import (
+    BadReply,
+    BecketError,
+    CallTimeout,
+    ConnectionLost,
+    PermissionDenied,
+    RemoteError,
+    StreamOverrun,
+)
+from becket.permissions.gate import PERMISSIONS, Decision, Gate, Grants
+from becket.permissions.policies import Policy
+
+__all__ = ["AuditSink", "AuditedGate", "classify_error", "record_event"]
+
+AuditSink = Callable[[AuditEvent], object]
+"""Takes what is to be recorded. Any thread may call it."""
+
+
+class AuditedGate(Gate):
+    """A gate that records what it decides, and who changed what it holds. `calls` is how often its extension called."""
+
+    __slots__ = ("_record", "calls")
+
+    def __init__(
+        self,
+        extension: str,
+        grants: Grants,
+        audit: AuditSink,
+        *,
+        policy: Policy | None = None,
+        asks: bool = False,
+        known: AbstractSet[str] = PERMISSIONS,
+        require_parent: bool = False,
+    ) -> None:
+        self._record = audit
+        self.calls = 0
+        super().__init__(
+            extension,
+            grants,
+            audit=self._record_decision,
+            policy=policy,
+            asks=asks,
+            known=known,
+            require_parent=require_parent,
+        )
+
+    def _record_decision(self, decision: Decision) -> None:
+        self.calls += 1
+        if decision.allowed is not None:  # else somebody is asked first, and the answer is recorded
+            self._record(build_call_record(decision, allowed=decision.allowed))
+
+    def enforce(self, decision: Decision) -> None:
+        self.calls -= 1  # the host's own: it asks before it calls the extension
+        if decision.allowed is None:  # nobody is asked here, so it is a no
+            record_event(self._record, build_call_record(decision, allowed=False))
+        super().enforce(decision)
+
+    def grant(self, permission: str, *, by: str = "host") -> None:
+        had = self.allows(permission)
+        super().grant(permission)
+        if not had:
+            self._record_change(permission, by=by)
+
+    def revoke(self, permission: str, *, by: str = "host") -> None:
+        had = self.allows(permission)
+        super().revoke(permission)
+        if had:
+            self._record_change(permission, by=by)
+
+    def resolve_prompt(self, permission: str, allowed: bool) -> None:
+        super().resolve_prompt(permission, allowed)
+        self._record_change(permission, by="answer")
+
+    def _record_change(self, permission: str, *, by: str) -> None:
+        record_event(self._record, GrantChanged(self.extension, permission, self.allows(permission), by))
+
+
+def build_call_record(decision: Decision, *, allowed: bool) -> CallDecided:
+    return CallDecided(
+        decision.extension,
+        decision.method,
+        decision.permission,
+        allowed,
+        decision.because,
+        decision.on_behalf_of,
+        decision.handling,
+    )
+
+
+def record_event(audit: AuditSink | None, event: AuditEvent) -> None:
+    """Hands an event to the audit; where that fails, it is logged, and what has happened stands."""
+    if audit is None:
+        return
+    try:
+        audit(event)
+    except Exception as error:
+        import logging
+
+        logging.getLogger("becket.host").error("the audit failed to take %r", event, exc_info=error)
+
+
+ERROR_CLASSES: dict[type[BecketError], str] = {
+    CallTimeout: "timeout",
+    ConnectionLost: "lost",
+    PermissionDenied: "denied",
+    RemoteError: "refused",
+    BadReply: "undecodable",
+    StreamOverrun: "overrun",
+}
+
+
+def classify_error(error: BaseException) -> str:
+    """Returns one word for how a call has failed."""
+    found = (word for kind, word in ERROR_CLASSES.items() if isinstance(error, kind))
+    return next(found, "failed")

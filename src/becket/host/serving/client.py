@@ -1,0 +1,161 @@
+"""`ContractClient`: calls an extension in the contract's methods, mapped to its dialect.
+
+What a dialect has no word for is refused before anything is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, Unpack
+
+from msgspec import Struct
+
+from becket.contract.tools import ToolCall
+from becket.dialects.mapping import ContractMapping
+from becket.dialects.phrases import LinkState, WireRequest, identity
+from becket.errors import BecketError, NotSupported
+from becket.methods.descriptors import Method
+from becket.methods.streams import Stream
+from becket.peer.outbound import UNSET, Unset
+from becket.peer.peer import Peer
+from becket.peer.streams import Gap
+
+if TYPE_CHECKING:
+    from becket.peer.options import StreamOptions
+
+__all__ = ["ContractClient", "EventStream", "MappedStream"]
+
+E = TypeVar("E")
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class EventStream(Protocol[E]):
+    """Events that end with a result: those of a call (`CallStream`), or of a task of this program (`LocalStream`)."""
+
+    @property
+    def dropped(self) -> int: ...
+    @property
+    def skipped(self) -> int: ...
+    async def __aenter__(self) -> Any: ...
+    async def __aexit__(self, *_: object) -> None: ...
+    async def __anext__(self) -> E | Gap: ...
+    def batch_nowait(self) -> list[E | Gap]: ...
+    def done(self) -> bool: ...
+    async def result(self) -> Any: ...
+
+
+class MappedStream(Struct, Generic[E, R], frozen=True, eq=False):
+    """A stream that is to be opened, its method and params as they travel, and how its result is read."""
+
+    stream: EventStream[E]
+    method: Stream[Any, Any, E]
+    params: Any
+    read: Callable[[Any], R]
+
+
+class ContractClient:
+    """The link to one extension, spoken to in the contract's methods. `mapping` is None where those are its own.
+
+    With `kills_at_once` nobody says goodbye."""
+
+    def __init__(
+        self, peer: Peer, speech: ContractMapping | None, scene: LinkState, *, kills_at_once: bool = False
+    ) -> None:
+        self._skips_shutdown = kills_at_once
+        self.peer = peer
+        self.mapping = speech
+        self.link_state = scene
+
+    def supports(self, method: Method[Any, Any]) -> bool:
+        """Returns whether the extension's dialect has a word for it."""
+        return self.mapping is None or method.name in self.mapping.methods
+
+    def check_supported(self, method: Method[Any, Any]) -> None:
+        """Raises NotSupported for what cannot be said."""
+        if self.mapping is not None:
+            self.mapping.get_method(method.name)
+
+    async def call(
+        self, method: Method[P, R], params: P, *, returns: Any = None, timeout: float | Unset | None = UNSET
+    ) -> R:
+        """Makes a call and returns its result; `returns` is the type of the contract's own, where it is another.
+
+        Raises:
+            NotSupported: it cannot be said. Nothing was sent.
+            RemoteError, CallTimeout, ConnectionLost, Busy, BadReply: as for any call.
+        """
+        if self.mapping is None:
+            wanted = method.result if returns is None else returns
+            result: R = await self.peer.call(method.name, params, returns=wanted, timeout=timeout)
+            return result
+        phrase = self.mapping.get_method(method.name)
+        saying = phrase.encode_request(params, self.link_state)
+        answer = await self.send_request(saying, timeout)
+        read: R = phrase.decode_result(answer, saying, self.link_state)
+        return read
+
+    def attach_meta(self, call: ToolCall, meta: Mapping[str, Any] | None) -> ToolCall:
+        """Returns the call of a tool with what the host says about it, where the dialect has a place for that.
+
+        Raises:
+            NotSupported: it has none, and something is to be said.
+        """
+        if self.mapping is not None and self.mapping.add_call_metadata is not None:
+            return self.mapping.add_call_metadata(call, meta, self.link_state)
+        if meta:
+            name = "native" if self.mapping is None else self.mapping.dialect
+            raise NotSupported("`meta` of a tool's call", f"the dialect `{name}` has no place for it")
+        return call
+
+    async def send_request(self, saying: WireRequest, timeout: float | Unset | None = UNSET) -> Any:
+        """Asks in the dialect's own words; of a stream, only what it comes to is of interest."""
+        if isinstance(saying.method, Stream):
+            return await self._run_stream(saying, timeout)
+        return await self.peer.call(saying.method, saying.params, timeout=timeout)
+
+    async def _run_stream(self, saying: WireRequest, timeout: float | Unset | None) -> Any:
+        method: Any = saying.method
+        options: StreamOptions = {} if isinstance(timeout, Unset) else {"timeout": timeout}
+        async with self.peer.stream(method, saying.params, **options) as stream:
+            return await stream.result()
+
+    def stream(self, method: Stream[P, R, E], params: P, **options: Unpack[StreamOptions]) -> MappedStream[E, R]:
+        """Returns a call with events, to be opened.
+
+        Raises:
+            NotSupported: it cannot be said.
+        """
+        if self.mapping is None:
+            return MappedStream(self.peer.stream(method, params, **options), method, params, identity)
+        phrase = self.mapping.get_method(method.name)
+        saying = phrase.encode_request(params, self.link_state)
+        own: Any = saying.method
+        return MappedStream(
+            self.peer.stream(own, saying.params, **options),
+            own,
+            saying.params,
+            lambda answer: phrase.decode_result(answer, saying, self.link_state),
+        )
+
+    async def request_shutdown(self, timeout: float | None) -> None:
+        """Asks the extension to end, and waits a moment for its answer; many end without one."""
+        if self.peer.is_closed or self._skips_shutdown:
+            return
+        saying = self._build_shutdown()
+        if saying is None:
+            return
+        try:
+            await self.peer.call(saying.method.name, saying.params, timeout=timeout)
+            if self.mapping is not None and self.mapping.encode_exit is not None:
+                word = self.mapping.encode_exit(self.link_state)
+                await self.peer.notify(word.method, word.params)
+        except BecketError:
+            pass
+
+    def _build_shutdown(self) -> WireRequest | None:
+        if self.mapping is None:
+            from becket.contract.handshake import SHUTDOWN
+
+            return WireRequest(SHUTDOWN)
+        return None if self.mapping.encode_shutdown is None else self.mapping.encode_shutdown(self.link_state)

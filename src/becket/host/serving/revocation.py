@@ -1,0 +1,112 @@
+"""Ends running calls and streams of an extension when their permission is revoked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import anyio
+
+from becket.errors import BecketError, NotPermitted, PermissionDenied
+from becket.peer.loops.async_loops import current_loop
+from becket.peer.policies import decide_with_policies
+from becket.permissions.gate import Gate
+
+if TYPE_CHECKING:
+    from becket.peer.protocols import Loop
+
+__all__ = ["Revocable", "RevocableCalls"]
+
+T = TypeVar("T")
+
+
+class Revocable(Protocol):
+    """Something that lasts, and can be ended with an error by somebody else than who made it."""
+
+    def end(self, error: BecketError) -> None: ...
+
+
+class RevocableCalls:
+    """The calls and streams of one extension, by the permission that each of them needs."""
+
+    def __init__(self, gate: Gate, loop: Loop) -> None:
+        self._gate = gate
+        self._loop = loop
+        self._by_permission: dict[str, set[Revocable]] = {}
+        self._unsubscribe = gate.subscribe(self._on_revoked)
+
+    async def check(self, method: str, permission: str | None) -> None:
+        """Decides whether the extension may be called, which is recorded. It waits only where a policy has a say.
+
+        Raises:
+            NotPermitted: it may not.
+        """
+        try:
+            if self._gate.consults():
+                await self._consult(method, permission)
+            else:
+                self._gate.check(method, permission)
+        except PermissionDenied as error:
+            raise NotPermitted(error.permission, method=method, extension=self._gate.extension) from None
+
+    async def _consult(self, method: str, permission: str | None) -> None:
+        # On a loop of its own: that of the link may end meanwhile, and nothing would end the wait.
+        loop = await current_loop()
+        try:
+            self._gate.enforce(await decide_with_policies(loop, self._gate, method, permission))
+        finally:
+            loop.close()
+
+    def add(self, permission: str, one: Revocable) -> None:
+        """From now on it ends with this permission."""
+        self._by_permission.setdefault(permission, set()).add(one)
+
+    def remove(self, permission: str, one: Revocable) -> None:
+        """It has ended by itself."""
+        self._by_permission.get(permission, set()).discard(one)
+
+    async def call(self, method: str, permission: str, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Makes a call that needs a permission of the extension, and returns its result.
+
+        Raises:
+            NotPermitted: the extension does not hold it, or lost it before the answer came.
+        """
+        await self.check(method, permission)
+        scoped = RevocableCall()
+        self.add(permission, scoped)
+        try:
+            with scoped.scope:
+                return await call()
+        finally:
+            self.remove(permission, scoped)
+        raise scoped.error or self._build_error(permission)
+
+    def _on_revoked(self, permission: str) -> None:
+        self._loop.call_from_thread(lambda: self._end(permission))  # whoever revokes may be in any
+
+    def _end(self, permission: str) -> None:
+        if self._gate.allows(permission):
+            return  # it was given back in the meantime
+        for one in self._by_permission.pop(permission, set()):
+            one.end(self._build_error(permission))
+
+    def _build_error(self, permission: str) -> NotPermitted:
+        return NotPermitted(permission, extension=self._gate.extension)
+
+    def close(self) -> None:
+        """Hears of no more revocations."""
+        self._unsubscribe()
+
+
+class RevocableCall:
+    """A call that is waited for; leaving its scope tells the other side."""
+
+    __slots__ = ("error", "scope")
+
+    def __init__(self) -> None:
+        self.scope = anyio.CancelScope()
+        self.error: BecketError | None = None
+
+    def end(self, error: BecketError) -> None:
+        self.error = error
+        self.scope.cancel()

@@ -1,0 +1,363 @@
+"""Streams of commands and completions, and notifications outside of a call.
+
+A run ends when the extension loses the permission that it runs on. What an extension says of it right after its answer
+still belongs to it, as the contract allows. Where events cannot be told apart, one run waits for the other.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from copy import copy
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+import anyio
+from msgspec import Raw
+
+from becket.contract.commands import CommandDone
+from becket.contract.providers import ProviderDone
+from becket.conversion.decode import JSON_ERRORS
+from becket.errors import BecketError, LocalProtocolError, NotSent
+from becket.host.serving.client import EventStream, MappedStream
+from becket.host.serving.revocation import RevocableCalls
+from becket.peer.event_routing import EventHandler
+from becket.peer.streams import Gap
+
+if TYPE_CHECKING:
+    from becket.peer.protocols import Loop
+
+__all__ = ["ExtensionStream", "ExtensionStreams"]
+
+E = TypeVar("E")
+K = TypeVar("K")
+K2 = TypeVar("K2")
+R = TypeVar("R")
+
+TRAIL_GRACE = 0.02  # seconds for events that an old extension sends after its answer, unless it said `done`
+MAX_TRAILING = 1_024  # events that are kept for a consumer that does not ask for them
+DONE_EVENTS = (CommandDone, ProviderDone)
+
+
+class ExtensionStreams:
+    """The runs of one extension, and what they share."""
+
+    def __init__(self, permitted: RevocableCalls, loop: Loop, *, patience: float | None) -> None:
+        self.permitted = permitted
+        self.loop = loop
+        self._turn_timeout = patience
+        self.open: set[ExtensionStream[Any, Any]] = set()
+        self._turn = anyio.Semaphore(1)
+
+    async def acquire_turn(self) -> None:
+        """Waits until no other run is under way whose events could be taken for one's own.
+
+        Raises:
+            NotSent: it has not ended within the patience of a run, in seconds.
+        """
+        with anyio.move_on_after(self._turn_timeout):
+            await self._turn.acquire()
+            return
+        raise NotSent("streams whose events cannot be told apart", 1)
+
+    def release_turn(self) -> None:
+        """The next may begin."""
+        self._turn.release()
+
+    def accept_trailing(self, name: str, raw: Raw) -> None:
+        """Hands a notification to the runs that it belongs to although they have their response."""
+        for run in tuple(self.open):
+            run.accept_trailing(name, raw)
+
+
+class ExtensionStream(Generic[E, R]):
+    """A call to an extension and its events: `async with notes.invoke_command(...) as run: async for event in run`.
+
+    `run.result()` is the answer. `dropped` and `skipped` count events, as those of a `CallStream` do."""
+
+    def __init__(
+        self,
+        runs: ExtensionStreams,
+        spoken: MappedStream[E, R],
+        *,
+        is_marked: bool,
+        permission: str | None = None,
+        ended: Callable[[R | None, BecketError | None], None] | None = None,
+    ) -> None:
+        """`is_marked` says whether the link marks each event with the request that it belongs to."""
+        self._permission = permission
+        self._ended = ended
+        self._resend: Callable[[BecketError], Awaitable[ExtensionStream[E, R] | None]] | None = None
+        self._resending = anyio.Lock()
+        self._adopt(runs, spoken, is_marked)
+        self._is_entered = False
+        self._is_open = False
+        self._has_turn = False
+        self._opening = anyio.CancelScope()
+        self._error: BecketError | None = None  # why somebody else than the extension has ended it
+        self._handlers: list[tuple[tuple[type, ...], EventHandler]] = []
+        # what comes after the answer
+        self._trailing: deque[E] = deque()
+        self._trail_until: float | None = None
+        self._has_done_event = False
+        self._arrived = anyio.Event()
+        self._lost = 0
+        self._unread = 0
+
+    def _adopt(self, runs: ExtensionStreams, spoken: MappedStream[E, R], is_marked: bool) -> None:
+        self._call = runs, spoken, is_marked
+        self._runs = runs
+        self._stream = spoken.stream
+        self._method = method = spoken.method
+        self._params = spoken.params
+        self._read = spoken.read
+        is_answered_last = method.gather is None  # else the last event ends it, and nothing can come after that
+        is_addressed = any(reader.belongs is not None for reader in method.events.values())
+        self._is_untagged = is_answered_last and not is_marked
+        self._takes_turns = self._is_untagged and not is_addressed
+        self._may_trail = is_answered_last and (is_addressed or self._is_untagged)
+
+    @property
+    def dropped(self) -> int:
+        """How many events were not taken in time."""
+        return self._stream.dropped + self._lost
+
+    @property
+    def skipped(self) -> int:
+        """How many events could not be read."""
+        return self._stream.skipped + self._unread
+
+    # -- life
+
+    async def __aenter__(self) -> ExtensionStream[E, R]:
+        if self._is_entered:
+            raise LocalProtocolError("a run is opened once")
+        self._is_entered = True
+        try:
+            await self._runs.permitted.check(self._method.name, self._permission)
+            if self._permission is not None:
+                self._runs.permitted.add(self._permission, self)
+            with self._opening:  # which `end` leaves: it may wait for its turn, or for room on the link
+                await self._open()
+            if self._error is not None:
+                raise copy(self._error)
+        except BaseException as error:
+            self._error = self._error or (error if isinstance(error, BecketError) else None)
+            await self.__aexit__()
+            raise
+        return self
+
+    async def _open(self) -> None:
+        if self._takes_turns:
+            await self._runs.acquire_turn()
+            self._has_turn = True
+        await self._stream.__aenter__()
+        self._is_open = True
+        self._runs.open.add(self)
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._permission is not None:
+            self._runs.permitted.remove(self._permission, self)
+        self._runs.open.discard(self)
+        was_open, self._is_open = self._is_open, False
+        is_answered = was_open and self._stream.done()
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            await self._call_ended(ended, is_answered)
+        if was_open and self._has_turn and not is_answered:
+            # The extension does not know that nobody listens, and goes on: its events are not for the next one.
+            self._error = self._error or LocalProtocolError(f"{self._method.name}: left before its answer came")
+            self._runs.loop.spawn(self._drain_abandoned())
+            return
+        await self._stream.__aexit__()
+        self._end_turn()
+
+    async def _drain_abandoned(self) -> None:
+        try:
+            await self._stream.result()
+        except BecketError:
+            pass
+        finally:
+            await self._stream.__aexit__()
+            self._end_turn()
+
+    def _end_turn(self) -> None:
+        if self._has_turn:
+            self._has_turn = False
+            self._runs.release_turn()
+
+    def end(self, error: BecketError) -> None:
+        """Ends the run with this error, unless it was answered; the extension is told where it understands that."""
+        if self._is_open and self._stream.done():
+            return
+        self._error = self._error or error
+        self._opening.cancel()
+        if self._is_open:
+            self._runs.loop.spawn(self._stream.__aexit__())
+
+    async def _call_ended(self, ended: Callable[[R | None, BecketError | None], None], is_answered: bool) -> None:
+        if self._error is not None or not is_answered:
+            ended(None, self._error or LocalProtocolError("left before its answer came"))
+            return
+        try:
+            result = self._read(await self._stream.result())
+        except BecketError as error:
+            ended(None, error)
+        else:
+            ended(result, None)
+
+    # -- once more
+
+    def resend_with(self, resend: Callable[[BecketError], Awaitable[ExtensionStream[E, R] | None]]) -> None:
+        """Goes on with the run that `resend` returns for the error of this one, if it returns one; at most once."""
+        self._resend = resend
+
+    async def _goes_on(self, failed: EventStream[E], error: BecketError) -> bool:
+        """Returns whether another call has taken the place of one that has failed."""
+        async with self._resending:  # one task may take the events, and another wait for the response
+            resend, self._resend = self._resend, None
+            if self._stream is not failed:
+                return True
+            if resend is None or self._error is not None or not self._is_open:
+                return False
+            other = await resend(error)
+            if other is None:
+                return False
+            self._runs.open.discard(self)
+            await failed.__aexit__()
+            self._end_turn()
+            self._lost += failed.dropped
+            self._unread += failed.skipped
+            self._adopt(*other._call)
+            self._trail_until, self._has_done_event = None, False
+            await self._open()
+            return True
+
+    # -- events
+
+    def __aiter__(self) -> AsyncIterator[E | Gap]:
+        return self
+
+    async def __anext__(self) -> E | Gap:
+        stream = self._stream
+        try:
+            event = await stream.__anext__()
+        except StopAsyncIteration:
+            pass
+        except BecketError as error:
+            if self._error is not None:
+                raise copy(self._error) from None
+            if await self._goes_on(stream, error):
+                return await self.__anext__()
+            raise
+        else:
+            if isinstance(event, DONE_EVENTS):
+                self._has_done_event = True
+            return event
+        await self._wait_trailing()
+        if not self._trailing:
+            self._may_trail = False
+            raise StopAsyncIteration
+        return self._trailing.popleft()
+
+    async def batches(self) -> AsyncIterator[list[E | Gap]]:
+        """Yields what has come since the last time, many at once: the cheapest way to take a flood."""
+        async for event in self:
+            yield [event, *self.batch_nowait()]
+
+    def batch_nowait(self) -> list[E | Gap]:
+        """Returns what has come and was not taken, without waiting."""
+        ready: list[E | Gap] = self._stream.batch_nowait()
+        if ready and isinstance(ready[-1], DONE_EVENTS):
+            self._has_done_event = True
+        if self._stream.done():
+            ready += self._trailing
+            self._trailing.clear()
+        return ready
+
+    @overload
+    def on(self, kind: type[K], /) -> Callable[[Callable[[K], Any]], Callable[[K], Any]]: ...
+
+    @overload
+    def on(self, kind: type[K], other: type[K2], /) -> Callable[[Callable[[K | K2], Any]], Callable[[K | K2], Any]]: ...
+
+    @overload
+    def on(self, *kinds: type[Any]) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]: ...
+
+    def on(self, *kinds: type[Any]) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+        """Registers the decorated function, plain or `async def`, for events of these classes.
+
+        `result` hands it the events, in order. All functions that were registered for an event get it.
+
+        Raises:
+            TypeError: there are no such events in this run.
+        """
+        known = [*(kind for reader in self._method.events.values() for kind in reader.types), Gap]
+        for kind in kinds:
+            if not any(issubclass(event, kind) for event in known):
+                names = ", ".join(sorted({event.__name__ for event in known}))
+                raise TypeError(f"a run of {self._method.name} has no `{kind.__name__}`; it has: {names}")
+
+        def register(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+            self._handlers.append((kinds, EventHandler(function)))
+            return function
+
+        return register
+
+    async def result(self) -> R:
+        """Returns the answer. Events that were not taken go to the functions of `on`, or are dropped.
+
+        Raises:
+            PermissionDenied: the extension has lost the permission that this runs on.
+            RemoteError, CallTimeout, ConnectionLost, StreamOverrun, BadReply: as for any call.
+        """
+        if self._handlers and self._is_open:
+            async for event in self:
+                await self._dispatch(event)
+        if self._error is not None:
+            raise copy(self._error)
+        stream = self._stream
+        try:
+            return self._read(await stream.result())
+        except BecketError as error:
+            if self._error is not None:
+                raise copy(self._error) from None
+            if await self._goes_on(stream, error):
+                return await self.result()
+            raise
+
+    async def _dispatch(self, event: E | Gap) -> None:
+        for kinds, listener in self._handlers:
+            if isinstance(event, kinds):
+                outcome = listener.function(*((event,) if listener.arity else ()))
+                if listener.is_async:
+                    await outcome
+
+    # -- what trails the answer
+
+    def accept_trailing(self, name: str, raw: Raw) -> None:
+        """Takes a notification that came after the response, if it is for this run."""
+        reader = self._method.events.get(name)
+        if reader is None or not self._may_trail or not self._is_open or not self._stream.done():
+            return
+        if reader.belongs is not None and not reader.belongs(raw, self._params):
+            return
+        if len(self._trailing) >= MAX_TRAILING:
+            self._lost += 1
+            return
+        try:
+            event = reader.decode(raw)
+        except JSON_ERRORS:
+            self._unread += 1
+            return
+        self._has_done_event = self._has_done_event or isinstance(event, DONE_EVENTS)
+        self._trailing.append(event)
+        self._arrived.set()
+
+    async def _wait_trailing(self) -> None:
+        if self._trailing or not self._is_untagged or not self._may_trail or self._has_done_event:
+            return
+        if self._trail_until is None:
+            self._trail_until = anyio.current_time() + TRAIL_GRACE
+        self._arrived = anyio.Event()
+        with anyio.move_on_after(max(0.0, self._trail_until - anyio.current_time())):
+            await self._arrived.wait()

@@ -1,0 +1,620 @@
+"""Consent: decides who may start, prompts the user, stores approvals, applies grant changes.
+
+What may be decided is the gate's (`host.gate`); here it is brought to the files, the grants and the people of one host.
+Starting what may start is the supervisor's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+from msgspec.structs import replace
+
+from becket.contract.audit import ConsentRefused, FilesChanged
+from becket.dialects import DIALECTS, find_dialect
+from becket.errors import BadFile, ExtensionRefused, RevocationNotPersistent, StartFailed
+from becket.host.command_lines import NO_OPTIONS, CommandLines
+from becket.host.data_files import Persistence
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
+from becket.host.events import EventBus, PermissionGranted, PermissionRevoked
+from becket.host.serving.audited_gate import AuditedGate, record_event
+from becket.host.starting.approvals import Approval, find_changes
+from becket.host.starting.connect import required_permissions
+from becket.host.starting.consent_request import AskConsent, ConsentRequest, describe_request
+from becket.host.starting.discovery import Candidate
+from becket.host.starting.environment import ExtensionVariables
+from becket.host.starting.grants_file import FILE_NAME, GrantEntry
+from becket.host.starting.launch import LaunchSettings, LaunchSpec, list_launch_variables, resolve_extension_config
+from becket.host.starting.manifest import is_below
+from becket.host.starting.programs import list_program_folders, relocate_command, relocate_path
+from becket.host.starting.snapshot import FolderSnapshot, create_snapshot, find_snapshot, remove_snapshots
+from becket.host.starting.start_check import (
+    NeedsConsent,
+    StartAllowed,
+    StartDecision,
+    StartRefused,
+    decide_start,
+    digest_candidate,
+    effective_grants,
+    list_files,
+    refuse_uncopyable,
+    run_preflight,
+)
+from becket.host.starting.working_copies import open_working_copy, remove_discarded, remove_working_copies
+from becket.jsonrpc.records import IdCounter
+from becket.permissions.gate import MAX_PROMPTS, PERMISSIONS, Grants
+from becket.permissions.policies import is_async
+
+__all__ = ["ConsentController", "ManagedExtension", "writes_in_root"]
+
+T = TypeVar("T")
+
+MAKE_WRITABLE: Final = "make the data folder writable, and make room on its disk"
+CONSENT_TIMEOUT: Final = 60.0  # seconds for a person to agree; no answer is no
+MAX_RECHECKS: Final = 3  # at files that change while somebody looks at them
+BY_USER: Final = "answer"
+BY_HOST: Final = "host"
+
+
+class Agreed(Struct, frozen=True):
+    """What was agreed to: these files of an extension, started by this way.
+
+    `digest` is that of the files. It `is_bound` to them where no others may start; by a way in a copy, which is the
+    host's, no others can."""
+
+    candidate: Candidate
+    launch: LaunchSpec
+    digest: str
+    by: str
+    is_bound: bool = False
+
+
+class ManagedExtension:
+    """An extension at the door, or in the house. Its gate is the same from the beginning to the end of the host."""
+
+    def __init__(self, candidate: Candidate, outcome: StartAllowed | NeedsConsent, gate: AuditedGate) -> None:
+        self.candidate = candidate
+        self.decision = outcome
+        self.gate = gate
+        self.approval: Agreed | None = None  # None until it may start
+        self.next_approval: Agreed | None = None  # what its next start is to be of
+        self.ids = IdCounter()  # of what its copies are asked, in some dialects
+
+    @property
+    def id(self) -> str:
+        """The id of the extension."""
+        return self.candidate.id
+
+    @property
+    def needs_consent(self) -> bool:
+        """Whether somebody has to agree before it may start."""
+        return self.approval is None and isinstance(self.decision, NeedsConsent)
+
+
+class ConsentController:
+    """Lets extensions into one host. `given` are the grants of the host's own program, `configured` its values for the
+    configuration of extensions. `find_again` looks for an extension whose files may have changed, and `complain` takes
+    what an operator should know of. `lines` are the commands that hints name."""
+
+    def __init__(
+        self,
+        kept: Persistence,
+        settings: LaunchSettings,
+        *,
+        given: Mapping[str, Grants],
+        configured: Mapping[str, Mapping[str, object]],
+        in_development: bool,
+        events: EventBus,
+        complain: Callable[[Diagnostic], None],
+        find_again: Callable[[str], Candidate],
+        lines: CommandLines = NO_OPTIONS,
+    ) -> None:
+        self.extensions: dict[str, ManagedExtension] = {}
+        self._persistence = kept
+        self._settings = settings
+        self._configured_grants = given
+        self._configured_values = configured
+        self._in_development = in_development
+        self._events = events
+        self._report = complain
+        self._rediscover = find_again
+        self._lines = lines
+        self._known = PERMISSIONS | required_permissions(settings.methods)
+        self._data = () if settings.data_dir is None else (str(settings.data_dir.folder),)
+        self._prompt_lock = anyio.Lock()  # a person answers one question at a time
+        self._prompt_counts: Counter[str] = Counter()
+
+    # -- deciding
+
+    def decide(self, candidate: Candidate) -> StartDecision:
+        """Returns whether an extension may start, as things are. It reads all of its files: not for a loop."""
+        settings = self._settings
+        findings = run_preflight(
+            candidate,
+            variables=settings.variables,
+            program_folders=list_program_folders(settings.variables.get("PATH", "")),
+            config=resolve_extension_config(candidate, settings, self._configured_values.get(candidate.id)),
+            data=self._data,
+            limits=settings.limits,
+        )
+        outcome = decide_start(
+            candidate.manifest,
+            findings,
+            entry=self._persistence.get_grants(candidate.id),
+            given=self._configured_grants.get(candidate.id),
+            variables=self.list_variables(candidate),
+            in_development=self._in_development,
+            can_ask=settings.ask is not None,
+            known=self._known,
+            dialects=frozenset(DIALECTS),
+        )
+        if findings.uncopyable and self._is_copied(candidate) and self._is_bound(outcome):
+            return refuse_uncopyable(candidate.id, findings.uncopyable)
+        return replace(outcome, lines=self._lines) if isinstance(outcome, NeedsConsent) else outcome
+
+    def list_variables(self, candidate: Candidate) -> ExtensionVariables:
+        """Returns the variables outside the base list that an extension would get."""
+        return list_launch_variables(candidate, self._settings)
+
+    def _is_copied(self, candidate: Candidate) -> bool:
+        """Returns whether an extension runs from a copy once somebody has agreed to its files."""
+        return self._settings.data_dir is not None and owns_folder(candidate) and not candidate.operator.in_place
+
+    def _is_bound(self, outcome: StartDecision) -> bool:
+        """Returns whether only files that somebody agreed to would start."""
+        match outcome:
+            case StartAllowed():
+                return bool(outcome.bound_to)
+            case NeedsConsent():
+                return not self._in_development
+            case StartRefused():
+                return False
+
+    async def evaluate(self, candidate: Candidate) -> ManagedExtension:
+        """Looks at an extension that was found, and returns it as a guest, who may have to be agreed to.
+
+        Raises:
+            ExtensionRefused: it cannot start, whoever agrees to it.
+        """
+        outcome = await run_in_thread(self.decide, candidate)
+        if isinstance(outcome, StartRefused):
+            raise outcome.error
+        settings = self._settings
+        gate = AuditedGate(
+            candidate.id,
+            outcome.grants if isinstance(outcome, StartAllowed) else self._effective_grants(candidate, ""),
+            settings.audit,
+            policy=settings.policy,
+            asks=settings.ask is not None,
+            known=self._known,
+            require_parent=settings.require_parent,
+        )
+        guest = self.extensions[candidate.id] = ManagedExtension(candidate, outcome, gate)
+        return guest
+
+    def _effective_grants(self, candidate: Candidate, digest: str) -> Grants:
+        """Returns what an extension with these files holds by what is written and given now."""
+        entry = self._filter_entry(self._persistence.get_grants(candidate.id), digest)
+        return effective_grants(candidate.manifest, entry, self._configured_grants.get(candidate.id))
+
+    def _filter_entry(self, entry: GrantEntry | None, digest: str) -> GrantEntry:
+        """Returns what of an entry holds for these files: denials do in any case."""
+        if entry is None:
+            return GrantEntry()
+        return entry if self._covers(entry, digest) else replace(entry, allow=())
+
+    def _covers(self, entry: GrantEntry, digest: str) -> bool:
+        return self._in_development or entry.digest in ("", digest)
+
+    # -- letting in
+
+    async def approve_start(self, guest: ManagedExtension) -> None:
+        """Settles that a guest may start, with the files that it has; a person is asked where it takes one.
+
+        Raises:
+            ExtensionRefused: it may not, and why.
+        """
+        self._apply_approval(guest, await self._obtain_approval(guest.candidate, guest.decision))
+
+    async def approve_reload(self, guest: ManagedExtension) -> Candidate:
+        """Settles that a guest may start next with the files that it has now, and returns how it was found.
+
+        Raises:
+            ExtensionRefused: it may not, and why. What runs stays.
+        """
+        guest.next_approval = await self._obtain_approval(await run_in_thread(self._rediscover, guest.id))
+        return guest.next_approval.candidate
+
+    async def recheck(self, guest: ManagedExtension) -> bool:
+        """Returns whether a guest that was refused may start now without a question. `approve_start` it then.
+
+        Raises:
+            ExtensionRefused: it cannot start, whoever agrees to it.
+        """
+        candidate = await run_in_thread(self._rediscover, guest.id)
+        outcome = await run_in_thread(self.decide, candidate)
+        if isinstance(outcome, StartRefused):
+            raise outcome.error
+        guest.candidate, guest.decision = candidate, outcome
+        return isinstance(outcome, StartAllowed)
+
+    async def resolve_launch(self, guest: ManagedExtension) -> LaunchSpec:
+        """Returns by which way a guest is started now. Where its files are others than those that were agreed to, and
+        no copy of these is there, it is asked about again. A working copy is to be released by the caller.
+
+        Raises:
+            ExtensionRefused: it may not start any more, and why.
+            StartFailed: its working copy cannot be made.
+        """
+        if guest.next_approval is not None:
+            agreed, guest.next_approval = guest.next_approval, None
+            self._apply_approval(guest, agreed)
+        elif guest.approval is None:
+            await self.approve_start(guest)
+        assert guest.approval is not None
+        agreed = guest.approval
+        entry = self._persistence.get_grants(guest.id)
+        wanted = agreed.digest if agreed.is_bound else entry.digest if entry and self._in_development else ""
+        if agreed.launch.is_snapshot:
+            return await self._enter_copy(guest)
+        if not wanted:
+            return agreed.launch
+        try:
+            found = await run_in_thread(self._digest, agreed.candidate)
+        except BadFile as error:
+            raise ExtensionRefused(guest.id, f"its folder: {error}") from error
+        if found == wanted:
+            return agreed.launch
+        if agreed.is_bound:
+            self._apply_approval(guest, await self._obtain_approval(await run_in_thread(self._rediscover, guest.id)))
+            return guest.approval.launch
+        record_event(self._settings.audit, FilesChanged(guest.id, wanted, found))
+        return agreed.launch
+
+    async def _enter_copy(self, guest: ManagedExtension) -> LaunchSpec:
+        """Returns the way in the host's copy of the files, or in a working copy of that where the program may write."""
+        for _ in range(MAX_RECHECKS):
+            assert guest.approval is not None
+            agreed = guest.approval
+            if not (agreed.launch.is_snapshot and writes_in_root(agreed.candidate)):
+                return agreed.launch
+            try:
+                way = await run_in_thread(self._open_working_copy, agreed)
+            except BadFile as error:
+                raise StartFailed(guest.id, f"its working copy cannot be made: {error}") from error
+            if way is not None:
+                return way
+            # Another program has changed the host's copy: it is made anew of the files that were agreed to.
+            self._apply_approval(guest, await self._obtain_approval(await run_in_thread(self._rediscover, guest.id)))
+        raise ExtensionRefused(guest.id, "its files change all the time")
+
+    def _digest(self, candidate: Candidate) -> str:
+        return digest_candidate(candidate, without=self._data, limits=self._settings.limits)
+
+    def _apply_approval(self, guest: ManagedExtension, agreed: Agreed) -> None:
+        """From now on this is what was agreed to; the gate lets pass what goes with it."""
+        is_other = guest.approval is None or guest.approval.digest != agreed.digest
+        guest.candidate, guest.approval = agreed.candidate, agreed
+        if is_other:
+            now = self._effective_grants(agreed.candidate, agreed.digest)
+            self._change_gate(guest, guest.gate.grants, now, agreed.by)
+
+    # -- agreeing
+
+    async def _obtain_approval(self, candidate: Candidate, outcome: StartDecision | None = None) -> Agreed:
+        """Returns what was agreed to. Files that change while somebody is asked about them are looked at again."""
+        id = candidate.id
+        for _ in range(MAX_RECHECKS):
+            if outcome is None:
+                outcome = await run_in_thread(self.decide, candidate)
+            match outcome:
+                case StartRefused():
+                    raise outcome.error
+                case NeedsConsent():
+                    await self._obtain_consent(candidate, outcome)
+                    bound_to, by = "" if self._in_development else outcome.digest, BY_USER
+                case StartAllowed():
+                    if outcome.entry is not None and outcome.entry != self._persistence.get_grants(id):
+                        await self._bind_to_digest(id, outcome.digest)
+                    bound_to, by = outcome.bound_to, BY_HOST
+            way = LaunchSpec(outcome.command, candidate.folder, outcome.cwd, bound_to or None)
+            agreed = Agreed(candidate, way, outcome.digest, by, is_bound=bool(bound_to))
+            if not bound_to or not self._is_copied(candidate):
+                return agreed
+            try:
+                copy = await run_in_thread(self._snapshot, candidate, bound_to)
+            except BadFile as error:
+                raise refuse_uncopyable(id, str(error)).error from error
+            if copy is not None:
+                return replace(agreed, launch=relocate_launch(way, copy))
+            candidate, outcome = await run_in_thread(self._rediscover, id), None
+        raise ExtensionRefused(id, "its files change all the time")
+
+    async def _obtain_consent(self, candidate: Candidate, consent: NeedsConsent) -> None:
+        """Asks a person, and writes the answer down. What was refused already is not asked for again.
+
+        Raises:
+            ExtensionRefused: it is a no, cannot be written down, or was asked too often.
+        """
+        id = consent.extension
+        entry = self._persistence.get_grants(id)
+        if entry is not None and entry.refused == consent.fingerprint:
+            raise replace(consent, is_refused=True).build_refusal.error
+        ask = self._settings.ask
+        if ask is None:  # at once: a grant that comes meanwhile finds it refused, and starts it
+            raise consent.build_refusal.error
+        self._prompt_counts[id] += 1
+        if self._prompt_counts[id] > MAX_PROMPTS:
+            raise ExtensionRefused(id, "its files have changed too often: nobody is asked any more")
+        approval = await run_in_thread(self._describe, candidate, consent)
+        answer = await self._ask_person(ask, await run_in_thread(self._request, consent, approval))
+        if answer is False:
+            consent = await self._keep_refusal(consent)
+        if answer is not True:
+            raise consent.build_refusal.error
+
+        def agree(entry: GrantEntry) -> GrantEntry:
+            undenied = [name for name in consent.permissions if name not in entry.deny]  # somebody may have, meanwhile
+            return replace(consent, entry=entry).build_approval(undenied)
+
+        await self._store_approval(id, agree)
+        await self._keep_approval(id, approval)
+
+    def _describe(self, candidate: Candidate, consent: NeedsConsent) -> Approval:
+        """Returns what a consent would be about."""
+        return consent.approval(list_files(candidate, consent.digest, without=self._data, limits=self._settings.limits))
+
+    def _request(self, consent: NeedsConsent, approval: Approval) -> ConsentRequest:
+        """Returns what a person is asked, with what has changed since the last consent."""
+        before = self._persistence.approval_of(consent.extension)
+        return consent.request(find_changes(before, approval, digest=consent.entry.digest))
+
+    async def _keep_approval(self, id: str, approval: Approval) -> None:
+        try:
+            await run_in_thread(self._persistence.keep_approval, id, approval)
+        except OSError as error:
+            problem = f"what was agreed to cannot be kept, so the next prompt cannot tell what has changed: {error}"
+            self._report(
+                Diagnostic(
+                    code=ProblemCode.CONSENT_NOT_PERSISTENT,
+                    extension=id,
+                    problem=problem,
+                    hint=MAKE_WRITABLE,
+                    severity=Severity.WARNING,
+                )
+            )
+
+    async def _keep_refusal(self, consent: NeedsConsent) -> NeedsConsent:
+        """Keeps a refusal until the files or what they ask for are others, and returns the consent that was refused."""
+        id = consent.extension
+        record_event(
+            self._settings.audit,
+            ConsentRefused(id, BY_USER, consent.digest or None, consent.permissions, consent.requested),
+        )
+        try:
+            await self._change_grants(id, lambda entry: replace(entry, refused=consent.fingerprint))
+        except BadFile as error:
+            problem = f"the refusal cannot be written down, and the next start asks again: {error}"
+            self._report(
+                Diagnostic(code=ProblemCode.CONSENT_NOT_PERSISTENT, extension=id, problem=problem, hint=MAKE_WRITABLE)
+            )
+            return consent
+        return replace(consent, is_refused=True)
+
+    async def _bind_to_digest(self, id: str, digest: str) -> None:
+        """Binds what was granted without a word about files to these."""
+        await self._store_approval(id, lambda entry: replace(entry, digest=entry.digest or digest))
+
+    async def _store_approval(self, id: str, change: Callable[[GrantEntry], GrantEntry]) -> None:
+        try:
+            await self._change_grants(id, change)
+        except BadFile as error:
+            raise ExtensionRefused(id, f"what was agreed to cannot be written down: {error}") from error
+
+    async def _ask_person(self, ask: AskConsent, request: ConsentRequest) -> bool | None:
+        """Asks a person whether an extension may run with all that it asks for; None where nobody answers in time."""
+        answer: Any = None
+        async with self._prompt_lock:
+            with anyio.move_on_after(CONSENT_TIMEOUT):
+                try:
+                    question = describe_request(request)
+                    if is_async(ask):
+                        asked: Any = ask(question, request)
+                        answer = await asked
+                    else:
+                        # A thread that waits for a person may wait for ever: it is left.
+                        answer = await anyio.to_thread.run_sync(ask, question, request, abandon_on_cancel=True)
+                except Exception as error:
+                    problem = f"asking has failed: {error}"
+                    self._report(
+                        Diagnostic(
+                            code=ProblemCode.CONSENT_FAILED,
+                            extension=request.extension,
+                            problem=problem,
+                            hint="look at the function that the host has for `ask`",
+                        )
+                    )
+        return answer if isinstance(answer, bool) else None
+
+    # -- copies
+
+    def _snapshot(self, candidate: Candidate, digest: str) -> str | None:
+        """Returns the folder of a copy with this digest; None where the extension has other files by now."""
+        places, limits = self._settings.data_dir, self._settings.limits
+        assert places is not None
+        copy = find_snapshot(places.snapshots, digest, limits=limits)
+        if copy is None:
+            copy = create_snapshot(candidate.folder, places.snapshots, without=self._data, limits=limits)
+        return copy.folder if copy.digest == digest else None
+
+    def _open_working_copy(self, agreed: Agreed) -> LaunchSpec | None:
+        """Returns the way in a fresh working copy; None where the copy of what was agreed to is not what it was."""
+        places, way = self._settings.data_dir, agreed.launch
+        assert places is not None
+        working = open_working_copy(
+            places.working,
+            agreed.candidate.id,
+            FolderSnapshot(way.folder, agreed.digest),
+            name=os.path.basename(agreed.candidate.folder),
+            limits=self._settings.limits,
+        )
+        return None if working is None else replace(relocate_launch(way, working.folder), working=working)
+
+    def remove_unused_snapshots(self) -> None:
+        """Removes the copies that nobody runs and that nobody has agreed to any more. Not for a loop.
+
+        Raises:
+            BadFile: one cannot be removed.
+        """
+        if self._settings.data_dir is None:
+            return
+        used = {
+            agreed.digest
+            for guest in self.extensions.values()
+            for agreed in (guest.approval, guest.next_approval)
+            if agreed
+        }
+        remove_snapshots(self._settings.data_dir.snapshots, used | self._persistence.approved_digests())
+        remove_working_copies(
+            self._settings.data_dir.working, self.extensions.keys() | self._persistence.agreed_extensions()
+        )
+
+    def remove_discarded(self, id: str) -> None:
+        """Removes what earlier starts of an extension have written. Not for a loop.
+
+        Raises:
+            BadFile: its folder cannot be read.
+        """
+        if self._settings.data_dir is not None:
+            remove_discarded(self._settings.data_dir.working, id)
+
+    # -- grants
+
+    async def grant(self, id: str, names: Iterable[str]) -> None:
+        """Gives an extension permissions, from now on and for its next starts.
+
+        Raises:
+            BadFile: the file of grants cannot be written; nothing has changed.
+        """
+        names = [*names]
+        await self._change_grants(id, lambda entry: entry.with_grants(names))
+        if id in self.extensions:
+            for name in names:
+                self._grant(self.extensions[id], name, BY_HOST)
+
+    async def approve(self, id: str) -> None:
+        """Gives an extension all that it asks for. One that may not start yet is agreed to, with the files it has now.
+
+        Raises:
+            ExtensionRefused: it cannot start, whoever agrees to it.
+            BadFile: the file of grants cannot be written; nothing has changed.
+        """
+        guest = self.extensions[id]
+        if guest.approval is not None:
+            await self.grant(id, guest.candidate.manifest.permissions)
+            return
+        await self.recheck(guest)
+        candidate, outcome = guest.candidate, guest.decision
+        asked, digest = candidate.manifest.permissions, outcome.digest
+        variables = self.list_variables(candidate).requested
+        before = self._persistence.get_grants(id)
+        await self._change_grants(id, lambda entry: entry.with_grants(asked, digest, variables))
+        if isinstance(outcome, NeedsConsent):
+            await self._keep_approval(id, await run_in_thread(self._describe, candidate, outcome))
+        if before is not None and before.refused:
+            record_event(self._settings.audit, ConsentRefused(id, BY_HOST, withdrawn=True))
+
+    async def revoke(self, id: str, names: Iterable[str]) -> None:
+        """Revokes permissions at once; what runs on them ends. Writing that down comes second.
+
+        Raises:
+            RevocationNotPersistent: the file of grants cannot be written; they are revoked in this host all the same.
+        """
+        names = [*names]
+        self._persistence.revoke(id, names)
+        if id in self.extensions:
+            for name in names:
+                self._revoke(self.extensions[id], name, BY_HOST)
+        await run_in_thread(self._persistence.write_revocations, id)
+
+    async def retry_revocations(self) -> dict[str, RevocationNotPersistent | None]:
+        """Tries again to write revocations that could not be written; returns what came of it, by extension."""
+        return await run_in_thread(self._persistence.retry_revocations)
+
+    def unwritten_revocations(self, id: str) -> tuple[str, ...]:
+        """Returns the permissions of an extension that were revoked and are not written as such."""
+        return self._persistence.unwritten_revocations(id)
+
+    def has_grant_changes(self) -> bool:
+        """Returns whether somebody may have written something else into the file of grants."""
+        return self._persistence.has_grant_changes()
+
+    async def apply_grant_changes(self) -> dict[str, bool]:
+        """Takes over what another program has changed in the file of grants; what runs on what was taken away ends.
+
+        Returns whose entries have changed, and whether each is about other files than those that run.
+
+        Raises:
+            BadFile: it cannot be read; what held before holds on.
+        """
+        changes = await run_in_thread(self._persistence.reload_grants)
+        return {id: self._apply_change(id, before, after) for id, (before, after) in changes.items()}
+
+    def _apply_change(self, id: str, before: GrantEntry | None, after: GrantEntry | None) -> bool:
+        guest = self.extensions.get(id)
+        if guest is None or guest.approval is None:
+            return False
+        manifest, given = guest.candidate.manifest, self._configured_grants.get(id)
+        was, now = (self._filter_entry(entry, guest.approval.digest) for entry in (before, after))
+        is_about_others = after is not None and not self._covers(after, guest.approval.digest)
+        if is_about_others:  # what was agreed to for those that run stands, but for denials
+            now = replace(now, allow=was.allow)
+        self._change_gate(
+            guest, effective_grants(manifest, was, given), effective_grants(manifest, now, given), FILE_NAME
+        )
+        return is_about_others
+
+    async def _change_grants(self, id: str, change: Callable[[GrantEntry], GrantEntry]) -> None:
+        await run_in_thread(self._persistence.change_grants, id, change)
+
+    def _change_gate(self, guest: ManagedExtension, before: Grants, now: Grants, by: str) -> None:
+        for name in sorted(before.allow | before.deny | now.allow | now.deny):
+            if now.allows(name) and not before.allows(name):
+                self._grant(guest, name, by)
+            elif (before.allows(name) and not now.allows(name)) or name in now.deny - before.deny:
+                self._revoke(guest, name, by)
+
+    def _grant(self, guest: ManagedExtension, name: str, by: str) -> None:
+        guest.gate.grant(name, by=by)
+        self._events.publish(PermissionGranted(guest.id, name, by))
+
+    def _revoke(self, guest: ManagedExtension, name: str, by: str) -> None:
+        guest.gate.revoke(name, by=by)
+        self._events.publish(PermissionRevoked(guest.id, name, by))
+
+
+def owns_folder(candidate: Candidate) -> bool:
+    """Returns whether a folder is an extension's own, with its manifest in it: then it can be run from a copy."""
+    return candidate.files is None and not candidate.is_listed and is_below(candidate.manifest_path, candidate.folder)
+
+
+def writes_in_root(candidate: Candidate) -> bool:
+    """Returns whether programs of this dialect may write in their own folder."""
+    return find_dialect(candidate.manifest.dialect).host_defaults.writes_in_root
+
+
+def relocate_launch(way: LaunchSpec, copy: str) -> LaunchSpec:
+    """Returns the same way in a copy of its folder."""
+    cwd = None if way.cwd is None else relocate_path(way.cwd, way.folder, copy)
+    return LaunchSpec(relocate_command(way.command, way.folder, copy), copy, cwd, way.digest, is_snapshot=True)
+
+
+async def run_in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    """Does something that waits for a disk."""
+    return await anyio.to_thread.run_sync(function, *arguments)

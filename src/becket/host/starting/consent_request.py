@@ -1,0 +1,178 @@
+"""What a person is asked before an extension starts: fields for a program, and the same as lines for a terminal.
+
+Whether consent is needed is decided by the gate (`host.gate`); asking, and keeping the outcome, is the doorkeeper's
+(`host.admitting`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from becket.conversion.files.reader import quote_path
+from becket.host.starting.environment import ExtensionVariables, is_secret_name
+from becket.host.starting.interpreters import find_code_from_cwd
+from becket.peer.permission_prompt import AskCallback
+from becket.permissions.gate import Decision
+from becket.permissions.policies import is_async
+
+__all__ = [
+    "START",
+    "AskConsent",
+    "ConsentChanges",
+    "ConsentRequest",
+    "answer_for",
+    "describe_request",
+    "quote",
+]
+
+START: Final = "start"
+MOST_FILES: Final = 10  # names of changed files in a prompt; `ConsentChanges` has them all
+
+
+class ConsentChanges(Struct, frozen=True, kw_only=True):
+    """What has changed since the last consent. What has not is empty, or None.
+
+    `command` and `working_directory` are those of the last consent. `variables` are those that have another value, with
+    the value of then, or a digest of it where the name looks like that of a secret; None where they were not set. Where
+    `is_known` is False, of the files only that something has
+    changed is known, and of the rest nothing."""
+
+    added_files: tuple[str, ...] = ()
+    changed_files: tuple[str, ...] = ()
+    removed_files: tuple[str, ...] = ()
+    command: tuple[str, ...] | None = None
+    working_directory: str | None = None
+    variables: dict[str, str | None] = {}
+    removed_variables: tuple[str, ...] = ()
+    added_permissions: tuple[str, ...] = ()
+    removed_permissions: tuple[str, ...] = ()
+    is_known: bool = True
+
+
+class ConsentRequest(Decision, frozen=True, kw_only=True):
+    """What a person decides: whether an extension may start, or, while it runs, whether it gets a permission.
+
+    Before a start `method` is `start` and `permissions` are all that it asks for; later they are the one that `method`
+    needs. `held` are those that it has. `command` is what is run, with the absolute path of its program, in
+    `working_directory`, and `programs` are those that the host runs for its commands, by the names of these.
+    `variables` are those that it gets besides the base list, by who gives them. `changes` is None where there was no
+    consent before. `digest` is that of its files."""
+
+    version: str = ""
+    command: tuple[str, ...] = ()
+    working_directory: str = ""
+    variables: ExtensionVariables = ExtensionVariables()
+    permissions: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    programs: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    changes: ConsentChanges | None = None
+    digest: str = ""
+
+    @property
+    def is_start(self) -> bool:
+        """Whether the extension waits for this to start."""
+        return self.method == START
+
+    def about(self, decision: Decision) -> ConsentRequest:
+        """Returns the request for what a running extension needs."""
+        needed = decision.permission or decision.method
+        return replace(self, **asdict(decision), permissions=(needed,), changes=None)
+
+
+AskConsent: TypeAlias = Callable[[str, ConsentRequest], bool | Awaitable[bool | None] | None]
+"""Asks a person: gets the request as text, whose lines do no harm to a terminal, and as fields.
+
+True is consent. False is a refusal, which is kept. All else, an exception too, is no answer. A plain function runs in a
+thread."""
+
+
+def answer_for(ask: AskConsent, request: ConsentRequest) -> AskCallback:
+    """Returns what asks for permissions of a running extension, with the fields of its request."""
+    if is_async(ask):
+
+        async def wait(question: str, decision: Decision) -> bool:
+            answer: Any = ask(question, request.about(decision))
+            return await answer is True
+
+        return wait
+    return lambda question, decision: ask(question, request.about(decision)) is True
+
+
+# -- as text
+
+
+def describe_request(request: ConsentRequest) -> str:
+    """Returns what a person is asked before a start: lines that do no harm to a terminal, with the whole command."""
+    lines = [f"{request.extension} {request.version} wants to run: {' '.join(map(quote, request.command))}"]
+    if request.working_directory:
+        loaded = find_code_from_cwd(request.command)
+        loads = "" if loaded is None else f", and loads code from there: {quote(loaded)}"
+        lines.append(f"it runs in the folder {quote(request.working_directory)}{loads}")
+    lines += [
+        f"its command {quote(name)} runs the program: {' '.join(map(quote, words))}" for name, words in request.programs
+    ]
+    if request.changes is not None:
+        lines += describe_changes(request.changes)
+    lines += [f"it has the permission {name}" for name in request.held]
+    lines += [f"it asks for the permission {name}" for name in request.permissions]
+    if not (request.held or request.permissions):
+        lines.append("it asks for no permission")
+    return "\n".join([*lines, *describe_variables(request.variables), "agree?"])
+
+
+def describe_changes(changes: ConsentChanges) -> Iterator[str]:
+    if not changes.is_known:
+        yield "its files have changed since they were agreed to"
+        return
+    files = [(name, "changed") for name in changes.changed_files]
+    files += [(name, "new") for name in changes.added_files] + [(name, "removed") for name in changes.removed_files]
+    if files:
+        more = f", and {len(files) - MOST_FILES} more" if len(files) > MOST_FILES else ""
+        yield f"since the last consent its files have changed: {join_notes(files[:MOST_FILES])}{more}"
+    if changes.command is not None:
+        yield f"since the last consent its command has changed, from: {' '.join(map(quote, changes.command))}"
+    if changes.working_directory is not None:
+        yield f"since the last consent it runs elsewhere, and no longer in {quote(changes.working_directory)}"
+    if changes.added_permissions:
+        yield f"since the last consent it asks for more permissions: {', '.join(changes.added_permissions)}"
+    if changes.removed_permissions:
+        yield f"since the last consent it asks no longer for: {', '.join(map(quote, changes.removed_permissions))}"
+    values = [(name, describe_value(name, before)) for name, before in changes.variables.items()]
+    values += [(name, "no longer set") for name in changes.removed_variables]
+    if values:
+        yield f"since the last consent it sets other variables: {join_notes(values)}"
+
+
+def describe_value(name: str, before: str | None) -> str:
+    if before is None:
+        return "new"
+    return "another value" if is_secret_name(name) else f"it was {quote(before)}"
+
+
+def join_notes(notes: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{quote(name)} ({note})" for name, note in notes)
+
+
+def describe_variables(variables: ExtensionVariables) -> Iterator[str]:
+    """Yields a line for each variable that a manifest asks for or sets, and one for each kind that the operator gives.
+
+    Values that a manifest sets are shown; those of the host never are."""
+    for name in variables.passed:
+        yield f"it asks for the variable {name}{', which looks like a secret' if is_secret_name(name) else ''}"
+    for name, value in variables.set.items():
+        loads = ": programs load code by it" if name in variables.dangerous else ""
+        yield f"it sets the variable {quote_path(name)} to {quote(value)}{loads}"
+    if variables.given:
+        yield f"the host's configuration gives it the variables {', '.join(variables.given)}"
+    if variables.inherited:
+        yield f"inherit_environment gives it the variables {', '.join(variables.inherited)}"
+
+
+def quote(word: str) -> str:
+    """Returns a word as it is shown in a prompt: harmless, and in quotes where it is empty or has a space."""
+    shown = quote_path(word)
+    return f"'{shown}'" if not shown or " " in shown else shown

@@ -1,0 +1,674 @@
+"""Walks folders, reads the manifests in them, and reports candidates and diagnostics.
+
+One walk finds the extensions of all formats: folders with a manifest, files that list several, and programs known by
+the beginning of their name.
+
+Nothing that is on disk makes it raise, wait, or walk for ever: a folder that cannot be read, a link in a circle, a pipe
+in the place of a manifest or a name that is no text is a diagnostic, and the search goes on. Nothing that it finds is
+run. Whether a candidate may start is decided by the gate.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from becket.contract.handshake import Capabilities
+from becket.conversion.files.reader import load_bytes, quote_path
+from becket.conversion.problems import truncate
+from becket.dialects import DIALECTS
+from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, Duplicates
+from becket.errors import BadFile, ManifestError
+from becket.host.diagnostics import Diagnostic, ProblemCode, Severity
+from becket.host.starting.manifest import (
+    Environment,
+    ExtensionList,
+    FoundExtension,
+    Manifest,
+    ManifestReader,
+    ScopedFiles,
+    is_below,
+    is_id,
+)
+from becket.host.starting.manifest_formats import MANIFEST_READERS
+from becket.limits import DEFAULT_LIMITS, Limits
+
+__all__ = [
+    "MCP_FILE",
+    "Candidate",
+    "DiscoveryReport",
+    "DiscoverySettings",
+    "OperatorSettings",
+    "build_diagnostic",
+    "discover_extensions",
+    "prune_nested",
+]
+
+MCP_FILE: Final = ".mcp.json"
+MAX_DEPTH: Final = 16
+
+
+class DiscoverySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How extensions are looked for.
+
+    A root itself is level 0, and `depth` the last level that is looked into. Folders whose name is in `ignore` or
+    begins with a dot are passed over. Links to folders are followed only where `follow_links` says so, and never out of
+    the root."""
+
+    depth: Annotated[int, Meta(ge=0, le=MAX_DEPTH)] = 1
+    ignore: tuple[Annotated[str, Meta(min_length=1)], ...] = ("node_modules", "target", "__pycache__")
+    follow_links: bool = False
+
+
+DEFAULT_SETTINGS: Final = DiscoverySettings()
+CORRECT_IT: Final = "correct it there"
+
+
+class OperatorSettings(Struct, frozen=True, kw_only=True):
+    """What the operator alone decides about one extension, in `[extensions.ID]` of the host's configuration.
+
+    `environment` are variables that it gets whatever its manifest says, and `allow_variables` those that it gets where
+    its manifest asks for them. With `in_place` it runs from its own folder instead of a copy."""
+
+    environment: Environment = Environment()
+    allow_variables: tuple[str, ...] = ()
+    in_place: bool = False
+
+
+class Candidate(Struct, frozen=True):
+    """An extension that was found. `folder` is absolute and free of links; `root` is the number of its root.
+
+    `is_operator_defined` says that its command is that of the operator, who may run any program. `extra` is what a
+    reader has found beyond the manifest, in a class of the dialect's. One that is not alone in its folder has `files`,
+    those that are its own; one that stands in a list, or is a program without any file, has no manifest in its folder:
+    `is_listed`. `cwd` is where it wants to run, if not where its dialect runs it. `declared` is all that it
+    offers, where that is known before it runs. `operator` is what no manifest can say."""
+
+    manifest: Manifest
+    folder: str
+    manifest_path: str
+    root: int
+    is_operator_defined: bool = False
+    extra: Any = None
+    files: tuple[str, ...] | None = None
+    is_listed: bool = False
+    cwd: str | None = None
+    declared: Capabilities | None = None
+    operator: OperatorSettings = OperatorSettings()
+
+    @property
+    def id(self) -> str:
+        """The id of the extension."""
+        return self.manifest.id
+
+
+class DiscoveryReport(Struct, frozen=True):
+    """What a search has found: candidates by root and id, diagnostics by path, and counts of what was left out."""
+
+    candidates: tuple[Candidate, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    invalid: int = 0
+    disabled: int = 0
+    not_allowed: int = 0
+
+
+ApplyConfigs = Callable[[list[Candidate], list[Diagnostic]], list[Candidate]]
+"""Changes candidates, adds some, and adds to the diagnostics what is wrong."""
+
+
+def discover_extensions(
+    roots: Sequence[str | os.PathLike[str]],
+    *,
+    settings: DiscoverySettings = DEFAULT_SETTINGS,
+    only: Collection[str] | None = None,
+    disabled: Collection[str] = (),
+    readers: Sequence[ManifestReader] = MANIFEST_READERS,
+    later_root_wins: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+    settle: ApplyConfigs | None = None,
+) -> DiscoveryReport:
+    """Returns all extensions below these roots; it never raises for what is on disk.
+
+    A folder with a manifest belongs to that extension with all that is in it, and is not looked into further. `only`
+    are the ids that may be there, where not all may. Of two of one system with the same id that one is taken which that
+    system takes; otherwise that of the later root, and in one root that of the first path. Without `later_root_wins`
+    the first is taken, whatever the system. `settle` is what the host's own settings make of those that were found."""
+    walk = DiscoveryWalk(settings, readers, limits)
+    for number, root in enumerate(roots):
+        walk.visit_root(number, root)
+    walk.read_manifests()
+    notes = walk.diagnostics
+    candidates = drop_nested(walk.found, walk.owned, notes)
+    candidates = drop_duplicates(candidates, later_root_wins, notes)
+    if settle is not None:
+        candidates = settle(candidates, notes)
+    notes += [
+        Diagnostic(
+            code=ProblemCode.NOT_FOUND,
+            extension=id,
+            problem="is to be allowed, and was not found",
+            hint="look at its spelling, and at `roots`",
+            severity=Severity.WARNING,
+        )
+        for id in sorted(set(only or ()) - {candidate.id for candidate in candidates})
+    ]
+    off = [candidate for candidate in candidates if candidate.id in disabled or walk.is_disabled(candidate)]
+    enabled = [candidate for candidate in candidates if candidate not in off]
+    allowed = [candidate for candidate in enabled if only is None or candidate.id in only]
+    strangers = [candidate for candidate in enabled if only is not None and candidate.id not in only]
+    notes += [
+        build_diagnostic(candidate, ProblemCode.DISABLED, "is disabled", "enable it to start it") for candidate in off
+    ]
+    notes += [
+        build_diagnostic(candidate, ProblemCode.NOT_ALLOWED, "left out by --only", "add its id to `only`")
+        for candidate in strangers
+    ]
+    return DiscoveryReport(
+        candidates=tuple(sorted(allowed, key=lambda candidate: (candidate.root, candidate.id))),
+        diagnostics=tuple(sorted(notes, key=lambda note: (note.path or "", note.problem))),
+        invalid=walk.invalid,
+        disabled=len(off),
+        not_allowed=len(strangers),
+    )
+
+
+def build_diagnostic(
+    candidate: Candidate, code: ProblemCode, problem: str, hint: str, severity: Severity = Severity.NOTE
+) -> Diagnostic:
+    """Returns a diagnostic about a candidate and its manifest."""
+    path = quote_path(candidate.manifest_path)
+    return Diagnostic(code=code, extension=candidate.id, path=path, problem=problem, hint=hint, severity=severity)
+
+
+# -- walking
+
+
+class TooManyEntries(Exception):
+    """More names were seen than anybody has extensions."""
+
+
+class PendingFolder(Struct, frozen=True):
+    """A folder to look into, how many levels below it count, and the names that do not."""
+
+    folder: str
+    levels: int
+    ignored: frozenset[str]
+
+
+class ManifestMarker(Struct, frozen=True):
+    """A name by which a folder shows that it holds something for a reader."""
+
+    reader: ManifestReader
+    name: str
+    is_list: bool
+
+
+class PendingManifest(Struct, frozen=True):
+    """A manifest that was seen, and is read when all lists are: one of them may speak for it."""
+
+    reader: ManifestReader
+    folder: str
+    path: str
+    root: str
+    number: int
+    has_sidecar: bool
+
+
+class DiscoveryWalk:
+    """One search through all roots."""
+
+    def __init__(self, settings: DiscoverySettings, readers: Sequence[ManifestReader], limits: Limits) -> None:
+        self.found: list[Candidate] = []
+        self.owned: set[str] = set()  # folders with a manifest, whatever is in it
+        self.diagnostics: list[Diagnostic] = []
+        self.invalid = 0
+        self._settings = settings
+        self._marks = build_marks(readers)
+        self._prefixes = [(prefix, reader) for reader in readers for prefix in reader.prefixes]
+        self._limits = limits
+        self._entries = 0
+        self._root = ""
+        self._number = 0
+        self._waiting: list[PendingManifest] = []
+        self._listed: set[str] = set()  # manifests that a list has led to
+        self._off: set[tuple[int, str, str]] = set()  # by root, dialect and id
+        self._only: dict[tuple[int, str], frozenset[str]] = {}
+
+    def visit_root(self, number: int, root: str | os.PathLike[str]) -> None:
+        """Looks for extensions in a root and below it."""
+        try:
+            self._root = os.path.realpath(root, strict=True)
+        except FileNotFoundError:
+            hint = "create it, or take it out of `roots`"
+            self._report(ProblemCode.ROOT_MISSING, root, "no such folder", hint)
+            return
+        except (OSError, ValueError) as error:  # links in a circle; a zero byte
+            hint = "make it readable, or take it out of `roots`"
+            self._report(ProblemCode.FOLDER_UNREADABLE, root, f"cannot be looked into: {error}", hint, Severity.ERROR)
+            return
+        if not is_text(self._root):
+            self._report(
+                ProblemCode.FOLDER_UNREADABLE,
+                root,
+                "its name is no UTF-8, and could not be told to an extension",
+                "give it another name",
+                Severity.ERROR,
+            )
+            return
+        self._number = number
+        seen: set[str] = set()
+        place = PendingFolder(self._root, self._settings.depth, frozenset(self._settings.ignore))
+        waiting = [place]
+        try:
+            while waiting:
+                place = waiting.pop()
+                if place.folder not in seen:
+                    seen.add(place.folder)
+                    waiting += self._visit_folder(place)
+        except TooManyEntries:
+            problem = f"more than {self._limits.found_entries} names were seen, and the search ended here"
+            hint = "choose roots that hold extensions and little else, or add to `ignore`"
+            self._report(ProblemCode.FOLDER_UNREADABLE, place.folder, problem, hint, Severity.ERROR)
+
+    def _visit_folder(self, place: PendingFolder) -> list[PendingFolder]:
+        """Notes the manifest of a folder, or reads its lists; returns the places to look at, the first one last."""
+        entries = self._list_folder(place.folder)
+        names = {entry.name for entry in entries}
+        lists: list[ManifestMarker] = []
+        for mark in self._marks_in(place.folder, names):
+            if not mark.is_list:
+                self.owned.add(place.folder)
+                path = os.path.join(place.folder, mark.name)
+                has_sidecar = MCP_FILE in names
+                self._waiting.append(
+                    PendingManifest(mark.reader, place.folder, path, self._root, self._number, has_sidecar)
+                )
+                return []
+            lists.append(mark)
+        for entry in entries:
+            for prefix, reader in self._prefixes:
+                if entry.name.startswith(prefix):
+                    self._visit_program(reader, place.folder, entry)
+        below: list[PendingFolder] = []
+        if place.levels:
+            paths = (self._path_below(entry, place.ignored) for entry in entries)
+            below = [PendingFolder(path, place.levels - 1, place.ignored) for path in paths if path is not None]
+        further = [one for mark in lists for one in self._visit_list(mark, place)]
+        return [*below[::-1], *further[::-1]]  # what a list leads to comes first: it says how deep to look there
+
+    def _marks_in(self, folder: str, names: set[str]) -> list[ManifestMarker]:
+        """Returns what a folder holds for the readers: manifests first, and those in the order of their readers."""
+        hints = self._marks.keys() & names
+        if not hints:
+            return []
+        marks = sorted((one for hint in hints for one in self._marks[hint]), key=lambda one: one[0])
+        return [mark for _, mark in marks if "/" not in mark.name or os.path.lexists(os.path.join(folder, mark.name))]
+
+    def _list_folder(self, folder: str) -> list[os.DirEntry[str]]:
+        entries: list[os.DirEntry[str]] = []
+        try:
+            with os.scandir(folder) as listing:
+                for entry in listing:
+                    self._entries += 1
+                    if self._entries > self._limits.found_entries:
+                        raise TooManyEntries
+                    entries.append(entry)
+        except FileNotFoundError:
+            return []  # it was there a moment ago, and is nobody's problem now
+        except OSError as error:
+            hint = "make it readable, or add its name to `ignore`"
+            self._report(ProblemCode.FOLDER_UNREADABLE, folder, f"cannot be looked into: {error.strerror}", hint)
+        return sorted(entries, key=lambda entry: entry.name)
+
+    def _path_below(self, entry: os.DirEntry[str], ignored: frozenset[str]) -> str | None:
+        """Returns where to look next; None where this entry is no folder, or none to be looked into."""
+        if entry.name.startswith(".") or entry.name in ignored or not is_folder_link(entry):
+            return None
+        if not is_text(entry.name):
+            self._report(
+                ProblemCode.FOLDER_UNREADABLE,
+                entry.path,
+                "its name is no UTF-8: not looked into",
+                "give it another name",
+            )
+            return None
+        if not entry.is_symlink():
+            return entry.path
+        if not self._settings.follow_links:
+            hint = "turn `follow_links` on, or make the folder itself a root"
+            self._report(ProblemCode.LINK_NOT_FOLLOWED, entry.path, "is a link: not looked into", hint, Severity.NOTE)
+            return None
+        target = os.path.realpath(entry.path)
+        if not is_below(target, self._root):
+            problem = f"is a link that leads out of its root, to {quote_path(target)}"
+            self._report(
+                ProblemCode.LINK_NOT_FOLLOWED, entry.path, problem, "make the folder itself a root", Severity.ERROR
+            )
+            return None
+        return target if is_text(target) else None
+
+    # -- what is found
+
+    def read_manifests(self) -> None:
+        """Reads the manifests that were seen, but for those that a list has spoken for."""
+        for one in self._waiting:
+            if one.path in self._listed:
+                continue
+            try:
+                found = one.reader.read(self._read_file(one.path, one.root), one.path)
+            except BadFile as error:
+                self._note_problems(error, one.reader)
+                continue
+            if found is None:
+                self._note(one.reader, one.path, "", "holds no extension")
+                continue
+            found = found if isinstance(found, FoundExtension) else FoundExtension(manifest=found)
+            for pointer, message in found.unused:
+                self._note(one.reader, one.path, pointer, message, found.manifest.id)
+            if one.has_sidecar and not found.manifest.mcp_servers:
+                found = replace(found, manifest=self._with_sidecar(found.manifest, os.path.join(one.folder, MCP_FILE)))
+            self._add(found, one.folder, one.path, one.number, is_listed=False)
+
+    def _visit_list(self, mark: ManifestMarker, place: PendingFolder) -> list[PendingFolder]:
+        """Takes over what a list says; returns the places that it leads to."""
+        path = os.path.join(place.folder, mark.name)
+        nearby = ScopedFiles(os.path.dirname(path), self._root, limit=self._limits.manifest)
+        try:
+            listing = mark.reader.read_list(self._read_file(path, self._root), path, nearby)
+        except BadFile as error:
+            self._note_problems(error, mark.reader)
+            return []
+        if listing.problems:
+            self._note_problems(ManifestError(quote_path(path), list(listing.problems)), mark.reader)
+        for found in listing.extensions:
+            if found.path is not None:
+                self._listed.add(found.path)
+            self._add(found, place.folder, path, self._number, is_listed=True)
+        dialect = mark.reader.dialect
+        self._off.update((self._number, dialect, id) for id in listing.disabled)
+        if listing.only is not None:
+            self._only[self._number, dialect] = frozenset(listing.only)
+        return [*self._listed_folders(listing, nearby, place)]
+
+    def _listed_folders(
+        self, listing: ExtensionList, nearby: ScopedFiles, place: PendingFolder
+    ) -> Iterator[PendingFolder]:
+        for one in listing.search_folders:
+            try:
+                folder = nearby.find(one.folder)
+            except BadFile as error:
+                self.diagnostics.append(
+                    Diagnostic(
+                        code=ProblemCode.MANIFEST_INVALID,
+                        path=error.path,
+                        problem=error.problems[0][1],
+                        hint="make the folder itself a root",
+                    )
+                )
+                continue
+            if os.path.isdir(folder) and is_text(folder):
+                yield PendingFolder(folder, min(one.depth, MAX_DEPTH), place.ignored | frozenset(one.ignore))
+            else:
+                self._report(
+                    ProblemCode.ROOT_MISSING, folder, "no such folder", "create it, or take it out of the list"
+                )
+
+    def _visit_program(self, reader: ManifestReader, folder: str, entry: os.DirEntry[str]) -> None:
+        """Takes a program for an extension, by its name."""
+        if not is_text(entry.name) or not leads_to_file(entry):
+            return
+        if not os.access(entry.path, os.X_OK):
+            self._report(
+                ProblemCode.NOT_EXECUTABLE,
+                entry.path,
+                "is not executable: left out",
+                "make it executable: chmod +x",
+                Severity.NOTE,
+            )
+            return
+        try:
+            self._check_link(entry.path, self._root)
+            found = reader.read_program(entry.path)
+        except BadFile as error:
+            self._note_problems(error, reader)
+            return
+        if found is not None:
+            found = found if isinstance(found, FoundExtension) else FoundExtension(manifest=found)
+            found = found if found.files is not None else replace(found, files=(entry.path,))
+            self._add(found, folder, entry.path, self._number, is_listed=True)
+
+    def _add(self, found: FoundExtension, folder: str, path: str, number: int, *, is_listed: bool) -> None:
+        manifest = found.manifest
+        if not is_id(manifest.id):
+            self.invalid += 1
+            problem = f"its id is `{quote_path(truncate(manifest.id))}`, which is none"
+            hint = "1 to 64 of `a-z 0-9 . _ -`, the first a letter or digit, no two dots together"
+            self._report(ProblemCode.ID_INVALID, path, problem, hint, Severity.ERROR)
+            return
+        files = found.files
+        if files is None and is_listed and found.folder is None:
+            files = tuple(list_named_files(folder, manifest.command))
+        self.found.append(
+            Candidate(
+                manifest,
+                found.folder or folder,
+                found.path or path,
+                number,
+                extra=found.extra,
+                files=files,
+                is_listed=is_listed,
+                cwd=found.cwd,
+                declared=found.declared,
+            )
+        )
+
+    def is_disabled(self, candidate: Candidate) -> bool:
+        """Returns whether a list of its own system does not want this one."""
+        dialect = candidate.manifest.dialect
+        allowed = self._only.get((candidate.root, dialect))
+        return (candidate.root, dialect, candidate.id) in self._off or (
+            allowed is not None and candidate.id not in allowed
+        )
+
+    def _read_file(self, path: str, root: str) -> bytes:
+        self._check_link(path, root)
+        return load_bytes(path, self._limits.manifest, follow_links=self._settings.follow_links)
+
+    def _note_problems(self, error: BadFile, reader: ManifestReader) -> None:
+        if not isinstance(error.__cause__, FileNotFoundError):  # it was there a moment ago
+            self.invalid += 1
+            self.diagnostics += build_diagnostics(error, reader)
+
+    def _check_link(self, path: str, root: str) -> None:
+        if not os.path.islink(path):
+            return
+        if not self._settings.follow_links:
+            raise ManifestError(quote_path(path), [("", "is a link: not followed")])
+        if not is_below(os.path.realpath(path), root):
+            raise ManifestError(quote_path(path), [("", "is a link that leads out of its root")])
+
+    def _with_sidecar(self, manifest: Manifest, path: str) -> Manifest:
+        try:
+            data = load_bytes(path, self._limits.manifest, follow_links=False)
+            return replace(manifest, mcp_servers=parse_servers(data))
+        except (BadFile, *UNREADABLE) as error:
+            problem = error.problems[0][1] if isinstance(error, BadFile) else str(error)
+            self.diagnostics.append(
+                Diagnostic(
+                    code=ProblemCode.MANIFEST_INVALID,
+                    extension=manifest.id,
+                    path=quote_path(path),
+                    problem=f"is ignored: {problem}",
+                    hint="mend it, or name the servers in the manifest",
+                    severity=Severity.WARNING,
+                )
+            )
+            return manifest
+
+    def _note(
+        self, reader: ManifestReader, path: str, pointer: str, message: str, extension: str | None = None
+    ) -> None:
+        """Notes what is left out as it should be."""
+        self.diagnostics.append(
+            Diagnostic(
+                code=ProblemCode.NOT_SUPPORTED,
+                extension=extension,
+                path=quote_path(path),
+                problem=f"{pointer}: {message}" if pointer else message,
+                hint=reader.hint_for((pointer, message)),
+                severity=Severity.NOTE,
+            )
+        )
+
+    def _report(
+        self,
+        code: ProblemCode,
+        path: str | os.PathLike[str],
+        problem: str,
+        hint: str,
+        severity: Severity = Severity.WARNING,
+    ) -> None:
+        self.diagnostics.append(
+            Diagnostic(code=code, path=quote_path(path), problem=problem, hint=hint, severity=severity)
+        )
+
+
+def is_folder_link(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # links in a circle
+        return False
+
+
+def is_text(name: str) -> bool:
+    """Returns whether a name can be sent. On disk it is bytes; those that are no UTF-8 come as lone surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def leads_to_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # links in a circle
+        return False
+
+
+def build_marks(readers: Sequence[ManifestReader]) -> dict[str, list[tuple[tuple[bool, int, int], ManifestMarker]]]:
+    """Returns by its first part each name that means something, with the order in which they are asked."""
+    marks: dict[str, list[tuple[tuple[bool, int, int], ManifestMarker]]] = {}
+    for number, reader in enumerate(readers):
+        for is_list, names in ((False, reader.file_names), (True, reader.list_names)):
+            for place, name in enumerate(names):
+                order = (is_list, number, place)
+                marks.setdefault(name.partition("/")[0], []).append((order, ManifestMarker(reader, name, is_list)))
+    return marks
+
+
+def list_named_files(folder: str, command: Sequence[str]) -> Iterator[str]:
+    """Yields the files in a folder that the words of a command name, and those that links among them lead to."""
+    for word in command:
+        path = os.path.normpath(os.path.join(folder, word))
+        if is_below(path, folder) and os.path.isfile(path):
+            yield path
+            real = os.path.realpath(path)
+            if real != path and is_below(real, folder):
+                yield real
+
+
+def build_diagnostics(error: BadFile, reader: ManifestReader) -> Iterator[Diagnostic]:
+    for pointer, message in error.problems:
+        problem = f"{pointer}: {message}" if pointer else message
+        yield Diagnostic(
+            code=ProblemCode.MANIFEST_INVALID,
+            path=error.path,
+            problem=problem,
+            hint=reader.hint_for((pointer, message)) or CORRECT_IT,
+        )
+
+
+UNREADABLE = (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError)
+
+
+class McpFile(Struct):
+    """What is read of a `.mcp.json`; there are two spellings, and any names."""
+
+    mcpServers: dict[str, dict[str, Any]] = {}
+    mcp_servers: dict[str, dict[str, Any]] = {}
+
+
+def parse_servers(data: bytes) -> dict[str, dict[str, Any]]:
+    """Returns the servers that a `.mcp.json` names."""
+    file = msgspec.json.decode(data, type=McpFile)
+    return file.mcpServers or file.mcp_servers
+
+
+# -- what is left of what was found
+
+
+def prune_nested(folders: Iterable[str], owned: Collection[str]) -> list[str]:
+    """Returns the folders that lie in none of the owned ones; itself does not count. It takes N times their depth."""
+    return [folder for folder in folders if find_owner(folder, owned) is None]
+
+
+def find_owner(folder: str, owned: Collection[str]) -> str | None:
+    """Returns the nearest owned folder above this one."""
+    above = os.path.dirname(folder)
+    while above != folder:
+        if above in owned:
+            return above
+        folder, above = above, os.path.dirname(above)
+    return None
+
+
+def drop_nested(found: list[Candidate], owned: set[str], notes: list[Diagnostic]) -> list[Candidate]:
+    """Returns those that lie in no other's folder, each folder once: roots may lie in extensions, and in each other."""
+    top = set(prune_nested((candidate.folder for candidate in found), owned))
+    kept: dict[tuple[str, str, int], Candidate] = {}
+    entries = Counter[tuple[int, str, str]]()  # a list may name an id twice
+    for candidate in found:
+        if candidate.folder not in top:
+            owner = find_owner(candidate.folder, owned)
+            problem = f"lies in the folder of another extension: {quote_path(owner or '')}"
+            notes.append(build_diagnostic(candidate, ProblemCode.NESTED, problem, "move it out of there to start it"))
+        else:
+            entry = candidate.root, candidate.manifest_path, candidate.id
+            kept.setdefault((candidate.manifest_path, candidate.id, entries[entry]), candidate)
+            entries[entry] += 1
+    return list(kept.values())
+
+
+def drop_duplicates(found: list[Candidate], later_root_wins: bool, notes: list[Diagnostic]) -> list[Candidate]:
+    """Returns one candidate for each id."""
+    same: dict[str, list[Candidate]] = {}
+    for candidate in sorted(found, key=lambda one: (one.root, one.manifest_path)):
+        same.setdefault(candidate.id, []).append(candidate)
+    return [choose_twin(twins, later_root_wins, notes) for twins in same.values()]
+
+
+def choose_twin(twins: list[Candidate], later_root_wins: bool, notes: list[Diagnostic]) -> Candidate:
+    """Returns that of several extensions with one id which their system takes; they come by root, path and entry."""
+    rule = duplicates_of(twins) if later_root_wins else "first"
+    last = [candidate for candidate in twins if candidate.root == twins[-1].root]
+    taken = twins[0] if rule in ("first", "first, others are errors") else last[-1 if rule == "last" else 0]
+    severity = Severity.ERROR if rule == "first, others are errors" else Severity.WARNING
+    for candidate in twins:
+        if candidate is not taken:
+            problem = f"has the same id as {quote_path(taken.manifest_path)}, which is taken"
+            hint = "give one of them another id"
+            notes.append(build_diagnostic(candidate, ProblemCode.ID_TAKEN, problem, hint, severity))
+    return taken
+
+
+def duplicates_of(twins: list[Candidate]) -> Duplicates:
+    dialect, *others = {candidate.manifest.dialect for candidate in twins}
+    known = DIALECTS.get(dialect)
+    return STANDARD_HOST_DEFAULTS.duplicates if others or known is None else known.host_defaults.duplicates

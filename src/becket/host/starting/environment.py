@@ -1,0 +1,295 @@
+"""Builds the environment variables of an extension process from an allow-list. Pure.
+
+What all programs need is taken over: the base list. What an extension declares comes besides, once somebody has agreed
+to it, and what the operator gives. `list_variables` tells all that stands outside the base list, and by whom. Pure
+functions of the variables that there are.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, HostDefaults
+from becket.host.starting.manifest import Environment
+
+__all__ = [
+    "NATIVE_VARIABLES",
+    "ExtensionVariables",
+    "VariablePolicy",
+    "build_default_environment",
+    "build_environment",
+    "build_host_variables",
+    "build_variable_policy",
+    "clean_path",
+    "is_dangerous_name",
+    "is_secret_name",
+    "list_variables",
+    "prefer_own_python",
+]
+
+NOTHING: Final = Environment()
+PATH: Final = "PATH"  # every program gets that of the host; one that a manifest sets leads to other programs
+FALLBACK_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+
+# As a whole name, or as its end behind an underscore.
+SECRET_WORDS: Final = (
+    "APIKEY",
+    "AUTH",
+    "BEARER",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "DSN",
+    "KEY",
+    "PASS",
+    "PASSPHRASE",
+    "PASSWD",
+    "PASSWORD",
+    "PAT",
+    "PWD",
+    "SECRET",
+    "SESSION",
+    "TOKEN",
+)
+NO_SECRETS: Final = frozenset({"PWD", "SESSION"})  # alone they are a folder, and the name of a desktop
+SECRET_PARTS: Final = (
+    "ACCESS_KEY",
+    "AUTH_SOCK",
+    "CONNECTION_STRING",
+    "CREDENTIAL",
+    "DATABASE_UR",  # URL and URI: there is a password in most of them
+    "KUBECONFIG",
+    "MONGODB_UR",
+    "PASSWORD",
+    "POSTGRES_UR",
+    "PRIVATE_KEY",
+    "REDIS_UR",
+    "SECRET",
+)
+
+# Each of them makes a loader, a shell, an interpreter or a common tool run or load what its value names.
+DANGEROUS_PREFIXES: Final = ("BASH_FUNC_", "DYLD_", "GIT_", "LD_", "PERL5", "PYTHON")
+HARMLESS_NAMES: Final = frozenset(
+    {
+        "PYTHONDONTWRITEBYTECODE",
+        "PYTHONFAULTHANDLER",
+        "PYTHONHASHSEED",
+        "PYTHONIOENCODING",
+        "PYTHONUNBUFFERED",
+        "PYTHONUTF8",
+    }
+)
+DANGEROUS_NAMES: Final = frozenset(
+    {
+        "BASHOPTS",
+        "BASH_ENV",
+        "CDPATH",
+        "CLASSPATH",
+        "ENV",
+        "GCONV_PATH",
+        "GLIBC_TUNABLES",
+        "IFS",
+        "JAVA_TOOL_OPTIONS",
+        "JDK_JAVA_OPTIONS",
+        "LUA_CPATH",
+        "LUA_INIT",
+        "LUA_PATH",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "PERLLIB",
+        "PHPRC",
+        "PHP_INI_SCAN_DIR",
+        "PROMPT_COMMAND",
+        "PS4",
+        "RUBYLIB",
+        "RUBYOPT",
+        "SHELLOPTS",
+        "ZDOTDIR",
+        "_JAVA_OPTIONS",
+    }
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """Returns whether a variable of this name holds a secret, by its looks."""
+    upper = name.upper()
+    is_word = upper.rpartition("_")[2] in SECRET_WORDS and upper not in NO_SECRETS
+    return is_word or any(part in upper for part in SECRET_PARTS)
+
+
+def is_dangerous_name(name: str) -> bool:
+    """Returns whether a variable of this name can make a program run or load something else."""
+    upper = name.upper()
+    return upper not in HARMLESS_NAMES and (upper.startswith(DANGEROUS_PREFIXES) or upper in DANGEROUS_NAMES)
+
+
+class VariablePolicy(Struct, frozen=True):
+    """Which of the host's variables an extension gets by itself: some names and beginnings, or all that look harmless.
+
+    With `all_secrets` those that look like secrets are passed as well, and only those that are dangerous are not."""
+
+    names: frozenset[str] = frozenset()
+    prefixes: tuple[str, ...] = ()
+    all_harmless: bool = False
+    all_secrets: bool = False
+
+    def allows(self, name: str) -> bool:
+        """Returns whether this variable is taken over."""
+        if is_dangerous_name(name) or (is_secret_name(name) and not self.all_secrets):
+            return False
+        return self.all_harmless or name in self.names or name.startswith(self.prefixes)
+
+
+NATIVE_VARIABLES: Final = VariablePolicy(
+    frozenset({"HOME", "LANG", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}), ("LC_",)
+)
+
+
+def build_variable_policy(habits: HostDefaults, *, inherits: bool = False) -> VariablePolicy:
+    """Returns the base list of a system; with `inherits` what its own hosts let a program see, which may be more."""
+    if habits.inherited_variables:
+        return VariablePolicy(frozenset(habits.inherited_variables))
+    if not inherits or habits.inherited_environment == "few":
+        return NATIVE_VARIABLES
+    return VariablePolicy(all_harmless=True, all_secrets=habits.inherited_environment == "all")
+
+
+# -- outside the base list
+
+
+class ExtensionVariables(Struct, frozen=True, kw_only=True):
+    """The variables that an extension would get besides those of the base list, which it gets as the host has them.
+
+    `passed` are variables of the host that its manifest asks for, as such or as values of its configuration; `set` are
+    those to which it gives values of its own, whatever their names; `given` are from the host's configuration, and
+    `inherited` from its `inherit_environment`. Of those that the manifest names, the operator has `allowed` some
+    beforehand."""
+
+    passed: tuple[str, ...] = ()
+    set: dict[str, str] = {}
+    given: tuple[str, ...] = ()
+    inherited: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them, sorted."""
+        return tuple(sorted({*self.passed, *self.set, *self.given, *self.inherited}))
+
+    @property
+    def requested(self) -> tuple[str, ...]:
+        """Those that somebody has to agree to: variables of the host that its operator neither gives nor allows, and
+        values that make programs load something else."""
+        asked = {name for name in self.passed if name not in self.inherited} | {*self.dangerous}
+        return tuple(sorted(asked.difference(self.given, self.allowed)))
+
+    @property
+    def dangerous(self) -> dict[str, str]:
+        """Those among `set` that make programs load something else."""
+        return {name: value for name, value in self.set.items() if name == PATH or is_dangerous_name(name)}
+
+
+def list_variables(
+    declared: Environment,
+    configured: Iterable[str] = (),
+    *operators: Environment,
+    allowed: tuple[str, ...] = (),
+    available: Mapping[str, str] | None = None,
+    habits: HostDefaults = STANDARD_HOST_DEFAULTS,
+    inherits: bool = False,
+) -> ExtensionVariables:
+    """Returns the variables of an extension besides those of the base list, by who gives them.
+
+    `declared` is what its manifest says, `configured` are the variables that values of its configuration come from, and
+    `operators` what the host's configuration says, which has `allowed` some names besides. `available` are the
+    variables that there are."""
+    base = build_variable_policy(habits)
+    more = build_variable_policy(habits, inherits=inherits)
+
+    def outside(names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(sorted({name for name in names if not base.allows(name)}))
+
+    return ExtensionVariables(
+        passed=outside(name for name in (*declared.passed, *configured) if name),
+        set={name: declared.set[name] for name in sorted(declared.set)},
+        given=tuple(sorted({name for table in operators for name in (*outside(table.passed), *table.set)})),
+        inherited=() if more == base else outside(filter(more.allows, available or ())),
+        allowed=allowed,
+    )
+
+
+# -- what a process gets
+
+
+def build_environment(
+    available: Mapping[str, str],
+    declared: Environment = NOTHING,
+    *operators: Environment,
+    own: Mapping[str, str] | None = None,
+    policy: VariablePolicy = NATIVE_VARIABLES,
+) -> dict[str, str]:
+    """Returns what an extension's process gets to see of the variables that are `available`.
+
+    What its manifest has `declared` was agreed to; what the `operators` of the host say stands above it, and `own`,
+    which is what the host itself sets, above all."""
+    variables = {name: value for name, value in available.items() if policy.allows(name)}
+    passed = tuple(name for name in declared.passed if not is_dangerous_name(name))
+    for table in (replace(declared, passed=passed), *operators):
+        variables |= {name: available[name] for name in table.passed if name in available} | table.set
+    # A value that begins like this is a function that an old shell would run.
+    variables = {name: value for name, value in variables.items() if not value.startswith("()")}
+    variables[PATH] = clean_path(variables.get(PATH, ""))
+    return variables | dict(own or {})
+
+
+def build_host_variables(
+    extension: str, data: str | None, *, is_copy: bool = False, habits: HostDefaults = STANDARD_HOST_DEFAULTS
+) -> dict[str, str]:
+    """Returns what a host tells every extension: who it is, and the folder that it may write to, if it has one.
+
+    What Python compiles is kept out of the extension's own folder. A copy of that has room for it."""
+    if not habits.sets_our_variables:
+        return {}
+    variables = {"BECKET_EXTENSION_ID": extension}
+    if data is None:
+        return variables | {"PYTHONDONTWRITEBYTECODE": "1"}
+    variables["BECKET_DATA"] = data
+    # With a place of its own Python compiles everything anew, the standard library too: only where it has to.
+    return variables if is_copy else variables | {"PYTHONPYCACHEPREFIX": os.path.join(data, "pycache")}
+
+
+def build_default_environment(
+    extension: str,
+    habits: HostDefaults,
+    available: Mapping[str, str],
+    declared: Environment = NOTHING,
+    *,
+    habitual: Mapping[str, str],
+) -> dict[str, str]:
+    """Returns the environment of an extension that runs without a host's files and settings; `habitual` are the
+    variables that a host of its own system sets."""
+    own = build_host_variables(extension, None, habits=habits) | dict(habitual)
+    return build_environment(available, declared, own=own, policy=build_variable_policy(habits))
+
+
+def prefer_own_python(variables: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables with a search path on which `python3` is the one that has what this program has."""
+    if sys.prefix == sys.base_prefix:
+        return dict(variables)
+    path = os.pathsep.join([os.path.dirname(sys.executable), variables.get("PATH", "")])
+    return {**variables, "PATH": path}
+
+
+@lru_cache(8)  # there is one search path, and it is asked about for every extension
+def clean_path(path: str) -> str:
+    """Returns a search path of its absolute parts alone, each once; one that every system has where there is none.
+
+    An empty part means the current folder, which is the extension's own: its `tool` would stand for every other."""
+    parts = [part for part in path.split(os.pathsep) if os.path.isabs(part)]
+    return os.pathsep.join(dict.fromkeys(parts)) or FALLBACK_PATH

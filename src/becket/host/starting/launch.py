@@ -1,0 +1,333 @@
+"""Launches an approved extension with its environment, configuration and limits.
+
+All of it is settled anew for each start, so that a new copy has the newest. Who may start, and by which files, is the
+doorkeeper's (`admitting`); starting again what has ended is the supervisor's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from becket.contract.handshake import HostInfo
+from becket.conversion.files.reader import quote_path
+from becket.dialects import DIALECTS, find_dialect
+from becket.dialects.host_defaults import STANDARD_HOST_DEFAULTS, EnvironmentContext, HostDefaults
+from becket.errors import ExtensionRefused
+from becket.host.breaker import BreakerPolicy
+from becket.host.data_dir import DataDir
+from becket.host.events import EventBus
+from becket.host.extension import Extension
+from becket.host.log_events import LogEventPublisher
+from becket.host.restart import RestartPolicy, RestartStrategy
+from becket.host.serving.audited_gate import AuditSink
+from becket.host.slices import Slices
+from becket.host.starting.configuration import ResolvedConfig, resolve_config
+from becket.host.starting.connect import DEFAULT_HOST_INFO, connect_extension
+from becket.host.starting.consent_request import START, AskConsent, ConsentRequest, answer_for
+from becket.host.starting.discovery import Candidate
+from becket.host.starting.environment import (
+    ExtensionVariables,
+    build_environment,
+    build_host_variables,
+    build_variable_policy,
+    list_variables,
+)
+from becket.host.starting.manifest import Environment, LimitOverrides
+from becket.host.starting.secrets import Secrets
+from becket.host.starting.start_check import configured_variables, declared_environment, works_in_root
+from becket.host.starting.temporary_folders import TemporaryFolders, make_habitual_variables
+from becket.host.starting.working_copies import WorkingCopy
+from becket.host.supervisor import SupervisionPolicy
+from becket.host.timeouts import DEFAULT_TIMEOUTS, Timeouts
+from becket.json_schema.validator import SchemaMode
+from becket.jsonrpc.budget import SharedBudget
+from becket.jsonrpc.records import IdCounter
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.methods.registry import Registry
+from becket.peer.loops.async_loops import loop_time
+from becket.peer.peer import Peer
+from becket.permissions.gate import Gate
+from becket.permissions.policies import Policy
+from becket.stores.store import Store
+
+S = TypeVar("S", bound=Struct)
+
+__all__ = [
+    "LaunchSettings",
+    "LaunchSpec",
+    "WrapCommand",
+    "build_supervision_policy",
+    "launch_extension",
+    "list_launch_variables",
+    "resolve_extension_config",
+    "secret_keys_of",
+]
+
+
+WrapCommand = Callable[[str, Sequence[str]], Sequence[str]]
+"""Gets the id of an extension and the command that starts it, and returns the one to start in its place."""
+
+
+OnLink = Callable[[str, str, Peer], object]
+"""Gets the id of an extension, the name of its dialect and the new link to it, before the first frame."""
+
+
+class LaunchSettings(Struct, frozen=True, kw_only=True):
+    """What a host gives to every extension that it starts.
+
+    `max_limits` is the most that a manifest may ask for; `environment` are the host's own additions to what all of
+    them see, and `inherit_environment` the dialects whose programs see what their own hosts pass on. `policy` has its
+    say about every call of an extension. What each of them logs is told as `events`. `wrap` puts another program in
+    front of each command. `budget` is what all of them may have held together. With `guard` they are killed when this
+    program is gone. `on_link` gets each new link. All starts share the `slices` of the loop, and the temporary
+    `folders`."""
+
+    store: Store
+    audit: AuditSink
+    data_dir: DataDir | None = None
+    ask: AskConsent | None = None
+    policy: Policy | None = None
+    methods: Registry = Registry()
+    host: HostInfo = DEFAULT_HOST_INFO
+    limits: Limits = DEFAULT_LIMITS
+    max_limits: LimitOverrides = LimitOverrides()
+    timeouts: Timeouts = DEFAULT_TIMEOUTS
+    supervision: SupervisionPolicy = SupervisionPolicy()
+    environment: Environment = Environment()
+    inherit_environment: frozenset[str] = frozenset()
+    variables: Mapping[str, str] = {}
+    schemas: SchemaMode = SchemaMode.ENFORCE
+    require_parent: bool = False
+    wrap: WrapCommand | None = None
+    events: EventBus | None = None
+    secrets: Secrets | None = None
+    budget: SharedBudget | None = None
+    guard: bool = False
+    on_link: OnLink | None = None
+    slices: Slices = field(default_factory=Slices)
+    folders: TemporaryFolders = field(default_factory=TemporaryFolders)
+
+
+class LaunchSpec(Struct, frozen=True):
+    """What of an extension is started: a command whose program is an absolute path, and the folder that it is in.
+
+    `cwd` is where it runs, if not where its dialect runs it; `digest` that of its files, where they are known to be
+    these. It `is_snapshot` where the folder is a copy of the extension's, and the host's; `working` is that copy where
+    the program may write to it, for one start."""
+
+    command: tuple[str, ...]
+    folder: str
+    cwd: str | None = None
+    digest: str | None = None
+    is_snapshot: bool = False
+    working: WorkingCopy | None = None
+
+
+async def launch_extension(
+    candidate: Candidate,
+    way: LaunchSpec,
+    gate: Gate,
+    settings: LaunchSettings,
+    *,
+    configured: Mapping[str, object] | None = None,
+    restarts: int = 0,
+    ids: IdCounter | None = None,
+) -> Extension:
+    """Starts an extension by this way and shakes hands with it.
+
+    `configured` are its values in the host's own settings; `restarts` is how often it was started again, and
+    `ids` goes on with those of the copies before it, in a dialect that keeps them.
+
+    Raises:
+        ExtensionRefused: its folder for data cannot be made, or its configuration lacks something.
+        StartFailed, HandshakeFailed, ...: why it does not run.
+        ValueError: there is no such dialect.
+    """
+    await settings.slices.take_turn()
+    manifest, id = candidate.manifest, candidate.id
+    dialect = find_dialect(manifest.dialect)
+    habits = dialect.host_defaults
+    if habits.keeps_ids_across_restarts:
+        dialect = replace(dialect, ids=ids)
+    data = create_extension_dir(settings.data_dir, id)
+    if way.working is not None and data is not None:
+        log_working_copy(id, way.working.folder, data)
+    environment = build_environment(
+        settings.variables,
+        manifest.environment,
+        settings.environment,
+        candidate.operator.environment,
+        own=build_host_variables(id, data, is_copy=way.is_snapshot, habits=habits)
+        | set_habitual_variables(habits, id, data, settings),
+        policy=build_variable_policy(habits, inherits=manifest.dialect in settings.inherit_environment),
+    )
+    visible = list_launch_variables(candidate, settings)
+    config = resolve_extension_config(candidate, settings, configured)
+    if config.problems:
+        raise ExtensionRefused(id, "; ".join(f"{pointer} {text}" for pointer, text in config.problems))
+    habitual = {**habits.limits, **habits.host_limits, **(habits.restart_limits if restarts else {})}
+    usual = apply_host_defaults(settings.limits, DEFAULT_LIMITS, habitual)
+    return await connect_extension(
+        way.command if settings.wrap is None else settings.wrap(id, way.command),
+        id=id,
+        env=environment,
+        inherit_env=None,
+        guard=settings.guard,
+        variables=[
+            name for name in visible.names if name in environment or name in settings.variables or name in visible.set
+        ],
+        root=way.folder,
+        config=config.values,
+        gate=gate,
+        ask=None if settings.ask is None else answer_for(settings.ask, describe_launch(candidate, way, visible, gate)),
+        audit=settings.audit,
+        store=settings.store,
+        secrets=settings.secrets if secret_keys_of(candidate) else None,
+        methods=settings.methods,
+        dialect=dialect,
+        limits=manifest.limits.clamp(settings.max_limits).apply_to(usual),
+        timeouts=apply_host_defaults(settings.timeouts, DEFAULT_TIMEOUTS, habits.timeouts),
+        host=settings.host,
+        schemas=settings.schemas,
+        extra=candidate.extra,
+        cwd=way.cwd,
+        version=manifest.version,
+        digest=way.digest,
+        restarts=restarts,
+        budget=settings.budget,
+        slices=settings.slices,
+        on_log=None if settings.events is None else LogEventPublisher(id, settings.events, loop_time),
+        on_link=None if settings.on_link is None else partial(settings.on_link, id, dialect.name),
+        on_end=None if way.working is None else way.working.release,
+    )
+
+
+def log_working_copy(id: str, folder: str, data: str) -> None:
+    import logging
+
+    text = "%s: runs in %s, where the next start discards what it writes; what must stay belongs in its data folder, %s"
+    logging.getLogger("becket.host").info(text, id, quote_path(folder), quote_path(data))
+
+
+def describe_launch(candidate: Candidate, way: LaunchSpec, variables: ExtensionVariables, gate: Gate) -> ConsentRequest:
+    """Returns what is known of a running extension when it needs a permission that a person decides about."""
+    return ConsentRequest(
+        candidate.id,
+        START,
+        None,
+        None,
+        "",
+        version=candidate.manifest.version,
+        command=way.command,
+        working_directory=way.cwd or (way.folder if works_in_root(candidate) else os.getcwd()),
+        variables=variables,
+        held=tuple(sorted(gate.grants.allow)),
+        digest=way.digest or "",
+    )
+
+
+def secret_keys_of(candidate: Candidate) -> tuple[str, ...]:
+    """Returns the keys whose values are not kept in the store."""
+    return tuple(key for key, entry in candidate.manifest.config.items() if entry.secret)
+
+
+def list_launch_variables(candidate: Candidate, settings: LaunchSettings) -> ExtensionVariables:
+    """Returns the variables that an extension gets with these settings, besides those of the base list."""
+    manifest = candidate.manifest
+    dialect = DIALECTS.get(manifest.dialect)
+    return list_variables(
+        manifest.environment if candidate.is_operator_defined else declared_environment(manifest),
+        configured_variables(manifest),
+        settings.environment,
+        candidate.operator.environment,
+        allowed=candidate.operator.allow_variables,
+        available=settings.variables,
+        habits=STANDARD_HOST_DEFAULTS if dialect is None else dialect.host_defaults,
+        inherits=manifest.dialect in settings.inherit_environment,
+    )
+
+
+def build_supervision_policy(candidate: Candidate, settings: LaunchSettings) -> SupervisionPolicy:
+    """Returns how an extension is looked after: as its manifest, its dialect and the host say, in this order."""
+    manifest = candidate.manifest
+    habits = find_dialect(manifest.dialect).host_defaults
+    usual_restart = {**habits.restart}
+    if "strategy" in usual_restart:
+        usual_restart["strategy"] = RestartStrategy(usual_restart["strategy"])
+    restarts_on_errors = settings.supervision.restarts_on_errors or habits.restarts_on_tool_errors
+    resends_hooks = settings.supervision.resends_hooks
+    return SupervisionPolicy(
+        restart=manifest.restart.apply_to(
+            apply_host_defaults(settings.supervision.restart, RestartPolicy(), usual_restart)
+        ),
+        breaker=apply_host_defaults(settings.supervision.breaker, BreakerPolicy(), habits.breaker),
+        heartbeat=settings.supervision.heartbeat,
+        drain_timeout=settings.supervision.drain_timeout,
+        restarts_on_errors=restarts_on_errors,
+        resends_hooks=restarts_on_errors or habits.resends_hooks if resends_hooks is None else resends_hooks,
+        # Of one that has to be asked what it offers, nobody could know that it is needed.
+        starts_on_demand=habits.starts_on_demand and candidate.declared is not None,
+    )
+
+
+def apply_host_defaults(given: S, default: S, habitual: Mapping[str, object]) -> S:
+    """Returns settings with the habits of a dialect in them, wherever the host's own are no others than by default."""
+    free = {name: value for name, value in habitual.items() if getattr(given, name) == getattr(default, name)}
+    return replace(given, **free)
+
+
+def set_habitual_variables(
+    habits: HostDefaults, extension: str, data: str | None, settings: LaunchSettings
+) -> dict[str, str]:
+    """Returns the variables that a host of the extension's own system would set, and makes the folders they name.
+
+    Raises:
+        ExtensionRefused: such a folder cannot be made.
+    """
+    surroundings = EnvironmentContext(extension, settings.host, data, settings.variables)
+    try:
+        return make_habitual_variables(habits, surroundings, settings.folders)
+    except OSError as error:
+        raise refuse_folder(extension, error) from error
+
+
+def create_extension_dir(places: DataDir | None, id: str) -> str | None:
+    """Returns the folder that an extension may write to, made if need be; None where nothing is kept."""
+    if places is None:
+        return None
+    folder = str(places.extension_dir(id))
+    create_folder(id, folder)
+    return folder
+
+
+def create_folder(id: str, folder: str) -> None:
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise refuse_folder(id, error) from error
+
+
+def refuse_folder(id: str, error: OSError) -> ExtensionRefused:
+    return ExtensionRefused(id, f"its folder for data cannot be made: {error}")
+
+
+def resolve_extension_config(
+    candidate: Candidate, settings: LaunchSettings, configured: Mapping[str, object] | None
+) -> ResolvedConfig:
+    """Returns the configuration of an extension as it is now."""
+    secrets = {} if settings.secrets is None else settings.secrets.values_of(candidate.id)
+    return resolve_config(
+        candidate.id,
+        candidate.manifest.config,
+        variables=settings.variables,
+        stored=settings.store.read_config(candidate.id).values,
+        secrets=secrets,
+        configured=configured or {},
+        habits=find_dialect(candidate.manifest.dialect).host_defaults,
+    )

@@ -1,0 +1,71 @@
+"""Lists the manifest readers and loads those of adapters on first use."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final
+
+from becket.errors import Problem
+from becket.host.starting.manifest import (
+    BecketToml,
+    ExtensionList,
+    FoundExtension,
+    Manifest,
+    ManifestReader,
+    ScopedFiles,
+)
+
+__all__ = ["MANIFEST_READERS", "LazyManifestReader"]
+
+
+class LazyManifestReader(ManifestReader):
+    """A reader of which only the names are known until the first file of one is found.
+
+    The reader itself is `READER` of the module of the dialect's name."""
+
+    def __init__(
+        self,
+        dialect: str,
+        *,
+        file_names: tuple[str, ...] = (),
+        list_names: tuple[str, ...] = (),
+        prefixes: tuple[str, ...] = (),
+    ) -> None:
+        self.dialect = dialect
+        self.file_names = file_names
+        self.list_names = list_names
+        self.prefixes = prefixes
+
+    @property
+    def reader(self) -> ManifestReader:
+        """The reader itself."""
+        reader: ManifestReader = import_module(f"becket.adapters.{self.dialect}.manifest_reader").READER
+        return reader
+
+    def read(self, data: bytes, path: str) -> Manifest | FoundExtension | None:
+        """Returns what a manifest says."""
+        return self.reader.read(data, path)
+
+    def read_list(self, data: bytes, path: str, nearby: ScopedFiles) -> ExtensionList:
+        """Returns what a file says of several extensions."""
+        return self.reader.read_list(data, path, nearby)
+
+    def read_program(self, path: str) -> Manifest | FoundExtension | None:
+        """Returns the extension that a program is by its name."""
+        return self.reader.read_program(path)
+
+    def hint_for(self, problem: Problem) -> str:
+        """Returns what to do about a problem that was found."""
+        return self.reader.hint_for(problem)
+
+
+MANIFEST_READERS: Final[tuple[ManifestReader, ...]] = (
+    BecketToml(),
+    LazyManifestReader("synaps", file_names=(".synaps-plugin/plugin.json",)),
+    LazyManifestReader("nexo", file_names=("plugin.toml",), list_names=("config/extensions.yaml",)),
+    LazyManifestReader("roder", file_names=("roder-extension.toml",), list_names=(".roder/config.toml", "roder.toml")),
+    LazyManifestReader("morphir", list_names=("morphir.toml",)),
+    LazyManifestReader("cigen", prefixes=("cigen-provider-",)),
+    LazyManifestReader("mcp", list_names=(".mcp.json",)),
+)
+"""In the order in which they are asked, where a folder has the files of several."""

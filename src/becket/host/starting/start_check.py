@@ -1,0 +1,552 @@
+"""Start check: inspects a candidate on this machine and decides whether it may start.
+
+`run_preflight` finds out what this machine has; `decide_start` is a pure function of that, the manifest and the grants.
+An outcome is data. Asking a person, writing the answer down and starting the process are the host's; what an extension
+may call once it runs is decided by `methods.permissions.Gate`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from hashlib import sha256
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from becket.contract.hooks import HOOKS
+from becket.conversion.files.reader import quote_path
+from becket.conversion.suggestions import did_you_mean
+from becket.dialects import DIALECTS
+from becket.errors import BadFile, ExtensionRefused, ReservedPermission, UnknownPermission
+from becket.host.command_lines import NO_OPTIONS, CommandLines
+from becket.host.diagnostics import Diagnostic, ProblemCode
+from becket.host.starting.approvals import Approval
+from becket.host.starting.configuration import ResolvedConfig
+from becket.host.starting.consent_request import START, ConsentChanges, ConsentRequest, describe_request
+from becket.host.starting.discovery import Candidate
+from becket.host.starting.env_program import find_env_variables
+from becket.host.starting.environment import ExtensionVariables, is_dangerous_name, list_variables
+from becket.host.starting.grants_file import GrantEntry
+from becket.host.starting.interpreters import find_code_from_cwd
+from becket.host.starting.manifest import Environment, Manifest, Requirements, is_below
+from becket.host.starting.programs import NoSuchProgram, find_program, resolve_command
+from becket.host.starting.snapshot import FolderDigest, digest_files, digest_folder
+from becket.limits import DEFAULT_LIMITS, Limits
+from becket.permissions.gate import PERMISSIONS, Grants, parse_permission
+
+__all__ = [
+    "NeedsConsent",
+    "PreflightResult",
+    "StartAllowed",
+    "StartDecision",
+    "StartRefused",
+    "choose_cwd",
+    "configured_variables",
+    "decide_start",
+    "declared_environment",
+    "digest_candidate",
+    "effective_grants",
+    "find_missing",
+    "find_setup",
+    "list_files",
+    "refuse_uncopyable",
+    "run_preflight",
+    "works_in_root",
+]
+
+EMPTY_ENTRY: GrantEntry = GrantEntry()
+UNKNOWN = ConsentChanges(is_known=False)
+
+
+# -- what this machine has
+
+
+class PreflightResult(Struct, frozen=True, kw_only=True):
+    """What there is of what an extension needs: its command with an absolute program, the digest of its folder (empty
+    where it has none), and all that keeps it from starting. `cwd` is its working directory where that is not the one
+    of its dialect, and `runs_in` whichever it is; `uncopyable` says why its folder cannot be copied. `programs` are
+    those that the host runs for its commands, by the names of these."""
+
+    command: tuple[str, ...] = ()
+    cwd: str | None = None
+    runs_in: str = ""
+    digest: str = ""
+    uncopyable: str = ""
+    programs: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
+
+
+def run_preflight(
+    candidate: Candidate,
+    *,
+    variables: Mapping[str, str],
+    program_folders: Sequence[str],
+    config: ResolvedConfig | None = None,
+    data: Collection[str] = (),
+    limits: Limits = DEFAULT_LIMITS,
+) -> PreflightResult:
+    """Returns what this machine has for a candidate; what is missing is a problem, and nothing is raised for it.
+
+    `variables` are those of the host's environment. `data` are paths of the extension's own data, which do not count
+    for the digest."""
+    manifest = candidate.manifest
+    problems = [*find_missing(manifest.requires, variables, program_folders)]
+    problems += [
+        Diagnostic(
+            code=ProblemCode.SETTING_INVALID,
+            problem=f"its configuration: {pointer}: {message}",
+            hint="set it, or give it another value",
+        )
+        for pointer, message in (config or ResolvedConfig()).problems
+    ]
+    command: tuple[str, ...] = ()
+    cwd: str | None = None
+    digest = FolderDigest("", 0, 0)
+    try:
+        resolved = resolve_command(
+            manifest.id,
+            manifest.command,
+            candidate.folder,
+            program_folders,
+            is_trusted=candidate.is_operator_defined,
+            is_listed=candidate.is_listed,
+        )
+        cwd = choose_cwd(candidate, resolved)
+        command = resolved
+    except ExtensionRefused as error:
+        hint = f"look at `command` in {quote_path(candidate.manifest_path)}"
+        if isinstance(error, NoSuchProgram) and (script := find_setup(candidate)):
+            hint = f"run its setup script, {quote_path(script)}, or {hint}"
+        problems.append(
+            Diagnostic(code=ProblemCode.COMMAND_INVALID, problem=f"its command: {error.because}", hint=hint)
+        )
+    try:
+        digest = measure_candidate(candidate, without=data, limits=limits)
+    except BadFile as error:
+        hint = "an extension that cannot be read whole cannot be agreed to"
+        problems.append(Diagnostic(code=ProblemCode.FOLDER_UNREADABLE, problem=f"its folder: {error}", hint=hint))
+    path = quote_path(candidate.manifest_path)
+    return PreflightResult(
+        command=command,
+        cwd=cwd,
+        runs_in=cwd or (candidate.folder if works_in_root(candidate) else os.getcwd()),
+        digest=digest.digest,
+        uncopyable=digest.uncopyable,
+        programs=tuple(list_programs(candidate)),
+        problems=tuple(replace(problem, extension=manifest.id, path=path) for problem in problems),
+    )
+
+
+def list_programs(candidate: Candidate) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yields the commands of an extension for which the host runs a program: the name and the words of each."""
+    for one in getattr(candidate.extra, "host_commands", ()):
+        if one.command is not None:
+            yield one.name, (one.command, *one.args)
+
+
+def find_setup(candidate: Candidate) -> str | None:
+    """Returns the script that gets or builds the program of an extension, where its manifest names one."""
+    script: str | None = getattr(candidate.extra, "setup", None)
+    return None if not script else os.path.normpath(os.path.join(candidate.folder, script))
+
+
+def choose_cwd(candidate: Candidate, command: Sequence[str]) -> str | None:
+    """Returns the working directory of a candidate, None for the one of its dialect.
+
+    A command that loads code from there is started in the extension's folder, whose files somebody agrees to.
+
+    Raises:
+        ExtensionRefused: it wants to run elsewhere, and would load code from there.
+    """
+    loaded = find_code_from_cwd(command)
+    if loaded is None or (candidate.cwd is None and works_in_root(candidate)):
+        return candidate.cwd
+    if candidate.cwd is None:
+        return candidate.folder
+    if not is_below(os.path.realpath(candidate.cwd), candidate.folder):
+        because = (
+            f"`{quote_path(loaded)}` would load code from {quote_path(candidate.cwd)}, which is not its own folder"
+        )
+        raise ExtensionRefused(candidate.id, because)
+    return candidate.cwd
+
+
+def works_in_root(candidate: Candidate) -> bool:
+    """Returns whether programs of this dialect run in their own folder; otherwise they run where the host does."""
+    dialect = DIALECTS.get(candidate.manifest.dialect)
+    return dialect is None or dialect.host_defaults.runs_in_root
+
+
+def digest_candidate(candidate: Candidate, *, without: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> str:
+    """Returns the digest of all that an agreement is about: its files, and what a list elsewhere says of it.
+
+    Raises:
+        BadFile: something cannot be read, or there is too much.
+    """
+    return measure_candidate(candidate, without=without, limits=limits).digest
+
+
+def measure_candidate(
+    candidate: Candidate,
+    *,
+    without: Collection[str] = (),
+    limits: Limits = DEFAULT_LIMITS,
+    entries: dict[str, str] | None = None,
+) -> FolderDigest:
+    """Returns the digest of a candidate, and whether its folder can be copied. Raises as `digest_candidate` does.
+
+    `entries` gets the names of its files, each with a short digest."""
+    if candidate.files is None:
+        found = digest_folder(candidate.folder, without=without, limits=limits, entries=entries)
+    else:
+        found = digest_files(candidate.folder, candidate.files, limits=limits, entries=entries)
+    if not candidate.is_listed:
+        return found
+    listed = msgspec.json.encode(candidate.manifest, order="deterministic")
+    return replace(found, digest=sha256(found.digest.encode() + listed).hexdigest())
+
+
+def list_files(
+    candidate: Candidate, digest: str, *, without: Collection[str] = (), limits: Limits = DEFAULT_LIMITS
+) -> dict[str, str]:
+    """Returns the names of the files that have this digest, each with a short one; none where there are others now."""
+    entries: dict[str, str] = {}
+    try:
+        found = measure_candidate(candidate, without=without, limits=limits, entries=entries)
+    except BadFile:
+        return {}
+    return entries if found.digest == digest else {}
+
+
+def find_missing(
+    requires: Requirements, variables: Mapping[str, str], program_folders: Sequence[str]
+) -> Iterator[Diagnostic]:
+    """Yields each requirement that is missing. A variable that is empty is missing too."""
+    for name in requires.bins:
+        if find_program(name, program_folders) is None:
+            yield Diagnostic(
+                code=ProblemCode.PROGRAM_MISSING,
+                problem=f"needs the program `{quote_path(name)}`",
+                hint="install it, or add to the PATH",
+            )
+    for name in requires.env:
+        if not variables.get(name):
+            yield Diagnostic(
+                code=ProblemCode.VARIABLE_MISSING,
+                problem=f"needs the variable `{name}`",
+                hint="set it in the environment of the host",
+            )
+
+
+# -- outcomes
+
+
+class StartAllowed(Struct, frozen=True, kw_only=True):
+    """It may start, with these grants: never more than it asks for.
+
+    `undecided` was asked for, and neither given nor denied: a person is asked when it is first needed. `entry` is what
+    should stand in `grants.toml` for it from now on, None where nothing needs to. `bound_to` is the digest of the files
+    that were agreed to, where no others may start; `approved_digest` that of those, where others were found and start
+    all the same, in development."""
+
+    extension: str
+    command: tuple[str, ...]
+    cwd: str | None = None
+    digest: str
+    grants: Grants
+    undecided: tuple[str, ...] = ()
+    entry: GrantEntry | None = None
+    bound_to: str = ""
+    approved_digest: str = ""
+
+
+class StartRefused(Struct, frozen=True, kw_only=True):
+    """It does not start, and these are all the reasons."""
+
+    extension: str
+    reasons: tuple[Diagnostic, ...]
+
+    @property
+    def because(self) -> str:
+        """All reasons in one line, with what to do."""
+        return "; ".join(
+            f"{reason.problem} ({reason.hint})" if reason.hint else reason.problem for reason in self.reasons
+        )
+
+    @property
+    def error(self) -> ExtensionRefused:
+        """What whoever asked for this extension gets."""
+        because = "; ".join(reason.problem for reason in self.reasons)
+        hints = dict.fromkeys(reason.hint for reason in self.reasons if reason.hint)
+        return ExtensionRefused(self.extension, because, "; ".join(hints))
+
+
+class NeedsConsent(Struct, frozen=True, kw_only=True):
+    """It may start if somebody agrees to it and to what it asks for: `permissions`, and `requested` variables.
+
+    `held` are permissions that it has already, and `variables` all that it would see outside the base list. `programs`
+    are those that the host runs for its commands. `approved_digest` is that of the files that were agreed to before;
+    empty where it is new. `keeps_entry` says that what was agreed to before holds on, and this comes besides.
+    `fingerprint` is that of all that is asked for; it `is_refused` where a person has refused just this. `lines` are
+    the commands that the hint names."""
+
+    extension: str
+    version: str
+    command: tuple[str, ...]
+    cwd: str | None = None
+    runs_in: str = ""
+    digest: str
+    permissions: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    requested: tuple[str, ...] = ()
+    variables: ExtensionVariables = ExtensionVariables()
+    programs: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    approved_digest: str = ""
+    entry: GrantEntry = EMPTY_ENTRY
+    keeps_entry: bool = False
+    fingerprint: str = ""
+    is_refused: bool = False
+    lines: CommandLines = NO_OPTIONS
+
+    @property
+    def prompt_text(self) -> str:
+        """What a person is asked, as text."""
+        return describe_request(self.request())
+
+    def request(self, changes: ConsentChanges | None = None) -> ConsentRequest:
+        """Returns what a person is asked. Without `changes` only whether the files are others is known."""
+        return ConsentRequest(
+            self.extension,
+            START,
+            None,
+            None,
+            "it needs consent",
+            version=self.version,
+            command=self.command,
+            working_directory=self.runs_in,
+            variables=self.variables,
+            permissions=self.permissions,
+            held=self.held,
+            programs=self.programs,
+            changes=changes or (UNKNOWN if self.approved_digest else None),
+            digest=self.digest,
+        )
+
+    def approval(self, files: Mapping[str, str]) -> Approval:
+        """Returns what a consent is about, with the `files` of the extension."""
+        return Approval.of(
+            digest=self.digest,
+            command=self.command,
+            working_directory=self.runs_in,
+            variables=self.variables.set,
+            permissions=(*self.held, *self.permissions),
+            files=files,
+        )
+
+    def build_approval(self, permissions: Iterable[str] | None = None) -> GrantEntry:
+        """Returns what to write down for a yes: to all that it asks for, or to these permissions and no others."""
+        given = self.permissions if permissions is None else tuple(permissions)
+        denied = [name for name in self.permissions if name not in given]
+        # What was agreed to for other files is void.
+        before = self.entry if self.keeps_entry else replace(self.entry, allow=(), variables=())
+        return before.with_grants(given, self.digest, self.requested).with_denials(denied)
+
+    @property
+    def build_refusal(self) -> StartRefused:
+        """What comes of it where nobody agrees."""
+        wanted = ", ".join([*self.permissions, *(f"the variable {name}" for name in self.requested)])
+        changed = "its files have changed since they were agreed to" if self.approved_digest else ""
+        asked = f"it asks for what nobody has agreed to: {wanted}" if wanted else ""
+        problem = ", and ".join(filter(None, [changed, asked]))
+        problem = problem or "nobody has agreed to start it"
+        hint = f"look at it, then {self._describe_consent()}"
+        if self.is_refused:
+            problem = f"consent was refused: {problem}"
+            if self.lines.keeps_consent:
+                grant, revoke = self.lines.grant(self.extension), self.lines.revoke(self.extension)
+                hint = f"`{grant}` gives it, `{revoke}` lets a host ask again"
+        if self.held and self.permissions and self.lines.keeps_consent:
+            hint += f"; `{self.lines.revoke(self.extension, self.permissions)}` starts it without"
+        code = ProblemCode.CONSENT_REFUSED if self.is_refused else ProblemCode.CONSENT_MISSING
+        reason = Diagnostic(code=code, extension=self.extension, problem=problem, hint=hint)
+        return StartRefused(extension=self.extension, reasons=(reason,))
+
+    def _describe_consent(self) -> str:
+        if self.lines.keeps_consent:
+            return f"run `{self.lines.grant(self.extension)}`"
+        if self.lines.consent:
+            return f"run `{self.lines.consent}`: this host keeps no consent"
+        return "give consent by `ask` or by `grants` of the host, which keeps none without a data folder"
+
+
+StartDecision: TypeAlias = StartAllowed | StartRefused | NeedsConsent
+
+
+def refuse_uncopyable(extension: str, because: str) -> StartRefused:
+    """Returns the refusal of an extension that would have to run from a copy and cannot be copied."""
+    hint = f"replace it by a file, or set `in_place = true` under [extensions.{extension}] in the host's configuration"
+    problem = f"its folder cannot be copied: {because}"
+    return StartRefused(
+        extension=extension,
+        reasons=(Diagnostic(code=ProblemCode.NOT_COPYABLE, extension=extension, problem=problem, hint=hint),),
+    )
+
+
+# -- the decision
+
+
+def decide_start(
+    manifest: Manifest,
+    findings: PreflightResult,
+    *,
+    is_enabled: bool = True,
+    entry: GrantEntry | None = None,
+    given: Grants | None = None,
+    variables: ExtensionVariables | None = None,
+    in_development: bool = False,
+    can_ask: bool = False,
+    known: AbstractSet[str] = PERMISSIONS,
+    dialects: AbstractSet[str] | None = None,
+) -> StartDecision:
+    """Returns whether an extension may start.
+
+    `entry` is what `grants.toml` says; it holds for the files with its digest, or for any if it has none. `given` is
+    what the host itself grants, which is for whatever files there are. What either denies is denied. `variables` are
+    those outside the base list, or those of the manifest alone; no grant of permissions is one of these. Where the host
+    `can_ask`, nothing starts that nobody has agreed to, even if it asks for nothing: it is a program all the same.
+    Where it cannot, nothing starts that asks for a permission which was neither given nor denied: nobody would decide.
+    A refusal holds until the files or what is asked for are others.
+    `known` are the permissions, and `dialects` the dialects that this host has."""
+    if not is_enabled:
+        return StartRefused(
+            extension=manifest.id,
+            reasons=(
+                Diagnostic(code=ProblemCode.DISABLED, extension=manifest.id, problem="is disabled", hint="enable it"),
+            ),
+        )
+    if variables is None:
+        variables = list_variables(declared_environment(manifest), configured_variables(manifest))
+    impossible = [
+        replace(problem, extension=manifest.id) for problem in find_unsatisfiable(manifest, variables, known, dialects)
+    ]
+    if findings.problems or impossible:
+        return StartRefused(extension=manifest.id, reasons=(*findings.problems, *impossible))
+
+    written, host = entry or EMPTY_ENTRY, given or Grants()
+    is_other = bool(written.digest) and written.digest != findings.digest
+    has_agreed = bool(written.allow or written.variables or written.digest)  # a denial agrees to nothing
+    counts = has_agreed and (in_development or not is_other)
+    grants = effective_grants(manifest, written if counts else replace(written, allow=()), given)
+    undecided = frozenset(manifest.permissions) - grants.allow - grants.deny
+    requested = frozenset(variables.requested).difference(written.variables if counts else ())
+    is_new = given is None and not counts
+    fingerprint = fingerprint_of(findings, sorted(undecided), sorted(requested), variables)
+    is_refused = written.refused == fingerprint
+    if requested or (undecided and not can_ask) or (is_new and (is_other or can_ask or is_refused)):
+        return NeedsConsent(
+            extension=manifest.id,
+            version=manifest.version,
+            command=findings.command,
+            cwd=findings.cwd,
+            runs_in=findings.runs_in,
+            digest=findings.digest,
+            permissions=tuple(sorted(undecided)) if is_new or not can_ask else (),
+            held=() if is_new else tuple(sorted(grants.allow - grants.deny)),
+            requested=tuple(sorted(requested)),
+            variables=variables,
+            programs=findings.programs,
+            approved_digest=written.digest if is_other else "",
+            entry=written,
+            keeps_entry=counts,
+            fingerprint=fingerprint,
+            is_refused=is_refused,
+        )
+    # What the host gives by itself is for any files; the rest was agreed to for these alone.
+    rests_on_entry = given is None or bool(variables.requested or grants.allow - grants.deny - host.allow)
+    return StartAllowed(
+        extension=manifest.id,
+        command=findings.command,
+        cwd=findings.cwd,
+        digest=findings.digest,
+        grants=grants,
+        undecided=tuple(sorted(undecided)),
+        entry=replace(written, digest=findings.digest) if counts and not written.digest and findings.digest else entry,
+        bound_to=findings.digest if counts and rests_on_entry and not in_development else "",
+        approved_digest=written.digest if is_other and counts else "",
+    )
+
+
+def fingerprint_of(
+    findings: PreflightResult, permissions: Sequence[str], requested: Sequence[str], variables: ExtensionVariables
+) -> str:
+    """Returns a digest of the files of an extension and of all that it asks for: a refusal is of just these."""
+    asked = [findings.digest, findings.command, findings.cwd, permissions, requested, sorted(variables.set.items())]
+    return sha256(ascii(asked).encode()).hexdigest()  # a path may be no text
+
+
+def effective_grants(manifest: Manifest, entry: GrantEntry | None, given: Grants | None) -> Grants:
+    """Returns what an extension holds, by an entry that counts for its files and by what the host itself gives."""
+    written, host = entry or EMPTY_ENTRY, given or Grants()
+    allow = host.allow | frozenset(written.allow)
+    return Grants(allow & frozenset(manifest.permissions), host.deny | frozenset(written.deny))
+
+
+def configured_variables(manifest: Manifest) -> tuple[str, ...]:
+    """Returns the variables of the host that an extension gets as values of its configuration."""
+    return tuple(entry.env for entry in manifest.config.values() if entry.env)
+
+
+def declared_environment(manifest: Manifest) -> Environment:
+    """Returns the variables that a manifest asks for and sets, also by the program `env` in its command."""
+    by_command = find_env_variables(manifest.command)
+    declared = manifest.environment
+    return replace(declared, set=declared.set | by_command) if by_command else declared
+
+
+def find_unsatisfiable(
+    manifest: Manifest, variables: ExtensionVariables, known: AbstractSet[str], dialects: AbstractSet[str] | None
+) -> Iterator[Diagnostic]:
+    """Yields what no answer of anybody could make possible on this host."""
+    for name in manifest.permissions:
+        try:
+            parse_permission(name, known)
+        except (UnknownPermission, ReservedPermission) as error:
+            yield Diagnostic(
+                code=ProblemCode.PERMISSION_UNKNOWN,
+                problem=str(error),
+                hint=did_you_mean(name, known) or "it is made for another host, or its name is misspelt",
+            )
+    if dialects is not None and manifest.dialect not in dialects:
+        shown = ", ".join(sorted(dialects))
+        meant = did_you_mean(manifest.dialect, dialects)
+        yield Diagnostic(
+            code=ProblemCode.DIALECT_UNKNOWN,
+            problem=f"speaks `{quote_path(manifest.dialect)}`",
+            hint=meant or f"this host speaks: {shown}",
+        )
+    for name in sorted(set(manifest.environment.passed).difference(variables.given)):
+        if is_dangerous_name(name):
+            # Its value would be whatever the host has at each start, which nobody can agree to beforehand.
+            problem = f"asks for the variable `{name}`, which can make programs load something else"
+            hint = f"take it out of `environment.pass`, or add it to that of [extensions.{manifest.id}] in host.toml"
+            yield Diagnostic(code=ProblemCode.VARIABLE_FORBIDDEN, problem=problem, hint=hint)
+    for what, permission in needed_permissions(manifest):
+        if permission not in manifest.permissions:
+            problem = f"{what} needs `{permission}`, and it does not ask for it"
+            yield Diagnostic(
+                code=ProblemCode.PERMISSION_NOT_REQUESTED,
+                problem=problem,
+                hint="add it to `permissions` in its manifest",
+            )
+
+
+def needed_permissions(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    for entry in manifest.hooks:
+        yield f"its hook `{entry.hook}`", HOOKS[entry.hook].permission
+    for capability in manifest.capabilities:
+        for permission in capability.permissions:
+            yield f"its capability `{quote_path(capability.name)}`", permission

@@ -1,0 +1,68 @@
+"""Folders that extensions must have because their own system says so; temporary ones where their host keeps no data."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable
+
+from becket.dialects.host_defaults import EnvironmentContext, HostDefaults
+
+__all__ = ["TemporaryFolders", "make_habitual_variables"]
+
+
+def make_habitual_variables(
+    habits: HostDefaults, surroundings: EnvironmentContext, folders: TemporaryFolders
+) -> dict[str, str]:
+    """Returns the variables that a host of the extension's own system would set, and makes the folders they name. One
+    that has no place is made among the temporary ones.
+
+    Raises:
+        OSError: such a folder cannot be made.
+    """
+    variables = {} if habits.build_variables is None else dict(habits.build_variables(surroundings))
+    for name in habits.directory_variables:
+        if name not in variables:
+            variables[name] = os.path.join(folders.folder_of(surroundings.extension), "state")
+        os.makedirs(variables[name], mode=0o700, exist_ok=True)
+    return variables
+
+
+class TemporaryFolders:
+    """Folders by the id of an extension, in one that is made for the first of them. `close` removes them all; so do the
+    garbage collector and the end of the program."""
+
+    def __init__(self) -> None:
+        self._root: str | None = None
+        self._remove: weakref.finalize[..., TemporaryFolders] | None = None
+
+    def folder_of(self, extension: str) -> str:
+        """Returns the folder of an extension, the same each time.
+
+        Raises:
+            OSError: there is no room for temporary files.
+        """
+        if self._root is None:
+            self._root = tempfile.mkdtemp(prefix="becket-")
+            self._remove = weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
+        folder = os.path.join(self._root, extension)
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        return folder
+
+    def close(self) -> None:
+        """Removes all that was made."""
+        if self._remove is not None:
+            self._remove()
+        self._root = self._remove = None
+
+    def close_before(self, more: Callable[[], object] | None) -> Callable[[], object]:
+        """Returns a function that closes them, and does more where there is more to do."""
+
+        def close() -> None:
+            self.close()
+            if more is not None:
+                more()
+
+        return close

@@ -1,0 +1,41 @@
+"""Deprecated since 0.2: `becket.adapters.mcp` has these names."""
+
+from becket._deprecated import forward
+
+__getattr__, __dir__ = forward(
+    __name__,
+    "becket.adapters.mcp",
+    {
+        "ArgumentSoFar": "CompletionArgument",
+        "AskModel": "SamplingCallback",
+        "AskPerson": "ElicitationCallback",
+        "CallTool": "CallToolParams",
+        "Complete": "CompleteParams",
+        "Completed": "CompleteResult",
+        "CreateMessage": "CreateMessageParams",
+        "Duties": "ClientCallbacks",
+        "Elicit": "ElicitParams",
+        "Elicited": "ElicitResult",
+        "Empty": "EmptyMessage",
+        "GetPrompt": "GetPromptParams",
+        "Initialize": "McpInitializeParams",
+        "Initialized": "McpInitializeResult",
+        "LATEST": "LATEST_VERSION",
+        "Page": "PaginatedParams",
+        "PromptText": "GetPromptResult",
+        "PromptsPage": "ListPromptsResult",
+        "Proposals": "Completion",
+        "REJECTED": "USER_REJECTED",
+        "ReadResource": "ResourceParams",
+        "ResourceRead": "ReadResourceResult",
+        "ResourceTemplatesPage": "ListResourceTemplatesResult",
+        "ResourcesPage": "ListResourcesResult",
+        "Roots": "ListRootsResult",
+        "SampledMessage": "CreateMessageResult",
+        "SetLevel": "SetLevelParams",
+        "TemplateReference": "ResourceTemplateReference",
+        "Tool": "McpTool",
+        "ToolsPage": "ListToolsResult",
+        "VERSIONS": "PROTOCOL_VERSIONS",
+    },
+)

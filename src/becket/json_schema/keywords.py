@@ -1,0 +1,607 @@
+"""Keyword checks of JSON Schema, each paid for from a step budget.
+
+The validator is jsonschema's; its functions for the keywords are not used. They put the whole value into every message,
+run patterns on `re`, compare every two elements of an array, and nothing bounds what they do. Those here say in the
+words of `problems` what is wrong and where, take arguments that `schema_compiler` has prepared, and pay for each step
+out of a budget.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from fractions import Fraction
+from functools import cache
+from importlib import import_module
+from itertools import islice
+from math import isfinite
+from typing import Any
+
+from becket.conversion.problems import MAX_PROBLEMS, is_array, is_object, join_pointer, truncate
+from becket.errors import Problem
+
+__all__ = [
+    "FALSE_SCHEMA",
+    "FULL_BUDGET",
+    "KEYWORDS",
+    "SHORT_BUDGET",
+    "TRUE_SCHEMA",
+    "BoundedPattern",
+    "SchemaNode",
+    "StepBudget",
+    "build_validator",
+    "find_problems",
+    "quote_value",
+    "sanitize",
+    "to_hashable",
+]
+
+SHORT_BUDGET = 5_000  # some milliseconds, in which an event loop may wait
+FULL_BUDGET = 500_000  # about a second; a message of 50,000 values against an ordinary schema takes less
+
+Errors = Iterable[Any]
+KeywordCheck = Callable[[Any, Any, Any], Errors]
+"""Takes the run, the prepared argument of the keyword and the value."""
+
+
+class SchemaNode(dict[str, Any]):
+    """One schema. `applied` are its keywords with their prepared arguments, `cost` the steps to look at them."""
+
+    __slots__ = ("applied", "cost", "is_trusted")
+
+    applied: list[tuple[str, Any]]
+    cost: int
+    is_trusted: bool
+
+
+def build_constant_node(*applied: tuple[str, Any]) -> SchemaNode:
+    node = SchemaNode()
+    node.applied, node.cost, node.is_trusted = list(applied), 1, True
+    return node
+
+
+TRUE_SCHEMA = build_constant_node()  # the schema `true`
+FALSE_SCHEMA = build_constant_node(("not", TRUE_SCHEMA))  # the schema `false`
+
+
+# -- one run of a schema over a value
+
+
+ERROR_STEPS = 2  # to make a problem, and to hand it on, takes longer than to find none
+
+
+class BudgetExceeded(Exception):
+    """A run took more steps than any honest one does."""
+
+
+class StepBudget:
+    """The steps that are left to one run."""
+
+    __slots__ = ("_remaining",)
+
+    def __init__(self, steps: int) -> None:
+        self._remaining = steps
+
+    def spend(self, steps: int = 1) -> None:
+        self._remaining -= steps
+        if self._remaining < 0:
+            raise BudgetExceeded
+
+    def iter_errors(self, value: Any, node: SchemaNode, name: str | int | None = None) -> Iterator[Any]:
+        """Yields what a schema has against a value, which is the member `name` of the one that is looked at.
+
+        jsonschema's own way makes a new validator for each schema, and takes ten times as long."""
+        self.spend(node.cost)
+        for keyword, argument in node.applied:
+            for error in KEYWORDS[keyword](self, argument, value):
+                self.spend(ERROR_STEPS)
+                if name is not None:
+                    error.path.appendleft(name)
+                yield error
+
+    def is_valid(self, value: Any, node: SchemaNode) -> bool:
+        return next(self.iter_errors(value, node), None) is None
+
+
+def build_validator(root: SchemaNode) -> Any:
+    """Returns jsonschema's validator for a compiled schema."""
+    # The registry is empty, and fetches nothing: references are nodes by now.
+    registry: Any = import_module("referencing").Registry()
+    return get_validator_class()(root, registry=registry)
+
+
+@cache
+def get_validator_class() -> Any:
+    def of_jsonschema(check: KeywordCheck) -> Callable[[Any, Any, Any, Any], Errors]:
+        return lambda validator, argument, value, _: check(validator.format_checker, argument, value)
+
+    create: Any = import_module("jsonschema.validators").create
+    keywords = {keyword: of_jsonschema(check) for keyword, check in KEYWORDS.items()}
+    return create(meta_schema={}, validators=keywords, applicable_validators=operator.attrgetter("applied"))
+
+
+def find_problems(engine: Any, value: object, run: StepBudget | None = None) -> list[Problem]:
+    """Returns all that is wrong with a value, in the order of the schema; more than a page of it is cut."""
+    problems: list[Problem] = []
+    try:
+        return collect_problems(engine, value, run or StepBudget(FULL_BUDGET), problems)
+    except BudgetExceeded:
+        return [*problems, ("", f"takes more than {FULL_BUDGET} steps to be checked against its schema")]
+
+
+def collect_problems(
+    engine: Any, value: object, run: StepBudget, problems: list[Problem] | None = None
+) -> list[Problem]:
+    """The same within the steps of a run; what was found until they were used up stands in `problems`.
+
+    Raises:
+        Exhausted: they were.
+    """
+    found = [] if problems is None else problems
+    seen: set[Problem] = set()  # several parts of a schema may say the same
+    # Formats are not asserted: nobody asks for their checker, and its place carries what belongs to this run alone.
+    try:
+        for error in engine.evolve(format_checker=run).iter_errors(value):
+            problem = sanitize("".join(join_pointer("", str(name)) for name in error.path)), sanitize(error.message)
+            if problem in seen:
+                continue
+            if len(found) == MAX_PROBLEMS:
+                found.append(("", "there are further problems"))
+                break
+            seen.add(problem)
+            found.append(problem)
+    except RecursionError:
+        found.append(("", "is nested too deeply to be checked against its schema"))
+    return found
+
+
+def build_error(message: str, *path: str | int, keyword: str = "") -> Any:
+    return get_error_class()(message, path=path, validator=keyword)
+
+
+@cache
+def get_error_class() -> Any:
+    return import_module("jsonschema.exceptions").ValidationError
+
+
+def sanitize(text: str) -> str:
+    """Returns a text that can be sent: without halves of characters, and not too long."""
+    return truncate(text.encode("utf-8", "replace").decode())
+
+
+# -- any value
+
+
+def check_type(run: StepBudget, types: tuple[str, ...], value: Any) -> Errors:
+    kind = json_type(value)
+    if kind in types or (kind == "integer" and "number" in types):
+        return ()
+    if kind == "number" and "integer" in types and is_integral(value):
+        return ()
+    return (build_error(f"expected `{' | '.join(types)}`, got `{kind}`", keyword="type"),)
+
+
+def json_type(value: Any) -> str:
+    kind = JSON_TYPES.get(value.__class__)
+    return kind or next((name for kind, name in JSON_TYPES.items() if isinstance(value, kind)), "unknown")
+
+
+JSON_TYPES: dict[type, str] = {
+    dict: "object",
+    list: "array",
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    type(None): "null",
+}
+
+
+def check_enum(run: StepBudget, choices: tuple[frozenset[Hashable], str], value: Any) -> Errors:
+    frozen, text = choices
+    return () if to_hashable(value, run) in frozen else (build_error(text, keyword="enum"),)
+
+
+def to_hashable(value: Any, run: StepBudget) -> Hashable:
+    """Returns something that is equal for equal JSON values: 1 and 1.0 are, 1 and true are not.
+
+    Numbers are written out as bytes: whole ones can be chosen by an enemy so that all of them have the same hash."""
+    run.spend()
+    if is_object(value):
+        return frozenset((name, to_hashable(member, run)) for name, member in value.items())
+    if is_array(value):
+        return tuple(to_hashable(element, run) for element in value)
+    frozen: Hashable = value
+    if is_number(value):
+        frozen = b"%x" % int(value) if is_integral(value) else float(value).hex().encode()
+    return frozen
+
+
+def quote_value(value: Any) -> str:
+    """Returns a value of a schema in a few characters."""
+    if is_object(value) or is_array(value):
+        return f"an {json_type(value)}"
+    if isinstance(value, str):
+        return f"`{value}`" if len(value) <= MAX_VALUE_SHOWN else f"`{value[:MAX_VALUE_SHOWN]}...`"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if (
+        isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS
+    ):  # Python refuses to write numbers that are very long
+        return "a huge number"
+    return repr(value)
+
+
+MAX_VALUE_SHOWN = 40
+MAX_INTEGER_BITS = 128
+
+
+# -- numbers
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_integral(number: float) -> bool:
+    return isinstance(number, int) or number.is_integer()
+
+
+def build_bound_check(is_beyond: Callable[[Any, Any], bool], words: str) -> KeywordCheck:
+    def check(run: StepBudget, limit: float, value: Any) -> Errors:
+        return (
+            (build_error(f"must be {words} {quote_value(limit)}"),)
+            if is_number(value) and is_beyond(value, limit)
+            else ()
+        )
+
+    return check
+
+
+def check_multiple_of(run: StepBudget, divisor: float, value: Any) -> Errors:
+    if not is_number(value) or is_multiple(value, divisor):
+        return ()
+    return (build_error(f"must be a multiple of {quote_value(divisor)}"),)
+
+
+def is_multiple(value: Any, divisor: Any) -> bool:
+    """Returns the answer for the numbers as they are written: 0.3 is three times 0.1, though not for a processor."""
+    if isinstance(value, int) and isinstance(divisor, int):
+        return value % divisor == 0
+    if isinstance(value, float) and not isfinite(value):
+        return False
+    return to_fraction(value) % to_fraction(divisor) == 0
+
+
+def to_fraction(number: Any) -> Fraction:
+    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
+
+
+# -- how long, how many
+
+
+def build_min_size_check(kind: Any, what: str) -> KeywordCheck:
+    def check(run: StepBudget, least: float, value: Any) -> Errors:
+        if isinstance(value, kind) and len(value) < least:
+            return (build_error(f"must have {quote_value(least)} or more {what}"),)
+        return ()
+
+    return check
+
+
+def build_max_size_check(kind: Any, what: str) -> KeywordCheck:
+    def check(run: StepBudget, most: float, value: Any) -> Errors:
+        if isinstance(value, kind) and len(value) > most:
+            return (build_error(f"must have {quote_value(most)} or fewer {what}"),)
+        return ()
+
+    return check
+
+
+# -- texts
+
+
+class BoundedPattern:
+    """A compiled pattern. The longer it and the text that it is searched in, the more steps it takes."""
+
+    __slots__ = ("_search", "_size", "text")
+
+    def __init__(self, text: str, search: Callable[[str], object], size: int) -> None:
+        self.text = text
+        self._search = search
+        self._size = size
+
+    def search(self, text: str, run: StepBudget) -> bool:
+        run.spend(1 + len(text) * self._size // PATTERN_STEP)
+        try:
+            return self._search(text) is not None
+        except UnicodeEncodeError:  # half a character: an engine that reads UTF-8 cannot look at it
+            return self._search(text.encode("utf-8", "replace").decode()) is not None
+
+
+PATTERN_STEP = 200  # characters times instructions: what re2 does in the time of a step or two, where it is slowest
+
+
+def check_pattern(run: StepBudget, pattern: BoundedPattern, value: Any) -> Errors:
+    if not isinstance(value, str) or pattern.search(value, run):
+        return ()
+    return (build_error(f"does not match the pattern `{pattern.text}`"),)
+
+
+# -- objects
+
+
+def check_properties(run: StepBudget, properties: list[tuple[str, SchemaNode]], value: Any) -> Errors:
+    if is_object(value):
+        for name, node in properties:
+            if name in value:
+                yield from run.iter_errors(value[name], node, name)
+
+
+def check_pattern_properties(
+    run: StepBudget, properties: list[tuple[BoundedPattern, SchemaNode]], value: Any
+) -> Errors:
+    for pattern, node in properties:
+        for name in iter_property_names(value, run):
+            if pattern.search(name, run):
+                yield from run.iter_errors(value[name], node, name)
+
+
+def check_additional_properties(
+    run: StepBudget, argument: tuple[SchemaNode, frozenset[str], list[BoundedPattern]], value: Any
+) -> Errors:
+    node, known, patterns = argument
+    for name in iter_property_names(value, run):
+        if name not in known and not any(pattern.search(name, run) for pattern in patterns):
+            yield from check_extra_property(run, node, value, name)
+
+
+def check_extra_property(run: StepBudget, node: SchemaNode, value: Any, name: str) -> Errors:
+    return (build_error("is unknown", name),) if node is FALSE_SCHEMA else run.iter_errors(value[name], node, name)
+
+
+def check_property_names(run: StepBudget, node: SchemaNode, value: Any) -> Errors:
+    for name in iter_property_names(value, run):
+        for error in run.iter_errors(name, node):
+            yield build_error(f"is no name: {error.message}", name)
+
+
+def check_required(run: StepBudget, required: list[str], value: Any) -> Errors:
+    if is_object(value):
+        for name in required:
+            if name not in value:
+                yield build_error("is missing", name)
+
+
+def check_dependent_required(run: StepBudget, dependent: dict[str, list[str]], value: Any) -> Errors:
+    for cause, required in dependent.items() if is_object(value) else ():
+        if cause in value:
+            run.spend(len(required))
+            for name in required:
+                if name not in value:
+                    yield build_error(f"is missing beside {quote_value(cause)}", name)
+
+
+def check_dependent_schemas(run: StepBudget, dependent: list[tuple[str, SchemaNode]], value: Any) -> Errors:
+    for node in get_dependent_nodes(dependent, value):
+        yield from run.iter_errors(value, node)
+
+
+def get_dependent_nodes(dependent: list[tuple[str, SchemaNode]], value: Any) -> list[SchemaNode]:
+    return [node for cause, node in dependent if cause in value] if is_object(value) else []
+
+
+def iter_property_names(value: Any, run: StepBudget) -> Iterable[str]:
+    """Returns the names in an object, none in anything else; to look at each of them is a step."""
+    names: Iterable[str] = value if is_object(value) else ()
+    run.spend(len(value) if names else 0)
+    return names
+
+
+# -- arrays
+
+
+def check_prefix_items(run: StepBudget, nodes: list[SchemaNode], value: Any) -> Errors:
+    if is_array(value):
+        for index, (element, node) in enumerate(zip(value, nodes, strict=False)):
+            yield from run.iter_errors(element, node, index)
+
+
+def check_items(run: StepBudget, argument: tuple[SchemaNode, int], value: Any) -> Errors:
+    node, start = argument
+    if is_array(value):
+        for index in range(start, len(value)):
+            yield from run.iter_errors(value[index], node, index)
+
+
+def check_contains(run: StepBudget, argument: tuple[SchemaNode, float, float], value: Any) -> Errors:
+    node, least, most = argument
+    if is_array(value):
+        count = sum(run.is_valid(element, node) for element in value)
+        if count < least:
+            yield build_error(f"must have {quote_value(least)} or more elements that fit `contains`, not {count}")
+        if count > most:
+            yield build_error(f"must have {quote_value(most)} or fewer elements that fit `contains`, not {count}")
+
+
+def check_unique_items(run: StepBudget, is_unique: bool, value: Any) -> Errors:
+    if is_unique and is_array(value):
+        first: dict[Hashable, int] = {}
+        for index, element in enumerate(value):
+            earlier = first.setdefault(to_hashable(element, run), index)
+            if earlier != index:
+                yield build_error(f"is the same as element {earlier}", index)
+
+
+# -- schemas that are applied to the same value
+
+
+def check_reference(run: StepBudget, target: SchemaNode, value: Any) -> Errors:
+    return run.iter_errors(value, target)
+
+
+def check_all_of(run: StepBudget, nodes: list[SchemaNode], value: Any) -> Errors:
+    for node in nodes:
+        yield from run.iter_errors(value, node)
+
+
+def check_any_of(run: StepBudget, nodes: list[SchemaNode], value: Any) -> Errors:
+    """Yields, where none fits, what the schema that the value was meant for has against it, if that can be told."""
+    failures: list[list[Any]] = []
+    for node in nodes:
+        errors = list(islice(run.iter_errors(value, node), MAX_PROBLEMS + 1))
+        if not errors:
+            return
+        failures.append(errors)
+    of_its_type = [errors for errors in failures if not any(map(is_of_another_type, errors))]
+    with_its_tag = [errors for errors in of_its_type if not any(map(has_another_tag, errors))]
+    meant = with_its_tag or of_its_type
+    if len(meant) == 1:
+        yield from meant[0]
+    else:
+        yield build_error(f"fits none of {len(nodes)} schemas")
+
+
+def is_of_another_type(error: Any) -> bool:
+    return error.validator == "type" and not error.path
+
+
+def has_another_tag(error: Any) -> bool:
+    return error.validator == "enum" and len(error.path) <= 1
+
+
+def check_one_of(run: StepBudget, nodes: list[SchemaNode], value: Any) -> Errors:
+    fitting = sum(run.is_valid(value, node) for node in nodes)
+    if fitting == 0:
+        yield from check_any_of(run, nodes, value)
+    elif fitting > 1:
+        yield build_error(f"fits {fitting} of {len(nodes)} schemas, of which it must fit one")
+
+
+def check_not(run: StepBudget, node: SchemaNode, value: Any) -> Errors:
+    if not run.is_valid(value, node):
+        return ()
+    return (build_error("is not allowed" if node is TRUE_SCHEMA else "fits a schema that it must not fit"),)
+
+
+def check_if(run: StepBudget, branches: tuple[SchemaNode, SchemaNode, SchemaNode], value: Any) -> Errors:
+    for node in get_branch(run, branches, value)[-1:]:
+        yield from run.iter_errors(value, node)
+
+
+def get_branch(run: StepBudget, branches: tuple[SchemaNode, SchemaNode, SchemaNode], value: Any) -> list[SchemaNode]:
+    """Returns the schemas that hold for a value: the condition and what follows from it, or the other one."""
+    condition, then, otherwise = branches
+    return [condition, then] if run.is_valid(value, condition) else [otherwise]
+
+
+# -- what no other keyword has looked at
+
+
+def check_unevaluated_properties(run: StepBudget, argument: tuple[SchemaNode, SchemaNode], value: Any) -> Errors:
+    node, whole = argument
+    if is_object(value):
+        seen = get_evaluated(run, whole, value, but="unevaluatedProperties")
+        for name in iter_property_names(value, run):
+            if name not in seen:
+                yield from check_extra_property(run, node, value, name)
+
+
+def check_unevaluated_items(run: StepBudget, argument: tuple[SchemaNode, SchemaNode], value: Any) -> Errors:
+    node, whole = argument
+    if is_array(value):
+        seen = get_evaluated(run, whole, value, but="unevaluatedItems")
+        for index, element in enumerate(value):
+            if index not in seen:
+                yield from run.iter_errors(element, node, index)
+
+
+def get_evaluated(run: StepBudget, node: SchemaNode, value: Any, *, but: str = "") -> set[str | int]:
+    """Returns the names or indexes at which a keyword of this schema, or of one in it that fits, has looked."""
+    run.spend(node.cost)
+    seen: set[str | int] = set()
+    for keyword, argument in node.applied:
+        if keyword != but:
+            seen.update(get_evaluated_by_keyword(run, keyword, argument, value))
+            for inner in get_in_place_nodes(run, keyword, argument, value):
+                if run.is_valid(value, inner):
+                    seen |= get_evaluated(run, inner, value)
+    return seen
+
+
+def get_evaluated_by_keyword(run: StepBudget, keyword: str, argument: Any, value: Any) -> Iterable[str | int]:
+    match keyword:
+        case "properties":
+            return [name for name, _ in argument]
+        case "patternProperties":
+            return [
+                name
+                for name in iter_property_names(value, run)
+                if any(pattern.search(name, run) for pattern, _ in argument)
+            ]
+        case "additionalProperties" | "unevaluatedProperties":
+            return iter_property_names(value, run)
+        case "prefixItems":
+            return range(len(argument))
+        case "items" | "unevaluatedItems":
+            run.spend(len(value))
+            return range(len(value))
+        case "contains" if is_array(value):
+            return [index for index, element in enumerate(value) if run.is_valid(element, argument[0])]
+        case _:
+            return ()
+
+
+def get_in_place_nodes(run: StepBudget, keyword: str, argument: Any, value: Any) -> list[SchemaNode]:
+    """Returns the schemas that a keyword applies to the value itself."""
+    match keyword:
+        case "$ref" | "$dynamicRef":
+            return [argument]
+        case "allOf" | "anyOf" | "oneOf":
+            nodes: list[SchemaNode] = argument
+            return nodes
+        case "if":
+            return get_branch(run, argument, value)
+        case "dependentSchemas":
+            return get_dependent_nodes(argument, value)
+        case _:
+            return []
+
+
+KEYWORDS: dict[str, KeywordCheck] = {
+    "$ref": check_reference,
+    "$dynamicRef": check_reference,
+    "type": check_type,
+    "enum": check_enum,
+    "const": check_enum,
+    "minimum": build_bound_check(operator.lt, "at least"),
+    "maximum": build_bound_check(operator.gt, "at most"),
+    "exclusiveMinimum": build_bound_check(operator.le, "more than"),
+    "exclusiveMaximum": build_bound_check(operator.ge, "less than"),
+    "multipleOf": check_multiple_of,
+    "minLength": build_min_size_check(str, "characters"),
+    "maxLength": build_max_size_check(str, "characters"),
+    "pattern": check_pattern,
+    "minProperties": build_min_size_check(dict, "members"),
+    "maxProperties": build_max_size_check(dict, "members"),
+    "properties": check_properties,
+    "patternProperties": check_pattern_properties,
+    "additionalProperties": check_additional_properties,
+    "propertyNames": check_property_names,
+    "required": check_required,
+    "dependentRequired": check_dependent_required,
+    "dependentSchemas": check_dependent_schemas,
+    "minItems": build_min_size_check(list, "elements"),
+    "maxItems": build_max_size_check(list, "elements"),
+    "prefixItems": check_prefix_items,
+    "items": check_items,
+    "contains": check_contains,
+    "uniqueItems": check_unique_items,
+    "allOf": check_all_of,
+    "anyOf": check_any_of,
+    "oneOf": check_one_of,
+    "not": check_not,
+    "if": check_if,
+    "unevaluatedProperties": check_unevaluated_properties,
+    "unevaluatedItems": check_unevaluated_items,
+}

@@ -1,0 +1,107 @@
+"""Byte budgets: how much of what peers have sent is held at once, by one link and by all links of a host.
+
+A budget counts and refuses. What counts, and what becomes of a message that does not fit, is the connection's.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+
+from becket.jsonrpc.limit_checks import strip_escapes
+
+__all__ = ["Budget", "SharedBudget", "measure_params", "small_enough"]
+
+DENSEST = 2  # bytes of a value and its comma
+FEW = 512  # values, or marks of values: so few need not be told from those in strings
+VALUE = 64  # bytes that a decoded JSON value takes beside its text: an empty dict or list
+WIDE = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4", b"\\ud", b"\\uD")  # what characters beyond 16 bits begin with
+
+
+class Budget:
+    """The bytes of one link, of which messages take some and give them back. What is taken of it is also taken of the
+    budget that it shares with others, where it has one.
+
+    One message always fits an empty budget, so that every message that is allowed can be served."""
+
+    __slots__ = ("_shared", "limit", "used", "what")
+
+    def __init__(self, limit: int, what: str = "bytes held for you", *, shared: SharedBudget | None = None) -> None:
+        self.limit = limit
+        self.what = what
+        self.used = 0
+        self._shared = shared
+
+    def take(self, size: int) -> Budget | None:
+        """Takes so many bytes; returns the budget that they do not fit, and None if they were taken."""
+        used = self.used
+        if used and used + size > self.limit:
+            return self
+        if self._shared is not None and (full := self._shared.take(size)) is not None:
+            return full
+        self.used = used + size
+        return None
+
+    def give_back(self, size: int) -> None:
+        """Gives bytes back that were taken."""
+        if size > self.used:  # after `close` there are none left
+            size = self.used
+        self.used -= size
+        if self._shared is not None:
+            self._shared.give_back(size)
+
+    def close(self) -> None:
+        """Gives everything back: its link has ended."""
+        self.give_back(self.used)
+
+
+class SharedBudget(Budget):
+    """The bytes of several links, each of which may be used in a thread of its own."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, limit: int, what: str = "bytes held for you and others") -> None:
+        super().__init__(limit, what)
+        self._lock = allocate_lock()
+
+    def take(self, size: int) -> Budget | None:
+        with self._lock:
+            return super().take(size)
+
+    def give_back(self, size: int) -> None:
+        with self._lock:
+            super().give_back(size)
+
+
+def small_enough(limit: int, requests: int) -> int:
+    """Returns the size of params up to which so many requests take half of a budget at most, whatever is in them.
+
+    These need not be counted, which costs each request time."""
+    return limit // 2 * DENSEST // ((VALUE + DENSEST) * max(requests, 1))
+
+
+def measure_params(text: bytes) -> int:
+    """Returns how many bytes params take once they are decoded: those of their strings, and 64 for each JSON value."""
+    return len(text) * width_of(text) + VALUE * count_values(text)
+
+
+def width_of(text: bytes) -> int:
+    """Returns how many bytes a character of these strings takes at most: one such character makes a string wide."""
+    if text.isascii() and b"\\" not in text:
+        return 1
+    if any(start in text for start in WIDE):
+        return 4
+    return 1 if text.isascii() and b"\\u" not in text else 2
+
+
+def count_values(text: bytes) -> int:
+    """Returns how many values this JSON has at most."""
+    marks = count_marks(text)
+    if marks <= FEW:
+        return marks
+    outside = b'"'.join(strip_escapes(text).split(b'"')[::2])  # with a quote in the place of each string
+    return count_marks(outside) - outside.count(b"{}") - outside.count(b"[]")  # each has a bracket, and no value
+
+
+def count_marks(text: bytes) -> int:
+    """Returns how many values there are where no container is empty: one in each, and one behind each comma."""
+    return 1 + text.count(b",") + text.count(b"{") + text.count(b"[")

@@ -1,0 +1,358 @@
+"""Encodes and decodes JSON-RPC 2.0 frames: the fast path, with `parser` as fallback.
+
+The fast path is one pass of msgspec over the envelope, with params and result left raw. msgspec keeps the last of two
+equal keys and passes over members it does not know; so the lengths of what it found are added up, and a frame with more
+bytes than a few spaces takes the long way, which is `careful`'s. Guards against too many nodes and too much depth run
+before any parsing, on frames large enough to hold them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice, repeat
+from math import inf
+from operator import length_hint
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from becket.errors import LocalProtocolError, quote
+from becket.framing.framing import Frame, SkippedFrame
+from becket.jsonrpc.json_values import decode_string, encode_json
+from becket.jsonrpc.limit_checks import LimitChecker
+from becket.jsonrpc.messages import NULL_ID, Message, NotificationMessage, Request
+from becket.jsonrpc.notification_runs import BulkHandler, NotificationRun
+from becket.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from becket.jsonrpc.parser import MessageParser
+    from becket.jsonrpc.protocols import MessageReceiver
+
+__all__ = [
+    "NO_BULK_HANDLERS",
+    "NO_DIRECT_HANDLERS",
+    "JsonCodec",
+    "decode_envelope",
+    "never_inline",
+    "never_yield",
+    "normalize_id",
+    "timeless",
+]
+
+
+ABSENT = Raw(b"")
+NO_ID = -1  # should one say it, its frame is longer than those without an id
+
+
+class Envelope(Struct, gc=False):
+    """What most messages have. A number as an id comes as one, at a third of the price of its text."""
+
+    jsonrpc: Literal["2.0"]
+    id: int | str = NO_ID
+    method: str = ""
+    params: Raw = ABSENT
+    result: Raw = ABSENT
+
+
+# What a frame holds beside the texts of its members: braces, keys, quotes, commas.
+NOTIFICATION_OVERHEAD = len('{"jsonrpc":"2.0","method":"","params":}')
+REQUEST_OVERHEAD = len('{"jsonrpc":"2.0","id":,"method":"","params":}')
+SUCCESS_OVERHEAD = len('{"jsonrpc":"2.0","id":,"result":}')
+NULL_BYTES = len(NULL_ID)
+SPACED_EXTRA = 5  # behind the commas and colons of a notification or of an answer; a member so short has no name
+SPACED_REQUEST_EXTRA = 7
+SPACED_REQUEST = b'{"jsonrpc": "2.0", "id": '  # has three of them; behind the other four nothing can hide that matters
+NOTIFICATION_FORMAT = b'{"jsonrpc":"2.0","method":%b,"params":'
+SPACED_NOTIFICATION_FORMAT = b'{"jsonrpc": "2.0", "method": %b, "params": '
+PARAMS_KEY = b',"params":'
+# What stands where in the frames that we write.
+ENVELOPE_WITH_ID = b'{"jsonrpc":"2.0","id":'
+ENVELOPE_WITHOUT_ID = b'{"jsonrpc":"2.0"'
+RESULT_KEY = b',"result":'
+END = b"}"
+PARAMS_OPENERS = b"{["  # what params begin with
+CHECK_EVERY = 16  # messages between two looks at the clock, where they are quick
+SLOW = 0.00006  # seconds for each of them: those that take longer are taken one by one
+NO_DIRECT_HANDLERS: dict[str, Callable[[Raw | None], None]] = {}
+NO_BULK_HANDLERS: dict[str, BulkHandler] = {}
+
+MAX_CACHED_METHODS = 1_024  # encoded method names; a program that sends more kinds than this encodes them anew
+
+# Malformed text, a value of another type, and text that is not UTF-8; the last for a frame that was dropped.
+FAST_PATH_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError)
+
+decode_envelope = msgspec.json.Decoder(Envelope).decode
+
+
+class JsonCodec:
+    """JSON-RPC 2.0 in JSON."""
+
+    __slots__ = (
+        "_block",
+        "_guard",
+        "_max_fast_head",
+        "_parser",
+        "_run",
+        "_unlike",
+        "limits",
+        "method_fragments",
+        "notification_prefixes",
+    )
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.limits = limits
+        self.method_fragments: dict[str, bytes] = {}  # methods as they stand between an id and params
+        self.notification_prefixes: dict[str, bytes] = {}  # all that stands before the params of a notification
+        self._guard = LimitChecker(limits)
+        self._parser: MessageParser | None = None
+        self._max_fast_head = min(limits.method_bytes, limits.id_bytes)  # all but the params: longer ones are measured
+        self._block = CHECK_EVERY
+        self._run: NotificationRun | None = None  # that the last frames were of
+        self._unlike = ""  # a method whose events are written in a way of their own
+
+    # -- in
+
+    def decode(self, frame: Frame) -> Message:
+        """Returns the message in `frame`. Whatever the bytes are: what is no message comes back as `Invalid`."""
+        single = SingleMessageReceiver()
+        self.decode_frames(iter([frame]), single)  # pyright: ignore[reportArgumentType]
+        message: Message = single.message
+        return message
+
+    def decode_frames(self, frames: Iterator[Any], inbox: MessageReceiver) -> bool:
+        """Puts what the frames of a chunk bring into `inbox`, in order; False means that it is late and some are left.
+
+        One loop for a whole chunk and for the messages that come by the hundred thousand: calling a function costs as
+        much as half of what there is to do for one of them."""
+        guard, short = self._guard, self._max_fast_head
+        deep = guard.safe_bytes
+        calls: dict[Any, Any] = inbox.calls
+        claimed, settle = inbox.direct_handlers, inbox.on_response
+        listening, run, method = inbox.bulk_handlers, self._run, ""
+        clock, until = inbox.clock, inbox.until
+        began = inbox.began
+        while True:
+            frame = None
+            block: Iterator[Any] = islice(frames, self._block)
+            if run is not None:
+                listener = listening.get(run.method)
+                if listener is None:
+                    run = self._run = None
+                elif (other := run.dispatch(block, listener)) is not None:
+                    block, run = chain((other,), block), None
+                    self._run = None
+                elif run.count:
+                    frame = run
+            for frame in block:
+                try:
+                    envelope = decode_envelope(frame)
+                except FAST_PATH_ERRORS:
+                    method = ""
+                    inbox.on_message(self._parse_frame(frame))
+                    if clock() > until:
+                        break
+                    continue
+                # Where there are params or a result and the lengths add up, nothing else stands in the frame: no other
+                # member, no second one, no white space. Many programs write a space behind each comma and colon; in so
+                # few bytes there is no room for a member that matters. Anything else takes the long way.
+                method = envelope.method
+                if not method:
+                    result = envelope.result
+                    inner = len(result)
+                    if inner > deep and (excess := guard.find_problem(frame)):
+                        inbox.on_message(self._get_parser().reject(frame, excess))
+                        continue
+                    call = calls.pop(envelope.id, None)
+                    if call is not None:
+                        size = inner + len(call.id) + SUCCESS_OVERHEAD
+                        if inner and (len(frame) == size or len(frame) == size + SPACED_EXTRA):
+                            call.result = result
+                            if settle is None:
+                                call.future.set_result(None)
+                            else:
+                                settle(call)
+                            continue
+                        calls[call.number] = call
+                    inbox.on_message(self._get_parser().parse(frame, self.decode))
+                    continue
+                params = envelope.params
+                inner = len(params)
+                if (
+                    inner
+                    and method in claimed
+                    and len(frame) == inner + len(method) + NOTIFICATION_OVERHEAD  # so it has no id either
+                    and inner <= deep
+                    and inner != NULL_BYTES
+                ):
+                    claimed[method](params)
+                    continue
+                id = envelope.id
+                if inner > deep and (excess := guard.find_problem(frame)):
+                    inbox.on_message(self._get_parser().reject(frame, excess))
+                elif not inner or inner == NULL_BYTES:  # the latter may be null, which is none
+                    inbox.on_message(self._get_parser().parse(frame, self.decode))
+                elif id == NO_ID:
+                    spare = len(frame) - inner - len(method) - NOTIFICATION_OVERHEAD
+                    if spare and spare != SPACED_EXTRA:
+                        inbox.on_message(self._get_parser().parse(frame, self.decode))
+                    elif method in claimed:  # a large one, which was looked into, or one with spaces
+                        claimed[method](params)
+                    elif len(method) > short:
+                        inbox.on_message(self._get_parser().parse(frame, self.decode))
+                    else:
+                        inbox.on_notification(method, params)
+                else:
+                    text = b"%d" % id if id.__class__ is int else b""
+                    head = len(method) + len(text) + REQUEST_OVERHEAD
+                    if head > short or (len(frame) != inner + head and not (text and is_spaced(frame, inner + head))):
+                        inbox.on_message(self._get_parser().parse(frame, self.decode))
+                    else:
+                        serve = inbox.handle_inline  # as it is now: whoever took the last one may have closed the link
+                        if not serve(text, method, params):
+                            inbox.on_request(text, method, params)
+                if clock() > until:  # a function was called, and may have taken any time
+                    break
+            if run is None:
+                if method not in listening:
+                    self._unlike = ""
+                elif method != self._unlike:
+                    run = self._run = self._start_run(method, frame)
+            if frame is None or not length_hint(frames, 1):
+                return True
+            now = clock()
+            self._block = CHECK_EVERY if now - began < SLOW * self._block else 1
+            began = now
+            if inbox.should_yield():
+                return False
+            until = inbox.until
+
+    def _start_run(self, method: str, frame: Any) -> NotificationRun | None:
+        """Returns what hands out further events like the one in this frame; None where it is written otherwise."""
+        name, text = encode_json(method), bytes(frame)
+        for form in (NOTIFICATION_FORMAT, SPACED_NOTIFICATION_FORMAT):
+            start = form % name
+            if text.startswith(start):
+                return NotificationRun(method, start, len(start) + self._guard.safe_bytes + len(END))
+        self._unlike = method
+        return None
+
+    def _parse_frame(self, frame: Frame | SkippedFrame) -> Message | SkippedFrame:
+        return frame if isinstance(frame, SkippedFrame) else self._get_parser().parse(frame, self.decode)
+
+    def _get_parser(self) -> MessageParser:
+        reader = self._parser
+        if reader is None:
+            reader = self._parser = self._build_parser()
+        return reader
+
+    def _build_parser(self) -> MessageParser:
+        from becket.jsonrpc.parser import MessageParser  # few links need it, and none while it starts
+
+        return MessageParser(self.limits, self._guard)
+
+    # -- out
+
+    def encode_value(self, value: object) -> bytes:
+        return encode_json(value)
+
+    def encode_request(self, id: bytes, method: str, params: bytes | None) -> bytes:
+        try:
+            name = self.method_fragments[method]
+        except KeyError:
+            name = self._encode_method(method)
+        if params is None:
+            return b"".join((ENVELOPE_WITH_ID, id, name[: -len(PARAMS_KEY)], END))
+        if params[:1] not in (b"{", b"["):
+            raise LocalProtocolError(f"the params of {method} are neither an object nor an array: {quote(params)}")
+        return b"".join((ENVELOPE_WITH_ID, id, name, params, END))
+
+    def encode_notification(self, method: str, params: bytes | None) -> bytes:
+        try:
+            start = self.notification_prefixes[method]
+        except KeyError:
+            self._encode_method(method)
+            start = self.notification_prefixes[method]
+        if params is None:
+            return start[: -len(PARAMS_KEY)] + END
+        if params[:1] not in (b"{", b"["):
+            raise LocalProtocolError(f"the params of {method} are neither an object nor an array: {quote(params)}")
+        return start + params + END
+
+    def encode_success(self, id: bytes, result: bytes) -> bytes:
+        return b"".join((ENVELOPE_WITH_ID, id, RESULT_KEY, result, END))
+
+    def encode_failure(self, id: bytes, code: int, message: str, data: object) -> bytes:
+        error: dict[str, object] = {"code": code, "message": message}
+        if data is not None:
+            error["data"] = data
+        return b"".join((ENVELOPE_WITH_ID, id, b',"error":', encode_json(error), END))
+
+    def encode_batch(self, bodies: Iterable[bytes]) -> bytes:
+        return b"[" + b",".join(bodies) + b"]"
+
+    def _encode_method(self, method: str) -> bytes:
+        if not method:
+            raise LocalProtocolError("a method without a name")
+        if len(self.method_fragments) >= MAX_CACHED_METHODS:
+            self.method_fragments.clear()
+            self.notification_prefixes.clear()
+        encoded = self.method_fragments[method] = b',"method":' + encode_json(method) + PARAMS_KEY
+        self.notification_prefixes[method] = ENVELOPE_WITHOUT_ID + encoded
+        return encoded
+
+
+timeless: Callable[[], float] = repeat(0.0).__next__
+"""The clock where nobody keeps the time; in C, as those that it stands in for."""
+
+
+def never_yield() -> bool:
+    """Tells that a turn of the loop is not over yet, where nobody keeps the time."""
+    return False
+
+
+def never_inline(id: bytes, method: str, params: Raw) -> bool:
+    """Leaves a request to whoever takes it."""
+    return False
+
+
+def is_spaced(frame: Frame, size: int) -> bool:
+    """Returns whether a request with a number for an id, of this size without spaces, has one behind each comma and
+    colon, or at least nothing in their place that matters."""
+    return len(frame) == size + SPACED_REQUEST_EXTRA and bytes(frame).startswith(SPACED_REQUEST)
+
+
+def ignore_response(call: Any) -> None:
+    """Settles nothing: nobody has asked."""
+
+
+class SingleMessageReceiver:
+    """An inbox for one message that nobody waits for."""
+
+    def __init__(self) -> None:
+        self.calls: dict[int, Any] = {}
+        self.direct_handlers: Mapping[str, Callable[[Raw | None], None]] = NO_DIRECT_HANDLERS
+        self.bulk_handlers: Mapping[str, BulkHandler] = NO_BULK_HANDLERS
+        self.on_response: Callable[[Any], object] | None = ignore_response
+        self.handle_inline: Callable[[bytes, str, Raw], bool] = never_inline
+        self.should_yield: Callable[[], bool] = never_yield
+        self.clock = timeless
+        self.began = 0.0
+        self.until = inf
+        self.message: Any = None
+
+    def on_request(self, id: bytes, method: str, params: Raw | None) -> None:
+        self.message = Request(id, method, params)
+
+    def on_notification(self, method: str, params: Raw | None) -> None:
+        self.message = NotificationMessage(method, params)
+
+    def on_message(self, message: Message | SkippedFrame) -> None:
+        self.message = message
+
+
+def normalize_id(id: bytes) -> bytes:
+    """Returns the text under which an id is filed: one string written with and without escapes is one id."""
+    if b"\\" in id:
+        return encode_json(decode_string(id))
+    return id

@@ -1,0 +1,776 @@
+"""JSON-RPC connection state, sans I/O: pending calls, inbound requests, batches, closing.
+
+Sans-I/O: bytes in, events out; calls in, bytes out. No clock (time comes in as an argument), no task, no lock. asyncio,
+trio, threads and the tests drive the same object. It knows no method name: how a cancellation is spelled and which
+request is a ping come from a dialect.
+
+Every call that `open_call` files leaves the table exactly once: answered, abandoned, expired or lost with the link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any, assert_never
+
+import msgspec
+from msgspec import Raw
+
+from becket.errors import (
+    ERROR_CODES,
+    BadFrame,
+    BadMessage,
+    BadReply,
+    BecketError,
+    Busy,
+    ConnectionLost,
+    DisconnectReason,
+    FrameTooLarge,
+    LocalProtocolError,
+    Meaning,
+    RemoteError,
+    RemoteProtocolError,
+    RpcError,
+    quote,
+)
+from becket.framing.framing import Frame, Framing, Outline, SkippedFrame
+from becket.jsonrpc.budget import Budget, SharedBudget, measure_params, small_enough
+from becket.jsonrpc.codec import (
+    END,
+    ENVELOPE_WITH_ID,
+    NO_BULK_HANDLERS,
+    NO_DIRECT_HANDLERS,
+    PARAMS_OPENERS,
+    RESULT_KEY,
+    JsonCodec,
+    never_inline,
+    never_yield,
+    normalize_id,
+    timeless,
+)
+from becket.jsonrpc.frame_cache import CallPrefixCache, NotificationPrefixCache, PrefixCache
+from becket.jsonrpc.json_values import encode_json
+from becket.jsonrpc.messages import (
+    NULL_ID,
+    Batch,
+    Failure,
+    Invalid,
+    Malformed,
+    Message,
+    NotificationMessage,
+    Request,
+    Success,
+)
+from becket.jsonrpc.notification_runs import BulkHandler
+from becket.jsonrpc.records import (
+    BatchResponse,
+    CancellationFormat,
+    ConnectionEvent,
+    EventBuffer,
+    IdCounter,
+    InboundRequest,
+    OutboundCall,
+)
+from becket.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from becket.framing.framing import Scanner
+    from becket.jsonrpc.protocols import Codec, EventReceiver
+    from becket.jsonrpc.wire_format import WireFormat
+
+__all__ = ["Connection", "build_connection_lost"]
+
+MAX_ID = 2**31 - 1  # larger ones are never answered by some programs
+MINUTE = 60.0
+SMALL_RESPONSE = 256  # bytes: as large as the error that would stand in its place, and bounded by the number of batches
+
+
+class Connection:
+    """One link, driven by whoever owns its bytes and its clock."""
+
+    __slots__ = (
+        "_abandoned_ids",
+        "_bad_json_is_fatal",
+        "_batches",
+        "_buffer",
+        "_call_prefixes",
+        "_classify_error",
+        "_fixed_ids",
+        "_frames",
+        "_id_format",
+        "_id_prefix_length",
+        "_ids",
+        "_largest_id",
+        "_map_error",
+        "_max_requests",
+        "_meanings",
+        "_notification_prefixes",
+        "_null_id_count",
+        "_ping",
+        "_rejects_invalid",
+        "_response_prefixes",
+        "_stray_rate",
+        "began",
+        "budget",
+        "bulk_handlers",
+        "calls",
+        "can_send_cancel",
+        "cancellation",
+        "clock",
+        "codec",
+        "direct_handlers",
+        "error_codes",
+        "framing",
+        "handle_inline",
+        "invalid_messages",
+        "is_closing",
+        "last_received",
+        "limits",
+        "lost",
+        "on_response",
+        "receiver",
+        "requests",
+        "should_yield",
+        "stray_responses",
+        "uncounted",
+        "until",
+        "violation",
+    )
+
+    def __init__(
+        self,
+        framing: Framing,
+        codec: Codec,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        cancellation: CancellationFormat | None = None,
+        ping: str | None = None,
+        error_codes: Mapping[Meaning, int] = ERROR_CODES,
+        bad_json_is_fatal: bool = False,
+        rejects_invalid: bool = True,
+        wire_format: WireFormat | None = None,
+        ids: IdCounter | None = None,
+        budget: SharedBudget | None = None,
+        skips_oversize: bool = False,
+    ) -> None:
+        self.framing = framing
+        if skips_oversize and (scan := getattr(framing, "scan_oversize", None)) is not None:
+            scan(self._open_scanner)
+        self.codec = codec
+        # Where what stands before a body depends on its size alone, and the body is written as we write it, a whole
+        # frame is put together at once.
+        self._response_prefixes: Mapping[int, bytes] = {}
+        self._call_prefixes: Mapping[str, tuple[Mapping[int, bytes], bytes]] = {}
+        self._notification_prefixes: Mapping[str, Mapping[int, bytes]] = {}
+        if type(codec) is JsonCodec:
+            headers: Mapping[int, bytes] = getattr(framing, "headers", {})
+            self._response_prefixes = PrefixCache(headers, ENVELOPE_WITH_ID, len(RESULT_KEY) + len(END))
+            self._call_prefixes = CallPrefixCache(headers, codec.method_fragments)
+            self._notification_prefixes = NotificationPrefixCache(headers, codec.notification_prefixes)
+        self.limits = limits
+        self.cancellation = cancellation
+        self.can_send_cancel = True  # what they say of it is heard in any case
+        self.error_codes = {**ERROR_CODES, **error_codes}
+        self.calls: dict[int, OutboundCall] = {}
+        self.direct_handlers: Mapping[str, Callable[[Raw | None], None]] = NO_DIRECT_HANDLERS
+        self.bulk_handlers: Mapping[str, BulkHandler] = NO_BULK_HANDLERS
+        self.should_yield: Callable[[], bool] = never_yield
+        self.clock = timeless
+        self.began = 0.0  # the turn in which frames are read, by that clock
+        self.until = inf  # and when it is over
+        self.handle_inline: Callable[[bytes, str, Raw], bool] = never_inline
+        self._frames: Iterator[Frame | SkippedFrame] = iter(())
+        self.last_received = 0.0  # when the last bytes came
+        self._buffer = EventBuffer()
+        self.set_receiver(self._buffer)
+        self.requests: dict[bytes, InboundRequest] = {}
+        self.lost: ConnectionLost | None = None
+        self.violation: RemoteProtocolError | None = None
+        self.is_closing = False
+        self.stray_responses = 0
+        self.invalid_messages = 0  # what was no message and is not answered in this dialect
+        self._meanings = build_meanings(self.error_codes)
+        self._ping = ping
+        self._max_requests = limits.inbound_requests
+        self.budget = Budget(max(limits.inbound_bytes, 2 * limits.frame), shared=budget)
+        self.uncounted = small_enough(self.budget.limit, limits.inbound_requests)
+        self._bad_json_is_fatal = bad_json_is_fatal
+        self._rejects_invalid = rejects_invalid
+        self._ids = ids or IdCounter(0 if wire_format is None else wire_format.first_id - 1)
+        self._fixed_ids: Mapping[str, int] = {}
+        self._largest_id = MAX_ID  # 0 where it takes a look whether a number is in use
+        self._id_format = b"%d"
+        self._id_prefix_length = 0  # what stands before the number
+        self._map_error: Callable[[RpcError], RpcError] | None = None
+        self._classify_error: Callable[[int, str], Meaning | None] | None = None
+        if wire_format is not None:
+            self._apply_wire_format(wire_format)
+        self._null_id_count = 0
+        self._abandoned_ids: dict[
+            int, tuple[Any, ...]
+        ] = {}  # abandoned calls that may still be answered, with their chain
+        self._batches: list[list[OutboundCall]] = []
+        self._stray_rate = (-inf, 0)
+
+    def _open_scanner(self) -> Scanner:
+        from becket.jsonrpc.oversize import MessageScanner  # most links never need it
+
+        return MessageScanner(self.limits)
+
+    def _apply_wire_format(self, spelling: WireFormat) -> None:
+        self._fixed_ids = spelling.fixed_ids
+        if spelling.fixed_ids:
+            self._largest_id = 0
+        self._map_error = spelling.map_error
+        self._classify_error = spelling.classify_error
+        if spelling.id_prefix:
+            self._id_format = encode_json(spelling.id_prefix)[:-1].replace(b"%", b"%%") + b'%d"'
+            self._id_prefix_length = len(self._id_format % 0) - len(b'0"')
+
+    # -- calls of ours
+
+    def open_call(self, call: OutboundCall, params: bytes | None) -> bytes:
+        """Files the call and returns the bytes that ask it.
+
+        Raises:
+            ConnectionLost: the link has ended.
+            LocalProtocolError: the request cannot be framed; nothing was filed.
+        """
+        ids = self._ids
+        number = ids.last + 1
+        if number > self._largest_id:
+            number = self._choose_call_number(number, call.method)
+        else:
+            ids.last = number
+        id = self._id_format % number
+        if params and params[0] in PARAMS_OPENERS:
+            try:
+                start, name = self._call_prefixes[call.method]
+                frame = b"".join((start[len(id) + len(params)], id, name, params, END))
+            except (KeyError, LocalProtocolError):
+                frame = self._encode_call(id, call.method, params)
+        else:
+            frame = self._encode_call(id, call.method, params)
+        call.number = number
+        call.id = id
+        self.calls[number] = call
+        return frame
+
+    def _encode_call(self, id: bytes, method: str, params: bytes | None) -> bytes:
+        if self.lost is not None:
+            raise self.lost.copy()
+        return self.framing.encode(self.codec.encode_request(id, method, params))
+
+    def open_batch(
+        self, calls: Sequence[tuple[OutboundCall, bytes | None]], notes: Sequence[tuple[str, bytes | None]]
+    ) -> bytes:
+        """Files these calls and returns the one frame that asks them and tells the notifications behind them."""
+        if self.lost is not None:
+            raise self.lost.copy()
+        if not calls and not notes:
+            raise LocalProtocolError("an empty batch")
+        bodies: list[bytes] = []
+        filed: dict[int, OutboundCall] = {}
+        for call, params in calls:
+            number = self._choose_call_number(self._ids.last + 1, call.method)
+            filed[number] = call
+            bodies.append(self.codec.encode_request(self._id_format % number, call.method, params))
+        bodies.extend(self.codec.encode_notification(method, params) for method, params in notes)
+        frame = self.framing.encode(self.codec.encode_batch(bodies))
+        for number, call in filed.items():
+            call.number = number
+            call.id = self._id_format % number
+        self.calls.update(filed)
+        if filed:
+            self._forget_batches()
+            self._batches.append(list(filed.values()))
+        return frame
+
+    def encode_notification(self, method: str, params: bytes | None) -> bytes:
+        """Returns the bytes that tell this to the other side.
+
+        Raises:
+            ConnectionLost: the link has ended.
+            LocalProtocolError: it cannot be framed.
+        """
+        if params and params[0] in PARAMS_OPENERS:
+            try:
+                return self._notification_prefixes[method][len(params)] + params + END
+            except (KeyError, LocalProtocolError):
+                pass
+        if self.lost is not None:
+            raise self.lost.copy()
+        return self.framing.encode(self.codec.encode_notification(method, params))
+
+    def cancel_call(self, call: OutboundCall) -> bytes:
+        """Forgets a call whose answer nobody wants any more; returns the bytes that say so, b"" if none are needed."""
+        if self.calls.get(call.number) is not call:
+            return b""
+        del self.calls[call.number]
+        self._abandoned_ids[call.number] = call.chain
+        if len(self._abandoned_ids) > self.limits.remembered_ids:
+            del self._abandoned_ids[next(iter(self._abandoned_ids))]
+        if self._batches:  # one whose calls were all given up would stay for ever
+            self._forget_batches()
+        if self.cancellation is None or not self.can_send_cancel or call.method in self.cancellation.excluded_methods:
+            return b""
+        params = b"{" + encode_json(self.cancellation.member) + b":" + call.id + b"}"
+        return self.framing.encode(self.codec.encode_notification(self.cancellation.method, params))
+
+    def find_call(self, id: bytes) -> OutboundCall | None:
+        """Returns the open call of ours that bears this id, None if there is none."""
+        return self.calls.get(self._parse_call_number(id))
+
+    def find_abandoned(self, id: bytes) -> tuple[Any, ...] | None:
+        """Returns the chain of a call that was abandoned and that they may still handle, None if there is none."""
+        return self._abandoned_ids.get(self._parse_call_number(id))
+
+    def find_expired_calls(self, now: float) -> list[OutboundCall]:
+        """Returns the calls whose deadline has passed. They stay open until they are abandoned."""
+        return [call for call in self.calls.values() if call.deadline <= now]
+
+    def find_expired_requests(self, now: float) -> list[InboundRequest]:
+        """Returns the requests of theirs whose deadline has passed."""
+        return [request for request in self.requests.values() if request.deadline <= now]
+
+    def next_deadline(self) -> float:
+        """Returns when a call or a request expires next; infinity when none does."""
+        first_call = min((call.deadline for call in self.calls.values()), default=inf)
+        first_request = min((request.deadline for request in self.requests.values()), default=inf)
+        return min(first_call, first_request)
+
+    # -- what is held for them
+
+    def hold(self, request: InboundRequest) -> None:
+        """Counts a request that is not answered at once against the budget, with its params decoded.
+
+        Raises:
+            Busy: it does not fit.
+        """
+        params = request.params
+        if params is not None and len(params) > self.uncounted:
+            size = measure_params(bytes(params))
+            full = self.budget.take(size)
+            if full is not None:
+                raise Busy(full.what, full.limit)
+            request.held = size
+
+    def _release(self, holder: InboundRequest | BatchResponse) -> None:
+        self.budget.give_back(holder.held)
+        holder.held = 0
+
+    # -- answers of ours
+
+    def respond(self, request: InboundRequest, result: bytes) -> bytes:
+        """Closes the request with this result; returns what is to be sent now, b"" if nothing is."""
+        if request.batch is None and not request.is_response_suppressed and self.requests.get(request.key) is request:
+            frame = self.encode_response(request.id, result)  # first: what cannot be encoded leaves it open
+            del self.requests[request.key]
+            if request.held:
+                self._release(request)
+            return frame
+        return self._close_request(request, self.codec.encode_success(request.id, result))
+
+    def encode_response(self, id: bytes, result: bytes) -> bytes:
+        """Returns the answer to a request that `handle_inline` has answered where it arrived: no table knows of it."""
+        try:
+            start = self._response_prefixes[len(id) + len(result)]
+        except (KeyError, LocalProtocolError):
+            return self._encode_response_body(id, self.codec.encode_success(id, result))
+        return b"".join((start, id, RESULT_KEY, result, END))
+
+    def encode_rejection(self, id: bytes, error: RpcError) -> bytes:
+        """The same with an error."""
+        return self._encode_response_body(id, self._encode_error(id, error))
+
+    def reject(self, request: InboundRequest, error: RpcError) -> bytes:
+        """Closes the request with this error; returns what is to be sent now, b"" if nothing is."""
+        return self._close_request(request, self._encode_error(request.id, error))
+
+    def drop_request(self, request: InboundRequest) -> bytes:
+        """Closes a request that its dialect leaves without an answer."""
+        return self._close_request(request, None)
+
+    def _close_request(self, request: InboundRequest, body: bytes | None) -> bytes:
+        if (found := self.requests.pop(request.key, None)) is not request:
+            self._restore_request(found)
+            return b""
+        if request.held:
+            self._release(request)
+        if request.is_response_suppressed:
+            body = None
+        batch = request.batch
+        if batch is None:
+            return b"" if body is None else self._encode_response_body(request.id, body)
+        if body is not None:
+            self._add_to_batch(batch, request.id, body)
+        batch.missing -= 1
+        return b"" if batch.missing else self._encode_batch_response(batch)
+
+    def _restore_request(self, request: InboundRequest | None) -> None:
+        """One was closed a second time; by now its id may name another, which stays open."""
+        if request is not None:
+            self.requests[request.key] = request
+
+    def _encode_response_body(self, id: bytes, body: bytes) -> bytes:
+        try:
+            return self.framing.encode(body)
+        except LocalProtocolError:
+            return self.framing.encode(self._encode_error(id, self._build_too_large_error(len(body))))
+
+    def _add_to_batch(self, batch: BatchResponse, id: bytes, body: bytes) -> None:
+        """Keeps a response until its batch is complete, as far as the budget goes."""
+        size = len(body)
+        batch.size += size
+        if batch.size > self.limits.frame:  # it cannot be sent any more: only the ids are needed
+            self._release(batch)
+            batch.bodies = [(one, b"") for one, _ in batch.bodies]
+            body = b""
+        elif size > SMALL_RESPONSE:
+            full = self.budget.take(size)
+            if full is None:
+                batch.held += size
+            else:
+                # Not BUSY, which says that nothing was done.
+                problem = f"the result has {size} bytes, and {full.limit} {full.what} is the limit: call it on its own"
+                body = self._encode_error(id, RpcError(Meaning.TOO_LARGE, problem))
+        batch.bodies.append((id, body))
+
+    def _encode_batch_response(self, batch: BatchResponse) -> bytes:
+        if not batch.bodies:
+            return b""
+        self._release(batch)
+        if batch.size <= self.limits.frame:
+            try:
+                return self.framing.encode(self.codec.encode_batch(body for _, body in batch.bodies))
+            except LocalProtocolError:
+                pass  # with what stands between them it is too large
+        excess = self._build_too_large_error(batch.size)
+        try:
+            return self.framing.encode(
+                self.codec.encode_batch(self._encode_error(id, excess) for id, _ in batch.bodies)
+            )
+        except LocalProtocolError:
+            return self.framing.encode(self._encode_error(NULL_ID, excess))
+
+    def _build_too_large_error(self, size: int) -> RpcError:
+        return RpcError(Meaning.TOO_LARGE, f"the answer has {size} bytes, the limit is {self.limits.frame}")
+
+    def _encode_error(self, id: bytes, error: RpcError) -> bytes:
+        if self._map_error is not None:
+            error = self._map_error(error)
+        code = self.error_codes[error.meaning] if error.meaning is not None else error.code
+        assert code is not None  # RpcError has a meaning or a number
+        try:
+            return self.codec.encode_failure(id, code, error.message, error.data)
+        except LocalProtocolError:  # what the handler attached has no JSON; its number still tells the most
+            return self.codec.encode_failure(id, code, "the details of this error could not be encoded", None)
+
+    # -- what they send
+
+    def set_receiver(self, taker: EventReceiver) -> None:
+        """Hands everything that comes to this taker from now on, instead of keeping it for `receive`."""
+        self.receiver = taker
+        self.on_response: Callable[[OutboundCall], object] | None = taker.on_response
+
+    def receive(self, chunk: bytes, now: float = 0.0) -> list[ConnectionEvent]:
+        """Returns what these bytes bring, in order. Look at `violation` and at `data_to_send` after it."""
+        self.last_received = now
+        if self.lost is None:
+            self.receive_frames(self.framing.feed(chunk))
+            self.violation = self.violation or self.framing.error
+        events = self._buffer.events.copy()
+        self._buffer.events.clear()
+        return events
+
+    def receive_frames(self, frames: Iterable[Frame | SkippedFrame]) -> bool:
+        """Hands what these frames bring to the taker, in order; returns False if it is late and some are left."""
+        waiting = self._frames = iter(frames)
+        return self.codec.decode_frames(waiting, self)  # pyright: ignore[reportArgumentType] - as in `resume_receiving`
+
+    def receive_frames_now(self, frames: Iterable[Frame | SkippedFrame]) -> None:
+        """The same for a frame that is taken at once, whatever is left of others."""
+        self.codec.decode_frames(iter(frames), self)  # pyright: ignore[reportArgumentType] - as in `resume_receiving`
+
+    def resume_receiving(self) -> bool:
+        """Goes on with the frames that are left: after a pause, or while whoever took the last one waits within it."""
+        # pyright takes the functions in the slots for methods that lack their `self`.
+        return self.codec.decode_frames(self._frames, self)  # pyright: ignore[reportArgumentType]
+
+    def queue_frames(self, frames: Iterable[Frame | SkippedFrame]) -> None:
+        """Puts frames behind those that are left."""
+        self._frames = iter([*self._frames, *frames])
+
+    def receive_eof(self) -> BadFrame | None:
+        """Returns what was cut off when the input ended here; None between frames."""
+        return self.framing.end()
+
+    def data_to_send(self) -> bytes:
+        """Returns what the link itself has to say about what `receive` has returned: refusals and pings."""
+        answers = b"".join(self._buffer.outgoing)
+        self._buffer.outgoing.clear()
+        return answers
+
+    def begin_closing(self) -> None:
+        """Serves nothing any more: requests are refused from now on, and answers still taken."""
+        self.is_closing = True
+        self.handle_inline = never_inline
+
+    def close(self, lost: ConnectionLost) -> list[OutboundCall]:
+        """Ends the link for good and returns every call that was open, each with its error set."""
+        if self.lost is not None:
+            return []
+        self.lost = lost
+        self._notification_prefixes = {}  # nothing leaves any more
+        self._call_prefixes = {}
+        self.begin_closing()
+        calls = list(self.calls.values())
+        self.calls.clear()
+        self.requests.clear()
+        self._abandoned_ids.clear()
+        self._batches.clear()
+        self.budget.close()
+        for _ in self._frames:
+            pass  # whoever reads them at this moment finds no further one
+        self._buffer = EventBuffer()
+        for call in calls:
+            call.error = lost.copy()  # each is raised on its own, with a traceback of its own
+        return calls
+
+    def on_message(self, message: Message | SkippedFrame) -> None:
+        """Takes a message of any kind."""
+        if self.lost is not None:
+            return
+        if isinstance(message, SkippedFrame):
+            self._on_skipped_frame(message)
+        else:
+            self._on_message(message, None)
+
+    def _on_message(
+        self,
+        message: Request | NotificationMessage | Success | Failure | Malformed | Invalid | Batch,
+        batch: BatchResponse | None,
+    ) -> None:
+        match message:
+            case Request():
+                self.on_request(message.id, message.method, message.params, batch)
+            case NotificationMessage():
+                self.on_notification(message.method, message.params)
+            case Success(id, result):
+                if call := self._pop_call(id):
+                    call.result = result
+                    self.receiver.on_response(call)
+            case Failure(id):
+                if id == NULL_ID:
+                    self._on_unmatched_error(message)
+                elif call := self._pop_call(id):
+                    self._fail_call(call, self._build_remote_error(call, message))
+            case Malformed(id, problem, is_answer):
+                if call := self.find_call(id):
+                    del self.calls[call.number]
+                    self._fail_call(call, BadReply(method=call.method, problem=problem))
+                elif is_answer:
+                    self._on_stray_response(id)
+                else:
+                    self._on_invalid_message(id, Meaning.INVALID_REQUEST, problem, batch)
+            case Invalid(id, meaning, problem):
+                if meaning is Meaning.PARSE_ERROR and self._bad_json_is_fatal:
+                    self.violation = self.violation or BadMessage(problem)
+                else:
+                    self._on_invalid_message(id, meaning, problem, batch)
+            case Batch(members):
+                together = BatchResponse()
+                together.missing = 1  # held until all members were looked at
+                for member in members:
+                    self._on_message(member, together)
+                together.missing -= 1
+                if not together.missing and (frame := self._encode_batch_response(together)):
+                    self.receiver.send(frame)
+            case _:
+                assert_never(message)
+
+    def on_request(self, id: bytes, method: str, params: Raw | None, batch: BatchResponse | None = None) -> None:
+        """Files a request of theirs, or refuses it."""
+        if self.lost is not None:
+            return
+        requests = self.requests
+        key = id if id.isdigit() else normalize_id(id)
+        # Null names nothing, so two of them are no duplicate; and who may not be told of a duplicate gets two answers.
+        if key == NULL_ID or (not self._rejects_invalid and key in requests):
+            self._null_id_count += 1
+            key = b"null %d" % self._null_id_count
+        if key in requests:
+            problem = f"duplicate id in flight: {id.decode(errors='replace')}"
+            self._reject_invalid(id, Meaning.INVALID_REQUEST, problem, batch)
+        elif method == self._ping:
+            self._send_response(id, self.codec.encode_success(id, b"null"), batch)
+        elif self.is_closing:
+            self._reject_invalid(id, Meaning.NOT_READY, "shutting down", batch)
+        elif len(requests) >= self._max_requests:
+            self._send_response(id, self._encode_error(id, Busy("requests in flight", self._max_requests)), batch)
+        else:
+            if batch is not None:
+                batch.missing += 1
+            request = requests[key] = InboundRequest(id, key, method, params, batch)
+            self.receiver.on_request(request)
+
+    def on_notification(self, method: str, params: Raw | None) -> None:
+        """Takes what they tell."""
+        if self.lost is not None:
+            return
+        if self.cancellation is not None and method == self.cancellation.method:
+            self._on_cancel(params, self.cancellation)
+        else:
+            self.receiver.on_notification(NotificationMessage(method, params))
+
+    def _on_cancel(self, params: Raw | None, cancelling: CancellationFormat) -> None:
+        if params is None:
+            return
+        try:
+            members = msgspec.json.decode(params, type=dict[str, Raw])
+            request = self.requests.get(normalize_id(bytes(members[cancelling.member])))
+        except (msgspec.DecodeError, UnicodeDecodeError, KeyError):
+            return  # it names no request, and a notification is never answered
+        if request is not None and not request.is_cancelled:
+            request.is_cancelled = True
+            request.is_response_suppressed = cancelling.response == "never answered"
+            self.receiver.on_cancel(request)
+
+    def _on_unmatched_error(self, message: Failure) -> None:
+        # A peer that refuses a batch as a whole says so under the null id; nothing else of ours can be unreadable.
+        self._forget_batches()
+        if self._batches:
+            for call in self._batches.pop(0):
+                if self._is_open(call):
+                    del self.calls[call.number]
+                    self._fail_call(call, self._build_remote_error(call, message))
+            return
+        self._on_stray_response(NULL_ID)
+        self.receiver.on_anomaly(message)
+
+    def _forget_batches(self) -> None:
+        """Forgets batches that cannot be refused as a whole any more: a call of theirs has its response, or none is
+        open."""
+        self._batches = [
+            batch for batch in self._batches if any(map(self._is_open, batch)) and not any(map(has_response, batch))
+        ]
+
+    def _is_open(self, call: OutboundCall) -> bool:
+        return self.calls.get(call.number) is call
+
+    def _pop_call(self, id: bytes) -> OutboundCall | None:
+        call = self.calls.pop(self._parse_call_number(id), None)
+        if call is None:
+            self._on_stray_response(id)
+        return call
+
+    def _fail_call(self, call: OutboundCall, error: BecketError) -> None:
+        call.error = error
+        self.receiver.on_response(call)
+
+    def _build_remote_error(self, call: OutboundCall, failure: Failure) -> RemoteError:
+        code, message = failure.code, failure.message
+        return RemoteError(
+            method=call.method,
+            code=code,
+            message=message,
+            data=failure.data,
+            meaning=self._meanings.get(code) if self._classify_error is None else self._classify_error(code, message),
+        )
+
+    def _on_stray_response(self, id: bytes) -> None:
+        number = self._parse_call_number(id)
+        if number in self._abandoned_ids:
+            del self._abandoned_ids[number]
+            return
+        self.stray_responses += 1
+        if not self._rejects_invalid:
+            return
+        start, count = self._stray_rate
+        start, count = (start, count + 1) if self.last_received - start < MINUTE else (self.last_received, 1)
+        self._stray_rate = (start, count)
+        if count > self.limits.stray_replies and self.violation is None:
+            self.violation = BadMessage(
+                f"{count} answers in a minute that nobody asked for, the last to id {quote(id)}"
+            )
+
+    def _on_skipped_frame(self, skipped: SkippedFrame) -> None:
+        outline = skipped.outline
+        if outline is not None:
+            self._skip_oversize(outline, skipped)
+            return
+        # Whoever sent a frame that is too large waits; stray text has nobody to answer.
+        if isinstance(skipped.error, FrameTooLarge) and self._rejects_invalid:
+            self._reject_invalid(NULL_ID, Meaning.TOO_LARGE, str(skipped.error), None)
+        self.receiver.on_anomaly(skipped)
+
+    def _skip_oversize(self, outline: Outline, skipped: SkippedFrame) -> None:
+        """Settles the call that a frame above the limit belongs to: one of ours, or one of theirs."""
+        if outline.is_response:
+            assert outline.id is not None
+            self._on_message(Malformed(outline.id, str(skipped.error)), None)
+            return
+        if outline.id is not None:
+            self._reject_invalid(outline.id, Meaning.TOO_LARGE, str(skipped.error), None)
+        self.receiver.on_anomaly(skipped)
+
+    def _on_invalid_message(self, id: bytes, meaning: Meaning, problem: str, batch: BatchResponse | None) -> None:
+        if self._rejects_invalid:
+            self._reject_invalid(id, meaning, problem, batch)
+            return
+        self.invalid_messages += 1
+        if (
+            self.invalid_messages & (self.invalid_messages - 1) == 0
+        ):  # the first, the second, the fourth: a flood must not fill a log
+            self.receiver.on_anomaly(SkippedFrame(BadFrame(f"{problem} ({self.invalid_messages} so far)")))
+
+    def _reject_invalid(self, id: bytes, meaning: Meaning, problem: str, batch: BatchResponse | None) -> None:
+        if normalize_id(id) in self.requests:  # under its own id this would answer the one that is open
+            id = NULL_ID
+        self._send_response(id, self._encode_error(id, RpcError(meaning, f"{meaning.value}: {problem}")), batch)
+
+    def _send_response(self, id: bytes, body: bytes, batch: BatchResponse | None) -> None:
+        if batch is not None:
+            self._add_to_batch(batch, id, body)
+        else:
+            self.receiver.send(self._encode_response_body(id, body))
+
+    def _choose_call_number(self, number: int, method: str) -> int:
+        """Returns the number for a call of ours: that of its method, or this one, unless it is too large or in use."""
+        fixed = self._fixed_ids.get(method)
+        if fixed is not None and self._is_number_free(fixed):
+            return fixed
+        while True:
+            if number > MAX_ID:
+                number = 1
+                self._largest_id = 0
+            if self._largest_id or self._is_number_free(number):
+                self._ids.last = number
+                return number
+            number += 1
+
+    def _is_number_free(self, number: int) -> bool:
+        return number not in self.calls and number not in self._abandoned_ids
+
+    def _parse_call_number(self, id: bytes) -> int:
+        """Returns the number of the call that an id of ours names, -1 for any other id."""
+        digits = id[self._id_prefix_length :] if not self._id_prefix_length else id[self._id_prefix_length : -1]
+        number = int(digits) if digits.isdigit() else -1
+        return number if self._id_format % number == id else -1
+
+
+def has_response(call: OutboundCall) -> bool:
+    return call.result is not None or isinstance(call.error, RemoteError | BadReply)
+
+
+def build_meanings(numbers: Mapping[Meaning, int]) -> dict[int, Meaning]:
+    """Returns what a number means that came: of several meanings the first, and that of JSON-RPC where it has none."""
+    standard = {number: meaning for meaning, number in ERROR_CODES.items() if number < 0}
+    return standard | {number: meaning for meaning, number in reversed(list(numbers.items()))}
+
+
+def build_connection_lost(violation: RemoteProtocolError) -> ConnectionLost:
+    """Returns how a link ends whose other side broke the rules."""
+    lost = ConnectionLost(DisconnectReason.REMOTE_VIOLATION, str(violation))
+    lost.__cause__ = violation
+    return lost

@@ -1,0 +1,92 @@
+"""Encodes Python values as JSON and decodes them; values without a JSON form are refused."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, cast, get_args, get_type_hints
+
+import msgspec
+from msgspec import Struct
+
+from becket.errors import Unencodable
+
+__all__ = ["decode_json", "decode_string", "encode_json"]
+
+decode_string = msgspec.json.Decoder(str).decode
+decode_json = msgspec.json.Decoder().decode
+
+
+def write_other(value: Any) -> object:
+    """Returns a pydantic model as JSON values: msgspec asks for all that it does not know."""
+    if hasattr(value, "__pydantic_serializer__"):
+        return value.model_dump(mode="json", by_alias=True)
+    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
+
+
+encode_any = msgspec.json.Encoder(enc_hook=write_other).encode
+
+
+def encode_json(value: object) -> bytes:
+    """Returns the compact JSON of `value`.
+
+    Raises:
+        Unencodable: it has no JSON: an unknown type, NaN or an infinity, a lone surrogate, a circle.
+    """
+    try:
+        text = encode_any(value)
+        if type(value) in FINITE_TYPES:
+            return text
+        # msgspec writes NaN and infinities as null, which would change the value in silence.
+        kind = type(value)
+        if (kind in CHECKED_TYPES or not classify_type(kind)) and b"null" in text:
+            check_finite(value)
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise Unencodable(f"no JSON for this {type(value).__name__}: {error}") from error
+    return text
+
+
+# Types whose values cannot hold a number without JSON, and those that could.
+FINITE_TYPES: set[object] = {str, int, bool, type(None)}
+CHECKED_TYPES: set[object] = {dict, list, tuple, float}
+
+
+def classify_type(kind: type[Any]) -> bool:
+    """Files a type by its fields and returns whether its values need no second look."""
+    try:
+        is_harmless = issubclass(kind, Struct) and all(is_finite_type(hint) for hint in get_type_hints(kind).values())
+    except (NameError, TypeError):  # an annotation that only a type checker can resolve
+        is_harmless = False
+    (FINITE_TYPES if is_harmless else CHECKED_TYPES).add(kind)
+    return is_harmless
+
+
+def is_finite_type(hint: Any) -> bool:
+    arguments = get_args(hint)
+    return all(is_finite_type(argument) for argument in arguments) if arguments else hint in FINITE_TYPES
+
+
+def check_finite(value: object) -> None:
+    """Raises ValueError where NaN or an infinity is somewhere in a value that has been encoded without complaint."""
+    try:
+        # MessagePack keeps such a number as it is, behind 0xcb: a search in C, and right whenever it finds nothing.
+        if re.search(NOT_FINITE, msgspec.msgpack.encode(value)) is None:
+            return
+    except (OverflowError, TypeError, ValueError):  # integers beyond 64 bits and the like have no MessagePack
+        pass
+    check_finite_recursive(msgspec.to_builtins(value, enc_hook=lambda raw: None))  # Raw is JSON already
+
+
+NOT_FINITE = rb"\xcb[\x7f\xff][\xf0-\xff]"  # compiled when it is needed
+
+
+def check_finite_recursive(value: object) -> None:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{value} has no JSON")
+    elif isinstance(value, dict):
+        for member in cast("dict[str, object]", value).values():
+            check_finite_recursive(member)
+    elif isinstance(value, list | tuple):
+        for element in cast("list[object]", value):
+            check_finite_recursive(element)

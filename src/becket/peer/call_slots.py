@@ -1,0 +1,82 @@
+"""Limits the calls in flight on a link and queues callers for free slots."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sized
+from math import inf
+from typing import TYPE_CHECKING
+
+from becket.peer.transport.fd import wake
+
+if TYPE_CHECKING:
+    from becket.peer.protocols import LoopFuture
+
+__all__ = ["CallSlots"]
+
+
+class SlotWaiter:
+    """One that waits for a slot."""
+
+    __slots__ = ("deadline", "has_slot", "waiter")
+
+    def __init__(self, waiter: LoopFuture, deadline: float) -> None:
+        self.waiter = waiter
+        self.deadline = deadline
+        self.has_slot = False
+
+
+class CallSlots:
+    """The slots of one link. A call takes its slot by entering the table of calls; `grant_free_slots` says that one has
+    left it."""
+
+    __slots__ = ("_calls", "_create_future", "limit", "waiters")
+
+    def __init__(self, calls: Sized, limit: int, create_waiter: Callable[[], LoopFuture]) -> None:
+        self.waiters: deque[SlotWaiter] = deque()
+        self.limit = (
+            limit  # less the slots of those that were woken and have not gone on yet: nobody else may take them
+        )
+        self._calls = calls
+        self._create_future = create_waiter
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._calls) >= self.limit
+
+    async def wait(self, deadline: float) -> None:
+        """Waits for a slot. Whoever returns from it has one if `is_full` is not true, and must take it at once."""
+        place = SlotWaiter(self._create_future(), deadline)
+        self.waiters.append(place)
+        try:
+            await place.waiter
+        except BaseException:
+            if place.has_slot:
+                self.limit += 1
+                self.grant_free_slots()
+            elif place in self.waiters:
+                self.waiters.remove(place)
+            raise
+        if place.has_slot:
+            self.limit += 1
+
+    def grant_free_slots(self) -> None:
+        """Hands the slots that are free to those that have waited longest."""
+        while self.waiters and not self.is_full:
+            place = self.waiters.popleft()
+            if not place.waiter.done():  # else it was cancelled, and is about to leave
+                place.has_slot = True
+                self.limit -= 1
+                place.waiter.set_result(None)
+
+    def expire(self, now: float) -> float:
+        """Wakes those whose time is over without a slot, and returns when the next one's is."""
+        for place in [place for place in self.waiters if place.deadline <= now]:
+            self.waiters.remove(place)
+            wake(place.waiter)
+        return min((place.deadline for place in self.waiters), default=inf)
+
+    def close(self) -> None:
+        """Wakes all: the link has ended."""
+        while self.waiters:
+            wake(self.waiters.popleft().waiter)

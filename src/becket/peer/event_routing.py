@@ -1,0 +1,217 @@
+"""Routes notifications to the pending calls that subscribed to them.
+
+A call claims its notifications before its request leaves, so none can be missed. All calls that have claimed one
+receive it, and so does its handler. Where there is one receiver alone, it is called without looking for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from becket.conversion.decode import JSON_ERRORS, get_result_decoder
+from becket.dialects import ProgressFormat
+from becket.errors import BadReply
+from becket.jsonrpc.notification_runs import BulkHandler
+from becket.jsonrpc.records import CancellationFormat, OutboundCall
+from becket.methods.registry import describe_function, read_signature, unwrap_callable
+
+__all__ = ["JSON_NULL", "CallSubscription", "EventHandler", "EventRouter"]
+
+FIRST_TOKEN = 2**30  # a caller that asks for progress with a token of its own begins at 1
+
+JSON_NULL = Raw(b"null")
+
+
+class CallSubscription:
+    """The notifications of one kind that belong to one call.
+
+    `matches` tells which of them do. Without it they do unless they bear the mark of another call. `put_credited` takes
+    those that bear the mark of this one: they have used up its credit. `fast_path` is what `put` does, in its parts."""
+
+    __slots__ = ("call", "fast_path", "matches", "put", "put_credited")
+
+    def __init__(
+        self,
+        put: Callable[[Raw | None], None],
+        *,
+        put_own: Callable[[Raw | None], None] | None = None,
+        accept: Callable[[Raw], bool] | None = None,
+        call: OutboundCall | None = None,
+        listening: BulkHandler | None = None,
+    ) -> None:
+        self.put = put
+        self.put_credited = put_own or put
+        self.matches = accept
+        self.call = call
+        self.fast_path = listening
+
+    def deliver(self, params: Raw | None, owner: bytes | None) -> bool:
+        """Takes a notification that bears the mark of the call `owner`, or no mark, if it is for this one."""
+        is_own = owner is not None and self.call is not None and self.call.id == owner
+        if self.matches is not None:
+            if not self.matches(JSON_NULL if params is None else params):
+                return False
+        elif owner is not None and not is_own:
+            return False
+        (self.put_credited if is_own else self.put)(params)
+        return True
+
+
+class EventRouter:
+    """Who waits for which notification on one link."""
+
+    __slots__ = (
+        "_by_method",
+        "_by_token",
+        "_cancel_method",
+        "_has_handler",
+        "_last_token",
+        "_progress",
+        "_tokens",
+        "exclusive",
+        "fast_paths",
+        "is_tagged",
+    )
+
+    def __init__(
+        self, progress: ProgressFormat | None, cancelling: CancellationFormat | None, *, is_marked: bool
+    ) -> None:
+        self._progress = progress
+        self._cancel_method = (
+            None if cancelling is None else cancelling.method
+        )  # the connection's own, whoever claims it
+        self._by_method: dict[str, list[CallSubscription]] = {}
+        self._by_token: dict[bytes, CallSubscription] = {}
+        self._tokens: dict[bytes, bytes] = {}  # of the calls whose token is not their id
+        self._last_token = FIRST_TOKEN
+        self._has_handler: Callable[[str], bool] | None = None
+        self.is_tagged = is_marked  # notifications may say which call they belong to
+        self.exclusive: dict[str, Callable[[Raw | None], None]] = {}  # of the methods that one call receives alone
+        self.fast_paths: dict[str, BulkHandler] = {}  # those of them that a function takes at once
+
+    def add(self, method: str, claim: CallSubscription) -> None:
+        self._by_method.setdefault(method, []).append(claim)
+        self._update_exclusive(method)
+
+    def next_token(self) -> bytes:
+        """Returns a token that no call of this link has."""
+        self._last_token += 1
+        return b"%d" % self._last_token
+
+    def add_progress(self, id: bytes, claim: CallSubscription, token: bytes | None = None) -> None:
+        """Claims the progress of the call with this id, which is told under that, or under the token."""
+        if token is not None:
+            self._tokens[id] = token
+        self._by_token[token or id] = claim
+
+    def remove(self, method: str, claim: CallSubscription) -> None:
+        claims = self._by_method.get(method)
+        if claims is not None and claim in claims:
+            claims.remove(claim)
+            self._update_exclusive(method)
+
+    def remove_progress(self, id: bytes) -> None:
+        self._by_token.pop(self._tokens.pop(id, id), None)
+
+    def share_with(self, has_handler: Callable[[str], bool]) -> None:
+        """Takes what tells whether a notification has a handler, which receives it beside the calls."""
+        self._has_handler = has_handler
+
+    def reconsider(self, method: str) -> None:
+        """Takes into account that a notification has a handler now, or none any more."""
+        if method in self._by_method:
+            self._update_exclusive(method)
+
+    def _update_exclusive(self, method: str) -> None:
+        claims = self._by_method[method]
+        self.exclusive.pop(method, None)
+        self.fast_paths.pop(method, None)
+        if not claims:
+            del self._by_method[method]
+        elif len(claims) == 1 and self._is_alone(claims[0], method):
+            claim = claims[0]
+            self.exclusive[method] = claim.put
+            if claim.fast_path is not None:
+                self.fast_paths[method] = claim.fast_path
+
+    def _is_alone(self, claim: CallSubscription, method: str) -> bool:
+        """Returns whether all notifications of a method are for this claim, and for nothing else."""
+        if claim.matches is not None or self.is_tagged or method == self._cancel_method:
+            return False
+        return self._has_handler is None or not self._has_handler(method)
+
+    def route(self, method: str, params: Raw | None, owner: bytes | None) -> bool:
+        """Hands a notification to the calls that claimed it and returns whether there was one."""
+        form = self._progress
+        if form is not None and self._by_token and method == form.method and self._route_progress(params, form):
+            return True
+        takers = [claim for claim in tuple(self._by_method.get(method, ())) if claim.deliver(params, owner)]
+        return bool(takers)
+
+    def _route_progress(self, params: Raw | None, form: ProgressFormat) -> bool:
+        if params is None:
+            return False
+        try:
+            members = msgspec.json.decode(params, type=dict[str, Raw])
+            claim = self._by_token.get(bytes(members[form.token]))
+        except (*JSON_ERRORS, KeyError):
+            return False
+        if claim is not None:
+            claim.put_credited(members.get(form.value) if form.token_codec is None else params)
+        return claim is not None
+
+
+class EventHandler:
+    """A function that takes the events of a call, and the type that it asks for."""
+
+    __slots__ = ("arity", "decode", "function", "is_async")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        annotation: Any = Any
+        self.arity, self.is_async = 1, False
+        if hasattr(unwrap_callable(function)[0], "__code__"):  # else it is built in: the `append` of a list
+            self.arity, annotation, self.is_async = read_signature(function)
+        if self.arity > 1:
+            raise TypeError(f"{describe_function(function)} must take `()` or `(event)`")
+        self.function = function
+        self.decode = get_result_decoder(annotation)
+
+    def decode_with_handler(self, raw: Raw) -> tuple[EventHandler, Any]:
+        """Returns who wants the event, and the event."""
+        return self, self.decode(raw)
+
+    def build_subscription(self, call: OutboundCall, fail: Callable[[Exception], None]) -> CallSubscription:
+        """Returns a claim that calls the function at once; what goes wrong with it or with the event goes to `fail`."""
+        function = self.function
+        decode: Callable[[Any], Any] = self.decode
+        take: Callable[[Any], Any] = function if self.arity else ignore_argument(function)
+
+        def put(raw: Raw | None) -> None:
+            try:
+                take(decode(raw))  # which fails for the few without params
+            except Exception as error:
+                find_out(raw, error)
+
+        def find_out(raw: Raw | None, error: Exception) -> None:
+            """The function has failed, unless the event was none for it."""
+            if raw is None:
+                put(JSON_NULL)
+                return
+            try:
+                decode(raw)
+            except JSON_ERRORS as problem:
+                error = BadReply(method=call.method, problem=f"an event: {problem}")
+            fail(error)
+
+        return CallSubscription(put, call=call, listening=BulkHandler(decode, take, find_out))
+
+
+def ignore_argument(function: Callable[[], Any]) -> Callable[[Any], Any]:
+    def call(_: object) -> Any:
+        return function()
+
+    return call

@@ -1,0 +1,196 @@
+"""Applies a link's permission gate to its requests and prompts the user where the gate asks for it.
+
+The decision itself is the gate's (`methods.permissions`); here it is brought to the requests of a link: one question at
+a time for each permission, whoever waits for its answer, and what a revocation ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from becket.errors import PermissionDenied
+from becket.methods.registry import Handler
+from becket.peer.transport.fd import wake
+
+if TYPE_CHECKING:
+    from becket.jsonrpc.records import InboundRequest
+    from becket.peer.link import Link
+    from becket.peer.protocols import LoopFuture, TaskHandle, Timer
+    from becket.permissions.gate import Decision, Gate  # whoever has no gate starts without them
+
+__all__ = ["AskCallback", "PermissionChecker"]
+
+PROMPT_TIMEOUT = 60.0  # seconds for a person to answer; no answer is no
+
+AskCallback = Callable[[str, "Decision"], bool | Awaitable[bool]]
+"""Asks a person: gets the question as one harmless line and what it is about. A plain function runs in a thread."""
+
+
+class PermissionChecker:
+    """The gate of one link, and the questions that are open on it."""
+
+    def __init__(
+        self, link: Link, gate: Gate | None, ask: AskCallback | None, *, patience: float = PROMPT_TIMEOUT
+    ) -> None:
+        self._link = link
+        self._ask = ask
+        self._prompt_timeout = patience
+        self._prompts: dict[str, PermissionPrompt] = {}
+        self.gate = gate
+
+    def check_parent(self, request: InboundRequest, handler: Handler) -> None:
+        """Looks at what a request says about the call of ours that it belongs to.
+
+        Raises:
+            RpcError: that call is not open, or it names none where it must.
+        """
+        assert self.gate is not None
+        self.gate.check_parent(
+            handler.name, handler.requires, is_unknown=request.has_unknown_parent, handling=request.handling
+        )
+
+    def decide(self, handler: Handler, chain: Sequence[Gate], handling: tuple[str, ...] = ()) -> Decision | None:
+        """Returns None if the handler may be called, or a decision that somebody must be asked about.
+
+        Raises:
+            PermissionDenied: it may not. A link without a gate has granted nothing.
+        """
+        requires = handler.requires
+        if self.gate is None:
+            if requires is None:
+                return None
+            raise PermissionDenied(requires, method=handler.name)
+        return self._conclude(self.gate.decide(handler.name, requires, chain, handling))
+
+    def _conclude(self, decision: Decision) -> Decision | None:
+        if decision.allowed:
+            return None
+        if decision.allowed is None and self._ask is not None:
+            return decision
+        raise PermissionDenied(
+            decision.permission or decision.method, method=decision.method, extension=decision.extension
+        )
+
+    def consults(self, chain: Sequence[Gate] = ()) -> bool:
+        """Returns whether a policy has a say about calls, so that they are decided by `admit`, which waits for it."""
+        return self.gate is not None and self.gate.consults(chain)
+
+    async def admit(
+        self, handler: Handler, chain: Sequence[Gate] = (), handling: tuple[str, ...] = ()
+    ) -> Decision | None:
+        """Decides as `decide` does, where policies have a say."""
+        return self._conclude(await self._consult(handler.name, handler.requires, chain, handling))
+
+    async def _consult(
+        self, method: str, requires: str | None, chain: Sequence[Gate], handling: tuple[str, ...]
+    ) -> Decision:
+        from becket.peer.policies import decide_with_policies
+
+        assert self.gate is not None
+        return await decide_with_policies(self._link.loop, self.gate, method, requires, chain, handling)
+
+    async def wait_for_consent(self, decision: Decision, chain: Sequence[Gate]) -> None:
+        """Waits for the answer to the question that a decision needs, and decides once more then.
+
+        Raises:
+            PermissionDenied: the answer is no, or nobody gave one in time.
+        """
+        assert self.gate is not None
+        assert self._ask is not None
+        permission = decision.permission or decision.method
+        question = self._prompts.get(permission)
+        if question is None and self.gate.begin_prompt(permission):
+            question = self._prompts[permission] = PermissionPrompt(
+                self._link, self._ask, decision, self._on_prompt_done
+            )
+            question.start(self._prompt_timeout)
+        if question is not None:
+            await question.wait()
+        if self.gate.consults(chain):
+            self.gate.enforce(await self._consult(decision.method, decision.permission, chain, decision.handling))
+        else:
+            self.gate.enforce(self.gate.decide(decision.method, decision.permission, chain, decision.handling))
+
+    def _on_prompt_done(self, permission: str, allowed: bool) -> None:
+        assert self.gate is not None
+        self._prompts.pop(permission, None)
+        self.gate.resolve_prompt(permission, allowed)
+
+    def close(self) -> None:
+        """The link has ended: what is not answered by now is no."""
+        for question in list(self._prompts.values()):
+            question.resolve(allowed=False)
+
+
+class PermissionPrompt:
+    """One question to a person and those who wait for its answer."""
+
+    def __init__(self, link: Link, ask: AskCallback, decision: Decision, settled: Callable[[str, bool], None]) -> None:
+        self._link = link
+        self._ask = ask
+        self._decision = decision
+        self._on_done = settled
+        self._is_done = False
+        self._waiters: list[LoopFuture] = []
+        self._timer: Timer | None = None
+        self._task: TaskHandle | None = None
+
+    def start(self, patience: float) -> None:
+        """Asks, and takes silence for a no."""
+        loop = self._link.loop
+        self._timer = loop.call_later(patience, lambda: self.resolve(allowed=False))
+        running = loop.spawn(self._run())
+        if not self._is_done:
+            self._task = running
+
+    async def _run(self) -> None:
+        from becket.permissions.gate import format_prompt
+        from becket.permissions.policies import is_async
+
+        text = format_prompt(self._decision)
+        allowed: Any = False
+        try:
+            if is_async(self._ask):
+                allowed = await self._ask(text, self._decision)  # type: ignore[misc]
+            else:
+                allowed = await self._link.loop.run_in_thread(self._ask, text, self._decision)
+        except Exception as error:
+            log_prompt_failure(self._decision.extension, error)
+        finally:
+            self._task = None
+            self.resolve(allowed=allowed is True)
+
+    def resolve(self, *, allowed: bool) -> None:
+        """Takes the first answer; those that come later change nothing."""
+        if self._is_done:
+            return
+        self._is_done = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._link.loop.cancel(self._task)
+        self._on_done(self._decision.permission or self._decision.method, allowed)
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            wake(waiter)
+
+    async def wait(self) -> None:
+        """Waits until it is settled."""
+        if self._is_done:
+            return
+        waiter = self._link.loop.create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+
+
+def log_prompt_failure(extension: str, error: Exception) -> None:
+    import logging
+
+    logging.getLogger("becket.peer").error(
+        "asking for a permission of %r failed: it is denied", extension, exc_info=error
+    )

@@ -1,0 +1,199 @@
+"""Carries a link over a child process's pipes, watches its exit and stops it in order."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING
+
+from becket.errors import ConnectionLost, DisconnectReason
+from becket.limits import Limits
+from becket.methods.dispatch import log_internal_error
+from becket.peer.transport.child_process import ChildPipes, ChildProcess
+from becket.peer.transport.fd import MAX_DRAIN_READS, READ_SIZE, FdTransport, wake
+
+if TYPE_CHECKING:
+    from becket.peer.protocols import ConnectionLostFactory, Loop, LoopFuture, Receiver, Timer
+
+__all__ = ["ChildTransport"]
+
+STDERR_READ = 16 * 1024  # bytes of stderr in one iteration: to count the lines in 64 KiB may take a millisecond
+
+
+class ChildTransport(FdTransport):
+    """The stdin and stdout of a child. Closing it ends the child, and nothing of its session remains."""
+
+    def __init__(self, child: ChildProcess, pipes: ChildPipes, limits: Limits) -> None:
+        super().__init__(pipes.stdout, pipes.stdin)
+        self.child = child
+        self._stderr = pipes.stderr
+        self._limits = limits
+        self._reason_factory: ConnectionLostFactory | None = None
+        self._is_stopping = False
+        self._exit_future: LoopFuture | None = None
+        self._drain_timer: Timer | None = None
+
+    def start(self, loop: Loop, receiver: Receiver) -> None:
+        super().start(loop, receiver)
+        loop.add_reader(self._stderr, self._read_stderr)
+        loop.add_reader(self.child.exit_fd, self._on_exit)
+
+    # -- what is noticed
+
+    def _report_end(self, describe: ConnectionLostFactory) -> None:
+        """A pipe has ended. A process that ends closes its pipes first: its exit gets a moment to tell more."""
+        self._reason_factory = self._reason_factory or describe
+        if self.child.has_exited:
+            self._report_end_now()
+        elif self._drain_timer is None:
+            self._drain_timer = self._loop.call_later(self._limits.drain_grace, self._report_end_now)
+
+    def _on_exit(self) -> None:
+        if not self.child.poll_exit():
+            return
+        self._loop.remove_reader(self.child.exit_fd)
+        if not self._is_stopping:
+            self.drain()
+        self._drain_stderr()
+        wake(self._exit_future)
+        # A grandchild may hold the pipe open. What the child wrote was in it before the exit, and has been read.
+        self._report_end_now()
+
+    def _report_end_now(self) -> None:
+        if not self._is_stopping:
+            super()._report_end(
+                self.child.build_crash_error if self.child.has_exited else self._reason_factory or build_stream_error
+            )
+
+    def _read_stderr(self) -> None:
+        """Reads one chunk of stderr, and no more before its lines were handed out, a portion in each iteration."""
+        if self._take_stderr(STDERR_READ) and self.child.stderr_log.is_behind:
+            self._loop.remove_reader(self._stderr)
+            self._loop.call_soon(self._hand_out_lines)
+
+    def _hand_out_lines(self) -> None:
+        self.child.stderr_log.hand_out(self._loop.time())
+        if self.child.stderr_log.is_behind:
+            self._loop.call_soon(self._hand_out_lines)
+        elif self._stderr >= 0:
+            self._loop.add_reader(self._stderr, self._read_stderr)
+
+    def _take_stderr(self, size: int) -> bool:
+        """Takes one chunk of stderr and returns whether there may be more."""
+        if self._stderr < 0:
+            return False
+        try:
+            data = os.read(self._stderr, size)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        now = self._loop.time()
+        if data:
+            self.child.stderr_log.feed(data, now)
+            return True
+        self._close_stderr()
+        if not self.child.stderr_log.is_behind:
+            self.child.stderr_log.close(now)
+        return False
+
+    def _drain_stderr(self) -> None:
+        for _ in range(MAX_DRAIN_READS):  # whoever else holds its end may write for ever
+            if not self._take_stderr(READ_SIZE):
+                return
+
+    async def _finish_lines(self) -> None:
+        """Hands out what the child wrote last, for a moment: lines that take longer than that are counted."""
+        log, loop = self.child.stderr_log, self._loop
+        until = loop.time() + self._limits.drain_grace
+        self._drain_stderr()
+        while log.is_behind and loop.time() < until:
+            waiter = loop.create_future()
+            loop.call_soon(partial(wake, waiter))
+            await waiter
+            log.hand_out(loop.time())
+
+    def _close_stderr(self) -> None:
+        if self._stderr >= 0:
+            self._loop.remove_reader(self._stderr)
+            self._loop.notify_closing(self._stderr)
+            os.close(self._stderr)
+            self._stderr = -1
+
+    # -- the end
+
+    def close(self) -> None:
+        if not self._is_stopping:
+            self._is_stopping = True
+            if hasattr(self, "_loop"):
+                self._loop.spawn(self._stop())
+            else:
+                self._is_closed = True
+                self._close_fds()
+
+    async def _stop(self) -> None:
+        """Closes stdin, then asks, then kills; every wait is bounded."""
+        child, limits = self.child, self._limits
+        try:
+            self.discard_input()  # it may still be writing, and must be able to
+            self.abort_writing()
+            if not await self._wait_for_exit(limits.stdin_grace):
+                child.terminate()
+                if not await self._wait_for_exit(limits.term_grace):
+                    child.kill()
+                    await self._wait_for_exit(limits.kill_grace)
+            await self._finish_lines()
+        except BaseException as error:  # the loop ends, and nobody can wait any more
+            child.kill_and_wait()
+            if not isinstance(error, Exception):
+                raise
+            log_internal_error(error)
+        finally:
+            self._reap()
+
+    async def _wait_for_exit(self, seconds: float) -> bool:
+        if not self.child.has_exited:
+            self._exit_future = self._loop.create_future()
+            timer = self._loop.call_later(seconds, lambda: wake(self._exit_future))
+            try:
+                await self._exit_future
+            finally:
+                timer.cancel()
+        return self.child.has_exited
+
+    def _reap(self) -> None:
+        child = self.child
+        if self._drain_timer is not None:
+            self._drain_timer.cancel()
+        self._loop.remove_reader(child.exit_fd)
+        self._drain_stderr()
+        self._loop.notify_closing(child.exit_fd)
+        child.reap()
+        child.stderr_log.close(self._loop.time())
+        self._close_stderr()
+        if child.is_abandoned:
+            log_abandoned(child)
+        super().close()
+
+    def _close_fds(self) -> None:
+        if self.child.owner_pid == os.getpid():  # a fork of this program has the object, not the child
+            self.child.kill_and_wait()
+            self.child.reap()
+        if self._stderr >= 0:
+            os.close(self._stderr)
+            self._stderr = -1
+        super()._close_fds()
+
+
+def log_abandoned(child: ChildProcess) -> None:
+    import logging
+
+    logging.getLogger("becket.peer").warning(
+        "process %d (%s) was killed and has not ended: the system holds it, and nobody waits for it any more",
+        child.pid,
+        child.command[0],
+    )
+
+
+def build_stream_error(detail: str) -> ConnectionLost:
+    return ConnectionLost(DisconnectReason.STREAM_ERROR, detail)

@@ -1,0 +1,467 @@
+"""The permission gate: decides which methods one extension may call.
+
+Pure: a decision is a function of the grants, the policy and the chain of callers. Asking a person, waiting for the
+answer and ending what a revocation forbids are the host's; the gate says when to, and remembers the answer.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock  # `threading` takes a child a millisecond to import
+from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, TypeAlias
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from becket.errors import (
+    BadGrants,
+    Meaning,
+    PermissionDenied,
+    Problem,
+    ReservedPermission,
+    RpcError,
+    UnknownPermission,
+)
+from becket.permissions.policies import POLICY_TIMEOUT, Policy, PolicyQuestion, PolicyWorkers
+
+__all__ = [
+    "MAX_NAME_LENGTH",
+    "MAX_PROMPTS",
+    "PERMISSIONS",
+    "RESERVED_PERMISSIONS",
+    "Decision",
+    "Gate",
+    "Grants",
+    "format_prompt",
+    "parse_permission",
+]
+
+PERMISSIONS: Final = frozenset(
+    {
+        "audio.input",
+        "audio.output",
+        "config.subscribe",
+        "config.write",
+        "context_providers.register",
+        "memory.read",
+        "memory.write",
+        "privacy.llm_content",
+        "providers.register",
+        "session.drive",
+        "session.lifecycle",
+        "tools.intercept",
+        "tools.register",
+        "tools.transform_output",
+    }
+)
+"""Every permission that the contract names and that can be granted."""
+
+RESERVED_PERMISSIONS: Final = frozenset({"tools.override"})
+"""Names that the contract keeps for later: nobody can be granted them."""
+
+MAX_PROMPTS: Final = 16  # that one extension may cause in its life; an honest one needs fewer, and is told the rest
+MAX_NAME_LENGTH: Final = 80  # characters of a name in a question: it stays one line that a person reads to its end
+
+
+def parse_permission(name: str, known: AbstractSet[str] = PERMISSIONS) -> str:
+    """Returns the name of a permission that can be granted. A host with permissions of its own says what is `known`.
+
+    Raises:
+        ReservedPermission: the contract keeps the name for later.
+        UnknownPermission: no permission has this name.
+    """
+    if name in RESERVED_PERMISSIONS:
+        raise ReservedPermission(name)
+    if name not in known:
+        raise UnknownPermission(name)
+    return name
+
+
+class GrantsTable(Struct, forbid_unknown_fields=True):  # `denny = [...]` must not pass for a table that denies nothing
+    allow: list[str] = []
+    deny: list[str] = []
+    digest: str | None = None  # of the extension's files; the host's business
+
+
+class Grants(Struct, frozen=True):
+    """The permissions that one extension was given, and those that it must not have. What is in both is denied."""
+
+    allow: frozenset[str] = frozenset()
+    deny: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, allow: Iterable[str], deny: Iterable[str] = (), *, known: AbstractSet[str] = PERMISSIONS) -> Grants:
+        """Returns grants of these names.
+
+        Raises:
+            UnknownPermission, ReservedPermission: of the first name that cannot be granted.
+        """
+        if isinstance(allow, str) or isinstance(deny, str):
+            raise TypeError("permissions are given as a list of names, never as one text")
+        return cls(
+            frozenset(parse_permission(name, known) for name in allow),
+            frozenset(parse_permission(name, known) for name in deny),
+        )
+
+    @classmethod
+    def parse(cls, value: object, *, known: AbstractSet[str] = PERMISSIONS) -> Grants:
+        """Returns grants as somebody has written them down: a list of names, or a table of `allow` and `deny`.
+
+        Raises:
+            BadGrants: they cannot be read, or name what cannot be granted. All problems together.
+        """
+        try:
+            written: list[str] | GrantsTable = msgspec.convert(value, list[str] | GrantsTable)
+        except msgspec.ValidationError as error:
+            from becket.conversion.problems import find_problems
+
+            raise BadGrants(find_problems(value, list[str] | GrantsTable)) from error
+        table = GrantsTable(written) if isinstance(written, list) else written
+        above = "" if isinstance(written, list) else "/allow"
+        problems = [*find_name_problems(table.allow, above, known), *find_name_problems(table.deny, "/deny", known)]
+        if problems:
+            raise BadGrants(problems)
+        return cls(frozenset(table.allow), frozenset(table.deny))
+
+    def allows(self, permission: str) -> bool:
+        """Returns whether the permission is given and not denied."""
+        return permission in self.allow and permission not in self.deny
+
+
+def find_name_problems(names: list[str], above: str, known: AbstractSet[str]) -> list[Problem]:
+    problems: list[Problem] = []
+    for index, name in enumerate(names):
+        try:
+            parse_permission(name, known)
+        except (UnknownPermission, ReservedPermission) as error:
+            problems.append((f"{above}/{index}", str(error)))
+    return problems
+
+
+# -- decisions
+
+
+class Decision(Struct, frozen=True):
+    """What was decided about one call, and why. `allowed` is None where a person is to be asked first.
+
+    `on_behalf_of` names the extensions whose calls this one belongs to, from the nearest to the first; where there is
+    none the extension acts on its own authority. `handling` names the other extensions whose requests it handles
+    meanwhile, where the call does not say to which request it belongs.
+    """
+
+    extension: str
+    method: str
+    permission: str | None
+    allowed: bool | None
+    because: str
+    on_behalf_of: tuple[str, ...] = ()
+    own_authority: bool = True
+    handling: tuple[str, ...] = ()
+
+
+Deliberation: TypeAlias = Generator[PolicyQuestion, str | None, Decision]
+"""A decision in the making: yields what policies are asked, takes their objections, returns what is decided."""
+
+
+class Gate:
+    """The one place where it is decided what one extension may call. Whose gate it is, its connection tells.
+
+    A call passes if the extension, and each one on whose behalf it calls, holds the permission, and no policy objects.
+    `policy` gets a decision that is not a no, and returns True to let it stand. All else is no: an error, and silence
+    for `policy_timeout` seconds too. A plain function runs in a worker thread; it may be `async def`.
+    `audit` gets every decision; where it fails, that is logged and the decision stands. With `asks`, what was neither
+    given nor denied is to be asked for: see `begin_prompt`. `known` are the permissions that exist; no other is held.
+    With `require_parent`, a call that names no parent while the extension handles a request of another is refused.
+
+    Any thread may use it. Keep one for an extension, over all its restarts: the answers are remembered here.
+    """
+
+    __slots__ = (
+        "_allowed",
+        "_audit",
+        "_can_prompt",
+        "_grants",
+        "_known",
+        "_lock",
+        "_open_prompts",
+        "_policy",
+        "_policy_timeout",
+        "_prompt_count",
+        "_requires_parent",
+        "_subscribers",
+        "_workers",
+        "extension",
+    )
+
+    def __init__(
+        self,
+        extension: str,
+        grants: Grants,
+        *,
+        audit: Callable[[Decision], object] | None = None,
+        policy: Policy | None = None,
+        policy_timeout: float = POLICY_TIMEOUT,
+        asks: bool = False,
+        known: AbstractSet[str] = PERMISSIONS,
+        require_parent: bool = False,
+    ) -> None:
+        self.extension = extension
+        self._requires_parent = require_parent
+        self._known = frozenset(known) - RESERVED_PERMISSIONS
+        self._audit = audit
+        self._policy = policy
+        self._policy_timeout = policy_timeout
+        self._workers = PolicyWorkers()
+        self._can_prompt = asks
+        self._lock = allocate_lock()  # two changes at once must not undo one another
+        self._open_prompts: set[str] = set()
+        self._prompt_count = 0
+        self._subscribers: dict[object, tuple[Callable[[str], object], Callable[[str], object] | None]] = {}
+        self._set_grants(grants)
+
+    @property
+    def grants(self) -> Grants:
+        """What the extension holds now."""
+        return self._grants
+
+    def allows(self, permission: str) -> bool:
+        """Returns whether the extension holds the permission now. No decision: no policy is heard, nothing recorded."""
+        return permission in self._allowed
+
+    def decide(
+        self, method: str, requires: str | None, chain: Sequence[Gate] = (), handling: tuple[str, ...] = ()
+    ) -> Decision:
+        """Returns whether the extension may call a method, and records it.
+
+        `chain` holds the gates of those on whose behalf it calls: all must allow it, so a chain never widens. Where a
+        policy has a say this waits for its verdict; on a loop use `becket.peer.policies.decide_with_policies`."""
+        if chain or self._policy is not None:
+            decision = answer_all(self.deliberate(method, requires, chain, handling))
+        else:
+            decision = self._decide_own(method, requires, (), handling)
+        self.record(decision)
+        return decision
+
+    def consults(self, chain: Sequence[Gate] = ()) -> bool:
+        """Returns whether a policy has a say about a call, and may take its time."""
+        return self._policy is not None or any(gate._policy is not None for gate in chain)
+
+    def record(self, decision: Decision) -> None:
+        """Hands a decision to the audit."""
+        if self._audit is not None:
+            try:
+                self._audit(decision)
+            except Exception as error:
+                log_callback_error("the audit of", self.extension, error)
+
+    def check(self, method: str, requires: str | None, chain: Sequence[Gate] = ()) -> None:
+        """Decides where nobody can be asked.
+
+        Raises:
+            PermissionDenied: the extension may not call the method.
+        """
+        self.enforce(self.decide(method, requires, chain))
+
+    def check_parent(self, method: str, requires: str | None, *, is_unknown: bool, handling: tuple[str, ...]) -> None:
+        """Looks at what a call says about the request that it belongs to, before anything else is decided about it.
+
+        Raises:
+            RpcError: the parent that it names is none, or it names none where it must. That is recorded.
+        """
+        if is_unknown:
+            because = "its parent is no open call"
+        elif handling and self._requires_parent:
+            because = "it names no parent"
+        else:
+            return
+        self.record(Decision(self.extension, method, requires, False, because, handling=handling))
+        raise RpcError(Meaning.PERMISSION_DENIED, f"permission denied: {because}")
+
+    def enforce(self, decision: Decision) -> None:
+        """Lets a decision stand where nobody can be asked. Raises PermissionDenied unless it is a yes."""
+        if not decision.allowed:
+            permission = decision.method if decision.permission is None else decision.permission
+            raise PermissionDenied(permission, method=decision.method, extension=self.extension)
+
+    def deliberate(
+        self, method: str, requires: str | None, chain: Sequence[Gate] = (), handling: tuple[str, ...] = ()
+    ) -> Deliberation:
+        """Yields each question to a policy, takes the objection to it (None if there is none), and returns the
+        decision. Nothing is recorded: see `record`."""
+        behalf = tuple(gate.extension for gate in chain)
+        decision = yield from self._hear_policy(self._decide_own(method, requires, behalf, handling))
+        for depth, gate in enumerate(chain if decision.allowed is not False else (), 1):
+            theirs = yield from gate._hear_policy(gate._decide_own(method, requires, behalf[depth:]))
+            if not theirs.allowed:
+                # Nobody is asked for a permission because of a call that somebody else makes.
+                because = "it is not granted" if theirs.allowed is None else theirs.because
+                return replace(decision, allowed=False, because=f"on behalf of {gate.extension}: {because}")
+        return decision
+
+    def _decide_own(
+        self, method: str, requires: str | None, behalf: tuple[str, ...], handling: tuple[str, ...] = ()
+    ) -> Decision:
+        allowed: bool | None = True
+        if requires is None:
+            because = "it needs no permission"
+        elif requires in self._allowed:
+            because = "it is granted"
+        else:
+            allowed, because = self._decide_missing(requires)
+        return Decision(self.extension, method, requires, allowed, because, behalf, not behalf, handling)
+
+    def _hear_policy(self, decision: Decision) -> Deliberation:
+        if self._policy is None or decision.allowed is False:
+            return decision
+        objection = yield PolicyQuestion(self._policy, decision, self._workers, self._policy_timeout)
+        if objection is None and decision.allowed and not self._still_allows(decision.permission):
+            objection = "it was revoked"  # while the policy took its time
+        return decision if objection is None else replace(decision, allowed=False, because=objection)
+
+    def _still_allows(self, permission: str | None) -> bool:
+        return permission is None or permission in self._allowed
+
+    def _decide_missing(self, permission: str) -> tuple[bool | None, str]:
+        """Returns what follows from not holding a permission."""
+        if permission not in self._known:
+            return False, "no such permission can be granted"
+        if permission in self._grants.deny:
+            return False, "it is denied"
+        if not self._can_prompt:
+            return False, "it is not granted"
+        if permission in self._open_prompts:
+            return None, "a question is open"
+        if self._prompt_count >= MAX_PROMPTS:
+            return False, "too many questions were asked"
+        return None, "it is to be asked for"
+
+    # -- changes
+
+    def grant(self, permission: str) -> None:
+        """Gives a permission from now on, where it was denied before too.
+
+        Raises:
+            UnknownPermission, ReservedPermission: it cannot be granted.
+        """
+        self._change(permission, is_given=True)
+
+    def revoke(self, permission: str) -> None:
+        """Takes a permission away and denies it from now on; then tells those who run on it.
+
+        Raises:
+            UnknownPermission, ReservedPermission: nobody can hold it.
+        """
+        self._change(permission, is_given=False)
+
+    def subscribe(
+        self, revoked: Callable[[str], object], granted: Callable[[str], object] | None = None
+    ) -> Callable[[], None]:
+        """Calls these functions with a permission after it was taken away or given. Returns what ends that."""
+        key = object()
+        self._subscribers[key] = (revoked, granted)
+
+        def unsubscribe() -> None:
+            self._subscribers.pop(key, None)
+
+        return unsubscribe
+
+    def _change(self, permission: str, *, is_given: bool, is_answer: bool = False) -> None:
+        one = {parse_permission(permission, self._known)}
+        with self._lock:
+            if is_answer and permission not in self._open_prompts:
+                return
+            self._open_prompts -= one  # a later answer changes nothing
+            before = self._grants
+            if is_given:
+                self._set_grants(Grants(before.allow | one, before.deny - one))
+            else:
+                self._set_grants(Grants(before.allow - one, before.deny | one))
+        if before.allows(permission) is not is_given:
+            for revoked, granted in [*self._subscribers.values()]:
+                self._notify_subscriber(granted if is_given else revoked, permission)
+
+    def _set_grants(self, grants: Grants) -> None:
+        self._grants = grants
+        self._allowed = (grants.allow - grants.deny) & self._known
+
+    def _notify_subscriber(self, callback: Callable[[str], object] | None, permission: str) -> None:
+        try:
+            if callback is not None:
+                callback(permission)
+        except Exception as error:  # the others must hear of it all the same
+            log_callback_error("a subscriber to the grants of", self.extension, error)
+
+    # -- questions
+
+    def begin_prompt(self, permission: str) -> bool:
+        """Returns whether to ask a person for this permission now: only one question for it is open at a time.
+
+        Where it is True, `resolve_prompt` must follow, with False if nobody answers in time."""
+        with self._lock:
+            if (
+                permission in self._allowed
+                or permission in self._open_prompts
+                or self._decide_missing(permission)[0] is False
+            ):
+                return False
+            self._open_prompts.add(permission)
+            self._prompt_count += 1
+            return True
+
+    def resolve_prompt(self, permission: str, allowed: bool) -> None:
+        """Remembers the answer to the open question; a no is final, it is not asked again.
+
+        Where the permission was granted or revoked in the meantime that holds, and the answer changes nothing."""
+        self._change(permission, is_given=allowed is True, is_answer=True)
+
+    def __repr__(self) -> str:
+        return f"<Gate of {self.extension}: {', '.join(sorted(self._allowed)) or 'nothing'} granted>"
+
+
+def answer_all(deliberation: Deliberation) -> Decision:
+    """Returns what a deliberation comes to, with each policy waited for in this thread."""
+    try:
+        question = next(deliberation)
+        while True:
+            question = deliberation.send(question.ask_patiently())
+    except StopIteration as end:
+        decision: Decision = end.value
+        return decision
+
+
+def log_callback_error(what: str, extension: str, error: BaseException) -> None:
+    import logging  # at first need: it takes a child 10 ms to import
+
+    logging.getLogger("becket.host").error("%s %r failed", what, extension, exc_info=error)
+
+
+# -- what a person is asked
+
+
+def format_prompt(decision: Decision) -> str:
+    """Returns one harmless line that asks a person for what a call needs, however hostile its names are."""
+    behalf = ", ".join(quote_name(extension) for extension in decision.on_behalf_of[:MAX_NAMES])
+    if len(decision.on_behalf_of) > MAX_NAMES:
+        behalf += f" and {len(decision.on_behalf_of) - MAX_NAMES} more"
+    permission, method = quote_name(decision.permission or ""), quote_name(decision.method)
+    wants = f"{quote_name(decision.extension)} wants {permission} to call {method}"
+    return f"{wants} on behalf of {behalf}: allow it?" if behalf else f"{wants}: allow it?"
+
+
+MAX_NAMES = 4
+ESCAPE_SEQUENCES = (
+    r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # those that bear a text
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # colours, movements
+    r"|\x1b[ -/]*[0-~]?"
+)
+
+
+def quote_name(name: str) -> str:
+    import re
+
+    whole = name[: MAX_NAME_LENGTH * 4]  # room for escapes to go; a text of a megabyte is not looked through
+    shown = "".join(letter for letter in re.sub(ESCAPE_SEQUENCES, "", whole) if letter.isprintable()).replace("`", "'")
+    is_cut = len(shown) > MAX_NAME_LENGTH or len(name) > len(whole)
+    return f"`{shown[:MAX_NAME_LENGTH]}…`" if is_cut else f"`{shown}`"

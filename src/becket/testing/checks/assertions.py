@@ -1,0 +1,35 @@
+"""Assertions of the checks: raise AssertionError with a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+__all__ = ["expect", "expect_equal", "expect_error", "truncate"]
+
+E = TypeVar("E", bound=Exception)
+
+
+def expect(condition: bool, sentence: str) -> None:
+    if not condition:
+        raise AssertionError(sentence)
+
+
+def expect_equal(found: object, expected: object, what: str) -> None:
+    if found != expected:
+        raise AssertionError(f"{what}: {truncate(found)}, expected {truncate(expected)}")
+
+
+def expect_error(kind: type[E], what: str, call: Callable[..., object], *arguments: object) -> E:
+    try:
+        answer = call(*arguments)
+    except kind as refusal:
+        return refusal
+    except Exception as problem:
+        raise AssertionError(f"{what} raised {problem!r}, expected {kind.__name__}") from problem
+    raise AssertionError(f"{what} was answered with {truncate(answer)}, expected {kind.__name__}")
+
+
+def truncate(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 300 else f"{text[:300]}..."

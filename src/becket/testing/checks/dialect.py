@@ -1,0 +1,73 @@
+"""`check_dialect`: replays transcripts against our host and our extension, byte for byte.
+
+A transcript tells what was said, and a dialect's phrases tell what that means. So each conversation is held twice: once
+our host talks to the recorded extension, and once our `ExtensionServer` talks to the recorded host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from becket.dialects import Dialect, find_dialect
+from becket.testing.transcripts.conformance import ExtraDecoder, RecordedSession
+from becket.testing.transcripts.extension_conformance import ExtensionConformanceRun
+from becket.testing.transcripts.file import LinkEnd, Transcript, load_transcript
+from becket.testing.transcripts.host_conformance import HostConformanceRun
+
+__all__ = ["check_dialect"]
+
+
+async def check_dialect(
+    dialect: Dialect | str,
+    transcripts: Iterable[Transcript | Path | str] | Path | str,
+    *,
+    extra: ExtraDecoder | None = None,
+    **options: Any,
+) -> None:
+    """Holds these conversations with our host, and with our extension, and compares what they say with what was said.
+
+    `transcripts` are files, folders of files that end with `.jsonl`, or what `load_transcript` returns. `extra`
+    makes what the dialect's own manifest says of what stands in `given.extra` of a transcript; all further
+    options are those of `connect_extension`.
+
+    `timeout_ms` of a request may be shorter than the recorded one by as much time as has passed: a busy machine
+    changes nothing.
+
+    Raises:
+        AssertionError: what differs, in which transcript, in which entry, from which byte on.
+        BadFile: a file is no transcript.
+    """
+    dialect = find_dialect(dialect)
+    problems: list[str] = []
+    for name, transcript in find_transcripts(transcripts):
+        for side in transcript.ours:
+            recorded = RecordedSession(dialect, transcript, extra)
+            rehearsal = (
+                HostConformanceRun(recorded, options) if side is LinkEnd.HOST else ExtensionConformanceRun(recorded)
+            )
+            problems += [f"{name}, our {rehearsal.role}, {problem}" for problem in await rehearsal.run()]
+    if problems:
+        raise AssertionError("\n".join(problems))
+
+
+def find_transcripts(given: Iterable[Transcript | Path | str] | Path | str) -> Iterator[tuple[str, Transcript]]:
+    """Yields all transcripts, each with a name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    several = [given] if isinstance(given, Path | str) else [*given]
+    found = False
+    for number, one in enumerate(several, 1):
+        if isinstance(one, Transcript):
+            found = True
+            yield f"transcript {number}", one
+            continue
+        path = Path(one)
+        for file in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:
+            found = True
+            yield str(file), load_transcript(file)
+    if not found:
+        raise ValueError(f"no transcript in {', '.join(map(str, several))}")

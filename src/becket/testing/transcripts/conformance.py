@@ -1,0 +1,358 @@
+"""Runs our host or extension live against the other end of a transcript, and compares frames.
+
+What the recorded side has said is sent as it was, byte for byte; what our side must say is brought about as its user
+would, and held against the recording. Nothing is sent before all has come that came before it. How a side is made to
+say something is for the two kinds of rehearsals: `host_rehearsals` and `extension_rehearsals`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Container, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, assert_never
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+import msgspec
+from msgspec import Struct
+
+from becket.contract.handshake import HostInfo
+from becket.dialects.dialect import META_PREFIX, Dialect
+from becket.dialects.handshake import HandshakeContext, HandshakeResult
+from becket.dialects.phrases import LinkState
+from becket.errors import ERROR_CODES, BecketError, Meaning, RpcError, quote
+from becket.framing.framing import SkippedFrame
+from becket.host.starting.connect import DEFAULT_HOST_INFO
+from becket.jsonrpc.messages import Failure, Message, NotificationMessage, Request, Success
+from becket.peer.loops.async_loops import current_loop
+from becket.permissions.gate import PERMISSIONS
+from becket.testing.pairs import MemoryTransport, memory_transports
+from becket.testing.transcripts.decoder import DecodedRequest, ReverseMapping, TranscriptDecoder
+from becket.testing.transcripts.file import (
+    ChildExited,
+    EndClosed,
+    FrameSent,
+    LinkEnd,
+    StrayBytes,
+    Transcript,
+    TranscriptEntry,
+)
+
+if TYPE_CHECKING:
+    from becket.peer.protocols import ConnectionLostFactory, Loop
+
+__all__ = [
+    "ConformanceAborted",
+    "ConformanceRun",
+    "DecodedEntry",
+    "ExtraDecoder",
+    "RecordedSession",
+    "build_rpc_error",
+    "is_method_not_found",
+]
+
+MESSAGE_TIMEOUT = 5.0  # seconds for one message: far more than anything in memory takes
+SETTLE_TURNS = 20  # turns of the loop in which something that must not come would come
+UNKNOWN = ERROR_CODES[Meaning.UNKNOWN_METHOD]
+TIMEOUT = re.compile(re.escape(META_PREFIX[1:] + b'{"timeout_ms":') + rb"(\d+)")
+
+ExtraDecoder = Callable[[Any], Any]
+"""Makes what a dialect's own manifest says of what a transcript gives."""
+
+
+# -- what was recorded
+
+
+class DecodedEntry(Struct, frozen=True):
+    """An entry of a transcript; of a frame, with its message."""
+
+    number: int
+    entry: TranscriptEntry
+    message: Message | None = None
+
+    def is_to(self, side: LinkEnd) -> bool:
+        """Whether it is a frame for this side."""
+        return isinstance(self.entry, FrameSent) and self.entry.to is side
+
+
+class RecordedSession:
+    """A conversation, and what can be known of it before it is held anew."""
+
+    def __init__(self, dialect: Dialect, transcript: Transcript, extra: ExtraDecoder | None) -> None:
+        self.dialect = dialect
+        self.transcript = transcript
+        self.mapping = ReverseMapping(dialect)
+        self.given = transcript.given
+        interpreter = TranscriptDecoder(dialect)
+        self.entries = [
+            DecodedEntry(
+                number, entry, interpreter.decode(entry.to, entry.body) if isinstance(entry, FrameSent) else None
+            )
+            for number, entry in enumerate(transcript.entries, 1)
+        ]
+        told = self.given.get("extra")
+        self.extra = told if extra is None else extra(told)
+        opening = next(self.requests(LinkEnd.CHILD), None)
+        first = None
+        if opening is not None and opening.method == self.mapping.handshake_method:
+            first = self.mapping.decode_handshake_request(opening.params, LinkState(self.given.get("id", "extension")))
+        self.id: str = self.given.get("id") or (first.plugin_id if first else "extension")
+        self.config: Mapping[str, Any] = self.given.get("config", first.config if first else {})
+        self.root: str | None = self.given.get("root", first.plugin_root if first else None)
+        host = self.given.get("host")
+        if host is not None:
+            self.host = msgspec.convert(host, HostInfo)
+        else:
+            self.host = (first.host if first else None) or DEFAULT_HOST_INFO
+
+    def requests(self, to: LinkEnd) -> Iterator[Request]:
+        """Yields the requests that one side gets."""
+        for said in self.entries:
+            if isinstance(said.message, Request) and said.is_to(to):
+                yield said.message
+
+    def notifications(self, to: LinkEnd) -> Iterator[NotificationMessage]:
+        """Yields the notifications that one side gets."""
+        for said in self.entries:
+            if isinstance(said.message, NotificationMessage) and said.is_to(to):
+                yield said.message
+
+    def find_response(self, request: Request, asked: LinkEnd) -> Success | Failure | None:
+        """Returns what that side has answered; None where it has not."""
+        for said in self.entries:
+            message = said.message
+            if isinstance(message, Success | Failure) and message.id == request.id and said.is_to(asked.other):
+                return message
+        return None
+
+    def handshake_result(self) -> HandshakeResult:
+        """Returns what the recorded extension has declared."""
+        answers = (
+            answer
+            for request in self.requests(LinkEnd.CHILD)
+            if (answer := self.find_response(request, LinkEnd.CHILD)) is not None
+        )
+        introduction = HandshakeContext(
+            extension=self.id,
+            host=self.host,
+            root=self.root,
+            config=self.config,
+            grants=frozenset(PERMISSIONS),
+            extra=self.extra,
+        )
+        return self.mapping.decode_handshake_result(introduction, answers) or HandshakeResult(extra=self.extra)
+
+    def link_state(self, greeted: HandshakeResult) -> LinkState:
+        """Returns what a host knows of the link after the first exchange."""
+        extra = self.extra if greeted.extra is None else greeted.extra
+        return LinkState(self.id, greeted.capabilities, extra)
+
+    def decode_request(self, request: Request, scene: LinkState, handled: Container[str] = ()) -> DecodedRequest | None:
+        """Returns what a request means, None where there is no phrase for it, or it cannot be read."""
+        try:
+            scratch = LinkState(scene.extension, scene.capabilities, scene.extra)
+            return self.mapping.decode_request(request.method, request.params, scratch, handled)
+        except (BecketError, ValueError):
+            return None
+
+
+# -- one side
+
+
+class FrameCollector:
+    """The end of the link at which the recorded side stands: it keeps what our side writes, frame by frame."""
+
+    def __init__(self, recorded: RecordedSession) -> None:
+        self.frames: deque[bytes] = deque()
+        self.written = bytearray()
+        self.has_ended = False
+        self.changed = anyio.Event()
+        self._framing = recorded.dialect.framing(recorded.dialect.limits)
+
+    def data_received(self, data: bytes) -> None:
+        """Takes what our side has written."""
+        self.written += data
+        self.frames += (bytes(frame) for frame in self._framing.feed(data) if not isinstance(frame, SkippedFrame))
+        self._notify_waiters()
+
+    def write_queue_drained(self) -> None:
+        """Needs no room."""
+
+    def input_ended(self, describe: ConnectionLostFactory) -> None:
+        """Our side has closed."""
+        self.has_ended = True
+        self._notify_waiters()
+
+    def transport_closed(self) -> None:
+        """Holds nothing."""
+
+    def _notify_waiters(self) -> None:
+        news, self.changed = self.changed, anyio.Event()
+        news.set()
+
+
+class ConformanceAborted(Exception):
+    """The conversation cannot go on."""
+
+
+class ConformanceRun:
+    """One conversation, with one side of ours."""
+
+    role: ClassVar[str]
+    end_of_link: ClassVar[LinkEnd]
+
+    def __init__(self, recorded: RecordedSession) -> None:
+        self.recorded = recorded
+        self.problems: list[str] = []
+        self.tasks: anyio.abc.TaskGroup
+        self.link: MemoryTransport  # their end
+        self.ours: MemoryTransport
+        self.listener = FrameCollector(recorded)
+        self._framing = recorded.transcript.open_framing()
+        self._loop: Loop
+        self._began = 0.0
+
+    async def run(self) -> list[str]:
+        """Holds the conversation, and returns what went otherwise."""
+        loop = self._loop = await current_loop()
+        self._began = loop.time()
+        self.ours, self.link = memory_transports()
+        self.link.start(loop, self.listener)
+        try:
+            async with anyio.create_task_group() as self.tasks:
+                try:
+                    await self.start()
+                    for said in self.recorded.entries:
+                        await self.run_entry(said)
+                    await self.check_no_extra_output()
+                except ConformanceAborted as error:
+                    self.problems.append(str(error))
+                finally:
+                    with anyio.CancelScope(shield=True), anyio.move_on_after(MESSAGE_TIMEOUT):
+                        self.link.close()
+                        await self.stop()
+                    self.tasks.cancel_scope.cancel()
+        finally:
+            self.dispose()
+            loop.close()
+        return self.problems
+
+    async def run_entry(self, said: DecodedEntry) -> None:
+        """Does one thing of the recording."""
+        match said.entry:
+            case FrameSent(_, to, body):
+                if to is self.end_of_link:
+                    self.prepare_incoming(said)
+                    self.link.write(self._framing.encode(body))
+                else:
+                    await self.trigger(said)
+                    await self.expect_frame(said.number, body)
+            case StrayBytes(_, to, data):
+                if to is not self.end_of_link:
+                    raise ConformanceAborted(f"entry {said.number}: it writes nothing but messages, and this is none")
+                self.link.write(data)
+            case EndClosed(_, to):
+                if to is self.end_of_link:
+                    self.link.close_writing()
+                else:
+                    await self.close()
+            case ChildExited():
+                pass
+            case _:
+                assert_never(said.entry)
+
+    async def expect_frame(self, number: int, expected: bytes) -> None:
+        """Waits for a frame, and holds it against the recorded one."""
+        await self.wait_until(
+            lambda: bool(self.listener.frames), f"entry {number}: it did not write {format_body(expected)}"
+        )
+        frame = self.listener.frames.popleft()
+        found = set_timeout(frame, expected, self._loop.time() - self._began)
+        if found != expected:
+            place = next((at for at, pair in enumerate(zip(found, expected, strict=False)) if pair[0] != pair[1]), None)
+            place = min(len(found), len(expected)) if place is None else place
+            raise ConformanceAborted(
+                f"entry {number}: it wrote\n  {format_body(found)}\nand recorded is\n  {format_body(expected)}\n"
+                f"which differ from byte {place} on: {quote(found[place:])} instead of {quote(expected[place:])}"
+            )
+        framed = self._framing.encode(frame)
+        written = bytes(self.listener.written[: len(framed)])
+        if written != framed:
+            raise ConformanceAborted(f"entry {number}: the frame is {quote(written)}, and recorded is {quote(framed)}")
+        del self.listener.written[: len(framed)]
+
+    async def wait_until(self, condition: Callable[[], bool], otherwise: str) -> None:
+        """Waits until something is so."""
+        with anyio.move_on_after(MESSAGE_TIMEOUT):
+            while not condition():
+                self.check_alive(otherwise)
+                await self.listener.changed.wait()
+            return
+        raise ConformanceAborted(otherwise)
+
+    async def check_no_extra_output(self) -> None:
+        """Notes what our side says beyond the recording."""
+        for _ in range(SETTLE_TURNS):
+            await anyio.lowlevel.checkpoint()
+        for frame in self.listener.frames:
+            self.problems.append(f"at the end: it wrote {format_body(frame)}, which is not recorded")
+
+    def check_alive(self, otherwise: str) -> None:
+        """Raises Failed where our side will write no more."""
+        if self.listener.has_ended:
+            raise ConformanceAborted(f"{otherwise}: it has closed the link")
+
+    # -- what the two sides do differently
+
+    async def start(self) -> None:
+        """Puts our side at its end of the link."""
+        raise NotImplementedError
+
+    def prepare_incoming(self, said: DecodedEntry) -> None:
+        """Something of the other side is about to come."""
+
+    async def trigger(self, said: DecodedEntry) -> None:
+        """Has our side say something, unless it does so by itself."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Ends our side of the link."""
+
+    async def stop(self) -> None:
+        """Ends our side, whatever it does."""
+
+    def dispose(self) -> None:
+        """Lets go of what is left when nothing runs any more."""
+
+
+def set_timeout(frame: bytes, expected: bytes, elapsed: float) -> bytes:
+    """Returns a frame with the recorded `timeout_ms` where its own is shorter by no more than `elapsed` seconds.
+
+    A request tells how much of its deadline is left, which depends on how busy the machine is. Any other difference
+    stays."""
+    recorded, written = TIMEOUT.search(expected), TIMEOUT.search(frame)
+    if recorded is None or written is None:
+        return frame
+    used = int(recorded[1]) - int(written[1])
+    if not 0 <= used <= elapsed * 1000 + 1:  # both are rounded
+        return frame
+    return frame[: written.start(1)] + recorded[1] + frame[written.end(1) :]
+
+
+def format_body(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return body.hex(" ")
+
+
+def build_rpc_error(failure: Failure) -> RpcError:
+    """Returns the error that an answer bears, to be raised by whoever answers."""
+    return RpcError(failure.code, failure.message, failure.data)
+
+
+def is_method_not_found(answer: Success | Failure | None) -> bool:
+    """Returns whether an answer says that there is no such method."""
+    return isinstance(answer, Failure) and answer.code == UNKNOWN

@@ -1,0 +1,279 @@
+"""Decodes recorded frames into messages and maps them back to the contract. Pure.
+
+Pure. A dialect's phrases say how the contract is spoken; here they are used the other way round, so that what was
+recorded tells what each side must have wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from becket.contract.catalogue import METHODS, NOTIFICATIONS
+from becket.contract.handshake import INITIALIZE, SHUTDOWN, Initialize, Initialized
+from becket.contract.json_narrowing import is_array, is_object
+from becket.conversion.decode import decode_json, get_params_decoder, get_result_decoder
+from becket.dialects.dialect import Dialect
+from becket.dialects.handshake import ClientHandshake, HandshakeContext, HandshakeResult
+from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.errors import BecketError, RemoteError, RpcError
+from becket.jsonrpc.codec import JsonCodec
+from becket.jsonrpc.messages import Failure, Message, Request, Success
+from becket.methods.descriptors import Method, Notification
+from becket.methods.streams import EventReader, ResultCollector, Stream
+from becket.testing.transcripts.file import LinkEnd
+
+if TYPE_CHECKING:
+    from becket.jsonrpc.protocols import Codec
+
+__all__ = ["DecodedRequest", "ReverseMapping", "TranscriptDecoder"]
+
+CONTRACT_METHODS = {method.name: method for method in METHODS}
+CONTRACT_NOTIFICATIONS = {notification.name: notification for notification in NOTIFICATIONS}
+
+
+class TranscriptDecoder:
+    """Reads the frames of both directions, in order, as the two sides read them."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._codecs = {LinkEnd.HOST: open_codec(dialect), LinkEnd.CHILD: open_codec(dialect.for_extension())}
+
+    def codec_for(self, side: LinkEnd) -> Codec:
+        """Returns what this side reads and writes with."""
+        return self._codecs[side]
+
+    def decode(self, to: LinkEnd, body: bytes) -> Message:
+        """Returns the message in a frame."""
+        message: Message = decode(self._codecs[to], body)
+        writer = self._codecs[to.other]
+        if not isinstance(writer, JsonCodec):  # one that tells messages by their place must know what was written
+            track_message(writer, message)
+        return message
+
+
+def open_codec(dialect: Dialect) -> Codec:
+    limits = dialect.limits
+    return dialect.build_connection(limits).codec
+
+
+def decode(codec: Any, body: bytes) -> Message:
+    message: Message = codec.decode(body)
+    return message
+
+
+def track_message(codec: Codec, message: Message) -> None:
+    match message:
+        case Request(id, method, params):
+            codec.encode_request(id, method, None if params is None else bytes(params))
+        case Success(id, result):
+            codec.encode_success(id, bytes(result))
+        case Failure(id, code, text, data):
+            codec.encode_failure(id, code, text, data)
+        case _:
+            pass
+
+
+class DecodedRequest(Struct, frozen=True, eq=False):
+    """A request of the contract, or one that only the dialect has a phrase for: then `contract` is the dialect's own
+    method. `wire_request` is it in the words of the dialect as the side that asks has it, with the types of its answer;
+    `gathering` is there where events make the result."""
+
+    contract: Method[Any, Any]
+    params: Any
+    wire_request: WireRequest
+    mapping: MethodMapping | None
+    gathering: ResultCollector[Any, Any] | None = None
+
+    @property
+    def is_dialect_only(self) -> bool:
+        """Whether only the dialect has it."""
+        return self.contract.name not in CONTRACT_METHODS
+
+    def decode_result(self, raw: Raw, scene: LinkState) -> Any:
+        """Returns the contract's result that an answer bears."""
+        method = self.contract if self.mapping is None else self.wire_request.method
+        return self.map_result(get_result_decoder(method.result)(raw), scene)
+
+    def map_result(self, value: Any, scene: LinkState) -> Any:
+        """Returns the contract's result of the dialect's own."""
+        return value if self.mapping is None else self.mapping.decode_result(value, self.wire_request, scene)
+
+    def event_reader_for(self, notification: str, params: Raw) -> EventReader[Any] | None:
+        """Returns what reads this notification as an event of this request; None if it is none."""
+        readers: Mapping[str, EventReader[Any]] = getattr(self.wire_request.method, "events", {})  # a stream has them
+        reader = readers.get(notification)
+        if reader is None or (reader.belongs is not None and not reader.belongs(params, self.wire_request.params)):
+            return None
+        return reader
+
+    def find_failure(self, params: Raw, scene: LinkState) -> str | None:
+        """Returns the text of the error whose end is told by these params; None where no error's is."""
+        assert self.mapping is not None
+        assert self.mapping.encode_end_events is not None
+        told = decode_json(params)
+        for text in find_texts(told):
+            *_, last = self.mapping.encode_end_events(None, RpcError(0, text), self.wire_request, scene)
+            if msgspec.to_builtins(last.params) == told:
+                return text
+        return None
+
+
+def find_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif is_object(value) or is_array(value):
+        for part in value.values() if is_object(value) else value:
+            yield from find_texts(part)
+
+
+class MappingMatch(Struct, frozen=True, eq=False):
+    """A phrase under one of its names."""
+
+    contract: Method[Any, Any]
+    mapping: MethodMapping
+    dialect_method: Method[Any, Any]
+    is_dialect_only: bool
+
+
+class ReverseMapping:
+    """The words of a dialect, looked up from what stands on the wire."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.mapping = None if dialect.load_mapping is None else dialect.load_mapping()
+
+    @property
+    def handshake_method(self) -> str:
+        """The first request of a host."""
+        return INITIALIZE.name if self.mapping is None else self.mapping.server_handshake.initialize_method.name
+
+    def shutdown_method(self, scene: LinkState) -> str | None:
+        """The request that ends an extension; None where there is none."""
+        if self.mapping is None:
+            return SHUTDOWN.name
+        return None if self.mapping.encode_shutdown is None else self.mapping.encode_shutdown(scene).method.name
+
+    @property
+    def builtin_methods(self) -> frozenset[str]:
+        """What an extension answers by itself."""
+        return frozenset() if self.mapping is None else frozenset(self.mapping.server_handshake.handlers)
+
+    def decode_handshake_request(self, params: Raw | None, scene: LinkState) -> Initialize | None:
+        """Returns what a host says of itself and of the extension; None where no extension would take it."""
+        try:
+            if self.mapping is None:
+                opened: Initialize = get_params_decoder(Initialize)(params)
+                return opened
+            return self.mapping.server_handshake.decode_params(None if params is None else decode_json(params), scene)
+        except (BecketError, TypeError, ValueError):
+            return None
+
+    @property
+    def cancel_methods(self) -> frozenset[str]:
+        """The requests that end others."""
+        phrases = () if self.mapping is None else self.mapping.methods.values()
+        return frozenset(phrase.cancel_method.name for phrase in phrases if phrase.cancel_method is not None)
+
+    def decode_handshake_result(
+        self, introduction: HandshakeContext, answers: Iterator[Success | Failure]
+    ) -> HandshakeResult | None:
+        """Returns what an extension has declared by these answers; None where a host would not take them."""
+        try:
+            if self.mapping is None:
+                return decode_native_handshake(next(answers))
+            steps = self.mapping.client_handshake(introduction)
+            step = next(steps)
+            while True:
+                step = (
+                    advance_handshake(steps, step, next(answers))
+                    if isinstance(step, WireRequest)
+                    else steps.send(NOTHING)
+                )
+        except StopIteration as stop:  # of the greeting; or the recording ends before it
+            return stop.value if isinstance(stop.value, HandshakeResult) else None
+        except (BecketError, ValueError):
+            return None
+
+    def decode_request(
+        self, method: str, params: Raw | None, scene: LinkState, handled: Container[str] = ()
+    ) -> DecodedRequest | None:
+        """Returns what a request means; None where there is no phrase for it. `scene` is that of whoever asks.
+
+        What both the contract and the dialect have is the contract's, unless it is `handled` as the dialect has it.
+
+        Raises:
+            BecketError, ValueError: its params cannot be read."""
+        if self.mapping is None:
+            contract = CONTRACT_METHODS.get(method)
+            if contract is None:
+                return None
+            value = decode_params(contract, params)
+            return DecodedRequest(contract, value, WireRequest(contract, value), None)
+        found = sorted(
+            self._find(method, scene),
+            key=lambda one: (one.is_dialect_only is not (method in handled), not isinstance(one.contract, Stream)),
+        )
+        if not found:
+            return None
+        phrase, own = found[0].mapping, found[0].dialect_method
+        meant = phrase.decode_request(WireRequest(own, decode_params(own, params)), scene)
+        said = WireRequest(phrase.encode_request(meant, scene).method, decode_params(own, params))
+        stream: Any = said.method
+        gather = stream.gather if isinstance(stream, Stream) else None
+        return DecodedRequest(found[0].contract, meant, said, phrase, None if gather is None else gather(said.params))
+
+    def has_mapping(self, method: str, scene: LinkState) -> bool:
+        """Returns whether there is a phrase for a request of this name, whatever its params."""
+        return method in CONTRACT_METHODS if self.mapping is None else any(self._find(method, scene))
+
+    def contract_methods(self, method: str, scene: LinkState) -> frozenset[str]:
+        """Returns the contract's methods that are asked for under this name."""
+        if self.mapping is None:
+            return frozenset()
+        return frozenset(found.contract.name for found in self._find(method, scene) if not found.is_dialect_only)
+
+    def _find(self, method: str, scene: LinkState) -> Iterator[MappingMatch]:
+        assert self.mapping is not None
+        for name, phrase in self.mapping.methods.items():
+            for own in phrase.wire_methods(scene):
+                if own.name == method and (name in CONTRACT_METHODS or name == method):
+                    yield MappingMatch(CONTRACT_METHODS.get(name, own), phrase, own, name not in CONTRACT_METHODS)
+
+    def decode_notification(
+        self, method: str, params: Raw | None, scene: LinkState
+    ) -> tuple[Notification[Any], Any] | None:
+        """Returns the contract's notification, and its params, for one that belongs to no request; None if it has
+        none."""
+        if self.mapping is None:
+            told = CONTRACT_NOTIFICATIONS.get(method)
+            return None if told is None else (told, decode_params(told, params))
+        for name, tale in self.mapping.notifications.items():
+            if tale.wire_name == method and name in CONTRACT_NOTIFICATIONS:
+                value = None if params is None else decode_json(params)
+                return CONTRACT_NOTIFICATIONS[name], tale.decode(value, scene)
+        return None
+
+
+NOTHING = Raw(b"null")
+
+
+def decode_native_handshake(answer: Success | Failure) -> HandshakeResult | None:
+    if isinstance(answer, Failure):
+        return None
+    initialized: Initialized = get_result_decoder(Initialized)(answer.result)
+    return HandshakeResult(capabilities=initialized.capabilities, info=initialized.info)
+
+
+def advance_handshake(
+    steps: ClientHandshake, step: WireRequest, answer: Success | Failure
+) -> WireRequest | WireNotification:
+    if isinstance(answer, Success):
+        return steps.send(answer.result)
+    error = RemoteError(method=step.method.name, code=answer.code, message=answer.message, data=answer.data)
+    return steps.throw(error)
+
+
+def decode_params(method: Method[Any, Any] | Notification[Any], params: Raw | None) -> Any:
+    return None if method.params is None else get_params_decoder(method.params)(params)

@@ -1,0 +1,482 @@
+"""Transcript files: entries, JSON Lines format, and the recorder that writes them.
+
+The first line says what it is: `{"transcript":1,"framing":"content-length","command":["notes"]}`. Every other line is
+one thing that happened, at so many seconds from the beginning:
+
+    {"at":0.0012,"to":"child","frame":{"jsonrpc":"2.0","id":1,"method":"initialize"}}
+
+`frame` is the body of a frame as it is, to the byte. A body that is no JSON object or array, or has line breaks in it,
+stands as `text`; one that is no UTF-8 as `base64`. With `"stray":true` they are bytes that belong to no frame.
+`"closed":true` says that this direction has ended, and `"exit":0` how the child has ended (-15: by signal 15).
+
+Those that were written by hand, for `check_dialect`, may say more: `ours` which sides becket can take, `given` what the
+sides know before the first word, and `means` of a request what it comes to for whoever asks.
+
+Pure: bytes and times come in as arguments. Who records a process is the command line.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, assert_never
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from becket.errors import BadFile, FrameTooLarge
+from becket.framing.content_length import ContentLength
+from becket.framing.detect import detect_framing
+from becket.framing.framing import Framing, FramingFactory, Outline, SkippedFrame
+from becket.framing.json_lines import JsonLines
+from becket.framing.length_prefixed import LengthPrefixed
+from becket.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from becket.dialects import Dialect
+
+__all__ = [
+    "FRAMINGS",
+    "ChildExited",
+    "EndClosed",
+    "FrameSent",
+    "LinkEnd",
+    "StrayBytes",
+    "Transcript",
+    "TranscriptEntry",
+    "TranscriptReader",
+    "TranscriptRecorder",
+    "bounded_lines",
+    "encode_entry",
+    "encode_head",
+    "load_transcript",
+    "parse_transcript",
+]
+
+VERSION = 1
+MAX_CONTAINERS = 500  # objects and arrays in a frame that is written as JSON: no reader of JSON fails at so few
+LONGEST_LINE = 64 * 1024 * 1024  # bytes: the largest frame of any dialect in base64, and half as much again
+MAX_DETECT_BYTES = 64 * 1024  # bytes that tell nothing of the framing before it is taken for the usual one
+
+FRAMINGS: Mapping[str, FramingFactory] = MappingProxyType(
+    {"content-length": ContentLength, "json-lines": JsonLines, "length-prefixed": LengthPrefixed}
+)
+"""Framings by the names that they have in transcripts."""
+
+LENIENT_CONTENT_LENGTH = partial(
+    ContentLength, strict=False
+)  # a host of synaps reads it so, and its extensions write it so
+LENIENT_FRAMINGS: Mapping[str, Callable[[Limits], ContentLength | JsonLines | LengthPrefixed]] = MappingProxyType(
+    {
+        "content-length": partial(LENIENT_CONTENT_LENGTH, skip_stray=True),
+        "json-lines": partial(JsonLines, skip_stray=True),
+        "length-prefixed": LengthPrefixed,
+    }
+)
+FRAMING_NAMES = {ContentLength: "content-length", JsonLines: "json-lines", LengthPrefixed: "length-prefixed"}
+FRAMING_TYPES = {name: framing for framing, name in FRAMING_NAMES.items()}
+
+
+class LinkEnd(StrEnum):
+    """Who is spoken to."""
+
+    CHILD = "child"
+    HOST = "host"
+
+    @property
+    def other(self) -> LinkEnd:
+        """The other end of the link."""
+        return LinkEnd.HOST if self is LinkEnd.CHILD else LinkEnd.CHILD
+
+
+class FrameSent(Struct, frozen=True):
+    """A frame was sent; `body` is what it carries. `means` is JSON: what a request comes to, where somebody said it."""
+
+    at: float
+    to: LinkEnd
+    body: bytes
+    means: bytes | None = None
+
+
+class StrayBytes(Struct, frozen=True):
+    """Bytes were sent that belong to no frame."""
+
+    at: float
+    to: LinkEnd
+    data: bytes
+
+
+class EndClosed(Struct, frozen=True):
+    """No more will be sent to this side."""
+
+    at: float
+    to: LinkEnd
+
+
+class ChildExited(Struct, frozen=True):
+    """The child has ended: with this exit code, or by a signal, which is negative."""
+
+    at: float
+    exit_code: int
+
+
+TranscriptEntry: TypeAlias = FrameSent | StrayBytes | EndClosed | ChildExited
+
+
+class Transcript(Struct, frozen=True):
+    """A conversation. `is_truncated` tells that its last line is missing or torn: whoever wrote it was ended."""
+
+    entries: tuple[TranscriptEntry, ...]
+    framing: str = "content-length"
+    command: tuple[str, ...] = ()
+    dialect: str | None = None
+    started_ms: int | None = None
+    is_truncated: bool = False
+    ours: tuple[LinkEnd, ...] = (LinkEnd.HOST, LinkEnd.CHILD)
+    given: Mapping[str, Any] = {}
+
+    def detect_dialect(self) -> Dialect:
+        """Returns the dialect that was spoken: the one that the transcript names, or that its first words tell.
+
+        Raises:
+            ValueError: it names one that is not known.
+        """
+        from becket.dialects import NATIVE, find_dialect
+        from becket.dialects.detect import detect_dialect
+
+        if self.dialect is not None:
+            return find_dialect(self.dialect)
+        first = next((each for each in self.entries if isinstance(each, FrameSent) and each.to is LinkEnd.CHILD), None)
+        return NATIVE if first is None else detect_dialect(first.body, FRAMING_TYPES[self.framing])
+
+    def open_framing(self, limits: Limits = DEFAULT_LIMITS) -> Framing:
+        """Returns a new framing, for one end of a link like the one that was recorded."""
+        framing = FRAMINGS[self.framing]
+        return LENIENT_CONTENT_LENGTH(limits, skip_stray=True) if framing is ContentLength else framing(limits)
+
+
+# -- writing
+
+
+class TranscriptHead(Struct, frozen=True, omit_defaults=True):
+    transcript: int
+    framing: str = "content-length"
+    command: tuple[str, ...] = ()
+    dialect: str | None = None
+    started_ms: int | None = None
+    ours: tuple[LinkEnd, ...] = (LinkEnd.HOST, LinkEnd.CHILD)
+    given: dict[str, Any] = {}
+
+
+ABSENT = Raw(b"")
+
+
+class TranscriptLine(Struct, frozen=True, omit_defaults=True):
+    at: float = 0.0
+    to: LinkEnd | None = None
+    stray: bool = False
+    frame: Raw = ABSENT
+    text: str | None = None
+    base64: str | None = None
+    closed: bool = False
+    exit: int | None = None
+    means: Raw = ABSENT
+
+
+def encode_head(
+    framing: str,
+    command: Sequence[str] = (),
+    *,
+    dialect: str | None = None,
+    started_ms: int | None = None,
+) -> bytes:
+    """Returns the first line of a transcript.
+
+    Raises:
+        ValueError: no framing has this name.
+    """
+    if framing not in FRAMINGS:
+        raise ValueError(f"unknown framing: {framing} (known: {', '.join(sorted(FRAMINGS))})")
+    # `framing` is always said, so that whoever reads the file need not know what is usual.
+    head = {"transcript": VERSION, "framing": framing}
+    rest = TranscriptHead(VERSION, command=tuple(command), dialect=dialect, started_ms=started_ms)
+    return msgspec.json.encode(head | msgspec.to_builtins(rest)) + b"\n"
+
+
+def encode_entry(entry: TranscriptEntry) -> bytes:
+    """Returns the line of one thing that happened."""
+    at = round(entry.at, 6)
+    match entry:
+        case FrameSent(_, to, body, means):
+            text = decode_text(body)
+            said = ABSENT if means is None else Raw(means)
+            if text is None:
+                line = TranscriptLine(at, to, base64=b64encode(body).decode(), means=said)
+            elif is_json_line(body):
+                line = TranscriptLine(at, to, frame=Raw(body), means=said)
+            else:
+                line = TranscriptLine(at, to, text=text, means=said)
+        case StrayBytes(_, to, data):
+            text = decode_text(data)
+            if text is None:
+                line = TranscriptLine(at, to, stray=True, base64=b64encode(data).decode())
+            else:
+                line = TranscriptLine(at, to, stray=True, text=text)
+        case EndClosed(_, to):
+            line = TranscriptLine(at, to, closed=True)
+        case ChildExited(_, exit_code):
+            line = TranscriptLine(at, exit=exit_code)
+        case _:
+            assert_never(entry)
+    return msgspec.json.encode(line) + b"\n"
+
+
+def decode_text(data: bytes) -> str | None:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def is_json_line(body: bytes) -> bool:
+    """Returns whether a body can stand in a line of JSON as it is, and comes out of it the same."""
+    if body[:1] not in (b"{", b"[") or body[-1:] not in (b"}", b"]") or b"\n" in body or b"\r" in body:
+        return False
+    if body.count(b"{") + body.count(b"[") > MAX_CONTAINERS:
+        return False  # it may be too deep for whoever reads it
+    try:
+        msgspec.json.decode(body, type=Raw)
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
+# -- reading
+
+
+def load_transcript(path: Path | str) -> Transcript:
+    """Returns the conversation in a file.
+
+    Raises:
+        BadFile: it is no transcript, and in which line.
+        OSError: it cannot be read.
+    """
+    with open(path, "rb") as file:
+        return parse_transcript(bounded_lines(file, str(path)), str(path))
+
+
+def parse_transcript(lines: Iterable[bytes], path: str = "transcript") -> Transcript:
+    """Returns the conversation that these lines tell, each with its line end. Empty ones are passed over.
+
+    Raises:
+        BadFile: one of them cannot be read; `path` names the file.
+    """
+    reader = TranscriptReader(lines, path)
+    entries = tuple(reader)
+    return replace(reader.head, entries=entries, is_truncated=reader.is_cut)
+
+
+class TranscriptReader:
+    """Yields the entries of a transcript one by one, in constant memory.
+
+    `head` is the transcript with its first entries alone, up to the first frame to the child: enough to recognise the
+    dialect. `is_cut` is known when the last entry was read."""
+
+    def __init__(self, lines: Iterable[bytes], path: str = "transcript") -> None:
+        self.is_cut = False
+        self._path = path
+        self._numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+        first = next(self._numbered, None)
+        if first is None:
+            raise BadFile(path, [("", "this is no transcript: it is empty")])
+        head = parse_head(first[1], path)
+        self._begun: list[TranscriptEntry] = []
+        for entry in self._read():
+            self._begun.append(entry)
+            if isinstance(entry, FrameSent) and entry.to is LinkEnd.CHILD:
+                break
+        self.head = Transcript(
+            tuple(self._begun),
+            head.framing,
+            head.command,
+            head.dialect,
+            head.started_ms,
+            ours=head.ours,
+            given=head.given,
+        )
+
+    def __iter__(self) -> Iterator[TranscriptEntry]:
+        yield from self._begun
+        yield from self._read()
+
+    def _read(self) -> Iterator[TranscriptEntry]:
+        for number, line in self._numbered:
+            try:
+                entry = parse_entry(line)
+            except (msgspec.DecodeError, RecursionError, ValueError) as error:
+                if line.endswith(b"\n"):
+                    raise BadFile(self._path, [("", f"line {number}: {error}")]) from error
+                self.is_cut = True
+            else:
+                yield entry
+
+
+def bounded_lines(file: BinaryIO, path: str) -> Iterator[bytes]:
+    """Yields the lines of a file.
+
+    Raises:
+        BadFile: one is longer than any line of a transcript.
+    """
+    number = 0
+    while line := file.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            raise BadFile(path, [("", f"line {number} is longer than {LONGEST_LINE} bytes: this is no transcript")])
+        yield line
+
+
+def parse_head(line: bytes, path: str) -> TranscriptHead:
+    try:
+        head = msgspec.json.decode(line, type=TranscriptHead)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadFile(path, [("", f"this is no transcript: its first line says no such thing ({error})")]) from error
+    if head.transcript != VERSION:
+        raise BadFile(path, [("", f"a transcript of version {head.transcript}, and this program knows {VERSION}")])
+    if head.framing not in FRAMINGS:
+        raise BadFile(path, [("", f"unknown framing: {head.framing} (known: {', '.join(sorted(FRAMINGS))})")])
+    return head
+
+
+def parse_entry(line: bytes) -> TranscriptEntry:
+    """Returns what one line says has happened.
+
+    Raises:
+        ValueError: it says none of the things that can happen, or two of them. So are all errors of decoding.
+    """
+    read = msgspec.json.decode(line, type=TranscriptLine)
+    if read.exit is not None:
+        return ChildExited(read.at, read.exit)
+    if read.to is None:
+        raise ValueError("it does not say `to` whom")
+    if read.closed:
+        return EndClosed(read.at, read.to)
+    given = [
+        *([bytes(read.frame)] if read.frame else []),
+        *([read.text.encode()] if read.text is not None else []),
+        *([b64decode(read.base64, validate=True)] if read.base64 is not None else []),
+    ]
+    if len(given) != 1:
+        raise ValueError("it must have one of `frame`, `text`, `base64`, `closed` and `exit`")
+    if read.stray:
+        return StrayBytes(read.at, read.to, given[0])
+    return FrameSent(read.at, read.to, given[0], bytes(read.means) if read.means else None)
+
+
+# -- recording
+
+
+class TranscriptRecorder:
+    """Turns the bytes of a link, as they pass, into the lines of a transcript. It finds out the framing by itself.
+
+    What it cannot read it records as stray, and it never raises: a recording must not disturb what it records."""
+
+    def __init__(
+        self, command: Sequence[str] = (), *, started_ms: int | None = None, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        self.framing: str | None = None
+        self._command = tuple(command)
+        self._started_ms = started_ms
+        self._limits = limits
+        self._framings: dict[LinkEnd, Framing] = {}
+        self._held: dict[LinkEnd, tuple[float, bytes]] = {}
+
+    def feed(self, at: float, to: LinkEnd, chunk: bytes) -> bytes:
+        """Returns the lines for what these bytes complete."""
+        if self.framing is not None:
+            return self._feed(at, to, chunk)
+        since, before = self._held.get(to, (at, b""))
+        self._held[to] = since, before + chunk
+        self.framing = recognise(before + chunk)
+        return b"" if self.framing is None else self._start_recording()
+
+    def close(self, at: float, to: LinkEnd) -> bytes:
+        """Returns the lines for the end of one direction: what was left unfinished there is stray."""
+        lines = self._assume_default_framing()
+        problem = self._framings[to].end() if to in self._framings else None
+        if problem is not None and self._framings[to].error is None:
+            lines += encode_entry(StrayBytes(at, to, f"({problem})".encode()))
+        return lines + encode_entry(EndClosed(at, to))
+
+    def end(self, at: float, exit_code: int) -> bytes:
+        """Returns the lines for the end of the child."""
+        return self._assume_default_framing() + encode_entry(ChildExited(at, exit_code))
+
+    def _assume_default_framing(self) -> bytes:
+        if self.framing is not None:
+            return b""
+        self.framing = "content-length"
+        return self._start_recording()
+
+    def _start_recording(self) -> bytes:
+        assert self.framing is not None
+        self._framings = {side: self._open_way(self.framing) for side in LinkEnd}
+        head = encode_head(self.framing, self._command, started_ms=self._started_ms)
+        held = sorted((at, to, data) for to, (at, data) in self._held.items())
+        self._held.clear()
+        return head + b"".join(self._feed(at, to, data) for at, to, data in held)
+
+    def _open_way(self, name: str) -> Framing:
+        framing = LENIENT_FRAMINGS[name](self._limits)
+        framing.scan_oversize(PassedOver)
+        return framing
+
+    def _feed(self, at: float, to: LinkEnd, chunk: bytes) -> bytes:
+        framing = self._framings[to]
+        broken = framing.error
+        if broken is not None:  # the link is broken for good, and yet they may go on
+            return encode_entry(StrayBytes(at, to, chunk))
+        lines = [encode_entry(self._read(at, to, found)) for found in framing.feed(chunk)]
+        if framing.error is not None:
+            lines.append(encode_entry(StrayBytes(at, to, f"({framing.error})".encode())))
+        return b"".join(lines)
+
+    def _read(self, at: float, to: LinkEnd, found: bytes | bytearray | SkippedFrame) -> TranscriptEntry:
+        if not isinstance(found, SkippedFrame):
+            return FrameSent(at, to, bytes(found))
+        is_oversize = isinstance(found.error, FrameTooLarge)
+        first = (
+            b"" if is_oversize else getattr(self._framings[to], "stray", b"")
+        )  # the line itself, where it was a line
+        return StrayBytes(at, to, first or f"({found.error})".encode())
+
+
+class PassedOver:
+    """Reads a frame above the limit as if it were a response: the recording goes on behind it."""
+
+    is_readable = True
+    is_response = True
+
+    def feed(self, piece: bytes | bytearray) -> None:
+        """Nothing of it is recorded."""
+
+    def end(self) -> Outline:
+        return Outline(None, is_response=True)
+
+
+def recognise(start: bytes) -> str | None:
+    """Returns the framing whose link begins like this; None while it cannot be told.
+
+    Other than `detect_framing` it does not take a greeting that some program prints for the beginning of a header."""
+    chosen = detect_framing(start)
+    if chosen is None or (chosen is ContentLength and not starts_header(start) and len(start) <= MAX_DETECT_BYTES):
+        return None
+    return FRAMING_NAMES[chosen]
+
+
+def starts_header(start: bytes) -> bool:
+    return start.lstrip()[: len(b"content-")].lower() == b"content-"

@@ -1,0 +1,249 @@
+"""Conformance run of our host against a recorded extension."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import anyio
+import msgspec
+from msgspec import Raw, Struct
+
+from becket.contract.memory import MEMORY_APPEND
+from becket.contract.tools import TOOL_CALL
+from becket.dialects.phrases import LinkState
+from becket.errors import BecketError, RemoteError
+from becket.host.extension import Extension
+from becket.host.serving.client import ContractClient, MappedStream
+from becket.host.starting.connect import ExtensionOptions, connect_extension_over
+from becket.jsonrpc.messages import Failure, NotificationMessage, Request, Success
+from becket.methods.registry import Registry
+from becket.methods.streams import Stream
+from becket.permissions.gate import PERMISSIONS
+from becket.stores.in_memory import InMemoryStore
+from becket.testing.transcripts.conformance import (
+    MESSAGE_TIMEOUT,
+    ConformanceAborted,
+    ConformanceRun,
+    DecodedEntry,
+    RecordedSession,
+    build_rpc_error,
+    is_method_not_found,
+)
+from becket.testing.transcripts.decoder import DecodedRequest
+from becket.testing.transcripts.file import FrameSent, LinkEnd
+
+__all__ = ["HostConformanceRun"]
+
+
+class ObservedOutcome(Struct, frozen=True):
+    """What a call of ours has come to."""
+
+    result: Any = None
+    error: BecketError | None = None
+    events: tuple[Any, ...] = ()
+
+
+class HostConformanceRun(ConformanceRun):
+    """Our host, and the recorded extension."""
+
+    role = "host"
+    end_of_link = LinkEnd.HOST
+
+    def __init__(self, recorded: RecordedSession, options: Mapping[str, Any]) -> None:
+        super().__init__(recorded)
+        self._options = options
+        self._extension: Extension | None = None
+        self._is_connected = anyio.Event()
+        self._meanings: dict[int, tuple[str, Any]] = {}  # of entries: which request, and what it is to come to
+        self._outcomes: dict[int, ObservedOutcome] = {}
+
+    async def start(self) -> None:
+        """Connects, which is as much of the conversation as the handshake is."""
+        self.tasks.start_soon(self._connect)
+
+    async def _connect(self) -> None:
+        recorded = self.recorded
+        options: ExtensionOptions = {
+            "dialect": recorded.dialect,
+            "config": recorded.config,
+            "root": recorded.root,
+            "host": recorded.host,
+            "grants": recorded.given.get("grants", [*PERMISSIONS]),
+            "store": self._open_store(),
+            "methods": self._build_methods(),
+            "extra": recorded.extra,
+            **self._options,  # type: ignore[typeddict-item]
+        }
+        try:
+            self._extension = await connect_extension_over(self.ours, id=recorded.id, **options)
+            outcome = ObservedOutcome(describe_declared(self._extension))
+        except BecketError as error:
+            outcome = ObservedOutcome(error=error)
+        opening = next((said.number for said in recorded.entries if isinstance(said.message, Request)), 0)
+        self._outcomes[opening] = outcome
+        self._is_connected.set()
+        self.listener.data_received(b"")  # there is news, though nothing was written
+
+    def _open_store(self) -> InMemoryStore:
+        """Returns a store in which everything happens when it did."""
+        times = deque(self._find_times())
+        return InMemoryStore(clock=lambda: times.popleft() if times else 0)
+
+    def _find_times(self) -> Iterator[int]:
+        recorded = self.recorded
+        scene = LinkState(recorded.id, extra=recorded.extra)
+        for request in recorded.requests(LinkEnd.HOST):
+            asked = recorded.decode_request(request, scene)
+            answer = recorded.find_response(request, LinkEnd.HOST)
+            if asked is not None and asked.contract is MEMORY_APPEND and isinstance(answer, Success):
+                yield asked.decode_result(answer.result, scene).timestamp_ms
+
+    def _build_methods(self) -> Registry:
+        """Returns those methods that the extension asks for and that are none of the contract's."""
+        recorded = self.recorded
+        answers: dict[str, deque[Success | Failure]] = {}
+        for request in recorded.requests(LinkEnd.HOST):
+            answer = recorded.find_response(request, LinkEnd.HOST)
+            is_known = recorded.mapping.has_mapping(request.method, LinkState(recorded.id, extra=recorded.extra))
+            if answer is not None and not is_known and not is_method_not_found(answer):
+                answers.setdefault(request.method, deque()).append(answer)
+        methods = Registry()
+        for name, waiting in answers.items():
+            methods.handle(name)(build_handler(waiting))
+        return methods
+
+    async def trigger(self, said: DecodedEntry) -> None:
+        """Has the host say something, unless it does so by itself: in the first exchange, and in answers."""
+        entry, message = said.entry, said.message
+        if isinstance(entry, FrameSent) and entry.means is not None and isinstance(message, Request):
+            self._meanings[said.number] = message.method, msgspec.json.decode(entry.means)
+        if isinstance(message, Success | Failure):
+            return
+        await self.wait_until(lambda: bool(self.listener.frames) or self._is_connected.is_set(), f"entry {said.number}")
+        if self.listener.frames:
+            return
+        extension = self._extension
+        if extension is None:
+            because = next(iter(self._outcomes.values())).error
+            raise ConformanceAborted(f"entry {said.number}: the handshake has failed: {because}")
+        if isinstance(message, Request):
+            self._send_request(said.number, message, extension)
+        elif isinstance(message, NotificationMessage):
+            await self._send_notification(message, extension)
+
+    def _send_request(self, number: int, request: Request, extension: Extension) -> None:
+        voice = extension._client  # pyright: ignore[reportPrivateUsage]
+        if request.method == self.recorded.mapping.shutdown_method(voice.link_state):
+            self.tasks.start_soon(extension.shutdown)
+            return
+        asked = self.recorded.decode_request(request, voice.link_state)
+        if asked is None:
+            self.tasks.start_soon(self._send_dialect_request, number, request, extension)
+        else:
+            self.tasks.start_soon(self._send_contract_request, number, asked, voice)
+
+    async def _send_dialect_request(self, number: int, request: Request, extension: Extension) -> None:
+        try:
+            params = None if request.params is None else Raw(request.params)
+            self._outcomes[number] = ObservedOutcome(await extension.peer.call(request.method, params))
+        except BecketError as error:
+            self._outcomes[number] = ObservedOutcome(error=error)
+
+    async def _send_contract_request(self, number: int, asked: DecodedRequest, voice: ContractClient) -> None:
+        events: list[Any] = []
+        contract: Any = asked.contract
+        is_stream, params = isinstance(asked.contract, Stream), asked.params
+        try:
+            if is_stream:
+                spoken: MappedStream[Any, Any] = voice.stream(contract, params)
+                async with spoken.stream as stream:
+                    async for event in stream:
+                        events.append(event)
+                    result = spoken.read(await stream.result())
+            else:
+                params = voice.attach_meta(params, None) if contract is TOOL_CALL else params
+                result = await voice.call(contract, params)
+            outcome = ObservedOutcome(result, None, tuple(events))
+        except BecketError as error:
+            outcome = ObservedOutcome(None, error, tuple(events))
+        self._outcomes[number] = outcome
+
+    async def _send_notification(self, message: NotificationMessage, extension: Extension) -> None:
+        await extension.peer.notify(message.method, None if message.params is None else Raw(message.params))
+
+    async def close(self) -> None:
+        """Closes the link, as the host had done."""
+        with anyio.move_on_after(MESSAGE_TIMEOUT):
+            await self._is_connected.wait()  # also of a host that has closed the link itself
+        if not self._is_connected.is_set():
+            raise ConformanceAborted("the handshake has not ended")
+        if self._extension is not None:
+            await self._extension.aclose()
+
+    async def check_no_extra_output(self) -> None:
+        """Notes what came beyond the recording, and what requests came to."""
+        await super().check_no_extra_output()
+        for number, (method, meant) in self._meanings.items():
+            problem = find_outcome_difference(meant, self._outcomes.get(number))
+            if problem is not None:
+                self.problems.append(f"entry {number}: `{method}` {problem}")
+
+    async def stop(self) -> None:
+        """Lets go of the extension."""
+        if self._extension is not None:
+            await self._extension.aclose()
+
+
+def describe_declared(extension: Extension) -> dict[str, Any]:
+    declared = {"tools": extension.tools, "providers": extension.providers, "capabilities": extension.capabilities}
+    return {name: list(value) for name, value in declared.items() if value}
+
+
+def build_handler(waiting: deque[Success | Failure]) -> Callable[[Any], Any]:
+    def answer(params: Any) -> Any:
+        recorded = waiting.popleft()
+        if isinstance(recorded, Failure):
+            raise build_rpc_error(recorded)
+        return Raw(recorded.result)
+
+    return answer
+
+
+def find_outcome_difference(meant: Any, outcome: ObservedOutcome | None) -> str | None:
+    """Returns in what a call came to something else than was said of it."""
+    if outcome is None:
+        return "has come to nothing yet"
+    if "events" in meant:
+        events = json_of(outcome.events)
+        if events != meant["events"]:
+            return f"had the events {as_json(events)}, and not {as_json(meant['events'])}"
+    if "error" in meant:
+        if outcome.error is None:
+            return f"came to {as_json(outcome.result)}, and not to an error"
+        wanted = meant["error"] if isinstance(meant["error"], dict) else {"message": meant["error"]}
+        found = describe_error(outcome.error)
+        different = {name: found.get(name) for name in wanted if found.get(name) != wanted[name]}
+        return f"failed with {as_json(different)}, and not with {as_json(wanted)}" if different else None
+    if outcome.error is not None:
+        return f"failed: {outcome.error}"
+    if "result" in meant and json_of(outcome.result) != meant["result"]:
+        return f"came to {as_json(outcome.result)}, and not to {as_json(meant['result'])}"
+    return None
+
+
+def describe_error(error: BecketError) -> dict[str, Any]:
+    described: dict[str, Any] = {"kind": type(error).__name__, "message": str(getattr(error, "because", error))}
+    if isinstance(error, RemoteError):
+        described |= {"message": error.message, "code": error.code, "data": error.data}
+        described["meaning"] = None if error.meaning is None else error.meaning.name
+    return described
+
+
+def json_of(value: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def as_json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

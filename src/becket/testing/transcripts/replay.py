@@ -1,0 +1,305 @@
+"""`Replay`: plays one end of a transcript and reports where the other end differs. Pure.
+
+Pure: it is told what has come, and tells what to send. The order of the recording is kept as far as it matters: nothing
+is sent before all has come that came before it. What the other side says at the same time may come in another order,
+and its calls may bear other ids.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeAlias, TypeGuard
+
+import msgspec
+from msgspec import Struct
+
+from becket.dialects import PLAIN, Dialect
+from becket.jsonrpc.codec import normalize_id
+from becket.jsonrpc.json_values import decode_json, encode_json
+from becket.jsonrpc.messages import Batch, Failure, Message, NotificationMessage, Request, Success
+from becket.testing.transcripts.decoder import TranscriptDecoder
+from becket.testing.transcripts.file import EndClosed, FrameSent, LinkEnd, TranscriptEntry
+
+__all__ = ["IGNORED_POINTERS", "Difference", "Replay", "find_differences"]
+
+IGNORED_POINTERS: Final = ("/id", "/params/_meta")
+"""What two runs never have in common: the ids of calls, and how much time was left for them."""
+
+MAX_DIFFERENCES = 20  # of one message: more is noise
+INTERNAL_PREFIX = "$/"  # notifications that begin so belong to the implementation: how many there are says nothing
+Key: TypeAlias = tuple[str, str]
+
+
+class Difference(Struct, frozen=True, omit_defaults=True):
+    """Where what came is not what was recorded. `number` is that of the entry, None for what was not recorded at all.
+
+    `message` says which message, `pointer` where in it. `expected` and `found` are JSON; one that is not there at all
+    is None."""
+
+    number: int | None
+    message: str
+    problem: str
+    pointer: str = ""
+    expected: str | None = None
+    found: str | None = None
+
+
+class ReceivedMessage(Struct, frozen=True):
+    """A message, and the frame that it came in."""
+
+    message: Message
+    body: bytes
+
+
+class Replay:
+    """Speaks for one side of a conversation, the host unless said otherwise.
+
+    Give it what comes with `receive`, and send what `advance` returns. While `expected` is not None something is
+    missing; `skip_expected` goes on without it. `position` counts the entries that were played. In the end `finish`
+    tells what has come beyond the recording."""
+
+    def __init__(
+        self,
+        entries: Sequence[TranscriptEntry],
+        *,
+        speaks_for: LinkEnd = LinkEnd.HOST,
+        ignore: Iterable[str] = (),
+        dialect: Dialect = PLAIN,
+    ) -> None:
+        self.differences: list[Difference] = []
+        self.compared = 0
+        self.is_closed = False
+        self.position = 0
+        self._entries = entries
+        self._me = speaks_for
+        self._ignore = [pointer.split("/")[1:] for pointer in (*IGNORED_POINTERS, *ignore)]
+        recording = TranscriptDecoder(dialect)
+        self._recorded = [
+            recording.decode(each.to, each.body) if isinstance(each, FrameSent) else None for each in entries
+        ]
+        self._now = TranscriptDecoder(dialect)
+        self._received: defaultdict[Key, deque[ReceivedMessage]] = defaultdict(deque)
+        self._ids: dict[bytes, bytes] = {}  # of their calls: as recorded, and as they are now
+        self._recorded_call_ids = {  # an answer to any other call is an oddity, and is sent as it was
+            normalize_id(message.id)
+            for entry, message in zip(entries, self._recorded, strict=True)
+            if isinstance(entry, FrameSent) and entry.to is speaks_for and isinstance(message, Request)
+        }
+
+    # -- what goes on
+
+    @property
+    def expected(self) -> str | None:
+        """The message that must come before anything else is sent; None where all has come."""
+        return None if self._expected() is None else describe(self._message())
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all of the recording was played."""
+        return self.position >= len(self._entries)
+
+    def receive(self, body: bytes) -> None:
+        """Notes that the other side has sent this."""
+        message = self._now.decode(self._me, body)
+        if not is_internal_method(message):
+            self._received[match_key(message)].append(ReceivedMessage(message, body))
+
+    def advance(self) -> list[bytes]:
+        """Goes on as far as it can, and returns what is to be sent now. `is_closed` tells that nothing will follow."""
+        sent: list[bytes] = []
+        while not self.is_done:
+            entry = self._entries[self.position]
+            if isinstance(entry, FrameSent) and entry.to is self._me:
+                if not self._match(entry):
+                    break
+            elif isinstance(entry, FrameSent):
+                body = self._rewrite_id(self._message(), entry.body)
+                if body is not None:
+                    self._now.decode(self._me.other, body)
+                    sent.append(body)
+            elif isinstance(entry, EndClosed) and entry.to is not self._me:
+                self.is_closed = True
+            self.position += 1
+        return sent
+
+    def skip_expected(self, because: str) -> None:
+        """Goes on without what is awaited."""
+        entry = self._expected()
+        if entry is not None:
+            self._report_missing(entry, because)
+            self.position += 1
+
+    def finish(self, because: str = "it was not sent") -> None:
+        """Nothing more will come: what was recorded and did not come is missing, the rest is too much."""
+        while not self.is_done:
+            self.advance()
+            self.skip_expected(because)
+        for waiting in self._received.values():
+            for came in waiting:
+                what, found = describe(came.message), text_of(came.body)
+                self.differences.append(Difference(None, what, "it is not in the recording", found=found))
+        self._received.clear()
+
+    # -- one message
+
+    def _message(self) -> Message:
+        """Returns the recorded message at this position, where there is one."""
+        message = self._recorded[self.position]
+        assert message is not None
+        return message
+
+    def _expected(self) -> FrameSent | None:
+        if self.is_done:
+            return None
+        entry = self._entries[self.position]
+        return entry if isinstance(entry, FrameSent) and entry.to is self._me else None
+
+    def _match(self, entry: FrameSent) -> bool:
+        """Returns whether a recorded message needs not be waited for any more."""
+        recorded = self._message()
+        if is_internal_method(recorded):
+            return True
+        waiting = self._received[match_key(recorded)]
+        if not waiting:
+            return False
+        came = waiting.popleft()
+        if isinstance(recorded, Request) and isinstance(came.message, Request):
+            self._ids[normalize_id(recorded.id)] = came.message.id
+        self._compare(ReceivedMessage(recorded, entry.body), came)
+        return True
+
+    def _compare(self, recorded: ReceivedMessage, came: ReceivedMessage) -> None:
+        self.compared += 1
+        number, what = self.position + 1, describe(recorded.message)
+        values = [without(read(each), self._ignore) for each in (recorded, came)]
+        for pointer, before, now in find_differences(*values):
+            self.differences.append(Difference(number, what, "it is another", pointer, before, now))
+
+    def _report_missing(self, entry: FrameSent, because: str) -> None:
+        what = describe(self._message())
+        self.differences.append(Difference(self.position + 1, what, because, expected=text_of(entry.body)))
+
+    def _rewrite_id(self, message: Message, body: bytes) -> bytes | None:
+        """Returns a recorded frame for the calls of now; None for the answer to a call that was not made."""
+        if not isinstance(message, Success | Failure):
+            return body
+        id = self._ids.pop(normalize_id(message.id), None)
+        if id is None:
+            return None if normalize_id(message.id) in self._recorded_call_ids else body
+        if id == message.id:
+            return body
+        codec = self._now.codec_for(self._me)
+        if isinstance(message, Success):
+            return codec.encode_success(id, bytes(message.result))
+        return codec.encode_failure(id, message.code, message.message, message.data)
+
+
+def match_key(message: Message) -> Key:
+    """Returns by what two messages are taken for the same one: answers by their id, all others by what they are."""
+    match message:
+        case Request(_, method):
+            return "call", method
+        case NotificationMessage(method):
+            return "notification", method
+        case Success(id) | Failure(id):
+            return "answer", normalize_id(id).decode(errors="replace")
+        case Batch():
+            return "batch", ""
+        case _:
+            return "invalid", ""
+
+
+def describe(message: Message) -> str:
+    """Returns a few words for a message."""
+    match message:
+        case Request(_, method):
+            return f"the call {method}"
+        case NotificationMessage(method):
+            return f"the notification {method}"
+        case Success(id) | Failure(id):
+            return f"the answer to {id.decode(errors='replace')}"
+        case Batch(members):
+            return f"a batch of {len(members)}"
+        case _:
+            return "something that is no message"
+
+
+def is_internal_method(message: Message) -> bool:
+    return isinstance(message, NotificationMessage) and message.method.startswith(INTERNAL_PREFIX)
+
+
+# -- values
+
+
+def read(came: ReceivedMessage) -> Any:
+    """Returns the value of a body; of what is no JSON, what it means, and of what means nothing, its text."""
+    try:
+        return decode_json(came.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    match came.message:
+        case Request(_, method, params):
+            return {"method": method, "params": None if params is None else decode_json(params)}
+        case Success(_, result):
+            return {"result": decode_json(result)}
+        case _:
+            return came.body.decode(errors="replace")
+
+
+def without(value: Any, pointers: Sequence[Sequence[str]]) -> Any:
+    """Returns a value without the members that these pointers name; `*` is any member or element."""
+    for pointer in pointers:
+        remove(value, pointer)
+    return value
+
+
+def remove(value: Any, pointer: Sequence[str]) -> None:
+    first, *rest = pointer
+    for name in [name for name in names_of(value) if first in ("*", str(name))]:
+        if rest:
+            remove(value[name], rest)
+        elif is_object(value):
+            del value[name]
+        else:
+            value[name] = None  # the others keep their places
+
+
+def names_of(value: Any) -> list[Any]:
+    if is_object(value):
+        return [*value]
+    return [*range(len(value))] if is_array(value) else []
+
+
+def find_differences(expected: Any, found: Any, pointer: str = "") -> list[tuple[str, str | None, str | None]]:
+    """Returns where two JSON values differ: a pointer and the two values as JSON, None for one that is not there."""
+    differences: list[tuple[str, str | None, str | None]] = []
+    if is_object(expected) and is_object(found):
+        for name in [*expected, *(name for name in found if name not in expected)]:
+            at = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
+            if name in expected and name in found:
+                differences += find_differences(expected[name], found[name], at)
+            else:
+                differences.append((at, encode_member(expected, name), encode_member(found, name)))
+    elif is_array(expected) and is_array(found) and len(expected) == len(found):
+        for index, (one, other) in enumerate(zip(expected, found, strict=True)):
+            differences += find_differences(one, other, f"{pointer}/{index}")
+    elif expected != found or isinstance(expected, bool) != isinstance(found, bool):
+        differences.append((pointer, text_of(encode_json(expected)), text_of(encode_json(found))))
+    return differences[:MAX_DIFFERENCES]
+
+
+def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def is_array(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def encode_member(members: dict[str, Any], name: str) -> str | None:
+    return text_of(encode_json(members[name])) if name in members else None
+
+
+def text_of(body: bytes) -> str:
+    return body.decode(errors="replace")

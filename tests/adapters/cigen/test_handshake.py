@@ -1,0 +1,151 @@
+"""Hello and PluginInfo: what each side says of itself, and whom it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from becket.adapters.cigen import CIGEN, CigenHello, CigenSettings, PluginInfo
+from becket.adapters.cigen.handshake import MAPPING
+from becket.contract.handshake import Capabilities, DeclaredCapability, HostInfo, Initialized
+from becket.dialects.handshake import HandshakeContext, HandshakeResult
+from becket.dialects.phrases import LinkState, WireRequest
+from becket.errors import HandshakeFailed, InvalidParams, Meaning, NotSupported, RpcError, VersionMismatch
+
+INTRODUCTION = HandshakeContext(
+    extension="cigen-provider-x", host=HostInfo("becket", "0.2.0"), environment={"HOME": "/root"}
+)
+
+
+def greet(introduction: HandshakeContext, info: PluginInfo) -> tuple[WireRequest, HandshakeResult]:
+    """Returns what the core says, and what comes of the plugin's answer."""
+    greeting = MAPPING.client_handshake(introduction)
+    saying = next(greeting)
+    assert isinstance(saying, WireRequest)
+    with pytest.raises(StopIteration) as stopped:
+        greeting.send(Raw(msgspec.json.encode(info)))
+    return saying, stopped.value.value
+
+
+# -- the core
+
+
+def test_the_core_says_its_protocol_its_version_and_the_variables_of_the_process() -> None:
+    saying, _ = greet(INTRODUCTION, PluginInfo("provider/x", "1.0.0", 1))
+
+    assert saying.method.name == "hello"
+    assert saying.params == CigenHello(1, "0.2.0", {"HOME": "/root"})
+
+
+@pytest.mark.parametrize(
+    ("extra", "env"),
+    [(CigenSettings(sends_environment=False), {}), (CigenSettings(), {"HOME": "/root"}), ("other", {"HOME": "/root"})],
+)
+def test_a_host_may_keep_the_variables_to_itself(extra: Any, env: dict[str, str]) -> None:
+    introduction = msgspec.structs.replace(INTRODUCTION, extra=extra)
+
+    assert greet(introduction, PluginInfo("provider/x", "1.0.0", 1))[0].params.env == env
+
+
+def test_what_a_plugin_can_is_a_capability_of_the_kind_that_it_names() -> None:
+    info = PluginInfo("provider/x", "1.0.0", 1, ("provider:x", "cache:native", "fast", ":odd", "odd:", " "))
+    _, greeted = greet(INTRODUCTION, info)
+
+    assert [(one.kind, one.name) for one in greeted.capabilities.capabilities] == [
+        ("provider", "x"),
+        ("cache", "native"),
+        ("cigen", "fast"),
+        ("cigen", ":odd"),
+        ("cigen", "odd:"),
+    ]
+    assert greeted.extra == info
+    assert greeted.info is not None
+    assert greeted.info.build is not None
+    assert (greeted.info.build.backend, greeted.info.build.version) == ("provider/x", "1.0.0")
+
+
+@pytest.mark.parametrize("protocol", [0, 2])
+def test_the_core_refuses_a_plugin_of_another_protocol(protocol: int) -> None:
+    greeting = MAPPING.client_handshake(INTRODUCTION)
+    next(greeting)
+
+    with pytest.raises(VersionMismatch) as caught:
+        greeting.send(Raw(msgspec.json.encode(PluginInfo("provider/x", protocol=protocol))))
+    assert (caught.value.given, caught.value.supported) == (protocol, 1)
+    assert f"Protocol version mismatch: core=1, plugin={protocol}" in str(caught.value)
+
+
+def test_the_core_refuses_a_plugin_without_a_name() -> None:
+    greeting = MAPPING.client_handshake(INTRODUCTION)
+    next(greeting)
+
+    with pytest.raises(HandshakeFailed, match="no name"):
+        greeting.send(Raw(b'{"protocol":1}'))
+
+
+# -- the plugin
+
+
+def test_a_hello_becomes_what_the_contract_says_at_first() -> None:
+    read = MAPPING.server_handshake.decode_params(
+        {"core_protocol": 1, "core_version": "0.2.0", "env": {"A": "b"}}, LinkState("notes")
+    )
+
+    assert read.plugin_id == "notes"
+    assert read.config == {"env": {"A": "b"}}
+    assert read.host == HostInfo("cigen", "0.2.0")
+
+
+def test_a_plugin_refuses_a_core_of_another_protocol() -> None:
+    with pytest.raises(RpcError) as caught:
+        MAPPING.server_handshake.decode_params({"core_protocol": 2}, LinkState("notes"))
+    assert caught.value.meaning is Meaning.INCOMPATIBLE
+    assert caught.value.message == "Protocol version mismatch: core=2, plugin=1"
+
+
+def test_a_plugin_refuses_what_is_no_hello() -> None:
+    with pytest.raises(InvalidParams):
+        MAPPING.server_handshake.decode_params({"core_protocol": "1"}, LinkState("notes"))
+
+
+def reply(*capabilities: DeclaredCapability) -> PluginInfo:
+    initialized = Initialized(1, Capabilities(capabilities=capabilities))
+    info = MAPPING.server_handshake.encode_result(initialized, LinkState("notes", version="1.2.0"))
+    assert isinstance(info, PluginInfo)
+    return info
+
+
+def test_a_plugin_is_named_after_what_it_provides() -> None:
+    about = {"requires": ["lang:*"], "conflicts_with": ["provider:*"], "metadata": {"a": "b"}}
+    info = reply(
+        DeclaredCapability("cache", "native"),
+        DeclaredCapability("provider", "github", params=about),
+        DeclaredCapability("cigen", "fast"),
+    )
+
+    assert info == PluginInfo(
+        "provider/github",
+        "1.2.0",
+        1,
+        ("cache:native", "provider:github", "fast"),
+        ("lang:*",),
+        ("provider:*",),
+        {"a": "b"},
+    )
+
+
+def test_a_plugin_that_declares_nothing_is_named_after_its_extension() -> None:
+    assert reply() == PluginInfo("provider/notes", "1.2.0", 1)
+
+
+# -- the rest of the contract
+
+
+@pytest.mark.parametrize("method", ["tool.call", "provider.complete", "command.invoke", "hook.handle", "memory.append"])
+def test_nothing_else_of_the_contract_can_be_said(method: str) -> None:
+    assert CIGEN.load_mapping is not None
+    with pytest.raises(NotSupported, match="cigen"):
+        CIGEN.load_mapping().get_method(method)

@@ -1,0 +1,349 @@
+"""A language client shakes hands, answers what its server asks, and ends it in good order."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from lsprotocol import types
+from tests.adapters.lsp.linking import linked
+
+from becket import ConnectionLost, Peer, RemoteError, RpcError
+from becket.adapters import lsp
+from becket.adapters.lsp.dialect import LSP
+from becket.errors import HandshakeFailed, LocalProtocolError, StartFailed
+from becket.testing.pairs import memory_transports
+
+pytestmark = pytest.mark.loops
+
+
+# -- its life
+
+
+async def test_the_handshake_and_the_end_are_said_in_order() -> None:
+    async with linked(lsp.LanguageClient()) as (client, _, told):
+        assert client.server_info == types.ServerInfo("scripted", "1")
+        await client.call(lsp.INITIALIZE, client.build_initialize())  # an answer: all before it was heard
+    assert told.words == ["initialize", "initialized", "initialize", "shutdown", "exit"]
+
+
+async def test_the_server_learns_of_the_project(tmp_path: Path) -> None:
+    client = lsp.LanguageClient(root=tmp_path, options={"fast": True}, name="editor", version="2")
+    async with linked(client) as (_, _, told):
+        params = told.initialize
+    assert (params.root_uri, params.root_path) == (tmp_path.as_uri(), str(tmp_path))
+    assert params.workspace_folders == (types.WorkspaceFolder(tmp_path.as_uri(), tmp_path.name),)
+    assert params.initialization_options == {"fast": True}
+    assert params.client_info == types.ClientInfo("editor", "2")
+
+
+async def test_settings_are_sent_once_the_server_is_ready() -> None:
+    async with linked(lsp.LanguageClient(settings={"a": 1})) as (_, _, told):
+        pass
+    assert told.words[:3] == ["initialize", "initialized", "settings {'a': 1}"]
+
+
+async def test_a_server_that_refuses_is_not_kept() -> None:
+    ours, theirs = memory_transports()
+    async with Peer.over(theirs, dialect=LSP) as server:
+
+        @server.handle(lsp.INITIALIZE)
+        def initialize() -> types.InitializeResult:
+            raise RpcError(-32803, "no licence")
+
+        with pytest.raises(RemoteError, match="no licence"):
+            await lsp.LanguageClient().over(ours)
+        await server.wait_closed()
+
+
+async def test_a_server_that_counts_in_a_way_that_nobody_knows_is_not_kept() -> None:
+    capabilities = types.ServerCapabilities(position_encoding="utf-7")
+    with pytest.raises(HandshakeFailed, match="utf-7"):
+        async with linked(lsp.LanguageClient(), capabilities):
+            pytest.fail("it was kept")
+
+
+async def test_a_program_that_is_missing_says_so() -> None:
+    with pytest.raises(StartFailed):
+        await lsp.LanguageClient().connect_process(["no-such-language-server"])
+
+
+async def test_a_client_has_one_server_at_a_time() -> None:
+    async with linked(lsp.LanguageClient()) as (client, _, _):
+        with pytest.raises(LocalProtocolError, match="connected already"):
+            await client.over(memory_transports()[0])
+
+
+async def test_nothing_can_be_said_without_a_server() -> None:
+    client = lsp.LanguageClient()
+
+    with pytest.raises(LocalProtocolError, match="not connected"):
+        client.call(lsp.SHUTDOWN)
+    await client.aclose()
+
+
+async def test_a_server_that_does_not_answer_the_goodbye_is_left() -> None:
+    async with linked(lsp.LanguageClient()) as (client, server, told):
+        await server.aclose()
+    assert "shutdown" not in told.words
+    assert client.peer.is_closed
+
+
+# -- what the server asks
+
+
+async def test_configuration_is_answered_from_the_settings_by_section() -> None:
+    client = lsp.LanguageClient(settings={"python": {"lint": {"on": True}}, "flat": 1})
+    async with linked(client) as (_, server, _):
+        items = [
+            types.ConfigurationItem(section=section) for section in ("python.lint", "flat", "flat.deep", "none", None)
+        ]
+        answers = await server.call(lsp.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items))
+    assert answers == ({"on": True}, 1, None, None, client.settings)
+
+
+async def test_registrations_are_kept_and_forgotten() -> None:
+    async with linked(lsp.LanguageClient()) as (client, server, _):
+        wish = types.Registration("1", "textDocument/hover")
+        await server.call(lsp.CLIENT_REGISTER_CAPABILITY, types.RegistrationParams([wish]))
+        assert client.registrations == {"1": wish}
+
+        gone = types.UnregistrationParams([types.Unregistration("1", "textDocument/hover")])
+        await server.call(lsp.CLIENT_UNREGISTER_CAPABILITY, gone)
+        assert client.registrations == {}
+
+
+async def test_all_that_a_server_may_ask_has_an_answer(tmp_path: Path) -> None:
+    edit = types.ApplyWorkspaceEditParams(types.WorkspaceEdit())
+    question = types.ShowMessageRequestParams(types.MessageType.Info, "restart?", [types.MessageActionItem("yes")])
+    async with linked(lsp.LanguageClient(root=tmp_path)) as (_, server, _):
+        assert not (await server.call(lsp.WORKSPACE_APPLY_EDIT, edit)).applied
+        assert await server.call(lsp.WINDOW_SHOW_MESSAGE_REQUEST, question) is None
+        assert not (await server.call(lsp.WINDOW_SHOW_DOCUMENT, types.ShowDocumentParams("file:///a"))).success
+        folders = await server.call(lsp.WORKSPACE_WORKSPACE_FOLDERS)
+        assert folders == (types.WorkspaceFolder(tmp_path.as_uri(), tmp_path.name),)
+        await server.call(lsp.WINDOW_WORK_DONE_PROGRESS_CREATE, types.WorkDoneProgressCreateParams("t"))
+        await server.call(lsp.WORKSPACE_DIAGNOSTIC_REFRESH)
+        await server.call(lsp.WORKSPACE_SEMANTIC_TOKENS_REFRESH)
+
+
+class Editor(lsp.LanguageClient):
+    """A client that does what its server asks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refreshed = 0
+
+    async def apply_edit(self, params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
+        return types.ApplyWorkspaceEditResult(applied=True)
+
+    async def show_message_request(self, params: types.ShowMessageRequestParams) -> types.MessageActionItem | None:
+        return params.actions[0] if params.actions else None
+
+    async def configuration(self, item: types.ConfigurationItem) -> Any:
+        return f"own {item.section}"
+
+    async def workspace_folders(self) -> Sequence[types.WorkspaceFolder] | None:
+        return [types.WorkspaceFolder("file:///else", "else")]
+
+    async def create_progress(self, params: types.WorkDoneProgressCreateParams) -> None:
+        raise RpcError(-32803, "no room for another bar")
+
+    async def refresh(self) -> None:
+        self.refreshed += 1
+
+
+async def test_every_answer_can_be_another_one() -> None:
+    question = types.ShowMessageRequestParams(types.MessageType.Info, "restart?", [types.MessageActionItem("yes")])
+    asked = types.ConfigurationParams([types.ConfigurationItem(section="x")])
+    async with linked(Editor()) as (editor, server, told):
+        applied = await server.call(lsp.WORKSPACE_APPLY_EDIT, types.ApplyWorkspaceEditParams(types.WorkspaceEdit()))
+        assert applied.applied
+        assert await server.call(lsp.WINDOW_SHOW_MESSAGE_REQUEST, question) == types.MessageActionItem("yes")
+        assert await server.call(lsp.WORKSPACE_CONFIGURATION, asked) == ("own x",)
+        assert (await server.call(lsp.WORKSPACE_WORKSPACE_FOLDERS) or ())[0].name == "else"
+        with pytest.raises(RemoteError, match="no room"):
+            await server.call(lsp.WINDOW_WORK_DONE_PROGRESS_CREATE, types.WorkDoneProgressCreateParams("t"))
+        await server.call(lsp.WORKSPACE_CODE_LENS_REFRESH)
+        assert editor.refreshed == 1
+    announced = told.initialize.capabilities.workspace
+    assert announced is not None
+    assert announced.apply_edit
+
+
+async def test_an_answer_may_come_from_a_plain_function() -> None:
+    class Plain(lsp.LanguageClient):
+        def configuration(self, item: types.ConfigurationItem) -> Any:  # type: ignore[override]
+            return f"plain {item.section}"
+
+    asked = types.ConfigurationParams([types.ConfigurationItem(section="x")])
+    async with linked(Plain()) as (_, server, _):
+        assert await server.call(lsp.WORKSPACE_CONFIGURATION, asked) == ("plain x",)
+
+
+async def test_what_is_not_overridden_is_not_announced() -> None:
+    async with linked(lsp.LanguageClient()) as (client, _, told):
+        announced = told.initialize.capabilities.workspace
+    assert announced is not None
+    assert not announced.apply_edit
+    assert lsp.WORKSPACE_APPLY_EDIT.name not in client.methods  # so a host does not announce it either
+    assert lsp.WORKSPACE_APPLY_EDIT.name in Editor().methods
+
+
+async def test_a_server_may_ask_while_it_is_asked() -> None:
+    async with linked(lsp.LanguageClient(settings={"depth": 3})) as (client, server, _):
+
+        @server.handle(lsp.WORKSPACE_EXECUTE_COMMAND)
+        async def execute(params: types.ExecuteCommandParams) -> Any:
+            items = [types.ConfigurationItem(section="depth")]
+            return (await server.call(lsp.WORKSPACE_CONFIGURATION, types.ConfigurationParams(items)))[0]
+
+        assert await client.call(lsp.WORKSPACE_EXECUTE_COMMAND, types.ExecuteCommandParams("x")) == 3
+
+
+async def test_messages_go_to_the_log_with_their_level(caplog: pytest.LogCaptureFixture) -> None:
+    async with linked(lsp.LanguageClient()) as (_, server, _):
+        with caplog.at_level(logging.DEBUG, "becket.lsp"):
+            await server.notify(lsp.WINDOW_LOG_MESSAGE, types.LogMessageParams(types.MessageType.Warning, "careful"))
+            await server.notify(lsp.WINDOW_SHOW_MESSAGE, types.ShowMessageParams(types.MessageType.Error, "broken"))
+            await server.call(lsp.WORKSPACE_WORKSPACE_FOLDERS)
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("WARNING", "scripted: careful"),
+        ("ERROR", "scripted: broken"),
+    ]
+
+
+# -- progress
+
+
+async def test_the_progress_of_a_call_and_the_parts_of_its_result_come_as_events() -> None:
+    place = types.Location("file:///a.py", types.Range(types.Position(1, 1), types.Position(1, 2)))
+    async with linked(lsp.LanguageClient()) as (client, server, _):
+
+        @server.handle(lsp.TEXT_DOCUMENT_REFERENCES)
+        async def find(params: types.ReferenceParams) -> Sequence[types.Location] | None:
+            work, part = params.work_done_token, params.partial_result_token
+            assert work is not None
+            assert part is not None
+            for token, value in (
+                (work, types.WorkDoneProgressBegin("Search")),
+                ("another", types.WorkDoneProgressBegin("not this one")),
+                (part, [place]),
+                (work, types.WorkDoneProgressReport(percentage=50)),
+                (part, "no part"),
+                (work, types.WorkDoneProgressEnd()),
+            ):
+                await server.notify(lsp.PROGRESS, types.ProgressParams(token, value))
+            return []
+
+        params = types.ReferenceParams(
+            types.ReferenceContext(include_declaration=True),
+            types.TextDocumentIdentifier("file:///a.py"),
+            types.Position(0, 0),
+        )
+        async with client.stream(lsp.TEXT_DOCUMENT_REFERENCES, params) as run:
+            events = [event async for event in run]
+            assert await run.result() == ()
+            assert run.skipped == 1
+    assert events == [
+        types.WorkDoneProgressBegin("Search"),
+        lsp.PartialResult((place,)),
+        types.WorkDoneProgressReport(percentage=50),
+        types.WorkDoneProgressEnd(),
+    ]
+
+
+async def test_progress_that_the_server_began_itself_is_a_feed_of_its_own() -> None:
+    async with linked(lsp.LanguageClient()) as (client, server, _):
+        async with client.progress() as feed:
+            for value in (types.WorkDoneProgressBegin("Index"), {"kind": "begin"}, [1], types.WorkDoneProgressEnd()):
+                await server.notify(lsp.PROGRESS, types.ProgressParams("t", value))
+            first, second = await anext(feed), await anext(feed)
+        assert (first, second) == (
+            lsp.WorkProgress("t", types.WorkDoneProgressBegin("Index")),
+            lsp.WorkProgress("t", types.WorkDoneProgressEnd()),
+        )
+
+
+async def test_work_of_the_server_can_be_called_off() -> None:
+    async with linked(lsp.LanguageClient()) as (client, server, _):
+        tokens: list[int | str] = []
+
+        @server.on(lsp.WINDOW_WORK_DONE_PROGRESS_CANCEL)
+        def cancel(params: types.WorkDoneProgressCancelParams) -> None:
+            tokens.append(params.token)
+
+        await client.cancel_progress(7)
+        await client.call(lsp.SHUTDOWN)
+        assert tokens == [7]
+
+
+async def test_a_listener_that_falls_behind_loses_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("becket.adapters.lsp.client.subscriptions.MAX_QUEUED", 2)
+    async with linked(lsp.LanguageClient()) as (client, server, _), client.progress() as feed:
+        for number in range(3):
+            report = types.WorkDoneProgressReport(percentage=number)
+            await server.notify(lsp.PROGRESS, types.ProgressParams("t", report))
+        await server.call(lsp.WORKSPACE_WORKSPACE_FOLDERS)
+        kept = [(await anext(feed)).value for _ in range(2)]
+        assert [value.percentage for value in kept if isinstance(value, types.WorkDoneProgressReport)] == [1, 2]
+        assert feed.dropped == 1
+
+
+async def test_all_who_wait_on_one_feed_get_something() -> None:
+    async with linked(lsp.LanguageClient()) as (client, server, _), client.progress() as feed:
+        got: list[lsp.WorkProgress] = []
+
+        async def wait() -> None:
+            got.append(await anext(feed))
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(wait)
+                group.start_soon(wait)
+                await anyio.wait_all_tasks_blocked()
+                for number in (1, 2):
+                    report = types.WorkDoneProgressReport(percentage=number)
+                    await server.notify(lsp.PROGRESS, types.ProgressParams("t", report))
+        assert len(got) == 2
+
+
+async def test_a_feed_ends_with_the_link_and_says_why() -> None:
+    async with linked(lsp.LanguageClient()) as (client, server, _), client.progress() as feed:
+        await server.aclose()
+        with pytest.raises(ConnectionLost):
+            await anext(feed)
+
+
+async def test_a_feed_ends_quietly_where_this_side_closes() -> None:
+    async with linked(lsp.LanguageClient()) as (client, _, _), client.progress() as feed:
+        await client.aclose()
+        assert [report async for report in feed] == []
+
+
+# -- cancelling
+
+
+async def test_leaving_a_call_cancels_it_at_the_server() -> None:
+    async with linked(lsp.LanguageClient()) as (client, server, _):
+        begun, ended = anyio.Event(), anyio.Event()
+
+        @server.handle(lsp.TEXT_DOCUMENT_HOVER)
+        async def hover() -> types.Hover | None:
+            begun.set()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                ended.set()
+
+        place = types.HoverParams(types.TextDocumentIdentifier("file:///a.py"), types.Position(0, 0))
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(lambda: client.call(lsp.TEXT_DOCUMENT_HOVER, place))
+                await begun.wait()
+                group.cancel_scope.cancel()
+            await ended.wait()

@@ -1,0 +1,145 @@
+"""What a server finds in a document: asked for, or waited for until it is published."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from lsprotocol import types
+from tests.adapters.lsp.linking import linked
+
+from becket import CallTimeout, ConnectionLost, RemoteError, RpcError
+from becket.adapters import lsp
+
+pytestmark = pytest.mark.loops
+
+
+def report(uri: str, text: str, version: int | None = None) -> types.PublishDiagnosticsParams:
+    place = types.Range(types.Position(0, 0), types.Position(0, 1))
+    return types.PublishDiagnosticsParams(uri, [types.Diagnostic(place, text)], version)
+
+
+SYNCED = types.ServerCapabilities(text_document_sync=types.TextDocumentSyncKind.Full)
+
+
+async def test_diagnostics_are_the_first_that_come_after_the_last_change() -> None:
+    async with (
+        linked(lsp.LanguageClient(), SYNCED) as (client, server, _),
+        client.open_document("file:///a%20b.py", "x") as document,
+    ):
+        await server.notify(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, report("file:///a b.py", "first"))
+        assert [one.message for one in await document.diagnostics()] == ["first"]
+
+        await document.change("y")
+        await server.notify(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, report(document.uri, "late", 1))
+        await server.notify(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, report(document.uri, "second", 2))
+        assert [one.message for one in await document.diagnostics()] == ["second"]
+        assert [one.message for one in client.diagnostics[document.uri].diagnostics] == ["second"]
+
+
+async def test_a_server_that_publishes_piece_by_piece_is_waited_for() -> None:
+    async with (
+        linked(lsp.LanguageClient(), SYNCED) as (client, server, _),
+        client.open_document("file:///a.py", "x") as document,
+        anyio.create_task_group() as group,
+    ):
+
+        async def publish() -> None:
+            for text in ("syntax", "types", "style"):
+                await server.notify(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, report(document.uri, text))
+                await server.call(lsp.WORKSPACE_WORKSPACE_FOLDERS)
+
+        group.start_soon(publish)
+        assert [one.message for one in await document.diagnostics(quiet=0.3)] == ["style"]
+
+
+@pytest.mark.parametrize("quiet", [0.0, 0.05])
+async def test_a_change_meanwhile_is_waited_for_too(quiet: float) -> None:
+    async with (
+        linked(lsp.LanguageClient(), SYNCED) as (client, server, _),
+        client.open_document("file:///a.py", "x") as document,
+    ):
+        found: list[str] = []
+
+        async def wait() -> None:
+            found.extend(one.message for one in await document.diagnostics(quiet=quiet, timeout=5))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            if quiet:
+                await server.notify(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, report(document.uri, "of x", 1))
+                await server.call(lsp.WORKSPACE_WORKSPACE_FOLDERS)
+            await anyio.wait_all_tasks_blocked()
+            await document.change("y")
+            await anyio.sleep(2 * quiet)
+            await server.notify(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, report(document.uri, "of y", 2))
+        assert found == ["of y"]
+
+
+async def test_what_is_published_about_any_document_is_a_feed() -> None:
+    async with linked(lsp.LanguageClient()) as (client, server, _), client.published_diagnostics() as feed:
+        await server.notify(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, report("file:///other.py", "x"))
+        assert (await anext(feed)).uri == "file:///other.py"
+
+
+async def test_the_oldest_that_was_published_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("becket.adapters.lsp.client.language_client.MAX_DIAGNOSTIC_DOCUMENTS", 2)
+    async with linked(lsp.LanguageClient()) as (client, server, _):
+        for name in ("a", "b", "a", "c"):
+            await server.notify(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS, report(name, "x"))
+        await server.call(lsp.WORKSPACE_WORKSPACE_FOLDERS)
+        assert list(client.diagnostics) == ["a", "c"]
+
+
+async def test_nothing_published_is_a_timeout_and_a_lost_server_an_error() -> None:
+    async with (
+        linked(lsp.LanguageClient(), SYNCED) as (client, server, _),
+        client.open_document("file:///a.py", "x") as document,
+    ):
+        with pytest.raises(CallTimeout, match="publishDiagnostics"):
+            await document.diagnostics(timeout=0.01)
+        await server.aclose()
+        with pytest.raises(ConnectionLost):
+            await document.diagnostics()
+
+
+ASKED = types.ServerCapabilities(
+    diagnostic_provider=types.DiagnosticOptions(
+        inter_file_dependencies=False, workspace_diagnostics=False, identifier="lint"
+    )
+)
+
+
+async def test_a_server_that_can_be_asked_for_diagnostics_is_asked() -> None:
+    async with linked(lsp.LanguageClient(), ASKED) as (client, server, _):
+        known: list[str | None] = []
+
+        @server.handle(lsp.TEXT_DOCUMENT_DIAGNOSTIC)
+        def diagnose(
+            params: types.DocumentDiagnosticParams,
+        ) -> types.RelatedFullDocumentDiagnosticReport | types.RelatedUnchangedDocumentDiagnosticReport:
+            known.append(params.previous_result_id)
+            if params.previous_result_id == "r1":
+                return types.RelatedUnchangedDocumentDiagnosticReport("r1")
+            return types.RelatedFullDocumentDiagnosticReport(report("a", "found").diagnostics, result_id="r1")
+
+        async with client.open_document("file:///a.py", "x") as document:
+            first, second = await document.diagnostics(), await document.diagnostics()
+        assert [one.message for one in (*first, *second)] == ["found", "found"]
+        assert known == [None, "r1"]
+
+
+async def test_a_server_that_wants_to_be_asked_again_is_asked_again() -> None:
+    async with linked(lsp.LanguageClient(), ASKED) as (client, server, _):
+        again = iter([True, False])
+
+        @server.handle(lsp.TEXT_DOCUMENT_DIAGNOSTIC)
+        def diagnose() -> types.RelatedFullDocumentDiagnosticReport | types.RelatedUnchangedDocumentDiagnosticReport:
+            retrigger = next(again, None)
+            if retrigger is not None:
+                raise RpcError(-32802, "the project has changed", {"retriggerRequest": retrigger})
+            return types.RelatedFullDocumentDiagnosticReport(report("a", "found").diagnostics)
+
+        async with client.open_document("file:///a.py", "x") as document:
+            with pytest.raises(RemoteError, match="the project has changed"):
+                await document.diagnostics()
+            assert [one.message for one in await document.diagnostics()] == ["found"]

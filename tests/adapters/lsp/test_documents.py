@@ -1,0 +1,179 @@
+"""Documents are told to a server in the way that it asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from lsprotocol import types
+from tests.adapters.lsp.linking import linked
+
+from becket.adapters import lsp
+from becket.adapters.lsp.client.documents import find_language
+from becket.errors import LocalProtocolError, Unencodable
+from becket.limits import DEFAULT_LIMITS
+
+pytestmark = pytest.mark.loops
+
+
+def wishes(kind: types.TextDocumentSyncKind, save: bool | types.SaveOptions = False) -> types.ServerCapabilities:
+    return types.ServerCapabilities(
+        text_document_sync=types.TextDocumentSyncOptions(open_close=True, change=kind, save=save)
+    )
+
+
+async def test_a_file_is_read_opened_and_closed(tmp_path: Path) -> None:
+    (tmp_path / "a b.py").write_bytes("x = 'ä'\r\n".encode())
+    client = lsp.LanguageClient(root=tmp_path)
+    async with linked(client, wishes(types.TextDocumentSyncKind.Full)) as (_, _, told):
+        async with client.open_document("a b.py") as document:
+            assert (document.text, document.language, document.version) == ("x = 'ä'\r\n", "python", 1)
+        await client.call(lsp.SHUTDOWN)
+    (opened,) = told.opened
+    assert opened.text_document.text == "x = 'ä'\r\n"
+    assert lsp.path_of(opened.text_document.uri) == tmp_path / "a b.py"
+    assert f"closed {document.uri}" in told.words
+
+
+async def test_a_document_may_be_larger_than_what_other_links_let_wait() -> None:
+    text = "x" * (DEFAULT_LIMITS.send_queue + 1)
+    async with linked(lsp.LanguageClient(), wishes(types.TextDocumentSyncKind.Full)) as (client, _, told):
+        async with client.open_document("file:///a.py", text):
+            await client.call(lsp.SHUTDOWN)
+        assert told.opened[0].text_document.text == text
+
+
+async def test_a_server_that_names_an_unknown_kind_of_changes_gets_the_whole_text() -> None:
+    unknown = types.ServerCapabilities(text_document_sync=cast("Any", 9))
+    async with linked(lsp.LanguageClient(), unknown) as (client, _, told):
+        async with client.open_document("file:///a.py", "one") as document:
+            await document.change("two")
+            await client.call(lsp.SHUTDOWN)
+        assert told.opened[0].text_document.text == "one"
+        assert [*told.changes[0].content_changes] == [types.TextDocumentContentChangeWholeDocument("two")]
+
+
+async def test_a_document_is_open_once() -> None:
+    async with linked(lsp.LanguageClient(), wishes(types.TextDocumentSyncKind.Full)) as (client, _, told):
+        async with client.open_document("file:///a%20b.py", "one"):
+            with pytest.raises(LocalProtocolError, match="open already"):
+                await client.open_document("file:///a b.py", "two")
+        async with client.open_document("file:///a b.py", "three"):
+            await client.call(lsp.SHUTDOWN)
+        assert [opened.text_document.text for opened in told.opened] == ["one", "three"]
+
+
+async def test_what_could_not_be_opened_can_be_opened_again() -> None:
+    async with linked(lsp.LanguageClient(), wishes(types.TextDocumentSyncKind.Full)) as (client, _, told):
+        with pytest.raises(Unencodable):
+            await client.open_document("file:///a.py", "\ud800")
+        async with client.open_document("file:///a.py", "one"):
+            await client.call(lsp.SHUTDOWN)
+        assert len(told.opened) == 1
+
+
+async def test_the_next_server_knows_nothing_of_what_was_open_at_the_last() -> None:
+    client = lsp.LanguageClient()
+    async with linked(client, wishes(types.TextDocumentSyncKind.Full)):
+        left_open = await client.open_document("file:///a.py", "one")
+    async with linked(client, wishes(types.TextDocumentSyncKind.Full)) as (_, _, told):
+        assert not left_open.is_open
+        async with client.open_document("file:///a.py", "two"):
+            await left_open.close()
+            await client.call(lsp.SHUTDOWN)
+            assert told.words == ["initialize", "initialized", "shutdown"]
+
+
+async def test_a_file_that_is_not_there_is_not_opened(tmp_path: Path) -> None:
+    async with linked(lsp.LanguageClient(root=tmp_path)) as (client, _, told):
+        with pytest.raises(FileNotFoundError):
+            await client.open_document("none.py")
+        assert told.opened == []
+
+
+async def test_a_server_that_wants_changes_gets_what_is_different() -> None:
+    async with linked(lsp.LanguageClient(), wishes(types.TextDocumentSyncKind.Incremental)) as (client, _, told):
+        async with client.open_document("file:///a.py", "one\ntwo", language="other") as document:
+            await document.change("one\n2")
+            await client.call(lsp.SHUTDOWN)
+        (change,) = told.changes
+        assert change.text_document == types.VersionedTextDocumentIdentifier(2, "file:///a.py")
+        place = types.Range(types.Position(1, 0), types.Position(1, 3))
+        assert change.content_changes == (types.TextDocumentContentChangePartial(place, "2"),)
+        assert told.opened[0].text_document.language_id == "other"
+
+
+async def test_a_server_that_wants_the_whole_gets_it() -> None:
+    async with linked(lsp.LanguageClient(), wishes(types.TextDocumentSyncKind.Full)) as (client, _, told):
+        async with client.open_document("file:///a.py", "one") as document:
+            await document.change("two")
+            await client.call(lsp.SHUTDOWN)
+        assert told.changes[0].content_changes == (types.TextDocumentContentChangeWholeDocument("two"),)
+
+
+@pytest.mark.parametrize("kind", [None, types.TextDocumentSyncKind.None_])
+async def test_a_server_that_wants_nothing_is_told_nothing(kind: types.TextDocumentSyncKind | None) -> None:
+    async with linked(lsp.LanguageClient(), types.ServerCapabilities(text_document_sync=kind)) as (client, _, told):
+        async with client.open_document("file:///a.py", "one") as document:
+            await document.change("two")
+            await document.save()
+        await client.call(lsp.SHUTDOWN)
+        assert (told.opened, told.changes, told.saved) == ([], [], [])
+        assert not any(word.startswith("closed") for word in told.words)
+
+
+async def test_a_sync_kind_alone_means_all_of_it() -> None:
+    capabilities = types.ServerCapabilities(text_document_sync=types.TextDocumentSyncKind.Full)
+    async with linked(lsp.LanguageClient(), capabilities) as (client, _, told):
+        async with client.open_document("file:///a.py", "one") as document:
+            await document.save()
+            await client.call(lsp.SHUTDOWN)
+        assert [saved.text for saved in told.saved] == [None]
+        assert len(told.opened) == 1
+
+
+async def test_a_server_may_want_the_text_with_every_save() -> None:
+    wish = wishes(types.TextDocumentSyncKind.Full, types.SaveOptions(include_text=True))
+    async with linked(lsp.LanguageClient(), wish) as (client, _, told):
+        async with client.open_document("file:///a.py", "one") as document:
+            await document.save()
+            await client.call(lsp.SHUTDOWN)
+        assert [saved.text for saved in told.saved] == ["one"]
+
+
+async def test_edits_of_a_server_are_made_in_the_text() -> None:
+    async with linked(lsp.LanguageClient()) as (client, _, _):
+        document = await client.open_document("file:///a.py", "a\U0001d4b3c")
+        await document.apply([types.TextEdit(document.range(2, 3), "!")])
+        assert document.text == "a\U0001d4b3!"
+        await document.close()
+        await document.close()
+
+
+async def test_positions_are_counted_as_the_server_chose() -> None:
+    for encoding, character in ((types.PositionEncodingKind.Utf32, 2), (None, 3)):
+        capabilities = types.ServerCapabilities(position_encoding=encoding)
+        async with (
+            linked(lsp.LanguageClient(), capabilities) as (client, _, _),
+            client.open_document("file:///a.py", "a\U0001d4b3c") as document,
+        ):
+            assert document.position(2) == types.Position(0, character)
+            assert document.offset(types.Position(0, character)) == 2
+            assert document.slice(document.range()) == document.text
+            assert document.identifier.uri == "file:///a.py"
+
+
+def test_languages_are_known_by_the_end_of_a_name() -> None:
+    assert [find_language(uri) for uri in ("file:///A.PY", "file:///b.tsx?x=.py", "untitled:x")] == [
+        "python",
+        "typescriptreact",
+        "plaintext",
+    ]
+
+
+def test_paths_and_uris_are_the_same_places(tmp_path: Path) -> None:
+    assert lsp.path_of(lsp.uri_of(tmp_path / "ä b")) == tmp_path / "ä b"
+    assert lsp.uri_of("untitled://x") == "untitled://x"
+    with pytest.raises(ValueError, match="no file"):
+        lsp.path_of("http://x/y")

@@ -1,0 +1,267 @@
+"""How a language server is an extension: its handshake, its commands, its log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from becket.adapters.lsp.dialect import matches_first_frame
+from becket.adapters.lsp.mapping import EXECUTE_COMMAND, MAPPING
+from becket.contract.commands import CommandInvoke, Table, Text
+from becket.contract.handshake import HostInfo
+from becket.contract.log import LogLevel, LogRecord
+from becket.contract.tasks import TaskEnded, TaskLogged, TaskStarted, TaskUpdated
+from becket.dialects import find_dialect
+from becket.dialects.handshake import HandshakeContext, HandshakeResult
+from becket.dialects.phrases import LinkState, WireNotification, WireRequest
+from becket.errors import BadCapabilities, Meaning, NotSupported
+from becket.extension import CommandOutput, ExtensionServer, command
+from becket.framing.content_length import ContentLength
+from becket.framing.json_lines import JsonLines
+from becket.testing import connected
+
+HOST = HostInfo("tester", "1.2")
+COMMANDS = MAPPING.methods["command.invoke"]
+LOGGED = MAPPING.notifications["$/log"]
+SCENE = LinkState("server")
+
+
+def raw(value: object) -> Raw:
+    return Raw(msgspec.json.encode(value))
+
+
+def greet(answer: object, **more: Any) -> tuple[WireRequest, list[WireRequest | WireNotification], HandshakeResult]:
+    steps = MAPPING.client_handshake(HandshakeContext(extension="server", host=HOST, **more))
+    said = [steps.send(None)]  # type: ignore[arg-type]
+    try:
+        said.append(steps.send(raw(answer)))
+        while True:
+            said.append(steps.send(raw(None)))
+    except StopIteration as stop:
+        assert isinstance(said[0], WireRequest)
+        return said[0], said[1:], stop.value
+
+
+def test_it_is_known_by_its_name_and_has_lsps_number_for_what_comes_too_early() -> None:
+    dialect = find_dialect("lsp")
+
+    assert dialect.error_codes[Meaning.NOT_READY] == -32002
+    assert dialect.load_mapping is not None
+    assert dialect.load_mapping() is MAPPING
+
+
+# -- the handshake
+
+
+def test_the_host_introduces_itself_as_a_client_of_the_folder_that_it_runs_in() -> None:
+    opening, rest, _ = greet({"capabilities": {}}, host_cwd="/home/me/a project", config={"fast": True})
+
+    assert opening.method.name == "initialize"
+    assert opening.params["clientInfo"] == {"name": "tester", "version": "1.2"}
+    assert opening.params["rootUri"] == "file:///home/me/a%20project"
+    assert opening.params["workspaceFolders"] == [{"uri": "file:///home/me/a%20project", "name": "a project"}]
+    assert opening.params["initializationOptions"] == {"fast": True}
+    assert rest == [WireNotification("initialized", {})]
+
+
+def test_without_a_folder_there_is_no_root() -> None:
+    opening, _, _ = greet({"capabilities": {}})
+
+    assert (opening.params["rootUri"], opening.params["workspaceFolders"]) == (None, None)
+    assert opening.params["initializationOptions"] is None
+
+
+def test_what_the_host_serves_is_announced() -> None:
+    nothing, _, _ = greet({"capabilities": {}})
+    serves = frozenset({"workspace/configuration", "window/workDoneProgress/create"})
+    some, _, _ = greet({"capabilities": {}}, host_methods=serves)
+
+    assert not any(
+        (
+            nothing.params["capabilities"]["workspace"]["configuration"],
+            nothing.params["capabilities"]["workspace"]["applyEdit"],
+            nothing.params["capabilities"]["window"]["workDoneProgress"],
+        )
+    )
+    assert some.params["capabilities"]["workspace"]["configuration"]
+    assert some.params["capabilities"]["window"]["workDoneProgress"]
+
+
+def test_what_a_server_can_do_is_declared() -> None:
+    answer = {
+        "capabilities": {"hoverProvider": True, "renameProvider": False, "textDocumentSync": 2},
+        "serverInfo": {"name": "pylsp", "version": "1.9"},
+    }
+    _, _, greeted = greet(answer)
+
+    assert [(one.kind, one.name, one.params) for one in greeted.capabilities.capabilities] == [
+        ("lsp", "hover", True),
+        ("lsp", "textDocumentSync", 2),
+    ]
+    assert greeted.info is not None
+    assert greeted.info.build is not None
+    assert (greeted.info.build.backend, greeted.info.build.version) == ("pylsp", "1.9")
+    assert greeted.extra == answer
+
+
+def test_a_server_need_not_say_who_it_is() -> None:
+    _, _, greeted = greet({"capabilities": {}, "serverInfo": None})
+
+    assert greeted.info is not None
+    assert greeted.info.build is not None
+    assert greeted.info.build.backend == "server"
+
+
+@pytest.mark.parametrize("answer", [None, [], {}, {"capabilities": []}])
+def test_an_answer_without_capabilities_is_none(answer: object) -> None:
+    with pytest.raises(BadCapabilities):
+        greet(answer)
+
+
+def test_the_end_is_said_in_two_words() -> None:
+    assert MAPPING.encode_shutdown is not None
+    assert MAPPING.encode_exit is not None
+    assert MAPPING.encode_shutdown(SCENE).method.name == "shutdown"
+    assert MAPPING.encode_exit(SCENE) == WireNotification("exit")
+
+
+# -- commands
+
+
+def test_a_command_is_executed_with_the_run_as_its_token() -> None:
+    saying = COMMANDS.encode_request(CommandInvoke("fix", ("a.py",), "run-1"), SCENE)
+
+    assert saying.method is EXECUTE_COMMAND
+    assert saying.params == {"command": "fix", "arguments": ["a.py"], "workDoneToken": "run-1"}
+
+
+@pytest.mark.parametrize(
+    ("value", "event"),
+    [
+        ({"kind": "begin", "title": "Index"}, TaskStarted("t", "Index")),
+        ({"kind": "report", "percentage": 40, "message": "a.py"}, TaskUpdated("t", 40, 100, "a.py")),
+        ({"kind": "report", "percentage": "much", "message": 5}, TaskUpdated("t")),
+        ({"kind": "end", "message": "done"}, TaskEnded("t")),
+    ],
+)
+def test_its_progress_is_a_task(value: object, event: object) -> None:
+    assert EXECUTE_COMMAND.events["$/progress"].decode(raw({"token": "t", "value": value})) == event
+
+
+@pytest.mark.parametrize("value", [None, [1], {"kind": "other"}])
+def test_what_is_no_progress_is_skipped(value: object) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        EXECUTE_COMMAND.events["$/progress"].decode(raw({"token": "t", "value": value}))
+
+
+def test_progress_belongs_to_the_run_with_its_token() -> None:
+    belongs = EXECUTE_COMMAND.events["$/progress"].belongs
+    assert belongs is not None
+
+    assert belongs(raw({"token": "t", "value": 1}), {"workDoneToken": "t"})
+    assert not belongs(raw({"token": "u", "value": 1}), {"workDoneToken": "t"})
+
+
+def test_arguments_that_are_no_texts_are_heard_as_json() -> None:
+    heard = COMMANDS.decode_request(
+        WireRequest(EXECUTE_COMMAND, {"command": "fix", "arguments": ["a", {"b": 1}]}), LinkState("x")
+    )
+
+    assert heard == CommandInvoke("fix", ("a", '{"b":1}'), "run-1")
+    assert COMMANDS.decode_request(WireRequest(EXECUTE_COMMAND, []), LinkState("x")) == CommandInvoke("", (), "run-1")
+
+
+def told(event: object, params: object) -> Any:
+    assert COMMANDS.encode_event is not None
+    tale = COMMANDS.encode_event(event, WireRequest(EXECUTE_COMMAND, params), SCENE)
+    return None if tale is None else (tale.method, tale.params)
+
+
+@pytest.mark.parametrize(
+    ("event", "value"),
+    [
+        (TaskStarted("t", "Index"), {"kind": "begin", "title": "Index"}),
+        (TaskUpdated("t", 1, 4, "a.py"), {"kind": "report", "message": "a.py", "percentage": 25}),
+        (TaskUpdated("t"), {"kind": "report"}),
+        (TaskEnded("t"), {"kind": "end"}),
+        (TaskEnded("t", "no disk"), {"kind": "end", "message": "no disk"}),
+    ],
+)
+def test_tasks_are_reported_to_a_client_that_asked_for_it(event: object, value: object) -> None:
+    assert told(event, {"workDoneToken": 7}) == ("$/progress", {"token": 7, "value": value})
+    assert told(event, {}) is None
+
+
+def test_output_goes_to_the_log_of_a_client() -> None:
+    assert told(Text("hello"), {}) == ("window/logMessage", {"type": 3, "message": "hello"})
+    assert told(TaskLogged("t", "line"), None) == ("window/logMessage", {"type": 3, "message": "line"})
+    assert told(Table((), ()), {}) is None
+
+
+# -- the log
+
+
+def test_messages_for_the_log_have_levels_in_both_directions() -> None:
+    assert LOGGED.decode({"type": 2, "message": "careful"}, SCENE) == LogRecord(LogLevel.WARNING, "lsp", "careful")
+    assert LOGGED.decode({"type": 9, "message": "odd"}, SCENE).level is LogLevel.INFO
+    assert LOGGED.decode(5, SCENE) == LogRecord(LogLevel.INFO, "lsp", "")
+    assert LOGGED.encode(LogRecord(LogLevel.CRITICAL, "x", "bad"), SCENE) == WireNotification(
+        "window/logMessage", {"type": 1, "message": "bad"}
+    )
+
+
+# -- an extension as a language server
+
+
+@pytest.mark.parametrize(
+    ("frame", "framing", "is_ours"),
+    [
+        (
+            b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"processId":1,"capabilities":{}}}',
+            ContentLength,
+            True,
+        ),
+        (
+            b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"processId":1,"capabilities":{}}}',
+            JsonLines,
+            False,
+        ),
+        (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}', ContentLength, False),
+        (b'{"jsonrpc":"2.0","id":1,"method":"other","params":{"processId":1,"capabilities":{}}}', ContentLength, False),
+        (b"\xff", ContentLength, False),
+    ],
+)
+def test_a_client_is_known_by_its_first_words(frame: bytes, framing: type, is_ours: bool) -> None:
+    assert matches_first_frame(frame, framing) is is_ours
+
+
+class Indexer(ExtensionServer):
+    id, version = "indexer", "0.3"
+
+    @command("index")
+    async def index(self, args: list[str], out: CommandOutput) -> None:
+        """Indexes some files."""
+        async with out.task("Index", total=2) as task:
+            await task.advance()
+        await out.error("one file was bad")
+
+
+@pytest.mark.loops
+async def test_both_sides_speak_it_with_each_other() -> None:
+    async with connected(Indexer(), dialect="lsp", config={"deep": 1}) as (extension, indexer):
+        assert extension.extra["serverInfo"] == {"name": "indexer", "version": "0.3"}
+        assert [one.name for one in extension.capabilities] == ["executeCommand"]
+        assert indexer.config == {"deep": 1}
+        async with extension.invoke_command("index", ["a"]) as run:
+            events = [event async for event in run]
+            await run.result()
+        assert (type(events[0]), events[-2], type(events[-1])) == (
+            TaskStarted,
+            TaskUpdated(events[0].id, 50, 100),  # type: ignore[union-attr]
+            TaskEnded,
+        )
+        with pytest.raises(NotSupported):
+            await extension.sidecar_args()

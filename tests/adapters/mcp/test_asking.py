@@ -1,0 +1,129 @@
+"""What an MCP server asks of its client, and is told that it may ask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from tests.adapters.mcp.servers import answering, served
+
+from becket.adapters.mcp import (
+    ELICITATION_CREATE,
+    ROOTS_LIST,
+    SAMPLING_CREATE_MESSAGE,
+    USER_REJECTED,
+    CreateMessageParams,
+    CreateMessageResult,
+    ElicitParams,
+    ElicitResult,
+    Root,
+    SamplingMessage,
+    TextContent,
+)
+from becket.errors import NotSupported, RemoteError, RpcError
+
+pytestmark = pytest.mark.loops
+
+
+async def test_roots_are_told_and_may_change() -> None:
+    has_changed = anyio.Event()
+    async with served(answering(), roots=["/work/a b", Root("file:///b", "B"), "mem://c"]) as (client, server):
+
+        @server.on("notifications/roots/list_changed")
+        def changed() -> None:
+            has_changed.set()
+
+        first = await server.call(ROOTS_LIST, None)
+        await client.set_roots([Path("/work/new")])
+        with anyio.fail_after(5):
+            await has_changed.wait()
+        second = await server.call(ROOTS_LIST, None)
+    assert first.roots == (Root("file:///work/a%20b", "a b"), Root("file:///b", "B"), Root("mem://c"))
+    assert second.roots == (Root("file:///work/new", "new"),)
+
+
+async def test_a_client_without_roots_offers_none_and_can_tell_of_no_change() -> None:
+    async with served(answering()) as (client, server):
+        with pytest.raises(RemoteError) as caught:
+            await server.call(ROOTS_LIST, None)
+        assert caught.value.code == -32601
+        with pytest.raises(NotSupported):
+            await client.set_roots([])
+
+
+ASKED = CreateMessageParams((SamplingMessage("user", TextContent("hi")),), 10)
+
+
+async def test_a_model_is_asked_through_a_function_plain_or_async() -> None:
+    def plain(asked: CreateMessageParams) -> CreateMessageResult:
+        return CreateMessageResult.from_text(f"plain {asked.max_tokens}", "m")
+
+    async def slow(asked: CreateMessageParams) -> CreateMessageResult:
+        return CreateMessageResult.from_text("async", "m")
+
+    async with served(answering(), sample=plain) as (_, server):
+        assert (await server.call(SAMPLING_CREATE_MESSAGE, ASKED)).text == "plain 10"
+    async with served(answering(), sample=slow) as (_, server):
+        assert (await server.call(SAMPLING_CREATE_MESSAGE, ASKED)).text == "async"
+
+
+async def test_a_function_may_say_no() -> None:
+    def sample(asked: CreateMessageParams) -> CreateMessageResult:
+        raise RpcError(USER_REJECTED, "User rejected sampling request")
+
+    async with served(answering(), sample=sample) as (_, server):
+        with pytest.raises(RemoteError) as caught:
+            await server.call(SAMPLING_CREATE_MESSAGE, ASKED)
+        assert caught.value.code == -1
+
+
+async def test_what_a_function_breaks_with_stays_here() -> None:
+    def sample(asked: CreateMessageParams) -> CreateMessageResult:
+        raise ValueError("a secret")
+
+    async with served(answering(), sample=sample) as (_, server):
+        with pytest.raises(RemoteError) as caught:
+            await server.call(SAMPLING_CREATE_MESSAGE, ASKED)
+        assert caught.value.code == -32603
+        assert "secret" not in str(caught.value)
+
+
+async def test_tools_for_a_model_are_refused_unless_they_were_offered() -> None:
+    with_tools = CreateMessageParams(ASKED.messages, 10, tools=())
+    answer = CreateMessageResult.from_text("", "m")
+    async with served(answering(), sample=lambda asked: answer) as (_, server):
+        with pytest.raises(RemoteError) as caught:
+            await server.call(SAMPLING_CREATE_MESSAGE, with_tools)
+        assert caught.value.code == -32602
+    async with served(answering(), sample=lambda asked: answer, samples_tools=True) as (_, server):
+        await server.call(SAMPLING_CREATE_MESSAGE, with_tools)
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"),
+    [
+        ({"name": "Ada"}, ElicitResult("accept", {"name": "Ada"})),
+        (None, ElicitResult("decline")),
+        (ElicitResult("cancel"), ElicitResult("cancel")),
+    ],
+)
+async def test_a_person_is_asked_through_a_function(given: Any, answer: ElicitResult) -> None:
+    async with served(answering(), elicit=lambda asked: given) as (_, server):
+        assert await server.call(ELICITATION_CREATE, ElicitParams("your name?")) == answer
+
+
+async def test_nobody_is_sent_to_a_url_unless_that_was_offered() -> None:
+    url = ElicitParams("sign in", mode="url", url="https://example.org", elicitation_id="1")
+    async with served(answering(), elicit=lambda asked: {}) as (_, server):
+        with pytest.raises(RemoteError) as caught:
+            await server.call(ELICITATION_CREATE, url)
+        assert caught.value.code == -32602
+    async with served(answering(), elicit=lambda asked: {}, elicits_urls=True) as (_, server):
+        assert (await server.call(ELICITATION_CREATE, url)).action == "accept"
+
+
+async def test_a_ping_of_the_server_is_answered() -> None:
+    async with served(answering()) as (_, server):
+        assert await server.call("ping") == {}

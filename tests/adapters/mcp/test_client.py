@@ -1,0 +1,495 @@
+"""`McpClient` with small servers in memory: what goes over the wire, and what comes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+from tests.adapters.mcp.servers import answering, served
+
+from becket.adapters.mcp import (
+    ELICITATION_COMPLETE,
+    ELICITATION_CREATE,
+    LOG_MESSAGE,
+    RESOURCE_UPDATED,
+    TOOLS_CALL,
+    TOOLS_CHANGED,
+    TOOLS_LIST,
+    CallToolParams,
+    CreateMessageResult,
+    ElicitationCompleted,
+    ElicitParams,
+    ListCapability,
+    LoggingLevel,
+    LogMessage,
+    McpClient,
+    Progress,
+    Prompt,
+    PromptReference,
+    ResourcesCapability,
+    ResourceTemplate,
+    ResourceTemplateReference,
+    ResourceUpdated,
+    ToolsChanged,
+)
+from becket.adapters.mcp.dialect import MCP
+from becket.errors import CallTimeout, HandshakeFailed, NotSupported, RemoteError, RpcError, VersionMismatch
+from becket.methods.registry import Registry
+from becket.peer.context import Context
+from becket.peer.peer import Peer
+from becket.testing.pairs import memory_pair, memory_transports
+
+ALL: dict[str, Any] = {
+    "tools": ListCapability(),
+    "resources": ResourcesCapability(subscribe=True),
+    "prompts": ListCapability(),
+}
+pytestmark = pytest.mark.loops
+
+
+# -- the handshake
+
+
+async def test_the_client_says_who_it_is_and_what_it_offers_and_then_that_it_is_ready() -> None:
+    heard: list[Any] = []
+    methods = Registry()
+    is_ready = anyio.Event()
+
+    @methods.handle("initialize")
+    def initialize(params: dict[str, Any]) -> dict[str, Any]:
+        heard.append(params)
+        return {"protocolVersion": "2025-03-26", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+
+    @methods.on("notifications/initialized")
+    def initialized() -> None:
+        is_ready.set()
+
+    async with served(methods, roots=["/work"], sample=lambda asked: CreateMessageResult.from_text("", "m")) as (
+        client,
+        _,
+    ):
+        assert client.version == "2025-03-26"
+        with anyio.fail_after(5):
+            await is_ready.wait()
+    assert heard[0]["protocolVersion"] == "2025-11-25"
+    assert heard[0]["capabilities"] == {"roots": {"listChanged": True}, "sampling": {}}
+    assert heard[0]["clientInfo"]["name"] == "becket"
+
+
+async def test_a_server_of_another_version_is_left() -> None:
+    with pytest.raises(VersionMismatch):
+        async with served(answering("1999-01-01")):
+            pass
+
+
+async def test_a_server_that_refuses_is_left_with_its_own_words() -> None:
+    methods = Registry()
+
+    @methods.handle("initialize")
+    def initialize(params: dict[str, Any]) -> None:
+        raise RpcError(-32000, "not today")
+
+    with pytest.raises(HandshakeFailed, match="not today"):
+        async with served(methods):
+            pass
+
+
+async def test_a_server_that_never_answers_is_left_in_time() -> None:
+    methods = Registry()
+
+    @methods.handle("initialize")
+    async def initialize(params: dict[str, Any]) -> None:
+        await anyio.sleep_forever()
+
+    with pytest.raises(CallTimeout):
+        async with served(methods, handshake=0.01):
+            pass
+
+
+async def test_a_client_may_be_awaited_and_closed_by_hand() -> None:
+    ours, theirs = memory_transports()
+    async with Peer.over(theirs, dialect=MCP, methods=answering()):
+        client = await McpClient.over(ours)
+        async with client as same:
+            assert same is client
+            assert "open" in repr(client)
+        assert client.peer.is_closed
+        assert "closed" in repr(client)
+
+
+# -- lists
+
+
+async def test_a_list_comes_whole_from_all_its_pages() -> None:
+    methods = answering(**ALL)
+    asked: list[Any] = []
+
+    @methods.handle("tools/list")
+    def tools(params: dict[str, Any] | None) -> dict[str, Any]:
+        asked.append(params)
+        return {"tools": [{"name": f"t{len(asked)}"}], "nextCursor": "next" if len(asked) == 1 else None}
+
+    async with served(methods) as (client, _):
+        assert [tool.name for tool in await client.list_tools()] == ["t1", "t2"]
+    assert asked == [{}, {"cursor": "next"}]
+
+
+async def test_a_list_without_an_end_is_given_up() -> None:
+    methods = answering(**ALL)
+    pages = iter(range(1_000_000))
+
+    @methods.handle("prompts/list")
+    def prompts(params: Any) -> dict[str, Any]:
+        return {"prompts": [], "nextCursor": str(next(pages))}
+
+    async with served(methods) as (client, _):
+        with pytest.raises(NotSupported, match="pages"):
+            await client.list_prompts()
+
+
+async def test_a_server_with_resources_may_have_no_templates() -> None:
+    async with served(answering(resources={})) as (client, server):
+        assert await client.list_resource_templates() == ()
+
+        @server.handle("resources/templates/list")
+        def broken() -> None:
+            raise RpcError(-32603, "broken")
+
+        with pytest.raises(RemoteError, match="broken"):
+            await client.list_resource_templates()
+
+
+async def test_what_is_not_offered_is_an_empty_list_and_a_refused_call_and_nothing_is_sent() -> None:
+    async with served(answering()) as (client, server):
+
+        @server.handle("resources/read")
+        def never() -> None:
+            pytest.fail("it was asked")
+
+        for listed in (client.list_tools, client.list_prompts, client.list_resources, client.list_resource_templates):
+            assert await listed() == ()
+        with pytest.raises(NotSupported):
+            await client.read_resource("a:b")
+        with pytest.raises(NotSupported):
+            await client.subscribe("a:b")
+        with pytest.raises(NotSupported):
+            await client.unsubscribe("a:b")
+        with pytest.raises(NotSupported):
+            await client.get_prompt("p")
+        with pytest.raises(NotSupported):
+            await client.complete(Prompt("p"), "a", "b")
+        with pytest.raises(NotSupported):
+            await client.set_log_level("info")
+
+
+async def test_a_server_of_the_first_version_completes_without_having_said_so() -> None:
+    methods = answering("2024-11-05", prompts=ListCapability())
+    asked: list[Any] = []
+
+    @methods.handle("completion/complete")
+    def complete(params: dict[str, Any]) -> dict[str, Any]:
+        asked.append(params)
+        return {"completion": {"values": ["a"], "total": None}}
+
+    async with served(methods) as (client, _):
+        for of in (
+            Prompt("p"),
+            PromptReference("p"),
+            ResourceTemplate("x://{y}"),
+            ResourceTemplateReference("x://{y}"),
+        ):
+            assert (await client.complete(of, "y", "a", arguments={"z": "1"})).values == ("a",)
+    assert [one["ref"] for one in asked] == [
+        {"type": "ref/prompt", "name": "p"},
+        {"type": "ref/prompt", "name": "p"},
+        {"type": "ref/resource", "uri": "x://{y}"},
+        {"type": "ref/resource", "uri": "x://{y}"},
+    ]
+    assert (asked[0]["argument"], asked[0]["context"]) == ({"name": "y", "value": "a"}, {"arguments": {"z": "1"}})
+
+
+# -- any method
+
+
+async def test_a_method_without_params_may_be_asked_for_its_progress_too() -> None:
+    methods = answering(**ALL)
+    asked: list[Any] = []
+
+    @methods.handle("tools/list")
+    def tools(params: dict[str, Any] | None) -> dict[str, Any]:
+        asked.append(params)
+        return {"tools": []}
+
+    async with served(methods) as (client, _):
+        for on_progress in (None, lambda progress: None):
+            assert (await client.call(TOOLS_LIST, None, on_progress=on_progress)).tools == ()
+    assert [sorted(params) for params in asked] == [[], ["_meta"]]
+
+
+# -- tools
+
+
+async def test_a_tool_without_arguments_is_called_with_an_empty_object() -> None:
+    methods = answering(**ALL)
+
+    @methods.handle("tools/call")
+    def call(params: dict[str, Any]) -> dict[str, Any]:
+        return {"content": [{"type": "text", "text": str(params)}]}
+
+    async with served(methods) as (client, _):
+        assert (await client.call_tool("now")).text == "{'name': 'now', 'arguments': {}}"
+
+
+async def test_a_tool_that_fails_returns_a_result_that_says_so() -> None:
+    methods = answering(**ALL)
+
+    @methods.handle("tools/call")
+    def call(params: dict[str, Any]) -> dict[str, Any]:
+        return {"content": [{"type": "text", "text": "no such file"}], "isError": True}
+
+    async with served(methods) as (client, _):
+        result = await client.call_tool("read")
+        assert (result.is_error, result.text) == (True, "no such file")
+
+
+async def test_progress_reaches_the_call_with_its_token_and_no_other() -> None:
+    methods = answering(**ALL)
+    both = anyio.Event()
+    tokens: list[Any] = []
+
+    @methods.handle("tools/call")
+    async def call(params: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        tokens.append(params["_meta"]["progressToken"])
+        if len(tokens) == 2:
+            both.set()
+        await both.wait()  # the two are under way at once, and their progress interleaves
+        for step in (1, 2):
+            progress = {"progressToken": tokens[-1], "progress": step, "total": 2, "message": params["name"]}
+            await ctx.notify("notifications/progress", {**progress, "progressToken": params["_meta"]["progressToken"]})
+        return {"content": []}
+
+    async with served(methods) as (client, _):
+        heard: dict[str, list[Progress]] = {"a": [], "b": []}
+
+        async def run(name: str) -> None:
+            await client.call_tool(name, on_progress=heard[name].append)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run, "a")
+            tasks.start_soon(run, "b")
+    assert [(one.progress, one.total, one.message) for one in heard["a"]] == [(1, 2, "a"), (2, 2, "a")]
+    assert [one.message for one in heard["b"]] == ["b", "b"]
+    assert len(set(tokens)) == 2
+
+
+async def test_a_tool_can_be_run_as_a_stream_of_its_progress() -> None:
+    methods = answering(**ALL)
+
+    @methods.handle("tools/call")
+    async def call(params: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        await ctx.notify("notifications/progress", {"progressToken": params["_meta"]["progressToken"], "progress": 1})
+        return {"content": [{"type": "text", "text": "done"}]}
+
+    async with served(methods) as (client, _), client.stream_tool("slow") as run:
+        assert [event async for event in run] == [Progress(1, 1)]
+        assert (await run.result()).text == "done"
+
+
+async def test_an_async_function_may_take_progress_and_the_time_between_two_is_what_counts() -> None:
+    methods = answering(**ALL)
+
+    @methods.handle("tools/call")
+    async def call(params: dict[str, Any], ctx: Context) -> None:
+        await ctx.notify("notifications/progress", {"progressToken": params["_meta"]["progressToken"], "progress": 1})
+        await anyio.sleep_forever()
+
+    async with served(methods) as (client, _):
+        heard: list[Progress] = []
+
+        async def take(progress: Progress) -> None:
+            heard.append(progress)
+
+        with pytest.raises(CallTimeout):
+            await client.call_tool("slow", on_progress=take, timeout=0.05)
+        assert len(heard) == 1
+
+
+async def test_a_call_that_is_left_is_cancelled_at_the_server_and_never_answered() -> None:
+    methods = answering(**ALL)
+    has_begun, has_ended = anyio.Event(), anyio.Event()
+
+    @methods.handle("tools/call")
+    async def call(params: dict[str, Any]) -> None:
+        has_begun.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            has_ended.set()
+
+    async with served(methods) as (client, server):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "slow")
+            await has_begun.wait()
+            tasks.cancel_scope.cancel()
+        with anyio.fail_after(5):
+            await has_ended.wait()
+        assert server.is_closed is client.peer.is_closed is False
+
+
+async def test_what_the_server_cancels_of_its_own_requests_ends_at_the_client() -> None:
+    has_begun, has_ended = anyio.Event(), anyio.Event()
+
+    async def elicit(asked: ElicitParams) -> None:
+        has_begun.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            has_ended.set()
+
+    async with served(answering(), elicit=elicit) as (_, server):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.call, ELICITATION_CREATE, ElicitParams("your name?"))
+            await has_begun.wait()
+            tasks.cancel_scope.cancel()
+        with anyio.fail_after(5):
+            await has_ended.wait()
+
+
+async def test_an_error_of_the_protocol_is_raised() -> None:
+    async with served(answering(**ALL)) as (client, _):
+        with pytest.raises(RemoteError) as caught:
+            await client.call(TOOLS_CALL, CallToolParams("x"))
+        assert caught.value.code == -32601
+
+
+# -- what the server tells
+
+
+async def test_what_the_server_tells_reaches_all_who_want_it_in_order() -> None:
+    heard: list[Any] = []
+    is_over = anyio.Event()
+    async with served(answering()) as (client, server):
+
+        @client.on(LogMessage)
+        def log(message: LogMessage) -> None:
+            heard.append(message.text)
+
+        @client.on(LogMessage)
+        async def again(message: LogMessage) -> None:
+            heard.append(message.level)
+
+        @client.on(ResourceUpdated)
+        def updated(event: ResourceUpdated) -> None:
+            heard.append(event.uri)
+
+        @client.on(ElicitationCompleted)
+        def completed(event: ElicitationCompleted) -> None:
+            heard.append(event.elicitation_id)
+
+        @client.on(ToolsChanged)
+        async def changed(event: ToolsChanged) -> None:
+            heard.append(event)
+            is_over.set()
+
+        await server.notify(LOG_MESSAGE, LogMessage(LoggingLevel.NOTICE, "one"))
+        await server.notify(RESOURCE_UPDATED, ResourceUpdated("a:b"))
+        await server.notify(ELICITATION_COMPLETE, ElicitationCompleted("7"))
+        await server.notify(TOOLS_CHANGED, None)
+        with anyio.fail_after(5):
+            await is_over.wait()
+    assert heard == ["one", "notice", "a:b", "7", ToolsChanged()]
+
+
+async def test_a_class_that_no_server_tells_of_is_refused() -> None:
+    async with served(answering()) as (client, _):
+        with pytest.raises(TypeError):
+            client.on(int)
+
+
+async def test_what_comes_before_the_handshake_is_over_is_no_problem() -> None:
+    methods = Registry()
+
+    @methods.handle("initialize")
+    async def initialize(params: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        await ctx.notify("notifications/message", {"level": "info", "data": "early"})
+        await ctx.notify("notifications/progress", {"progressToken": 1, "progress": 1})
+        return {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+
+    async with served(methods) as (client, _):
+        assert client.server.server_info.name == "s"
+
+
+# -- peers without a client
+
+
+async def test_any_peer_that_speaks_mcp_tells_and_hears_of_progress() -> None:
+    async with memory_pair(dialect="mcp") as (left, right):
+
+        @right.handle("work")
+        async def work(params: dict[str, Any], ctx: Context) -> str:
+            for step in (1, 2):
+                await ctx.progress({"progress": step, "total": 2})
+            return "done"
+
+        heard: list[Any] = []
+        assert await left.call("work", {"a": 1}, on_progress=heard.append) == "done"
+        assert [(one["progress"], one["total"]) for one in heard] == [(1, 2), (2, 2)]
+        async with left.stream("work", {}, progress=Progress) as run:
+            assert [(one.progress, one.total) async for one in run if isinstance(one, Progress)] == [(1, 2), (2, 2)]
+        assert await left.call("work", {}) == "done"  # nobody asked, and nothing is told
+        assert len(heard) == 2
+
+
+async def test_progress_under_the_token_of_a_call_that_has_ended_reaches_the_general_handler() -> None:
+    async with memory_pair(dialect="mcp") as (left, right):
+        late: list[Any] = []
+        arrived = anyio.Event()
+        tokens: list[Any] = []
+
+        @right.handle("work")
+        def work(params: dict[str, Any]) -> str:
+            tokens.append(params["_meta"]["progressToken"])
+            return "done"
+
+        @left.on("notifications/progress")
+        def take(params: dict[str, Any]) -> None:
+            late.append(params["progressToken"])
+            arrived.set()
+
+        of_the_call: list[Any] = []
+        assert await left.call("work", {}, on_progress=of_the_call.append) == "done"
+        await right.notify("notifications/progress", {"progressToken": tokens[0], "progress": 1})
+        with anyio.fail_after(5):
+            await arrived.wait()
+
+    assert (of_the_call, late) == ([], tokens)
+
+
+async def test_a_client_and_its_peer_do_not_take_each_others_progress() -> None:
+    methods = answering(**ALL)
+    both = anyio.Event()
+    count = 0
+
+    @methods.handle("tools/call")
+    async def call(params: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        nonlocal count
+        count += 1
+        if count == 2:
+            both.set()
+        await both.wait()
+        await ctx.progress({"progress": 1, "message": params["name"]})
+        return {"content": []}
+
+    async with served(methods) as (client, _):
+        heard: list[tuple[str, Any]] = []
+
+        async def with_client() -> None:
+            await client.call_tool("a", on_progress=lambda event: heard.append(("client", event.message)))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(with_client)
+            await client.peer.call(
+                "tools/call", {"name": "b"}, on_progress=lambda event: heard.append(("peer", event["message"]))
+            )
+    assert sorted(heard) == [("client", "a"), ("peer", "b")]

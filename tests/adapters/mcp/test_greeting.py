@@ -1,0 +1,277 @@
+"""A client's side of the first exchange: versions, pages, and tools that are made to fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from becket.adapters.mcp.client_handshake import MAX_PAGES, McpServerInfo, client_handshake
+from becket.adapters.mcp.messages.lifecycle import LATEST_VERSION, ClientCapabilities, SamplingCapability
+from becket.contract.handshake import HostInfo, Initialized
+from becket.contract.handshake_checks import find_handshake_problems
+from becket.contract.info import CapabilityInfo
+from becket.dialects.handshake import HandshakeContext, HandshakeResult
+from becket.dialects.phrases import WireNotification, WireRequest
+from becket.errors import BadCapabilities, HandshakeFailed, RemoteError, VersionMismatch
+from becket.permissions.gate import Grants
+
+HOST = HostInfo("host", "1.2")
+
+
+class Script:
+    """A server that answers by method: with a value, with one after the other, or with an error."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.asked: list[tuple[str, Any]] = []
+        self._answers = {name.replace("_", "/"): answer for name, answer in answers.items()}
+
+    def greeted(self, extra: Any = None) -> HandshakeResult:
+        steps = client_handshake(HandshakeContext(extension="files", host=HOST, extra=extra))
+        step = next(steps)
+        try:
+            while True:
+                self.asked.append((name_of(step), msgspec.to_builtins(step.params)))
+                if isinstance(step, WireNotification):
+                    step = steps.send(None)  # type: ignore[arg-type]
+                    continue
+                answer = self._answers[step.method.name]
+                if isinstance(answer, list) and answer:
+                    answer = answer.pop(0)
+                if isinstance(answer, Exception):
+                    step = steps.throw(answer)
+                else:
+                    step = steps.send(Raw(answer if isinstance(answer, bytes) else msgspec.json.encode(answer)))
+        except StopIteration as stop:
+            greeted: HandshakeResult = stop.value
+            return greeted
+
+
+def name_of(step: WireRequest | WireNotification) -> str:
+    return step.method if isinstance(step, WireNotification) else step.method.name
+
+
+def offering(*names: str, version: str = LATEST_VERSION) -> dict[str, Any]:
+    return {
+        "protocolVersion": version,
+        "capabilities": {name: {} for name in names},
+        "serverInfo": {"name": "files", "version": "3"},
+        "instructions": "be kind",
+    }
+
+
+def tool(name: str, **members: Any) -> dict[str, Any]:
+    return {"name": name, "description": "Does it.", "inputSchema": {"type": "object"}, **members}
+
+
+# -- the first words
+
+
+def test_the_host_says_its_newest_version_who_it_is_and_what_it_offers_and_then_that_it_is_ready() -> None:
+    script = Script(initialize=offering())
+    script.greeted(ClientCapabilities(sampling=SamplingCapability()))
+
+    assert script.asked == [
+        (
+            "initialize",
+            {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"sampling": {}},
+                "clientInfo": {"name": "host", "version": "1.2"},
+            },
+        ),
+        ("notifications/initialized", None),
+    ]
+
+
+def test_a_host_that_was_not_told_otherwise_offers_nothing() -> None:
+    script = Script(initialize=offering())
+    script.greeted(extra="of another kind")
+
+    assert script.asked[0][1]["capabilities"] == {}
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+def test_a_server_may_answer_with_any_version_that_is_known(version: str) -> None:
+    greeted = Script(initialize=offering(version=version)).greeted()
+
+    assert greeted.extra.version == version
+
+
+def test_a_server_of_another_version_is_refused_whatever_else_it_says() -> None:
+    with pytest.raises(VersionMismatch) as caught:
+        Script(initialize={"protocolVersion": "2031-01-01", "capabilities": 7}).greeted()
+
+    assert (caught.value.given, caught.value.supported) == ("2031-01-01", LATEST_VERSION)
+
+
+def refusing(data: Any) -> RemoteError:
+    return RemoteError(method="initialize", code=-32602, message="Unsupported protocol version", data=data)
+
+
+def test_a_server_that_names_its_versions_in_an_error_is_asked_again_with_the_newest_of_them() -> None:
+    script = Script(initialize=[refusing({"supported": ["2024-11-05", "2025-03-26"]}), offering(version="2025-03-26")])
+    script.greeted()
+
+    assert [params["protocolVersion"] for name, params in script.asked if params] == ["2025-11-25", "2025-03-26"]
+
+
+@pytest.mark.parametrize("data", [None, {"supported": ["1999-01-01"]}, {"supported": "2024-11-05"}])
+def test_a_server_that_refuses_without_naming_a_version_of_ours_is_not_asked_again(data: Any) -> None:
+    with pytest.raises(RemoteError):
+        Script(initialize=refusing(data)).greeted()
+
+
+@pytest.mark.parametrize(
+    ("answer", "pointer"), [({"protocolVersion": 5}, "/protocolVersion"), ([], ""), (b'{"a":"\xff"}', "")]
+)
+def test_an_answer_that_cannot_be_read_is_refused_with_what_is_wrong(answer: Any, pointer: str) -> None:
+    with pytest.raises(BadCapabilities) as caught:
+        Script(initialize=answer).greeted()
+
+    assert [at for at, _ in caught.value.problems] == [pointer]
+
+
+def test_what_the_server_tells_of_itself_is_kept() -> None:
+    greeted = Script(initialize=offering("logging", "tools"), tools_list={"tools": []}).greeted()
+    server: McpServerInfo = greeted.extra
+
+    assert (server.info.name, server.instructions) == ("files", "be kind")
+    assert greeted.info is not None
+    assert greeted.info.build is not None
+    assert greeted.info.build.version == "3"
+    assert greeted.info.capabilities == (CapabilityInfo("mcp", "tools"), CapabilityInfo("mcp", "logging"))
+
+
+# -- lists
+
+
+def test_tools_are_listed_page_by_page() -> None:
+    pages = [{"tools": [tool("a")], "nextCursor": "2"}, {"tools": [tool("b")], "nextCursor": ""}]
+    script = Script(initialize=offering("tools"), tools_list=pages)
+
+    assert [one.name for one in script.greeted().capabilities.tools] == ["a", "b"]
+    assert script.asked[2:] == [("tools/list", None), ("tools/list", {"cursor": "2"})]
+
+
+def test_a_list_that_stays_at_the_same_page_has_ended() -> None:
+    script = Script(initialize=offering("tools"), tools_list={"tools": [tool("a")], "nextCursor": "same"})
+
+    assert len(script.greeted().capabilities.tools) == 1
+
+
+def test_a_list_without_an_end_is_refused() -> None:
+    pages: list[Any] = [{"tools": [], "nextCursor": str(number)} for number in range(MAX_PAGES + 1)]
+    script = Script(initialize=offering("tools"), tools_list=pages)
+
+    with pytest.raises(HandshakeFailed, match="pages"):
+        script.greeted()
+
+
+def test_a_page_that_cannot_be_read_is_refused_with_what_is_wrong() -> None:
+    script = Script(initialize=offering("tools"), tools_list={"tools": [{"name": 1}]})
+
+    with pytest.raises(BadCapabilities) as caught:
+        script.greeted()
+    assert caught.value.problems[0][0] == "/tools/0/name"
+
+
+def test_prompts_are_known_by_name() -> None:
+    script = Script(initialize=offering("prompts"), prompts_list={"prompts": [{"name": "review"}]})
+
+    assert [*script.greeted().extra.prompts] == ["review"]
+
+
+def test_prompts_that_cannot_be_had_are_no_reason_to_do_without_the_server() -> None:
+    lost = RemoteError(method="prompts/list", code=-32601, message="no")
+
+    assert Script(initialize=offering("prompts"), prompts_list=lost).greeted().extra.prompts == {}
+    assert Script(initialize=offering("prompts"), prompts_list={"prompts": 1}).greeted().extra.prompts == {}
+
+
+# -- tools that fit
+
+
+def declared_of(*tools: dict[str, Any]) -> tuple[HandshakeResult, list[str]]:
+    greeted = Script(initialize=offering("tools"), tools_list={"tools": list(tools)}).greeted()
+    return greeted, [one.name for one in greeted.capabilities.tools]
+
+
+def test_a_tool_is_declared_as_it_is_listed() -> None:
+    greeted, _ = declared_of(tool("read_file", title="Read"))
+    (declared,) = greeted.capabilities.tools
+
+    assert (declared.name, declared.description) == ("read_file", "Does it.")
+    assert declared.input_schema == {"type": "object"}
+    assert greeted.extra.names == {}
+
+
+def test_a_name_that_the_contract_does_not_allow_is_replaced_and_remembered() -> None:
+    odd = ["files:read", "with space", "x" * 65, "größe: 1", ""]
+    greeted, names = declared_of(*map(tool, odd))
+
+    assert len(set(names)) == 5
+    assert [greeted.extra.names[name] for name in names] == odd
+    assert all(len(name) <= 64 for name in names)
+
+
+def test_two_names_that_differ_only_in_what_is_replaced_stay_apart() -> None:
+    _, names = declared_of(tool("a:b"), tool("a b"))
+
+    assert len(set(names)) == 2
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_tool_keeps_its_name_although_another_ones_is_derived_to_the_same(is_first: bool) -> None:
+    (derived,) = declared_of(tool("a b"))[1]
+    (other,) = declared_of(tool("a b"), tool(derived))[0].extra.names
+    listed = [derived, "a b"] if is_first else ["a b", derived]
+
+    greeted, names = declared_of(*map(tool, listed))
+
+    assert names == ([derived, other] if is_first else [other, derived])
+    assert greeted.extra.names == {other: "a b"}
+
+
+def test_a_tool_that_is_listed_twice_is_declared_once() -> None:
+    assert declared_of(tool("a"), tool("b"), tool("a"))[1] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("members", "description"),
+    [
+        ({"description": None, "title": "Title"}, "Title"),
+        ({"description": " ", "annotations": {"title": "Annotated"}}, "Annotated"),
+        ({"description": "", "annotations": {}}, "The tool a."),
+        ({"description": None}, "The tool a."),
+    ],
+)
+def test_a_tool_without_a_description_gets_the_next_best(members: dict[str, Any], description: str) -> None:
+    greeted, _ = declared_of(tool("a", **members))
+
+    assert greeted.capabilities.tools[0].description == description
+
+
+@pytest.mark.parametrize("schema", [None, True, []])
+def test_a_schema_that_is_no_object_stands_for_any_object(schema: Any) -> None:
+    greeted, _ = declared_of(tool("a", inputSchema=schema))
+
+    assert greeted.capabilities.tools[0].input_schema == {"type": "object"}
+
+
+def test_what_is_declared_passes_the_rules_of_the_contract() -> None:
+    greeted, _ = declared_of(tool("a:b"), tool("", description=None), tool("c", inputSchema=None))
+    initialized = Initialized(1, greeted.capabilities)
+
+    assert find_handshake_problems("files", initialized, grants=Grants.of(["tools.register"]), config={}) == []
+
+
+@pytest.mark.parametrize(("annotations", "is_read_only"), [({"readOnlyHint": True}, True), ({}, False), (None, False)])
+def test_tools_annotated_as_read_only_are_declared_so(annotations: dict[str, Any] | None, is_read_only: bool) -> None:
+    listed = {"tools": [tool("look", annotations=annotations)]}
+
+    greeted = Script(initialize=offering("tools"), tools_list=listed).greeted()
+
+    assert [each.read_only for each in greeted.capabilities.tools] == [is_read_only]

@@ -1,0 +1,388 @@
+"""The contract in the words of MCP, from both sides, without a link."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from becket.adapters.mcp.client_handshake import McpServerInfo
+from becket.adapters.mcp.mapping import MAPPING, parse_tool_result
+from becket.adapters.mcp.messages.content import ImageContent, TextContent
+from becket.adapters.mcp.messages.lifecycle import Implementation, ServerCapabilities
+from becket.adapters.mcp.messages.notifications import Progress
+from becket.adapters.mcp.messages.prompts import GetPromptResult, Prompt, PromptArgument, PromptMessage
+from becket.adapters.mcp.messages.tools import TOOLS_CALL, CallToolParams, ToolResult
+from becket.contract.commands import CommandDone, CommandInvoke, ErrorText, SystemText, Table, Text
+from becket.contract.handshake import Capabilities
+from becket.contract.handshake import Initialized as ContractInitialized
+from becket.contract.log import LOG, LogLevel, LogRecord
+from becket.contract.tasks import TaskEnded, TaskUpdated
+from becket.contract.tools import Tool, ToolCall
+from becket.dialects.phrases import LinkState, MethodMapping, WireNotification, WireRequest
+from becket.errors import Busy, InvalidParams, Meaning, RpcError, ToolFailed
+
+TOOLS = MAPPING.methods["tool.call"]
+COMMANDS = MAPPING.methods["command.invoke"]
+WELCOME = MAPPING.server_handshake
+CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "client", "version": "9"}}
+
+
+def on_host(names: dict[str, str] | None = None, *prompts: Prompt) -> LinkState:
+    server = McpServerInfo(
+        "2025-11-25", Implementation("s"), ServerCapabilities(), None, names or {}, {one.name: one for one in prompts}
+    )
+    return LinkState("files", extra=server)
+
+
+def on_extension(**members: Any) -> LinkState:
+    scene = LinkState(
+        "notes",
+        Capabilities((Tool("count", "Counts.", {"type": "object"}),)),
+        version="1.2",
+        commands=(("reindex", "Indexes anew."),),
+        **members,
+    )
+    WELCOME.decode_params(CLIENT, scene)
+    return scene
+
+
+def asked(phrase: MethodMapping, scene: LinkState, **params: Any) -> WireRequest:
+    (method,) = phrase.wire_methods(scene)
+    return WireRequest(method, msgspec.convert(params, method.params))
+
+
+# -- tools, as a client calls them
+
+
+def test_what_another_server_gave_is_handed_on_as_it_was() -> None:
+    result = ToolResult((TextContent("a"), ImageContent("AA==", "image/png")), {"n": 1})
+    read = TOOLS.decode_result(result, WireRequest(TOOLS_CALL, CallToolParams("draw")), on_host())
+
+    assert parse_tool_result(read) == result
+    assert parse_tool_result(msgspec.to_builtins(result.content)) == ToolResult(result.content)
+    assert parse_tool_result(msgspec.to_builtins(result.content[1])) == ToolResult(result.content[1:])
+    assert parse_tool_result({"type": "house"}) == ToolResult((TextContent('{"type":"house"}'),), {"type": "house"})
+    assert parse_tool_result([]) == ToolResult((TextContent("[]"),))
+
+
+def test_a_tool_is_called_by_the_name_that_its_server_knows() -> None:
+    saying = TOOLS.encode_request(ToolCall("a_b", {"x": 1}), on_host({"a_b": "a:b"}))
+
+    assert (saying.method, saying.params) == (TOOLS_CALL, CallToolParams("a:b", {"x": 1}))
+
+
+def read(result: ToolResult) -> Any:
+    return TOOLS.decode_result(result, WireRequest(TOOLS_CALL, CallToolParams("read")), on_host())
+
+
+def test_texts_are_all_that_a_result_of_texts_is() -> None:
+    assert read(ToolResult((TextContent("a"), TextContent("b")))) == "a\nb"
+
+
+def test_a_result_with_more_than_text_has_its_pieces_beside_the_text() -> None:
+    image = ImageContent("aGk=", "image/png")
+
+    assert read(ToolResult((TextContent("a"), image), {"n": 1})) == {
+        "content": "a\n[image/png]",
+        "pieces": [{"type": "text", "text": "a"}, {"type": "image", "data": "aGk=", "mimeType": "image/png"}],
+        "structured_content": {"n": 1},
+    }
+
+
+def test_a_tool_that_has_failed_fails_the_call_with_what_it_says() -> None:
+    with pytest.raises(ToolFailed) as caught:
+        read(ToolResult((TextContent("no such file"),), {"why": 1}, is_error=True))
+
+    assert (caught.value.tool, caught.value.message, caught.value.data) == ("read", "no such file", {"why": 1})
+
+
+def test_a_tool_that_has_failed_without_a_word_fails_the_call_all_the_same() -> None:
+    with pytest.raises(ToolFailed):
+        read(ToolResult(is_error=True))
+
+
+# -- tools, as a server is called
+
+
+def test_a_call_is_heard_with_its_arguments_or_with_none() -> None:
+    scene = on_extension()
+
+    assert TOOLS.decode_request(asked(TOOLS, scene, name="count", arguments={"a": 1}), scene) == ToolCall(
+        "count", {"a": 1}
+    )
+    assert TOOLS.decode_request(asked(TOOLS, scene, name="count"), scene) == ToolCall("count", {})
+
+
+def test_a_tool_that_is_not_there_is_an_error_of_the_protocol() -> None:
+    scene = on_extension()
+
+    with pytest.raises(InvalidParams):
+        TOOLS.decode_request(asked(TOOLS, scene, name="nope"), scene)
+
+
+IMAGE = ImageContent("aGk=", "image/png")
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("text", ToolResult((TextContent("text"),))),
+        (None, ToolResult()),
+        (5, ToolResult((TextContent("5"),))),
+        ([], ToolResult((TextContent("[]"),))),
+        ([IMAGE, 1], ToolResult((TextContent('[{"type":"image","data":"aGk=","mimeType":"image/png"},1]'),))),
+        ({"n": 1}, ToolResult((TextContent('{"n":1}'),), {"n": 1})),
+        ({"content": "said", "n": 1}, ToolResult((TextContent("said"),), {"content": "said", "n": 1})),
+        (ToolCall("a", {}), ToolResult((TextContent('{"name":"a","input":{}}'),), {"name": "a", "input": {}})),
+        (IMAGE, ToolResult((IMAGE,))),
+        ((IMAGE, TextContent("a")), ToolResult((IMAGE, TextContent("a")))),
+        (ToolResult(is_error=True), ToolResult(is_error=True)),
+    ],
+)
+def test_the_result_of_a_tool_becomes_content(result: Any, answer: ToolResult) -> None:
+    scene = on_extension()
+
+    assert TOOLS.encode_result(result, asked(TOOLS, scene, name="count"), scene) == answer
+
+
+def fail(error: RpcError) -> Any:
+    scene = on_extension()
+    assert TOOLS.encode_failure is not None
+    return TOOLS.encode_failure(error, asked(TOOLS, scene, name="count"), scene)
+
+
+def test_a_tool_that_fails_answers_with_what_a_model_reads_and_a_program_too() -> None:
+    assert fail(RpcError(7, "no milk", {"left": 0})) == ToolResult(
+        (TextContent("no milk"),), {"error": {"message": "no milk", "code": 7, "data": {"left": 0}}}, is_error=True
+    )
+
+
+def test_arguments_that_do_not_fit_are_for_the_model_to_mend() -> None:
+    result = fail(InvalidParams([("/input/a", "is no number")]))
+
+    assert (result.is_error, result.text) == (True, "invalid params: /arguments/a: is no number")
+    assert result.structured_content["error"]["meaning"] == "invalid params"
+
+
+@pytest.mark.parametrize("error", [Busy("calls", 1), RpcError(Meaning.NOT_READY)])
+def test_what_is_no_fault_of_the_tool_is_an_error_of_the_protocol(error: RpcError) -> None:
+    with pytest.raises(RpcError) as caught:
+        fail(error)
+    assert caught.value is error
+
+
+def test_progress_is_told_under_the_token_of_the_request() -> None:
+    scene = on_extension()
+    assert TOOLS.encode_progress is not None
+    saying = asked(TOOLS, scene, name="count", _meta={"progressToken": "t"})
+
+    assert TOOLS.encode_progress(0.5, saying, scene) == WireNotification("notifications/progress", Progress("t", 0.5))
+    assert TOOLS.encode_progress("on", saying, scene) == WireNotification(
+        "notifications/progress", Progress("t", 1, message="on")
+    )
+
+
+def test_nobody_is_told_of_progress_who_did_not_ask_for_it() -> None:
+    scene = on_extension()
+    assert TOOLS.encode_progress is not None
+
+    assert TOOLS.encode_progress(0.5, asked(TOOLS, scene, name="count"), scene) is None
+
+
+# -- commands as prompts
+
+
+REVIEW = Prompt("review", arguments=(PromptArgument("file"), PromptArgument("style")))
+
+
+@pytest.mark.parametrize(
+    ("args", "given"),
+    [
+        ((), None),
+        (("a.py",), {"file": "a.py"}),
+        (("a.py", "short"), {"file": "a.py", "style": "short"}),
+        (("style=short", "a.py"), {"style": "short", "file": "a.py"}),
+        (("x=1",), {"file": "x=1"}),
+    ],
+)
+def test_words_fill_the_arguments_of_a_prompt(args: tuple[str, ...], given: dict[str, str] | None) -> None:
+    saying = COMMANDS.encode_request(CommandInvoke("review", args, "run-1"), on_host(None, REVIEW))
+
+    assert (saying.params.name, saying.params.arguments) == ("review", given)
+
+
+def test_a_word_too_many_is_refused_before_anything_is_sent() -> None:
+    with pytest.raises(InvalidParams):
+        COMMANDS.encode_request(CommandInvoke("unknown", ("a",), "run-1"), on_host(None, REVIEW))
+
+
+def test_a_prompt_is_read_as_its_text_and_its_messages() -> None:
+    text = GetPromptResult((PromptMessage("user", TextContent("a")), PromptMessage("assistant", TextContent("b"))))
+
+    assert COMMANDS.decode_result(text, WireRequest(TOOLS_CALL), on_host()) == {
+        "content": "a\n\nb",
+        "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+    }
+
+
+def test_a_prompt_is_heard_as_a_command_with_the_words_that_were_typed() -> None:
+    scene = on_extension()
+    invoke = COMMANDS.decode_request(
+        asked(COMMANDS, scene, name="reindex", arguments={"args": "fast 'all of it'"}), scene
+    )
+
+    assert (invoke.command, invoke.args) == ("reindex", ("fast", "all of it"))
+
+
+@pytest.mark.parametrize("params", [{"name": "nope"}, {"name": "reindex", "arguments": {"args": "'open"}}])
+def test_a_prompt_that_cannot_be_run_is_refused(params: dict[str, Any]) -> None:
+    scene = on_extension()
+
+    with pytest.raises(InvalidParams):
+        COMMANDS.decode_request(asked(COMMANDS, scene, **params), scene)
+
+
+def test_what_a_command_puts_out_is_the_text_of_its_prompt() -> None:
+    scene = on_extension()
+    saying = asked(COMMANDS, scene, **{"name": "reindex", "": ["injected"]})
+    COMMANDS.decode_request(saying, scene)
+    events = [
+        Text("a"),
+        SystemText("b"),
+        ErrorText("c"),
+        Table(("x", "y"), (("1", "2"),)),
+        TaskUpdated("t"),
+        TaskEnded("t"),
+        CommandDone(),
+    ]
+    assert COMMANDS.encode_event is not None
+
+    assert [COMMANDS.encode_event(event, saying, scene) for event in events] == [None] * 7
+    assert COMMANDS.encode_result(None, saying, scene) == GetPromptResult(
+        (PromptMessage("user", TextContent("a\nb\nc\nx | y\n1 | 2")),)
+    )
+
+
+@pytest.mark.parametrize(("result", "text"), [("done", "done"), ({"n": 1}, '{"n":1}'), (None, "")])
+def test_a_command_that_puts_nothing_out_has_its_result_for_a_text(result: Any, text: str) -> None:
+    scene = on_extension()
+    prompt = COMMANDS.encode_result(result, asked(COMMANDS, scene, name="reindex"), scene)
+
+    assert prompt.messages == ((PromptMessage("user", TextContent(text)),) if text else ())
+
+
+def test_how_far_a_task_is_is_told_as_progress() -> None:
+    scene = on_extension()
+    saying = asked(COMMANDS, scene, name="reindex", _meta={"progressToken": 5})
+    assert COMMANDS.encode_event is not None
+
+    tale = COMMANDS.encode_event(TaskUpdated("t", 3, 10, "files"), saying, scene)
+    assert tale == WireNotification("notifications/progress", Progress(5, 3, 10, "files"))
+
+
+# -- the first exchange of a server
+
+
+def test_a_client_becomes_the_host_of_the_extension() -> None:
+    scene = on_extension()
+    words = WELCOME.decode_params(CLIENT, scene)
+
+    assert words.host is not None
+    assert (words.plugin_id, words.host.name, words.config) == ("notes", "client", {})
+
+
+def test_the_answer_bears_the_version_that_was_asked_for_and_what_there_is() -> None:
+    answer = WELCOME.encode_result(ContractInitialized(1), on_extension())
+
+    assert msgspec.to_builtins(answer) == {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"tools": {}, "prompts": {}, "logging": {}},
+        "serverInfo": {"name": "notes", "version": "1.2"},
+    }
+
+
+def test_an_extension_with_nothing_but_methods_of_its_own_offers_what_they_are_for() -> None:
+    own = {"resources/read", "resources/subscribe", "prompts/get", "completion/complete"}
+    scene = LinkState("notes", own_methods=frozenset(own))
+    WELCOME.decode_params(CLIENT, scene)
+    answer = WELCOME.encode_result(ContractInitialized(1), scene)
+
+    assert msgspec.to_builtins(answer.capabilities) == {
+        "resources": {"subscribe": True},
+        "prompts": {},
+        "completions": {},
+        "logging": {},
+    }
+
+
+def test_a_client_that_says_less_than_it_should_is_served() -> None:
+    scene = LinkState("notes")
+    words = WELCOME.decode_params({"protocolVersion": "x"}, scene)
+
+    assert words.host is not None
+    assert (words.host.name, scene.extra.version) == ("", "2025-11-25")
+
+
+@pytest.mark.parametrize("params", [None, {}, {"protocolVersion": 1}])
+def test_a_client_that_names_no_version_is_refused(params: Any) -> None:
+    with pytest.raises(InvalidParams):
+        WELCOME.decode_params(params, LinkState("notes"))
+
+
+def ask(name: str, scene: LinkState, params: Any = None) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(WELCOME.handlers[name](params, scene)))
+
+
+def test_a_server_lists_its_tools_and_its_commands() -> None:
+    scene = on_extension()
+
+    assert ask("tools/list", scene) == {
+        "tools": [{"name": "count", "inputSchema": {"type": "object"}, "description": "Counts."}]
+    }
+    (prompt,) = ask("prompts/list", scene)["prompts"]
+    assert (prompt["name"], prompt["description"], prompt["arguments"][0]["name"]) == (
+        "reindex",
+        "Indexes anew.",
+        "args",
+    )
+
+
+def test_a_ping_is_answered_with_an_object() -> None:
+    assert ask("ping", on_extension()) == {}
+
+
+# -- the log
+
+TALE = MAPPING.notifications[LOG.name]
+
+
+def test_what_is_for_the_log_is_told_from_the_level_on_that_the_client_has_set() -> None:
+    scene = on_extension()
+    assert ask("logging/setLevel", scene, {"level": "warning"}) == {}
+
+    assert TALE.encode(LogRecord(LogLevel.INFO, "notes", "a"), scene) is None
+    tale = TALE.encode(LogRecord(LogLevel.ERROR, "notes", "b"), scene)
+    assert tale is not None
+    assert (tale.method, msgspec.to_builtins(tale.params)) == (
+        "notifications/message",
+        {"level": "error", "data": "b", "logger": "notes"},
+    )
+
+
+def test_a_level_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidParams):
+        ask("logging/setLevel", on_extension(), {"level": "loud"})
+
+
+@pytest.mark.parametrize(
+    ("params", "record"),
+    [
+        ({"level": "notice", "data": "a", "logger": "disk"}, LogRecord(LogLevel.INFO, "disk", "a")),
+        ({"level": "error", "data": {"n": 1}}, LogRecord(LogLevel.ERROR, "files", '{"n":1}')),
+        ({"level": "loud"}, LogRecord(LogLevel.INFO, "files", '{"level":"loud"}')),
+    ],
+)
+def test_what_a_server_tells_for_the_log_is_heard_whatever_it_is(params: Any, record: LogRecord) -> None:
+    assert TALE.decode(params, on_host()) == record

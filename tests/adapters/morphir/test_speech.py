@@ -1,0 +1,280 @@
+"""The contract in the words of Morphir, from both sides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from becket.adapters.morphir import (
+    CAPABILITIES,
+    HEALTH_CHECK,
+    MORPHIR,
+    MorphirCapability,
+    MorphirHealth,
+    MorphirHealthStatus,
+    MorphirSettings,
+)
+from becket.adapters.morphir.mapping import MAPPING
+from becket.contract.handshake import Capabilities, HostInfo, Initialized
+from becket.contract.info import CapabilityInfo, ExtensionInfo
+from becket.contract.log import LogLevel, LogRecord
+from becket.contract.tools import Tool, ToolCall
+from becket.dialects.handshake import HandshakeContext, HandshakeResult
+from becket.dialects.phrases import LinkState, WireNotification, WireRequest
+from becket.errors import HandshakeFailed, InvalidParams, NotSupported, RemoteError, RpcError
+from becket.methods.descriptors import Method
+
+INTRODUCTION = HandshakeContext(extension="v", host=HostInfo("becket", "0.1.0"), config={"depth": 2})
+TOOLS = Capabilities((Tool("transform", "Transforms.", {"type": "object"}),))
+
+
+def greet(answer: bytes, introduction: HandshakeContext = INTRODUCTION) -> tuple[list[WireRequest], HandshakeResult]:
+    """Returns what the host says, and what comes of this answer to the question for capabilities."""
+    greeting = MAPPING.client_handshake(introduction)
+    sayings = [next(greeting), greeting.send(Raw(b'{"status":"ready"}'))]
+    with pytest.raises(StopIteration) as stopped:
+        greeting.send(Raw(answer))
+    return [saying for saying in sayings if isinstance(saying, WireRequest)], stopped.value.value
+
+
+# -- the first exchanges
+
+
+def test_the_host_gives_the_configuration_itself_and_asks_for_the_capabilities() -> None:
+    sayings, greeted = greet(b"[]")
+
+    assert [(saying.method.name, saying.params) for saying in sayings] == [
+        ("initialize", {"depth": 2}),
+        ("capabilities", None),
+    ]
+    assert greeted.capabilities == Capabilities()
+
+
+def test_what_the_operator_sets_stands_above_the_list() -> None:
+    settings = MorphirSettings(config={"depth": 1, "style": "dense"})
+    sayings, _ = greet(b"[]", msgspec.structs.replace(INTRODUCTION, extra=settings))
+
+    assert sayings[0].params == {"depth": 2, "style": "dense"}
+
+
+def test_a_capability_is_a_tool_and_its_schema_that_of_the_input() -> None:
+    schema = {"type": "object", "required": ["ir"]}
+    listed = [
+        {"name": "transform", "description": "Transforms.", "params_schema": schema, "return_schema": {}},
+        {"name": "echo", "description": " "},
+        {"name": "any", "description": "d", "params_schema": True, "more": 1},
+    ]
+    _, greeted = greet(msgspec.json.encode(listed))
+
+    assert greeted.capabilities.tools == (
+        Tool("transform", "Transforms.", schema),
+        Tool("echo", "echo", {"type": "object"}),
+        Tool("any", "d", {"type": "object"}),
+    )
+    assert greeted.extra[0] == MorphirCapability("transform", "Transforms.", schema, {})
+    assert greeted.warnings == ()
+    assert greeted.allows_invalid_schemas
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a:b", "x" * 65, "rpc.x", "initialize", "capabilities", "health_check"])
+def test_a_capability_whose_name_no_tool_can_have_is_passed_over_with_a_note(name: str) -> None:
+    listed = [{"name": name, "description": "d"}, {"name": "echo", "description": "d"}]
+    _, greeted = greet(msgspec.json.encode(listed))
+
+    assert [tool.name for tool in greeted.capabilities.tools] == ["echo"]
+    (note,) = greeted.warnings
+    assert note.startswith(f"the capability `{name}` is no tool here: ")
+
+
+def test_of_two_capabilities_of_one_name_the_first_holds() -> None:
+    _, greeted = greet(b'[{"name":"a","description":"1"},{"name":"a","description":"2"}]')
+
+    assert [tool.description for tool in greeted.capabilities.tools] == ["1"]
+    assert len(greeted.warnings) == 1
+
+
+@pytest.mark.parametrize("answer", [b"null", b"{}", b'["transform"]', b'[{"name":"a"}]'])
+def test_what_is_no_list_of_capabilities_is_refused(answer: bytes) -> None:
+    greeting = MAPPING.client_handshake(INTRODUCTION)
+    next(greeting)
+    greeting.send(Raw(b"null"))
+
+    with pytest.raises(HandshakeFailed, match="no list of capabilities"):
+        greeting.send(Raw(answer))
+
+
+def test_an_extension_that_fails_to_initialize_is_refused_with_its_own_words() -> None:
+    greeting = MAPPING.client_handshake(INTRODUCTION)
+    next(greeting)
+
+    with pytest.raises(HandshakeFailed, match="Initialization failed: no such style"):
+        greeting.throw(RemoteError(method="initialize", code=0, message="no such style"))
+
+
+@pytest.mark.parametrize(
+    ("given", "config"),
+    [
+        ({"depth": 2}, {"depth": 2}),
+        ({"config": {"depth": 2}}, {"depth": 2}),
+        ({"config": {"depth": 2}, "protocol_version": "1.0", "extension_version": "2.1.0"}, {"depth": 2}),
+        ({"config": None}, {}),
+        ({"config": {"depth": 2}, "style": "dense"}, {"config": {"depth": 2}, "style": "dense"}),
+        ({}, {}),
+        (None, {}),
+    ],
+)
+def test_an_extension_takes_the_configuration_itself_or_wrapped(given: Any, config: dict[str, Any]) -> None:
+    read = MAPPING.server_handshake.decode_params(given, LinkState("v"))
+
+    assert (read.plugin_id, read.config) == ("v", config)
+
+
+@pytest.mark.parametrize("given", [17, [1], "text", {"config": [1]}])
+def test_an_extension_refuses_a_configuration_that_is_no_object(given: Any) -> None:
+    with pytest.raises(InvalidParams):
+        MAPPING.server_handshake.decode_params(given, LinkState("v"))
+
+
+def test_an_extension_is_ready_and_tells_its_tools_as_capabilities() -> None:
+    tools = (*TOOLS.tools, Tool("capabilities", "Not this one.", {}))
+    scene = LinkState("v", Capabilities(tools))
+
+    assert MAPPING.server_handshake.encode_result(Initialized(1), scene) == {"status": "ready"}
+    listed = MAPPING.server_handshake.handlers["capabilities"]({}, scene)
+    assert msgspec.to_builtins(listed) == [
+        {"name": "transform", "description": "Transforms.", "params_schema": {"type": "object"}}
+    ]
+
+
+# -- tools
+
+
+def test_a_tool_is_asked_for_by_its_own_name() -> None:
+    phrase = MAPPING.get_method("tool.call")
+    saying = phrase.encode_request(ToolCall("transform", {"ir": {}}), LinkState("v", TOOLS))
+
+    assert (saying.method.name, saying.params) == ("transform", {"ir": {}})
+    assert phrase.decode_request(saying, LinkState("v", TOOLS)) == ToolCall("transform", {"ir": {}})
+
+
+def test_a_tool_is_heard_under_its_name_unless_the_author_has_that_method_himself() -> None:
+    phrase = MAPPING.get_method("tool.call")
+
+    assert [method.name for method in phrase.wire_methods(LinkState("v", TOOLS))] == ["transform"]
+    assert [*phrase.wire_methods(LinkState("v", TOOLS, own_methods=frozenset({"transform"})))] == []
+
+
+def test_no_params_are_an_empty_input_and_what_is_no_object_is_refused() -> None:
+    phrase = MAPPING.get_method("tool.call")
+    method: Method[Any, Any] = Method("transform", Any, Any)
+
+    assert phrase.decode_request(WireRequest(method), LinkState("v", TOOLS)) == ToolCall("transform", {})
+    with pytest.raises(InvalidParams):
+        phrase.decode_request(WireRequest(method, [1]), LinkState("v", TOOLS))
+
+
+def test_what_is_wrong_with_an_input_is_told_with_its_place_in_the_params() -> None:
+    fail = MAPPING.get_method("tool.call").encode_failure
+    assert fail is not None
+    saying = WireRequest(Method[Any, Any]("transform", Any, Any), {})
+
+    with pytest.raises(InvalidParams) as caught:
+        fail(InvalidParams([("/input/ir", "is missing")]), saying, LinkState("v"))
+    assert caught.value.problems == (("/ir", "is missing"),)
+    with pytest.raises(RpcError, match="no disk"):
+        fail(RpcError(7, "no disk"), saying, LinkState("v"))
+
+
+# -- health
+
+
+def test_what_an_extension_tells_of_itself_is_its_health() -> None:
+    phrase, scene = MAPPING.get_method("info.get"), LinkState("v")
+    saying = phrase.encode_request(None, scene)
+
+    assert saying.method is HEALTH_CHECK
+    assert phrase.decode_result(MorphirHealth(MorphirHealthStatus.DEGRADED, "slow"), saying, scene).capabilities == (
+        CapabilityInfo("health", "degraded", ("slow",)),
+    )
+    assert phrase.decode_result(MorphirHealth(MorphirHealthStatus.HEALTHY), saying, scene).capabilities == (
+        CapabilityInfo("health", "healthy"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "health"),
+    [
+        ((), MorphirHealth(MorphirHealthStatus.HEALTHY)),
+        (
+            (CapabilityInfo("ocr", "unhealthy"), CapabilityInfo("health", "odd")),
+            MorphirHealth(MorphirHealthStatus.HEALTHY),
+        ),
+        (
+            (CapabilityInfo("health", "degraded", ("slow", "old")),),
+            MorphirHealth(MorphirHealthStatus.DEGRADED, "slow; old"),
+        ),
+        ((CapabilityInfo("health", "unhealthy"),), MorphirHealth(MorphirHealthStatus.UNHEALTHY)),
+    ],
+)
+def test_an_extension_is_healthy_unless_it_tells_otherwise(told: Any, health: MorphirHealth) -> None:
+    phrase, scene = MAPPING.get_method("info.get"), LinkState("v")
+    saying = WireRequest(HEALTH_CHECK)
+
+    assert [*phrase.wire_methods(scene)] == [HEALTH_CHECK]
+    assert phrase.decode_request(saying, scene) is None
+    assert phrase.encode_result(ExtensionInfo(capabilities=told), saying, scene) == health
+
+
+def test_an_author_may_answer_for_the_health_himself() -> None:
+    assert [*MAPPING.get_method("info.get").wire_methods(LinkState("v", own_methods=frozenset({"health_check"})))] == []
+
+
+# -- the log
+
+
+@pytest.mark.parametrize(
+    ("level", "word"),
+    [(LogLevel.DEBUG, "debug"), (LogLevel.INFO, "info"), (LogLevel.WARNING, "warn"), (LogLevel.CRITICAL, "error")],
+)
+def test_what_is_told_for_the_log_has_a_level_and_a_message(level: LogLevel, word: str) -> None:
+    tale = MAPPING.notifications["$/log"].encode(LogRecord(level, "v", "m"), LinkState("v"))
+
+    assert tale == WireNotification("log", {"level": word, "message": "m"})
+
+
+@pytest.mark.parametrize(
+    ("given", "level", "message"),
+    [
+        ({"level": "info", "message": "m"}, LogLevel.INFO, "m"),
+        ({"level": "WARN", "message": "m"}, LogLevel.WARNING, "m"),
+        ({"level": "trace", "message": "m"}, LogLevel.DEBUG, "m"),
+        ({"level": "fatal", "message": "m"}, LogLevel.CRITICAL, "m"),
+        ({"level": "loud", "message": {"a": 1}}, LogLevel.INFO, '{"a":1}'),
+        ({"level": 3}, LogLevel.INFO, "null"),
+        ("m", LogLevel.INFO, "m"),
+        (None, LogLevel.INFO, "null"),
+    ],
+)
+def test_whatever_is_told_for_the_log_is_heard(given: Any, level: LogLevel, message: str) -> None:
+    heard = MAPPING.notifications["$/log"].decode(given, LinkState("v"))
+
+    assert heard == LogRecord(level, "log", message)
+
+
+# -- the rest
+
+
+@pytest.mark.parametrize(
+    "method", ["provider.complete", "command.invoke", "hook.handle", "memory.append", "config.get"]
+)
+def test_nothing_else_of_the_contract_can_be_said(method: str) -> None:
+    assert MORPHIR.load_mapping is not None
+    speech = MORPHIR.load_mapping()
+
+    with pytest.raises(NotSupported, match="morphir"):
+        speech.get_method(method)
+    assert speech.encode_shutdown is None
+    assert CAPABILITIES.name in speech.server_handshake.allowed_before_initialize

@@ -1,0 +1,169 @@
+"""The handshake of nexo from both sides, and the goodbye."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from becket.adapters.nexo import NEXO, TOOLS_LIST, NexoExtra, NexoManifest, to_tools
+from becket.adapters.nexo.handshake import clean_reason
+from becket.contract.handshake import Capabilities, HostInfo, Initialized
+from becket.contract.hooks import HookKind
+from becket.contract.tools import Tool
+from becket.dialects.handshake import HandshakeContext, HandshakeResult
+from becket.dialects.phrases import LinkState, WireRequest
+from becket.errors import HandshakeFailed, InvalidParams
+
+assert NEXO.load_mapping is not None
+SPEECH = NEXO.load_mapping()
+HOST = HostInfo("ana", "0.1.0")
+
+
+def greet(answer: bytes, extra: Any = None) -> tuple[WireRequest, HandshakeResult]:
+    """Returns what a host says first, and what it makes of the answer."""
+    steps = SPEECH.client_handshake(HandshakeContext(extension="weather", host=HOST, extra=extra))
+    said = next(steps)
+    assert isinstance(said, WireRequest)
+    with pytest.raises(StopIteration) as stop:
+        steps.send(Raw(answer))
+    greeted: HandshakeResult = stop.value.value
+    return said, greeted
+
+
+def test_a_host_says_its_version_and_the_id_of_the_extension() -> None:
+    said, _ = greet(b"{}")
+
+    assert said.method.name == "initialize"
+    assert msgspec.to_builtins(said.params) == {"agent_version": "0.1.0", "extension_id": "weather"}
+
+
+def test_what_an_extension_offers_is_known_in_the_words_of_the_contract() -> None:
+    manifest = NexoManifest(pollers=("rain",), passthrough=True)
+    _, greeted = greet(
+        b'{"server_version":"w-1","tools":[{"name":"get","description":"d","input_schema":{"type":"object"}}],'
+        b'"hooks":["before_message"]}',
+        manifest,
+    )
+
+    assert greeted.capabilities == Capabilities((Tool("get", "d", {"type": "object"}),))
+    assert greeted.hooks == (HookKind.BEFORE_MESSAGE,)
+    assert greeted.info is not None
+    assert greeted.info.build.version == "w-1"
+    assert greeted.extra == NexoExtra(agent_id="ana", server_version="w-1", manifest=manifest)
+
+
+@pytest.mark.parametrize(
+    "answer", [b"{}", b"null", b'{"name":"p","version":"1","capabilities":{"pollers":["x"]},"extra":[1]}']
+)
+def test_every_member_of_the_answer_may_be_left_out(answer: bytes) -> None:
+    _, greeted = greet(answer)
+
+    assert greeted.capabilities == Capabilities()
+    assert greeted.info is None
+
+
+def test_unknown_hooks_are_passed_over_with_a_note() -> None:
+    _, greeted = greet(b'{"hooks":["on_sunrise","after_tool_call"]}')
+
+    assert greeted.hooks == (HookKind.AFTER_TOOL_CALL,)
+    [note] = greeted.warnings
+    assert "on_sunrise" in note
+
+
+def test_a_tool_needs_nothing_but_a_name() -> None:
+    _, greeted = greet(b'{"tools":[{"name":"get"}]}')
+
+    assert greeted.capabilities.tools == (Tool("get", "", {}),)
+
+
+@pytest.mark.parametrize("answer", [b'{"tools":{}}', b'{"tools":[{}]}', b'"ready"', b'{"server_version":"\xff"}'])
+def test_an_answer_that_cannot_be_read_fails_the_handshake(answer: bytes) -> None:
+    steps = SPEECH.client_handshake(HandshakeContext(extension="weather", host=HOST))
+    next(steps)
+
+    with pytest.raises(HandshakeFailed) as caught:
+        steps.send(Raw(answer))
+
+    assert caught.value.extension == "weather"
+    assert "undecodable" in caught.value.because
+
+
+# -- from the side of an extension
+
+
+def test_an_extension_learns_by_which_name_its_host_knows_it() -> None:
+    read = SPEECH.server_handshake.decode_params(
+        {"agent_version": "0.1.0", "extension_id": "rain", "more": 1}, LinkState("weather")
+    )
+
+    assert read.plugin_id == "rain"
+    assert read.host is not None
+    assert read.host.version == "0.1.0"
+    assert read.config == {}
+
+
+def test_a_host_that_says_nothing_is_served_all_the_same() -> None:
+    assert SPEECH.server_handshake.decode_params(None, LinkState("weather")).plugin_id == "weather"
+
+
+def test_first_words_of_another_shape_are_refused() -> None:
+    with pytest.raises(InvalidParams) as caught:
+        SPEECH.server_handshake.decode_params({"agent_version": 1}, LinkState("weather"))
+
+    assert caught.value.problems[0][0] == "/agent_version"
+
+
+def test_the_answer_names_tools_and_hooks_and_the_version_of_the_extension() -> None:
+    declared = Capabilities((Tool("get", "d", {"type": "object"}),))
+    scene = LinkState(
+        "weather", declared, version="1.2.0", hooks=(HookKind.ON_MESSAGE_COMPLETE, HookKind.ON_COMPACTION)
+    )
+
+    reply = msgspec.json.encode(SPEECH.server_handshake.encode_result(Initialized(1, declared), scene))
+
+    assert msgspec.json.decode(reply) == {
+        "server_version": "1.2.0",
+        "tools": [{"name": "get", "description": "d", "input_schema": {"type": "object"}}],
+        "hooks": ["after_message"],
+    }
+
+
+def test_the_tools_can_be_asked_for_once_more() -> None:
+    scene = LinkState("weather", Capabilities((Tool("get", "d", {}),)))
+
+    answer = msgspec.json.encode(SPEECH.server_handshake.handlers["tools/list"]({}, scene))
+
+    assert msgspec.json.decode(answer) == {"tools": [{"name": "get", "description": "d", "input_schema": {}}]}
+
+
+@pytest.mark.parametrize("answer", [b'{"tools":[{"name":"get"}]}', b'[{"name":"get"}]'])
+def test_a_list_of_tools_may_be_bare(answer: bytes) -> None:
+    listed = msgspec.json.decode(answer, type=TOOLS_LIST.result)
+
+    assert to_tools(listed) == (Tool("get", "", {}),)
+
+
+# -- the goodbye
+
+
+def test_a_goodbye_tells_why() -> None:
+    assert SPEECH.encode_shutdown is not None
+    said = SPEECH.encode_shutdown(LinkState("weather"))
+
+    assert said.method.name == "shutdown"
+    assert msgspec.to_builtins(said.params) == {"reason": "client shutdown"}
+
+
+def test_a_goodbye_tells_the_reason_that_was_given() -> None:
+    assert SPEECH.encode_shutdown is not None
+    said = SPEECH.encode_shutdown(LinkState("weather", shutdown_reason="reload\x1b[31m"))
+
+    assert said.params.reason == "reload[31m"
+
+
+def test_a_reason_is_short_and_free_of_control_characters() -> None:
+    assert clean_reason("a\x00b\x1bc\x7fd\x9fe\nf") == "abcdef"
+    assert len(clean_reason("x" * 500)) == 200

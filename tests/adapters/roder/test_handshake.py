@@ -1,0 +1,435 @@
+"""The first exchange of Roder from both sides: every check in its order and its words, and what is offered after it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+from msgspec.structs import replace
+
+from becket.adapters.roder import (
+    INITIALIZE,
+    LIST_MODELS,
+    TASKS_SPEC,
+    EventFilter,
+    EventSink,
+    InferenceEngine,
+    InitializeParams,
+    InitializeResult,
+    LoadedManifest,
+    RoderManifest,
+    Service,
+    SubagentDispatcher,
+    TaskExecutor,
+    TaskSpec,
+    TaskSpecResult,
+    ToolProvider,
+    ToolSpec,
+)
+from becket.adapters.roder.handshake import (
+    SERVER_HANDSHAKE,
+    RoderOffer,
+    build_contract_name,
+    build_provider_id,
+    client_handshake,
+)
+from becket.adapters.roder.messages.models import ListModelsResult, ModelDescriptor
+from becket.adapters.roder.served_manifest import ServedManifest
+from becket.contract.handshake import Capabilities, DeclaredCapability, HostInfo, Initialize, Initialized
+from becket.contract.providers import Model, Provider
+from becket.contract.tools import Tool
+from becket.dialects.handshake import HandshakeContext, HandshakeResult
+from becket.dialects.phrases import LinkState, WireRequest
+from becket.errors import (
+    BadCapabilities,
+    HandshakeFailed,
+    InvalidParams,
+    Meaning,
+    RemoteError,
+    RpcError,
+    VersionMismatch,
+)
+
+SCHEMA = {"type": "object"}
+PROVIDES: tuple[Service, ...] = (
+    EventSink("s"),
+    ToolProvider("t", (ToolSpec("count", "Counts.", SCHEMA), ToolSpec("odd name: yes", "", SCHEMA))),
+    InferenceEngine("models"),
+    TaskExecutor("build"),
+    SubagentDispatcher("agents"),
+)
+MANIFEST = RoderManifest(
+    id="demo",
+    name="Demo",
+    version="0.1.0",
+    api_version="^0.1",
+    provides=PROVIDES,
+    required_capabilities=("events.read.turn",),
+)
+LOADED = LoadedManifest.from_bytes(MANIFEST, b"id = 1", event_filter=EventFilter(("turn.",)))
+MODELS = [{"id": "small", "name": "Small", "context_window": 4096}, {"id": "sage:7b", "name": "Sage"}]
+
+
+def introduction(loaded: LoadedManifest | None = LOADED, **more: Any) -> HandshakeContext:
+    return HandshakeContext(extension="demo", host=HostInfo("becket", "1"), extra=loaded, **more)
+
+
+def echo(**changes: Any) -> dict[str, Any]:
+    result = InitializeResult(
+        protocol_version="0.2.0", extension_id="demo", services=PROVIDES, manifest_checksum=LOADED.checksum
+    )
+    answer: dict[str, Any] = msgspec.to_builtins(result) | changes
+    return answer
+
+
+def raw(value: object) -> Raw:
+    return Raw(msgspec.json.encode(value))
+
+
+def hold(
+    answers: list[object], said: list[WireRequest] | None = None, introduced: HandshakeContext | None = None
+) -> HandshakeResult:
+    """Drives a greeting with these answers; errors are thrown into it."""
+    steps: Generator[Any, Any, HandshakeResult] = client_handshake(introduced or introduction())
+    step = next(steps)
+    try:
+        for answer in answers:
+            if said is not None:
+                said.append(step)
+            step = steps.throw(answer) if isinstance(answer, Exception) else steps.send(raw(answer))
+    except StopIteration as stop:
+        greeted: HandshakeResult = stop.value
+        return greeted
+    raise AssertionError(f"it asks for more: {step}")
+
+
+# -- the host's side
+
+
+def test_the_host_says_its_versions_and_what_the_manifest_and_the_configuration_give() -> None:
+    said: list[WireRequest] = []
+
+    hold([echo(), {"models": []}], said, introduction(config={"a": 1}))
+
+    assert said[0].method is INITIALIZE
+    assert msgspec.json.encode(said[0].params).decode() == (
+        '{"protocolVersion":"0.2.0","apiVersion":"0.1.0","extensionId":"demo","cwd":".",'
+        '"grantedCapabilities":["events.read.turn"],"config":{"a":1},"eventFilter":{"kinds":["turn."]}}'
+    )
+    assert msgspec.json.encode(said[1].params) == b'{"engineId":"models"}'
+
+
+@pytest.mark.parametrize(
+    ("loaded", "cwd", "told"),
+    [
+        (LOADED, None, "."),
+        (replace(LOADED, cwd="work"), "/elsewhere", "work"),
+        (None, "/elsewhere", "/elsewhere"),
+        (None, None, "."),
+    ],
+)
+def test_the_folder_is_told_as_it_was_configured(loaded: LoadedManifest | None, cwd: str | None, told: str) -> None:
+    said: list[WireRequest] = []
+
+    hold([echo(), {"models": []}], said, introduction(loaded, cwd=cwd))
+
+    assert said[0].params.cwd == told
+
+
+def test_events_are_heard_by_who_has_a_sink_and_wants_their_kind() -> None:
+    offer: RoderOffer = hold([echo(), {"models": MODELS}]).extra
+    without_sink = replace(offer, manifest=replace(MANIFEST, provides=(ToolProvider("t", ()),)))
+
+    assert offer.accepts_event("turn.started")
+    assert not offer.accepts_event("tool.call_started")
+    assert not without_sink.accepts_event("turn.started")
+
+
+def test_all_services_are_offered_in_the_contracts_words() -> None:
+    greeted = hold([echo(), {"models": MODELS}])
+
+    assert greeted.capabilities == Capabilities(
+        (Tool("count", "Counts.", SCHEMA), Tool("odd-name--yes", "odd name: yes", SCHEMA)),
+        (
+            Provider(
+                id="models",
+                display_name="models",
+                description="Models of models",
+                models=(
+                    Model("small", "Small", 4096, streaming=True, tool_use=True),
+                    Model("sage-7b", "Sage", None, streaming=True, tool_use=True),
+                ),
+            ),
+        ),
+        (
+            DeclaredCapability("event_sink", "s"),
+            DeclaredCapability("task_executor", "build"),
+            DeclaredCapability("subagent_dispatcher", "agents"),
+        ),
+    )
+    offer: RoderOffer = greeted.extra
+    assert offer.manifest is MANIFEST
+    assert offer.event_filter == EventFilter(("turn.",))
+    assert offer.tools == {"count": ("t", "count"), "odd-name--yes": ("t", "odd name: yes")}
+    assert offer.models == {
+        ("models", "small"): ("models", "small"),
+        ("models", "sage-7b"): ("models", "sage:7b"),
+    }
+    assert greeted.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        RemoteError(method=LIST_MODELS.name, code=-32000, message="no network"),
+        {"models": [{"id": 1}]},
+        {"models": []},
+        None,
+    ],
+)
+def test_an_engine_without_models_keeps_nobody_from_using_the_tools(answer: object) -> None:
+    greeted = hold([echo(), answer])
+
+    assert greeted.capabilities.providers == ()
+    assert len(greeted.capabilities.tools) == 2
+    assert len(greeted.warnings) == (answer != {"models": []})
+
+
+@pytest.mark.parametrize("version", ["0.1.0", "0.0.1", ""])
+@pytest.mark.parametrize("further", [{}, {"services": "all"}])
+def test_another_version_is_refused_before_all_else(version: str, further: dict[str, Any]) -> None:
+    with pytest.raises(VersionMismatch) as caught:
+        hold([echo(protocolVersion=version, extensionId="other", **further)])
+
+    assert (caught.value.given, caught.value.supported) == (version, "0.2.0")
+    assert caught.value.because == (f'process extension demo speaks protocol "{version}" but the host requires "0.2.0"')
+
+
+def test_another_id_is_refused_before_the_services_are_looked_at() -> None:
+    with pytest.raises(HandshakeFailed) as caught:
+        hold([echo(extensionId="someone-else", services=[])])
+
+    assert caught.value.because == ('process extension echoed id "someone-else" but the manifest declares "demo"')
+
+
+@pytest.mark.parametrize(
+    "services",
+    [
+        [],
+        msgspec.to_builtins(PROVIDES[:-1]),
+        msgspec.to_builtins(PROVIDES[::-1]),
+        [*msgspec.to_builtins(PROVIDES), {"type": "event_sink", "id": "more"}],
+    ],
+)
+def test_other_services_or_another_order_are_refused_before_the_checksum_is_looked_at(services: object) -> None:
+    with pytest.raises(BadCapabilities) as caught:
+        hold([echo(services=services, manifestChecksum="")])
+
+    [(pointer, text)] = caught.value.problems
+    assert pointer == "/services"
+    assert text.startswith("process extension demo echoed services [")
+    assert 'but the manifest declares [EventSink { id: "s" }, ToolProvider {' in text
+
+
+def test_services_with_members_that_nobody_knows_are_the_same() -> None:
+    services = [service | {"note": 1} for service in msgspec.to_builtins(PROVIDES)]
+
+    assert hold([echo(services=services), {"models": []}]).capabilities.tools
+
+
+def test_another_manifest_is_refused() -> None:
+    with pytest.raises(HandshakeFailed) as caught:
+        hold([echo(manifestChecksum="deadbeefdeadbeef")])
+
+    assert caught.value.because == (
+        'process extension demo echoed manifest checksum "deadbeefdeadbeef" but the configured manifest hashes to '
+        f'"{LOADED.checksum}"; the child is running against a different manifest'
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, [], {}, "yes", echo(services=[{"type": "surprise", "id": "x"}]), echo(protocolVersion=2)],
+)
+def test_an_answer_that_cannot_be_read_is_refused(answer: object) -> None:
+    with pytest.raises(BadCapabilities) as caught:
+        hold([answer])
+
+    assert caught.value.problems[0][1].startswith("process extension returned a malformed initialize result")
+
+
+def test_without_a_manifest_the_answer_itself_says_what_there_is() -> None:
+    answer = echo(extensionId="whoever", manifestChecksum="whatever")
+
+    greeted = hold([answer, {"models": MODELS}], introduced=introduction(None))
+
+    assert greeted.extra.manifest.id == "whoever"
+    assert greeted.extra.event_filter == EventFilter()
+    assert [tool.name for tool in greeted.capabilities.tools] == ["count", "odd-name--yes"]
+
+
+def test_without_a_manifest_the_version_counts_all_the_same() -> None:
+    with pytest.raises(VersionMismatch):
+        hold([echo(protocolVersion="9")], introduced=introduction(None))
+
+
+# -- names that fit
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("count", "count"),
+        ("  count ", "count"),
+        ("a:b c\x07", "a-b-c-"),
+        ("", "unnamed"),
+        ("é" * 40, "é" * 32),
+        ("taken", "taken_3"),
+    ],
+)
+def test_a_name_is_kept_or_made_to_fit(text: str, name: str) -> None:
+    assert build_contract_name(text, {"taken": 1, "taken_2": 2}) == name
+
+
+@pytest.mark.parametrize(
+    ("engine", "id"),
+    [("local", "local"), ("My Models!", "my-models-"), ("", "engine"), ("x" * 70, "x" * 64), ("used", "used_2")],
+)
+def test_the_id_of_an_engine_is_made_to_fit_a_provider(engine: str, id: str) -> None:
+    assert build_provider_id(engine, {"used": None}) == id
+
+
+def test_two_engines_and_two_tools_of_one_name_are_told_apart() -> None:
+    tools = tuple(ToolProvider(id, (ToolSpec("count", "d", SCHEMA),)) for id in ("a", "b"))
+    provides = (*tools, InferenceEngine("One"), InferenceEngine("one"))
+    loaded = LoadedManifest.from_bytes(replace(MANIFEST, provides=provides), b"id = 1")
+
+    models = {"models": [{"id": "m", "name": "M"}]}
+    greeted = hold([echo(services=msgspec.to_builtins(provides)), models, models], introduced=introduction(loaded))
+
+    assert greeted.extra.tools == {"count": ("a", "count"), "count_2": ("b", "count")}
+    assert greeted.extra.models == {("one", "m"): ("One", "m"), ("one_2", "m"): ("one", "m")}
+
+
+# -- the extension's side
+
+PARAMS = InitializeParams(
+    protocol_version="0.2.0",
+    api_version="0.1.0",
+    extension_id="demo",
+    cwd=".",
+    granted_capabilities=(),
+    config={"a": 1},
+    event_filter=EventFilter(),
+)
+SMALL = RoderManifest(
+    id="demo",
+    name="Demo",
+    version="1",
+    api_version="*",
+    provides=(InferenceEngine("local"), TaskExecutor("tidy")),
+)
+
+
+def scene(manifest: RoderManifest = SMALL) -> LinkState:
+    models = (Model("small", "Small", 5), Model("plain"))
+    provider = Provider(id="local", display_name="L", description="d", models=models)
+    side = ServedManifest(LoadedManifest.from_bytes(manifest, b"a", folder="/home"))
+    return LinkState("demo", Capabilities((), (provider,)), side, commands=(("tidy", "Tidies."),))
+
+
+def test_the_first_request_is_read_as_the_contract_has_it_and_answered_with_the_manifest() -> None:
+    here = scene()
+
+    heard = SERVER_HANDSHAKE.decode_params(msgspec.to_builtins(PARAMS), here)
+    answer = SERVER_HANDSHAKE.encode_result(Initialized(1), here)
+
+    assert heard == Initialize(extension_protocol_version=1, plugin_id="demo", plugin_root="/home", config={"a": 1})
+    assert msgspec.json.encode(answer).decode() == (
+        '{"protocolVersion":"0.2.0","extensionId":"demo","services":[{"type":"inference_engine","id":"local"},'
+        '{"type":"task_executor","id":"tidy"}],"manifestChecksum":"af63dc4c8601ec8c"}'
+    )
+
+
+def test_a_configuration_that_is_no_object_counts_as_none() -> None:
+    assert SERVER_HANDSHAKE.decode_params(msgspec.to_builtins(PARAMS) | {"config": None}, scene()).config == {}
+
+
+def test_a_host_of_another_version_is_refused_whatever_else_it_says() -> None:
+    with pytest.raises(RpcError) as caught:
+        SERVER_HANDSHAKE.decode_params({"protocolVersion": "0.3.0"}, scene())
+
+    assert caught.value.meaning is Meaning.INCOMPATIBLE
+    assert "0.3.0" in caught.value.message
+
+
+@pytest.mark.parametrize("given", [None, [], {}, {"protocolVersion": 1}])
+def test_a_first_request_that_cannot_be_read_is_refused(given: object) -> None:
+    with pytest.raises(InvalidParams):
+        SERVER_HANDSHAKE.decode_params(given, scene())
+
+
+def test_a_host_that_asks_for_another_extension_is_refused() -> None:
+    with pytest.raises(RpcError, match='its manifest is of "demo", and the host asks for "other"'):
+        SERVER_HANDSHAKE.decode_params(msgspec.to_builtins(PARAMS) | {"extensionId": "other"}, scene())
+
+
+def test_a_manifest_that_the_class_does_not_keep_is_refused_in_a_sentence() -> None:
+    with pytest.raises(RpcError) as caught:
+        SERVER_HANDSHAKE.decode_params(
+            msgspec.to_builtins(PARAMS), scene(replace(SMALL, provides=(InferenceEngine("local"),)))
+        )
+
+    assert caught.value.message == (
+        "demo: roder-extension.toml and the class of the extension do not agree: "
+        "the class has the command `tidy`, which the file does not list"
+    )
+
+
+def test_a_class_without_a_file_is_served_under_any_id(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("RODER_EXTENSION_MANIFEST", raising=False)
+    here = scene()
+    here.extra = None
+
+    SERVER_HANDSHAKE.decode_params(msgspec.to_builtins(PARAMS) | {"extensionId": "other"}, here)
+
+    assert SERVER_HANDSHAKE.encode_result(Initialized(1), here).services == (
+        InferenceEngine("local"),
+        TaskExecutor("tidy"),
+    )
+
+
+def test_an_engine_is_asked_for_its_models() -> None:
+    assert SERVER_HANDSHAKE.handlers[LIST_MODELS.name]({"engineId": "local"}, scene()) == ListModelsResult(
+        (ModelDescriptor(id="small", name="Small", context_window=5), ModelDescriptor(id="plain", name="plain"))
+    )
+
+
+def test_an_executor_is_asked_what_it_does() -> None:
+    schema = {"type": "object", "properties": {"args": {"type": "array", "items": {"type": "string"}}}}
+
+    assert SERVER_HANDSHAKE.handlers[TASKS_SPEC.name]({"executorId": "tidy"}, scene()) == TaskSpecResult(
+        TaskSpec(kind="tidy", description="Tidies.", input_schema=schema, metadata={})
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "params"),
+    [
+        (LIST_MODELS.name, {"engineId": "other"}),
+        (LIST_MODELS.name, None),
+        (TASKS_SPEC.name, {"executorId": "other"}),
+        (TASKS_SPEC.name, {}),
+    ],
+)
+def test_who_is_not_there_is_not_asked(query: str, params: object) -> None:
+    with pytest.raises(InvalidParams):
+        SERVER_HANDSHAKE.handlers[query](params, scene())
+
+
+def test_the_goodbye_is_answered_with_an_empty_object() -> None:
+    assert SERVER_HANDSHAKE.shutdown_result == {}

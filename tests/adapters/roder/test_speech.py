@@ -1,0 +1,292 @@
+"""How the contract is said to an extension of Roder, and by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from becket.adapters.roder import (
+    SHUTDOWN,
+    STREAM_TURN,
+    SUBAGENTS_CANCEL,
+    SUBAGENTS_DISPATCH,
+    TASKS_EXECUTE,
+    TOOLS_CALL,
+    CancelDispatchParams,
+    DispatchParams,
+    EventFilter,
+    ExecuteTaskParams,
+    InferenceRequest,
+    LoadedManifest,
+    ModelSelection,
+    RoderManifest,
+    StreamTurnParams,
+    SubagentExitReason,
+    SubagentRequest,
+    SubagentResult,
+    TaskResult,
+    ToolCallParams,
+    ToolCallResult,
+    ToolProvider,
+    ToolSpec,
+    TurnCompleted,
+)
+from becket.adapters.roder.handshake import RoderOffer
+from becket.adapters.roder.mapping import MAPPING
+from becket.adapters.roder.served_manifest import ServedManifest
+from becket.contract.providers import ProviderDone, ProviderFailed, ProviderRequest, ProviderResult, TextDelta, user
+from becket.contract.tools import ToolCall
+from becket.dialects.phrases import LinkState, WireRequest
+from becket.errors import InvalidParams, NotDeclared, NotSupported, RpcError, ToolFailed
+
+TOOL = MAPPING.methods["tool.call"]
+COMPLETE = MAPPING.methods["provider.complete"]
+STREAM = MAPPING.methods["provider.stream"]
+MANIFEST = RoderManifest(
+    id="demo",
+    name="D",
+    version="1",
+    api_version="*",
+    provides=(ToolProvider("t", (ToolSpec("count it", "d", {}),)), ToolProvider("u", (ToolSpec("other", "d", {}),))),
+)
+REQUEST = ProviderRequest("local", "sage-7b", "demo:local:sage-7b", (user("hi"),))
+TURN = StreamTurnParams(
+    engine_id="e", stream_id="s-1", thread_id="t", turn_id="u", request=InferenceRequest(model=ModelSelection("e", "m"))
+)
+RUN = ExecuteTaskParams(executor_id="tidy", execution_id="e-1", task_id="k", input={"args": ["desk"]})
+DISPATCH = DispatchParams(
+    dispatcher_id="d",
+    dispatch_id="d-1",
+    parent_thread_id="t",
+    parent_turn_id="u",
+    request=SubagentRequest(description="d", prompt="p"),
+)
+
+
+def host_scene() -> LinkState:
+    offer = RoderOffer(
+        manifest=MANIFEST,
+        event_filter=EventFilter(),
+        tools={"count-it": ("t", "count it")},
+        models={("local", "sage-7b"): ("Local", "sage:7b")},
+    )
+    return LinkState("demo", extra=offer)
+
+
+def own_scene() -> LinkState:
+    return LinkState("demo", extra=ServedManifest(LoadedManifest.from_bytes(MANIFEST, b"")))
+
+
+def text_of(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def tales(given: Any) -> list[tuple[str, str]]:
+    return [(tale.method, text_of(tale.params)) for tale in given]
+
+
+# -- tools
+
+
+def test_a_tool_is_called_by_the_names_that_the_manifest_has() -> None:
+    saying = TOOL.encode_request(ToolCall("count-it", {"text": "a"}), host_scene())
+
+    assert saying.method is TOOLS_CALL
+    assert text_of(saying.params) == (
+        '{"providerId":"t","toolName":"count it","callId":"call-1","threadId":"becket","turnId":"turn-1",'
+        '"arguments":{"text":"a"}}'
+    )
+
+
+def test_what_the_extension_does_not_offer_is_not_asked_for() -> None:
+    with pytest.raises(NotDeclared, match="count-it"):
+        TOOL.encode_request(ToolCall("other", {}), host_scene())
+    with pytest.raises(NotDeclared, match="local:sage-7b"):
+        STREAM.encode_request(ProviderRequest("local", "other", "demo:local:other", ()), host_scene())
+
+
+def test_each_call_has_an_id_of_its_own() -> None:
+    scene = host_scene()
+
+    assert [TOOL.encode_request(ToolCall("count-it", {}), scene).params.call_id for _ in range(2)] == [
+        "call-1",
+        "call-2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "result"), [(None, "3 words"), ({"words": 3}, {"content": "3 words", "data": {"words": 3}})]
+)
+def test_the_text_of_a_tool_is_its_result_with_its_data_where_it_has_some(data: Any, result: object) -> None:
+    answer = ToolCallResult(content="3 words", is_error=False, data=data)
+
+    assert TOOL.decode_result(answer, called(), host_scene()) == result
+
+
+def test_a_tool_that_failed_is_an_error() -> None:
+    with pytest.raises(ToolFailed) as caught:
+        TOOL.decode_result(ToolCallResult(content="no", is_error=True, data=[1]), called(), host_scene())
+
+    assert (caught.value.tool, caught.value.message, caught.value.data) == ("count it", "no", [1])
+
+
+def called(provider: str = "t", tool: str = "count it", arguments: object = None) -> WireRequest:
+    given = {"a": 1} if arguments is None else arguments
+    params = ToolCallParams(
+        provider_id=provider, tool_name=tool, call_id="c", thread_id="x", turn_id="y", arguments=given
+    )
+    return WireRequest(TOOLS_CALL, params)
+
+
+def test_a_call_is_heard_as_the_contract_has_it() -> None:
+    assert [*TOOL.wire_methods(own_scene())] == [TOOLS_CALL]
+    assert TOOL.decode_request(called(), own_scene()) == ToolCall("count it", {"a": 1})
+    assert TOOL.decode_request(called("any", "any"), LinkState("demo")) == ToolCall(
+        "any", {"a": 1}
+    )  # before the first exchange
+
+
+@pytest.mark.parametrize("saying", [called("u"), called("nobody"), called(tool="other"), called(arguments=[1])])
+def test_a_call_of_what_is_not_there_is_refused(saying: WireRequest) -> None:
+    with pytest.raises(InvalidParams):
+        TOOL.decode_request(saying, own_scene())
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("text", '{"content":"text","isError":false}'),
+        ({"content": "text"}, '{"content":"text","isError":false}'),
+        ({"content": "text", "data": [1]}, '{"content":"text","isError":false,"data":[1]}'),
+        ({"n": 1}, '{"content":"{\\"n\\":1}","isError":false,"data":{"n":1}}'),
+        (7, '{"content":"7","isError":false,"data":7}'),
+        (None, '{"content":"null","isError":false}'),
+    ],
+)
+def test_whatever_a_tool_gives_is_text_and_data(result: object, answer: str) -> None:
+    assert text_of(TOOL.encode_result(result, called(), own_scene())) == answer
+
+
+def test_a_tool_that_fails_is_answered_and_not_refused() -> None:
+    assert TOOL.encode_failure is not None
+
+    assert text_of(TOOL.encode_failure(RpcError(4, "no"), called(), own_scene())) == (
+        '{"content":"no","isError":true,"data":{"error":{"kind":"tool_execution_failed","message":"no"}}}'
+    )
+
+
+# -- providers
+
+
+@pytest.mark.parametrize("phrase", [COMPLETE, STREAM])
+def test_a_model_is_asked_by_the_names_that_roder_has(phrase: Any) -> None:
+    saying = phrase.encode_request(REQUEST, host_scene())
+
+    assert saying.method.name == "inference/streamTurn"
+    assert (saying.params.engine_id, saying.params.stream_id, saying.params.turn_id) == ("Local", "stream-1", "turn-1")
+    assert saying.params.request.model == ModelSelection("Local", "sage:7b")
+
+
+def test_an_extension_is_asked_for_pieces_alone() -> None:
+    assert [*STREAM.wire_methods(own_scene())] == [STREAM_TURN]
+    assert [*COMPLETE.wire_methods(own_scene())] == []
+    assert STREAM.decode_request(WireRequest(STREAM_TURN, TURN), own_scene()).provider_id == "e"
+
+
+def test_an_answer_is_acknowledged_told_piece_by_piece_and_ended() -> None:
+    scene, saying = own_scene(), WireRequest(STREAM_TURN, TURN)
+    assert STREAM.encode_ack is not None
+    assert STREAM.encode_event is not None
+    assert STREAM.encode_end_events is not None
+
+    assert text_of(STREAM.encode_ack(saying, scene)) == '{"streamId":"s-1"}'
+    assert STREAM.encode_event(ProviderDone(), saying, scene) is None
+    piece = STREAM.encode_event(TextDelta("he"), saying, scene)
+    assert tales([piece]) == [("inference/event", '{"streamId":"s-1","event":{"MessageDelta":{"text":"he"}}}')]
+    assert tales(STREAM.encode_end_events(ProviderResult.of_text("he"), None, saying, scene)) == [
+        (
+            "inference/event",
+            '{"streamId":"s-1","event":{"Completed":{"stop_reason":null,"provider_response_id":null}}}',
+        )
+    ]
+    assert scene.extra.sent_event_types == {}
+
+
+def test_an_answer_that_fails_ends_with_the_reason() -> None:
+    assert STREAM.encode_end_events is not None
+
+    ended = tales(STREAM.encode_end_events(None, RpcError(1, "asleep"), WireRequest(STREAM_TURN, TURN), own_scene()))
+
+    assert ended == [("inference/event", '{"streamId":"s-1","event":{"Failed":{"message":"asleep"}}}')]
+
+
+def test_an_error_that_the_answer_goes_on_after_does_not_end_it() -> None:
+    assert STREAM.encode_event is not None
+
+    [(_, params)] = tales([STREAM.encode_event(ProviderFailed("slow"), WireRequest(STREAM_TURN, TURN), own_scene())])
+
+    assert params == '{"streamId":"s-1","event":{"ProviderMetadata":{"error":{"message":"slow"}}}}'
+
+
+# -- what an author serves himself
+
+
+def test_a_dispatch_is_acknowledged_and_ended_for_its_author() -> None:
+    phrase = MAPPING.methods["subagents/dispatch"]
+    saying = phrase.encode_request(DISPATCH, own_scene())
+    result = SubagentResult(
+        thread_id="t", turn_id="u", agent_type="a", final_message="m", exit_reason=SubagentExitReason.COMPLETED
+    )
+    assert phrase.encode_ack is not None
+    assert phrase.encode_end_events is not None
+
+    assert [*phrase.wire_methods(own_scene())] == [SUBAGENTS_DISPATCH]
+    assert phrase.decode_request(saying, own_scene()) is DISPATCH
+    assert text_of(phrase.encode_ack(saying, own_scene())) == '{"dispatchId":"d-1"}'
+    [(name, params)] = tales(phrase.encode_end_events(result, None, saying, own_scene()))
+    assert name == "subagents/event"
+    assert params.startswith('{"dispatchId":"d-1","event":{"type":"completed","result":{')
+    assert tales(phrase.encode_end_events(None, RpcError(1, "broke"), saying, own_scene())) == [
+        ("subagents/event", '{"dispatchId":"d-1","event":{"type":"failed","error":"broke"}}')
+    ]
+    assert phrase.cancel_method is SUBAGENTS_CANCEL
+    assert phrase.correlation_key(CancelDispatchParams(dispatcher_id="d", dispatch_id="d-1")) == phrase.correlation_key(
+        DISPATCH
+    )
+
+
+def test_a_task_and_a_turn_of_ones_own_end_with_what_they_come_to() -> None:
+    task, turn = MAPPING.methods["tasks/execute"], MAPPING.methods["inference/streamTurn"]
+    assert task.encode_end_events is not None
+    assert turn.encode_end_events is not None
+    run, asked = WireRequest(TASKS_EXECUTE, RUN), WireRequest(STREAM_TURN, TURN)
+
+    assert tales(task.encode_end_events(TaskResult(exit_code=3), None, run, own_scene())) == [
+        ("tasks/event", '{"executionId":"e-1","event":{"type":"completed","result":{"exit_code":3,"payload":null}}}')
+    ]
+    assert tales(task.encode_end_events(None, RpcError(1, "no"), run, own_scene())) == [
+        ("tasks/event", '{"executionId":"e-1","event":{"type":"failed","error":"no"}}')
+    ]
+    [(_, ended)] = tales(turn.encode_end_events(TurnCompleted("stop"), None, asked, own_scene()))
+    assert '"stop_reason":"stop"' in ended
+    [(_, failed)] = tales(turn.encode_end_events(None, RpcError(1, "no"), asked, own_scene()))
+    assert failed == '{"streamId":"s-1","event":{"Failed":{"message":"no"}}}'
+    assert turn.correlation_key(TURN) == "s-1"
+
+
+# -- the rest
+
+
+def test_the_goodbye_is_a_request_with_empty_params() -> None:
+    assert MAPPING.encode_shutdown is not None
+    saying = MAPPING.encode_shutdown(own_scene())
+
+    assert (saying.method, saying.params) == (SHUTDOWN, {})
+
+
+@pytest.mark.parametrize("method", ["hook.handle", "memory.append", "config.get", "info.get", "settings.editor.open"])
+def test_what_roder_has_no_word_for_is_not_supported(method: str) -> None:
+    with pytest.raises(NotSupported, match="roder"):
+        MAPPING.get_method(method)

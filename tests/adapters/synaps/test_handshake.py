@@ -1,0 +1,76 @@
+"""What an extension says to a host of this system, and what it makes of one that it cannot serve."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from becket.adapters.synaps.handshake import SERVER_HANDSHAKE, client_handshake
+from becket.adapters.synaps.manifest import Plugin, PluginExtension
+from becket.contract.handshake import Capabilities, HostInfo, Initialize, Initialized
+from becket.dialects.handshake import HandshakeContext
+from becket.dialects.phrases import LinkState, WireRequest
+from becket.errors import InvalidParams, Meaning, RpcError
+
+SCENE = LinkState("demo")
+WORDS = {
+    "synaps_version": "0.1.0",
+    "extension_protocol_version": 1,
+    "plugin_id": "demo",
+    "plugin_root": None,
+    "config": {"a": [1]},
+}
+
+
+def test_a_host_says_five_things_and_no_more() -> None:
+    introduction = HandshakeContext(extension="demo", host=HostInfo("becket", "1"), cwd="/here", config={"a": 1})
+    greeting = client_handshake(introduction)
+    said = next(greeting)
+    assert isinstance(said, WireRequest)
+    assert msgspec.to_builtins(said.params) == WORDS | {"plugin_root": "/here", "config": {"a": 1}}
+    with pytest.raises(StopIteration) as done:
+        greeting.send(Raw(b'{"protocol_version":1,"capabilities":[]}'))
+    assert done.value.value.capabilities == Capabilities()
+
+
+def test_permissions_of_the_hosts_own_may_be_declared_where_they_are_granted() -> None:
+    introduction = HandshakeContext(extension="demo", host=HostInfo("becket", "1"), grants=frozenset({"lamp.switch"}))
+    greeting = client_handshake(introduction)
+    next(greeting)
+    with pytest.raises(StopIteration):
+        greeting.send(
+            Raw(
+                b'{"protocol_version":1,"capabilities":{"capabilities":[{"kind":"k","name":"n","permissions":["lamp.switch"]}]}}'
+            )
+        )
+
+
+def test_an_extension_is_told_the_name_of_its_folder_whatever_the_host_calls_it() -> None:
+    plugin = Plugin(id="MyDemo", extension=PluginExtension(runtime="process", command="python3"))
+    said = next(client_handshake(HandshakeContext(extension="mydemo", host=HostInfo("becket", "1"), extra=plugin)))
+    assert said.params.plugin_id == "MyDemo"
+
+
+def test_an_extension_hears_what_the_contract_would_have_said() -> None:
+    heard = SERVER_HANDSHAKE.decode_params({**WORDS, "features": ["cancel"], "unknown": 1}, SCENE)
+    assert heard == Initialize(
+        synaps_version="0.1.0", extension_protocol_version=1, plugin_id="demo", plugin_root=None, config={"a": [1]}
+    )
+
+
+def test_an_extension_answers_without_features() -> None:
+    answer = SERVER_HANDSHAKE.encode_result(Initialized(1, Capabilities(), ("cancel",)), SCENE)
+    assert msgspec.json.encode(answer) == b'{"protocol_version":1,"capabilities":{}}'
+
+
+def test_a_host_of_another_version_is_refused() -> None:
+    with pytest.raises(RpcError) as refused:
+        SERVER_HANDSHAKE.decode_params(WORDS | {"extension_protocol_version": 2}, SCENE)
+    assert refused.value.meaning is Meaning.INCOMPATIBLE
+
+
+@pytest.mark.parametrize("given", [None, [], {"plugin_id": 5}])
+def test_words_that_cannot_be_understood_are_refused(given: object) -> None:
+    with pytest.raises(InvalidParams):
+        SERVER_HANDSHAKE.decode_params(given, SCENE)

@@ -1,0 +1,105 @@
+"""Small files are read whole or refused, at once; and no path does harm where it is shown."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from becket.conversion.files.reader import load_bytes, quote_path
+from becket.errors import BadFile
+
+
+def test_a_file_is_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 100_000)
+
+    assert load_bytes(tmp_path / "a", 100_000) == b"x" * 100_000
+
+
+def test_a_file_of_one_byte_more_than_the_limit_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 11)
+
+    with pytest.raises(BadFile) as caught:
+        load_bytes(tmp_path / "a", 10)
+    assert caught.value.path == str(tmp_path / "a")
+    assert caught.value.problems == (("", "is larger than 10 bytes"),)
+
+
+def test_a_file_without_end_is_refused() -> None:
+    with pytest.raises(BadFile) as caught:
+        load_bytes("/dev/zero")
+    assert caught.value.problems == (("", "is no regular file"),)
+
+
+def test_a_pipe_that_nobody_writes_to_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a")
+
+    with pytest.raises(BadFile) as caught:
+        load_bytes(tmp_path / "a")
+    assert caught.value.problems == (("", "is no regular file"),)
+
+
+def test_a_socket_is_refused(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "a"))
+        with pytest.raises(BadFile):
+            load_bytes(tmp_path / "a")
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadFile):
+        load_bytes(tmp_path)
+
+
+def test_a_file_that_is_not_there_is_told_by_the_cause(tmp_path: Path) -> None:
+    with pytest.raises(BadFile) as caught:
+        load_bytes(tmp_path / "a")
+    assert isinstance(caught.value.__cause__, FileNotFoundError)
+
+
+def test_a_name_that_no_file_can_have_is_refused() -> None:
+    with pytest.raises(BadFile) as caught:
+        load_bytes("a\0b")
+    assert caught.value.path == "a\\x00b"
+
+
+def test_a_link_is_followed_only_where_it_may_be(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x")
+    (tmp_path / "b").symlink_to("a")
+
+    assert load_bytes(tmp_path / "b") == b"x"
+    with pytest.raises(BadFile):
+        load_bytes(tmp_path / "b", follow_links=False)
+
+
+# -- paths
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/a/é ü", "/a/é ü"),
+        ("/a\n/b", "/a\\n/b"),
+        ("/\x1b[2J", "/\\x1b[2J"),
+        (os.fsdecode(b"/a\xff"), "/a\\xff"),
+        ("/a\u202eb", "/a\\u202eb"),
+        (Path("/a"), "/a"),
+    ],
+)
+def test_a_path_is_shown_as_one_harmless_line(path: str | Path, shown: str) -> None:
+    assert quote_path(path) == shown
+
+
+@given(st.text())
+def test_whatever_a_path_holds_it_can_be_printed_and_sent(path: str) -> None:
+    assert quote_path(path).isprintable()
+    assert quote_path(path).encode().decode() == quote_path(path)
+
+
+@given(st.binary())
+def test_whatever_bytes_a_name_has_they_can_be_printed_and_sent(name: bytes) -> None:
+    assert quote_path(os.fsdecode(name)).isprintable()

@@ -1,0 +1,251 @@
+"""What is held for a peer counts against a budget: requests being served, and responses of unfinished batches."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from typing import Any
+
+import pytest
+from tests.jsonrpc.links import LOST, codes, failure, frame, link, read, receive, receive_request, request, success
+
+from becket.errors import ERROR_CODES, Busy, Meaning, RpcError
+from becket.jsonrpc.budget import Budget, SharedBudget, measure_params
+from becket.jsonrpc.connection import Connection
+from becket.jsonrpc.records import InboundRequest
+from becket.limits import Limits
+
+TOO_LARGE = ERROR_CODES[Meaning.TOO_LARGE]
+SMALL = {"frame": 1_000, "inbound_bytes": 2_000}
+TEXT = {"text": "a" * 600}  # and 64 bytes for each of two values
+
+
+# -- the budget itself
+
+
+def test_what_does_not_fit_is_refused_until_something_is_given_back() -> None:
+    budget = Budget(100)
+    assert budget.take(60) is None
+    assert budget.take(41) is budget
+    assert budget.take(40) is None
+    budget.give_back(60)
+    assert budget.take(60) is None
+    assert budget.used == 100
+
+
+def test_one_always_fits_an_empty_budget() -> None:
+    budget = Budget(100)
+    assert budget.take(1_000) is None
+    assert budget.take(1) is budget
+    budget.give_back(1_000)
+    assert budget.take(1) is None
+
+
+def test_a_part_takes_from_the_whole_and_is_refused_by_it() -> None:
+    whole = SharedBudget(100, "bytes of all")
+    first, second = Budget(80, shared=whole), Budget(80, shared=whole)
+    assert first.take(70) is None
+    assert second.take(40) is whole
+    assert (second.used, whole.used) == (0, 70)
+    first.give_back(70)
+    assert second.take(40) is None
+    assert whole.used == 40
+
+
+def test_a_part_that_is_closed_gives_everything_back_once() -> None:
+    whole = SharedBudget(100)
+    part = Budget(80, shared=whole)
+    part.take(70)
+    whole.take(10)
+    part.close()
+    part.give_back(70)  # by who held it, later
+    assert (part.used, whole.used) == (0, 10)
+
+
+# -- what is counted
+
+
+@pytest.mark.parametrize(
+    ("params", "values"),
+    [
+        ([1] * 10, 11),
+        ([[], {}] * 300, 601),
+        ([{"a": 1, "b": [True, None]}] * 200, 1_001),
+        (["a,b,{[" * 200], 2),
+        (['"a,\\"', "b,{"] * 300, 601),
+    ],
+)
+def test_each_value_counts_beside_the_text(params: Any, values: int) -> None:
+    text = json.dumps(params).encode()
+    assert measure_params(text) == len(text) + values * 64
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [("a", 1), ("é", 2), ("中", 2), ("😀", 4)],
+)
+@pytest.mark.parametrize("escaped", [True, False])
+def test_one_wide_character_makes_a_whole_string_wide(text: str, width: int, escaped: bool) -> None:
+    body = json.dumps([text + "a" * 1_000], ensure_ascii=escaped).encode()
+    assert measure_params(body) == len(body) * width + 2 * 64
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        ["a" * 100_000],
+        ["😀" + "a" * 100_000],
+        [{}] * 5_000,
+        [[]] * 5_000,
+        [1.5] * 5_000,
+        ["x"] * 5_000,
+    ],
+)
+def test_no_params_take_much_more_memory_than_is_counted(params: Any) -> None:
+    body = json.dumps(params).encode()
+    tracemalloc.start()
+    try:
+        kept = json.loads(body)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept == params
+    assert taken < 1.5 * measure_params(body)
+
+
+# -- requests
+
+
+def hold(connection: Connection, id: int, params: Any = TEXT) -> InboundRequest:
+    served = receive_request(connection, id, params=params)
+    connection.hold(served)
+    return served
+
+
+def test_a_request_that_does_not_fit_is_busy() -> None:
+    connection = link(limits=SMALL)
+    hold(connection, 1)
+    hold(connection, 2)
+    with pytest.raises(Busy) as caught:
+        hold(connection, 3)
+    assert caught.value.limit == 2_000
+
+
+@pytest.mark.parametrize("ended", ["answer", "refuse", "forget"])
+def test_a_request_that_has_ended_counts_no_more(ended: str) -> None:
+    connection = link(limits=SMALL)
+    for id in range(20):
+        served = hold(connection, id)
+        match ended:
+            case "answer":
+                connection.respond(served, b"1")
+            case "refuse":
+                connection.reject(served, RpcError(Meaning.INTERNAL))
+            case _:
+                connection.drop_request(served)
+    assert connection.budget.used == 0
+
+
+def test_a_request_that_is_closed_twice_is_given_back_once() -> None:
+    connection = link(limits=SMALL)
+    first, second = hold(connection, 1), hold(connection, 2)
+    connection.respond(first, b"1")
+    held = connection.budget.used
+    connection.respond(first, b"1")
+    assert connection.budget.used == held == second.held > 0
+
+
+def test_the_budget_is_never_less_than_two_frames() -> None:
+    connection = link(limits={"frame": 1_000, "inbound_bytes": 1})
+    assert connection.budget.limit == 2_000
+
+
+def test_by_default_it_is_16_mib_or_two_frames() -> None:
+    assert link().budget.limit == 16 * 1024**2 == Limits().inbound_bytes
+    assert link(limits={"frame": 32 * 1024**2}).budget.limit == 64 * 1024**2
+
+
+def test_small_requests_are_bounded_by_their_number_alone() -> None:
+    connection = link()
+    for id in range(256):
+        hold(connection, id, ["a" * 980])
+    assert connection.budget.used == 0
+    assert 256 * measure_params(json.dumps([1] * 495, separators=(",", ":")).encode()) < connection.budget.limit / 2
+    connection = link(limits={"inbound_requests": 512})
+    hold(connection, 1, ["a" * 1_000])
+    assert connection.budget.used > 1_000
+
+
+def test_a_link_that_ends_gives_everything_back_to_the_budget_of_all_links() -> None:
+    whole = SharedBudget(2_300)
+    connection, other = link(limits=SMALL, budget=whole), link(limits=SMALL, budget=whole)
+    hold(connection, 1)
+    hold(connection, 2)
+    hold(other, 1)
+    with pytest.raises(Busy):
+        hold(other, 2)
+    connection.close(LOST)
+    hold(other, 3)
+
+
+def test_other_members_of_a_request_are_not_kept_with_its_params() -> None:
+    connection = link()
+    tracemalloc.start()
+    try:
+        requests = [receive_request(connection, id, params={"a": 1}, junk="x" * 1_000_000) for id in range(10)]
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [bytes(one.params or b"") for one in requests] == [b'{"a":1}'] * 10
+    assert taken < 1_000_000
+
+
+# -- batches
+
+
+def receive_batch(connection: Connection, *ids: int) -> list[InboundRequest]:
+    events = connection.receive(frame([request(id) for id in ids]))
+    return [event for event in events if isinstance(event, InboundRequest)]
+
+
+def test_responses_of_unfinished_batches_count() -> None:
+    connection = link(limits=SMALL)
+    result = json.dumps("a" * 600).encode()
+    for id in (10, 20, 30):
+        first, _ = receive_batch(connection, id, id + 1)
+        assert connection.respond(first, result) == b""
+    held = connection.budget.used
+    assert 1_200 < held <= 2_000
+    with pytest.raises(Busy):
+        hold(connection, 1)
+
+
+def test_a_result_that_does_not_fit_beside_unfinished_batches_is_an_error_of_its_own() -> None:
+    connection = link(limits=SMALL)
+    result = json.dumps("a" * 700).encode()
+    slow: list[InboundRequest] = []
+    for id in (10, 20, 30, 40):
+        first, last = receive_batch(connection, id, id + 1)
+        connection.respond(first, result)
+        slow.append(last)
+    answered = [read(connection.respond(last, b"1"))[0] for last in slow]
+    assert [responses[0].get("result") for responses in answered[:2]] == ["a" * 700] * 2
+    assert [codes([responses[0]]) for responses in answered[2:]] == [[(30, TOO_LARGE)], [(40, TOO_LARGE)]]
+    assert [responses[1] for responses in answered] == [success(id, 1) for id in (11, 21, 31, 41)]
+    assert connection.budget.used == 0
+
+
+def test_a_batch_that_cannot_be_sent_any_more_holds_nothing() -> None:
+    connection = link(limits=SMALL)
+    requests = receive_batch(connection, 1, 2, 3)
+    for one in requests[:2]:
+        assert connection.respond(one, json.dumps("a" * 600).encode()) == b""
+    assert connection.budget.used == 0
+    (responses,) = read(connection.respond(requests[2], b"1"))
+    assert codes(responses) == [(1, TOO_LARGE), (2, TOO_LARGE), (3, TOO_LARGE)]
+
+
+def test_a_batch_of_notifications_and_errors_holds_nothing() -> None:
+    connection = link(limits=SMALL)
+    receive(connection, [request(1, "x"), failure(7)])
+    assert connection.budget.used == 0

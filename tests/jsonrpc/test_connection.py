@@ -1,0 +1,1110 @@
+"""The tables of one link: every call leaves them once, every request is answered at most once, and ids never cross."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any, get_args
+
+import pytest
+from tests.jsonrpc.links import (
+    LOST,
+    Waiter,
+    call,
+    codes,
+    failure,
+    frame,
+    link,
+    notification,
+    read,
+    receive,
+    receive_request,
+    request,
+    said,
+    success,
+)
+
+import becket.jsonrpc.connection
+from becket.errors import (
+    ERROR_CODES,
+    BadFrame,
+    BadMessage,
+    BadReply,
+    Busy,
+    ConnectionLost,
+    DisconnectReason,
+    FrameTooLarge,
+    InvalidRequest,
+    LocalProtocolError,
+    Meaning,
+    RemoteError,
+    RequestCancelled,
+    RpcError,
+)
+from becket.framing import ContentLength, JsonLines, SkippedFrame
+from becket.jsonrpc.connection import build_connection_lost
+from becket.jsonrpc.messages import Failure, NotificationMessage
+from becket.jsonrpc.records import CancelRequested, CancelResponse, EventBuffer, InboundRequest, OutboundCall
+
+INVALID = ERROR_CODES[Meaning.INVALID_REQUEST]
+TOO_LARGE = ERROR_CODES[Meaning.TOO_LARGE]
+
+
+# -- calls of ours
+
+
+def test_a_call_is_one_request_and_its_answer_one_event() -> None:
+    connection = link()
+    opened = OutboundCall("echo", Waiter())
+    assert read(connection.open_call(opened, b'{"a":1}')) == [request(1, params={"a": 1})]
+    assert list(connection.calls.values()) == [opened]
+
+    assert receive(connection, success(1, {"b": 2})) == [opened]
+    assert opened.result is not None
+    assert bytes(opened.result) == b'{"b":2}'
+    assert opened.error is None
+    assert connection.calls == {}
+
+
+def test_params_that_are_absent_are_not_sent() -> None:
+    assert read(link().open_call(OutboundCall("echo", Waiter()), None)) == [request(1)]
+
+
+def test_ids_are_numbers_from_one_upwards() -> None:
+    connection = link()
+    assert [call(connection).id for _ in range(3)] == [b"1", b"2", b"3"]
+
+
+def test_ids_begin_anew_behind_the_largest_and_pass_over_those_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(becket.jsonrpc.connection, "MAX_ID", 5)
+    connection = link(limits={"remembered_ids": 2})
+    first, second, third = (call(connection) for _ in range(3))
+    connection.cancel_call(second)
+    receive(connection, success(3))
+    assert [call(connection).id for _ in range(2)] == [b"4", b"5"]
+    assert call(connection).id == b"3"  # 1 is open, 2 may still be answered
+    receive(connection, success(2), success(1))
+    assert [call(connection).id for _ in range(2)] == [b"1", b"2"]
+    assert third.error is None
+    assert first.error is None
+
+
+def test_thousands_of_ids_in_use_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(becket.jsonrpc.connection, "MAX_ID", 3_000)
+    connection = link()
+    calls = [call(connection) for _ in range(3_000)]
+    receive(connection, success(3_000))
+    assert call(connection).id == b"3000"
+    assert len(connection.calls) == len(calls)
+
+
+def test_answers_may_come_in_any_order() -> None:
+    connection = link()
+    first, second, third = (call(connection) for _ in range(3))
+    assert receive(connection, success(3), success(1), failure(2)) == [third, first, second]
+
+
+def test_an_error_is_the_event_of_its_call_with_number_meaning_text_and_data() -> None:
+    connection = link()
+    opened = call(connection)
+    assert receive(connection, failure(1, -32601, "no such method", data=[1])) == [opened]
+    error = opened.error
+    assert isinstance(error, RemoteError)
+    assert (error.method, error.code, error.message, error.data) == ("echo", -32601, "no such method", [1])
+    assert error.meaning is Meaning.UNKNOWN_METHOD
+
+
+@pytest.mark.parametrize("code", [0, -32099, 7, 2**40])
+def test_an_error_whose_number_means_nothing_here_has_no_meaning(code: int) -> None:
+    connection = link()
+    opened = call(connection)
+    receive(connection, failure(1, code))
+    assert isinstance(opened.error, RemoteError)
+    assert (opened.error.code, opened.error.meaning) == (code, None)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"jsonrpc":"2.0","id":1}',
+        '{"id":1}',
+        '{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":1,"message":""}}',
+        '{"jsonrpc":"2.0","id":1,"error":null}',
+        '{"jsonrpc":"1.0","id":1,"result":1}',
+        '{"id":1,"result":1}',
+        '{"jsonrpc":"2.0","id":1,"error":"no"}',
+        '{"jsonrpc":"2.0","id":1,"error":{"code":"1"}}',
+        '{"jsonrpc":"2.0","id":1,"result":' + "[" * 99 + "]" * 99 + "}",
+    ],
+)
+def test_an_answer_that_cannot_be_understood_fails_its_call_and_the_link_lives(answer: str) -> None:
+    connection = link()
+    opened = call(connection)
+    assert receive(connection, answer) == [opened]
+    assert isinstance(opened.error, BadReply)
+    assert opened.error.method == "echo"
+    assert said(connection) == []
+    assert connection.violation is None
+    assert connection.calls == {}
+
+
+@pytest.mark.parametrize(
+    "id", ["true", "1.0", "1e0", '"1"', "null", "{}", "[]", "[1]", '"' + "1" * 10_000 + '"', "-1", "01"]
+)
+@pytest.mark.parametrize("rest", ['"result":1', '"error":{"code":1,"message":""}', '"result":1,"error":{}', '"x":1'])
+@pytest.mark.parametrize("space", ["", " "])
+def test_no_other_id_is_taken_for_ours(id: str, rest: str, space: str) -> None:
+    connection = link()
+    opened = call(connection)
+    events = receive(connection, f'{{"jsonrpc":"2.0",{space}"id":{id},{rest}}}')
+    assert [event for event in events if not isinstance(event, Failure)] == []
+    assert list(connection.calls.values()) == [opened]
+    assert connection.violation is None
+
+
+def test_a_call_that_cannot_be_framed_is_not_filed() -> None:
+    connection = link(limits={"frame": 100})
+    with pytest.raises(LocalProtocolError):
+        connection.open_call(OutboundCall("echo", Waiter()), b'["' + b"x" * 100 + b'"]')
+    assert connection.calls == {}
+
+
+# -- replies that nobody asked for
+
+
+def test_a_second_answer_is_dropped_and_counted() -> None:
+    connection = link()
+    call(connection)
+    receive(connection, success(1))
+    assert receive(connection, success(1)) == []
+    assert connection.stray_responses == 1
+    assert said(connection) == []
+
+
+@pytest.mark.parametrize(
+    "answer", [success(99), failure(99), '{"jsonrpc":"2.0","result":1}', '{"jsonrpc":"2.0","id":9,"error":5}']
+)
+def test_an_answer_to_an_id_that_was_never_issued_is_counted_and_never_answered(answer: Any) -> None:
+    connection = link()
+    assert receive(connection, answer) == []
+    assert connection.stray_responses == 1
+    assert said(connection) == []
+
+
+@pytest.mark.parametrize("answer", [success, failure])
+def test_the_late_answer_to_an_abandoned_call_is_dropped_without_a_count(answer: Any) -> None:
+    connection = link()
+    connection.cancel_call(call(connection))
+    assert receive(connection, answer(1)) == []
+    assert connection.stray_responses == 0
+    receive(connection, answer(1))
+    assert connection.stray_responses == 1
+
+
+def test_a_malformed_late_answer_is_dropped_without_a_count_too() -> None:
+    connection = link()
+    connection.cancel_call(call(connection))
+    assert receive(connection, '{"jsonrpc":"2.0","id":1,"error":5}') == []
+    assert connection.stray_responses == 0
+
+
+def test_only_so_many_abandoned_ids_are_remembered() -> None:
+    connection = link(limits={"remembered_ids": 2})
+    for opened in [call(connection) for _ in range(3)]:
+        connection.cancel_call(opened)
+    receive(connection, success(1), success(2), success(3))
+    assert connection.stray_responses == 1
+
+
+def test_none_may_be_remembered() -> None:
+    connection = link(limits={"remembered_ids": 0})
+    connection.cancel_call(call(connection))
+    receive(connection, success(1))
+    assert connection.stray_responses == 1
+
+
+def test_more_stray_answers_in_a_minute_than_the_limit_are_a_violation() -> None:
+    connection = link()
+    receive(connection, *[success(9)] * 100, now=0.0)
+    assert connection.violation is None
+    receive(connection, success(9), now=59.0)
+    assert isinstance(connection.violation, BadMessage)
+
+
+def test_stray_answers_of_another_minute_do_not_add_up() -> None:
+    connection = link(limits={"stray_replies": 2})
+    for now in (0.0, 1.0, 60.0, 61.0, 120.0):
+        receive(connection, success(9), now=now)
+    assert connection.violation is None
+    assert connection.stray_responses == 5
+
+
+def test_the_violation_quotes_only_the_beginning_of_an_id() -> None:
+    connection = link(limits={"stray_replies": 0})
+    receive(connection, success("x" * 100_000))
+    assert len(str(connection.violation)) < 300
+
+
+def test_the_first_violation_is_kept() -> None:
+    connection = link(limits={"stray_replies": 0})
+    receive(connection, success(8), success(9))
+    first = connection.violation
+    connection.receive(b"no frame\r\n\r\n")
+    assert connection.violation is first
+
+
+# -- giving up
+
+
+def test_an_abandoned_call_is_cancelled_in_the_words_of_the_dialect() -> None:
+    connection = link()
+    opened = call(connection)
+    assert read(connection.cancel_call(opened)) == [notification("$/cancelRequest", params={"id": 1})]
+    assert connection.calls == {}
+
+
+def test_the_dialect_names_the_member() -> None:
+    connection = link(member="requestId")
+    assert read(connection.cancel_call(call(connection))) == [notification("$/cancelRequest", params={"requestId": 1})]
+
+
+def test_a_dialect_without_a_word_for_it_says_nothing() -> None:
+    connection = link(rule=None)
+    assert connection.cancel_call(call(connection)) == b""
+    assert connection.calls == {}
+
+
+def test_a_call_is_abandoned_once() -> None:
+    connection = link()
+    opened = call(connection)
+    connection.cancel_call(opened)
+    assert connection.cancel_call(opened) == b""
+
+
+def test_a_call_that_was_answered_or_never_opened_is_not_cancelled() -> None:
+    connection = link()
+    opened = call(connection)
+    receive(connection, success(1))
+    assert connection.cancel_call(opened) == b""
+    assert connection.cancel_call(OutboundCall("echo", Waiter())) == b""
+
+
+def test_a_call_that_has_the_id_of_an_older_one_is_not_abandoned_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(becket.jsonrpc.connection, "MAX_ID", 1)
+    connection = link()
+    older = call(connection)
+    receive(connection, success(1))
+    newer = call(connection)
+    assert newer.id == older.id
+    assert connection.cancel_call(older) == b""
+    assert list(connection.calls.values()) == [newer]
+
+
+# -- deadlines
+
+
+def test_nothing_expires_where_nothing_has_a_deadline() -> None:
+    connection = link()
+    call(connection)
+    receive_request(connection)
+    assert connection.next_deadline() == inf
+    assert link().next_deadline() == inf
+    assert connection.find_expired_calls(1e9) == []
+    assert connection.find_expired_requests(1e9) == []
+
+
+def test_the_next_deadline_is_the_first_of_calls_and_requests() -> None:
+    connection = link()
+    early, late = call(connection), call(connection)
+    early.deadline, late.deadline = 5.0, 7.0
+    served = receive_request(connection)
+    served.deadline = 3.0
+    assert connection.next_deadline() == 3.0
+    assert connection.find_expired_requests(2.9) == []
+    assert connection.find_expired_requests(3.0) == [served]
+    connection.respond(served, b"1")
+    assert connection.next_deadline() == 5.0
+    assert connection.find_expired_calls(6.0) == [early]
+    assert connection.find_expired_calls(7.0) == [early, late]
+
+
+# -- requests of theirs
+
+
+def test_a_request_is_an_event_and_its_answer_a_frame() -> None:
+    connection = link()
+    served = receive_request(connection, 7, params=[1])
+    assert (served.id, served.method, bytes(served.params or b"")) == (b"7", "echo", b"[1]")
+    assert served.deadline == inf
+    assert read(connection.respond(served, b'{"a":1}')) == [success(7, {"a": 1})]
+    assert connection.requests == {}
+
+
+@pytest.mark.parametrize(
+    "id", ["0", "-5", "1.0", "1.5", "1e2", '"a"', '""', '"\\u00e9"', '"é"', '"\\n"', "null", "9007199254740993"]
+)
+def test_an_answer_bears_the_id_as_it_was_written(id: str) -> None:
+    connection = link()
+    (served,) = receive(connection, f'{{"jsonrpc":"2.0","id":{id},"method":"m"}}')
+    assert isinstance(served, InboundRequest)
+    assert connection.respond(served, b"1") == ContentLength().encode(
+        f'{{"jsonrpc":"2.0","id":{id},"result":1}}'.encode()
+    )
+
+
+def test_an_id_of_theirs_may_be_one_of_ours() -> None:
+    connection = link()
+    opened = call(connection)
+    served = receive_request(connection, 1)
+    assert read(connection.respond(served, b"2")) == [success(1, 2)]
+    assert list(connection.calls.values()) == [opened]
+    assert receive(connection, success(1, 3)) == [opened]
+
+
+def test_a_refusal_has_the_number_of_its_meaning() -> None:
+    connection = link()
+    refusal = connection.reject(receive_request(connection), RpcError(Meaning.BUSY, "later", {"after": 5}))
+    assert read(refusal) == [failure(1, 1002, "later", data={"after": 5})]
+
+
+def test_a_refusal_may_have_a_number_of_its_own_and_zero_is_one() -> None:
+    connection = link()
+    assert codes(read(connection.reject(receive_request(connection), RpcError(0, "zero")))) == [(1, 0)]
+
+
+def test_a_dialect_has_its_own_numbers_and_ours_where_it_has_none() -> None:
+    numbers = {Meaning.BUSY: -32001, Meaning.CANCELLED: -32099}
+    connection = link(error_codes=numbers)
+    assert codes(read(connection.reject(receive_request(connection), Busy("calls", 1)))) == [(1, -32001)]
+    assert codes(read(connection.reject(receive_request(connection), InvalidRequest("no")))) == [(1, -32600)]
+    opened = call(connection)
+    receive(connection, failure(1, -32001))
+    assert isinstance(opened.error, RemoteError)
+    assert opened.error.meaning is Meaning.BUSY
+
+
+def test_a_request_is_closed_once() -> None:
+    connection = link()
+    served = receive_request(connection)
+    assert connection.respond(served, b"1")
+    assert connection.respond(served, b"2") == b""
+    assert connection.reject(served, RequestCancelled()) == b""
+    assert connection.drop_request(served) == b""
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_closing_a_request_again_leaves_the_next_one_of_its_id_open(batched: bool) -> None:
+    connection = link()
+    first = receive_request(connection)
+    connection.respond(first, b"1")
+    if batched:
+        (second,) = receive(connection, [request(1)])
+    else:
+        second = receive_request(connection)
+    assert isinstance(second, InboundRequest)
+    assert connection.respond(first, b"1") == b""
+    assert connection.reject(first, RequestCancelled()) == b""
+    assert list(connection.requests.values()) == [second]
+    assert connection.respond(second, b"2") != b""
+
+
+def test_a_request_that_is_forgotten_gets_no_answer() -> None:
+    connection = link()
+    assert connection.drop_request(receive_request(connection)) == b""
+    assert connection.requests == {}
+
+
+def test_an_answer_too_large_for_a_frame_becomes_an_error() -> None:
+    connection = link(limits={"frame": 300})
+    huge = b'"' + b"x" * 300 + b'"'
+    assert codes(read(connection.respond(receive_request(connection), huge))) == [(1, TOO_LARGE)]
+    refusal = RpcError(Meaning.INTERNAL, "x" * 300)
+    assert codes(read(connection.reject(receive_request(connection), refusal))) == [(1, TOO_LARGE)]
+
+
+@pytest.mark.parametrize(
+    "error", [RpcError(5, "text", object()), RpcError(5, "\ud800"), RpcError(5, "text", {"a": float("nan")})]
+)
+def test_an_error_whose_details_have_no_json_keeps_its_number(error: RpcError) -> None:
+    connection = link()
+    (answer,) = read(connection.reject(receive_request(connection), error))
+    assert answer["error"]["code"] == 5
+    assert "data" not in answer["error"]
+
+
+# -- ids in flight
+
+
+def test_an_id_that_is_in_flight_is_refused_and_the_first_is_unharmed() -> None:
+    connection = link()
+    first = receive_request(connection, 5)
+    assert receive(connection, request(5)) == []
+    assert codes(said(connection)) == [(None, INVALID)]
+    assert read(connection.respond(first, b"1")) == [success(5, 1)]
+
+
+def test_the_same_string_in_other_words_is_the_same_id() -> None:
+    connection = link()
+    receive(connection, '{"jsonrpc":"2.0","id":"A","method":"m"}')
+    assert receive(connection, '{"jsonrpc":"2.0","id":"\\u0041","method":"m"}') == []
+    assert codes(said(connection)) == [(None, INVALID)]
+
+
+def test_ids_that_only_look_alike_are_different_ones() -> None:
+    connection = link()
+    texts = ["1", "1.0", '"1"', "1e0", '"1.0"', "-1"]
+    for text in texts:
+        assert len(receive(connection, f'{{"jsonrpc":"2.0","id":{text},"method":"m"}}')) == 1
+    assert len(connection.requests) == len(texts)
+
+
+def test_the_null_id_names_nothing_so_many_may_be_in_flight() -> None:
+    connection = link()
+    served = [receive_request(connection, None) for _ in range(3)]
+    assert len(connection.requests) == 3
+    for one in served:
+        assert read(connection.respond(one, b"1")) == [success(None, 1)]
+    assert receive(connection, notification("$/cancelRequest", params={"id": None})) == []
+
+
+def test_an_id_is_free_again_once_it_was_answered() -> None:
+    connection = link()
+    connection.respond(receive_request(connection, 5), b"1")
+    assert receive_request(connection, 5).id == b"5"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"jsonrpc":"1.0","id":5,"method":"m"}',
+        '{"jsonrpc":"2.0","id":5,"method":1}',
+        '{"jsonrpc":"2.0","id":5}',
+        '{"jsonrpc":"2.0","id":5,"method":"m","result":1}',
+        '{"jsonrpc":"2.0","id":5,"method":"$/ping"}',
+        '{"jsonrpc":"2.0","id":5,"method":"m","params":' + "[" * 99 + "]" * 99 + "}",
+    ],
+)
+def test_a_refusal_never_answers_an_open_request_of_the_same_id(text: str) -> None:
+    connection = link(ping="$/ping")
+    served = receive_request(connection, 5)
+    assert receive(connection, text) == []
+    assert [id for id, _ in codes(said(connection))] == [None]
+    assert read(connection.respond(served, b"1")) == [success(5, 1)]
+
+
+# -- the window
+
+
+def test_beyond_the_window_a_request_is_busy_at_once() -> None:
+    connection = link(limits={"inbound_requests": 2})
+    first = receive_request(connection, 1)
+    receive_request(connection, 2)
+    assert receive(connection, request(3), request(4)) == []
+    assert codes(said(connection)) == [(3, 1002), (4, 1002)]
+    connection.respond(first, b"1")
+    assert receive_request(connection, 5).id == b"5"
+
+
+def test_ten_thousand_requests_leave_no_more_than_the_window() -> None:
+    connection = link()
+    events = receive(connection, *(request(n) for n in range(10_000)))
+    assert len(events) == len(connection.requests) == 256
+    assert {code for _, code in codes(said(connection))} == {1002}
+
+
+def test_while_closing_a_request_is_told_so_and_answers_still_come() -> None:
+    connection = link()
+    opened = call(connection)
+    connection.is_closing = True
+    assert receive(connection, request(1), success(1)) == [opened]
+    assert codes(said(connection)) == [(1, ERROR_CODES[Meaning.NOT_READY])]
+
+
+# -- pings
+
+
+def test_a_ping_is_answered_while_closing() -> None:
+    connection = link(ping="$/ping")
+    connection.begin_closing()
+    assert receive(connection, request(1, "$/ping"), request(2)) == []
+    assert [answer["id"] for answer in said(connection) if "result" in answer] == [1]
+
+
+def test_a_ping_is_answered_by_the_link_itself() -> None:
+    connection = link(ping="$/ping")
+    assert receive(connection, request(1, "$/ping"), request("a", "$/ping", params={})) == []
+    assert said(connection) == [success(1), success("a")]
+    assert connection.data_to_send() == b""
+    assert connection.requests == {}
+
+
+def test_a_ping_is_answered_however_full_the_window_is() -> None:
+    connection = link(ping="$/ping", limits={"inbound_requests": 0})
+    receive(connection, request(1, "$/ping"))
+    assert said(connection) == [success(1)]
+
+
+def test_a_link_without_pings_has_a_request_of_that_name() -> None:
+    assert receive_request(link(), 1, method="$/ping").method == "$/ping"
+
+
+# -- notifications
+
+
+def test_a_notification_is_an_event_and_never_answered() -> None:
+    connection = link()
+    (event,) = receive(connection, notification("tick", params={"n": 1}))
+    assert isinstance(event, NotificationMessage)
+    assert event.method == "tick"
+    assert said(connection) == []
+
+
+def test_what_is_told_is_a_frame_without_an_id() -> None:
+    connection = link()
+    assert read(connection.encode_notification("tick", None)) == [notification("tick")]
+    assert read(connection.encode_notification("tick", b"[1]")) == [notification("tick", params=[1])]
+
+
+def test_events_come_in_the_order_of_arrival() -> None:
+    connection = link()
+    opened = call(connection)
+    events = receive(connection, notification("a"), request(1), success(1), notification("b"))
+    assert [type(event) for event in events] == [NotificationMessage, InboundRequest, OutboundCall, NotificationMessage]
+    assert events[2] is opened
+
+
+# -- notifications that belong to somebody
+
+
+def told(n: int) -> dict[str, object]:
+    return notification("tick", params={"n": n})
+
+
+def test_a_claimed_notification_goes_straight_to_whom_it_belongs() -> None:
+    connection = link()
+    seen: list[bytes] = []
+    connection.direct_handlers = {"tick": lambda params: seen.append(bytes(params or b""))}
+    assert receive(connection, *(told(n) for n in range(100))) == []
+    assert seen == [b'{"n":%d}' % n for n in range(100)]
+
+
+def test_what_is_claimed_and_what_is_taken_keep_their_order() -> None:
+    class Taker(EventBuffer):
+        def on_notification(self, notification: NotificationMessage) -> None:
+            seen.append(notification.method)
+
+    connection = link()
+    seen: list[object] = []
+    connection.set_receiver(Taker())
+    connection.direct_handlers = {"tick": lambda params: seen.append("claimed")}
+    connection.receive(b"".join(frame(message) for message in (told(1), notification("other"), told(2))))
+    assert seen == ["claimed", "other", "claimed"]
+
+
+def test_frames_wait_their_turn_when_the_turn_is_over() -> None:
+    connection = link()
+    seen: list[object] = []
+    connection.direct_handlers = {"tick": seen.append}
+    connection.should_yield = lambda: True
+    receive(connection, *(told(n) for n in range(100)))
+    assert 0 < len(seen) < 100
+    while not connection.resume_receiving():
+        pass
+    assert len(seen) == 100
+
+
+def test_frames_that_come_while_others_wait_are_put_behind_them() -> None:
+    connection = link()
+    seen: list[object] = []
+    connection.direct_handlers = {"tick": lambda params: seen.append(bytes(params or b""))}
+    connection.should_yield = lambda: True
+    receive(connection, *(told(n) for n in range(30)))
+    connection.queue_frames(connection.framing.feed(frame(told(30))))
+    while not connection.resume_receiving():
+        pass
+    assert seen == [b'{"n":%d}' % n for n in range(31)]
+
+
+def test_a_claimed_notification_in_other_words_is_an_event_for_whoever_hands_them_out() -> None:
+    connection = link()
+    connection.direct_handlers = {"tick": lambda params: None}
+    (event,) = receive(connection, '{ "jsonrpc":"2.0", "method":"tick" }')
+    assert isinstance(event, NotificationMessage)
+
+
+def test_a_link_that_nobody_gave_a_clock_is_never_late() -> None:
+    connection = link()
+    assert not connection.should_yield()
+
+
+# -- their cancellations
+
+
+@pytest.mark.parametrize("rule", get_args(CancelResponse))
+def test_a_cancelled_request_is_an_event_while_it_is_open(rule: CancelResponse) -> None:
+    connection = link(rule=rule)
+    served = receive_request(connection, 5)
+    (event,) = receive(connection, notification("$/cancelRequest", params={"id": 5}))
+    assert isinstance(event, CancelRequested)
+    assert event.request is served
+    assert served.is_cancelled
+    assert list(connection.requests.values()) == [served]
+
+
+def test_each_rule_has_its_own_end_for_a_cancelled_request() -> None:
+    connection = link()
+    assert codes(read(connection.reject(receive_request(connection), RequestCancelled()))) == [(1, -32800)]
+    connection = link(rule="never answered")
+    assert connection.drop_request(receive_request(connection)) == b""
+    connection = link(rule="answers itself")
+    assert read(connection.respond(receive_request(connection), b'"stopped"')) == [success(1, "stopped")]
+
+
+def test_a_request_is_cancelled_once() -> None:
+    connection = link()
+    receive_request(connection, 5)
+    events = receive(connection, *[notification("$/cancelRequest", params={"id": 5})] * 3)
+    assert len(events) == 1
+
+
+def test_a_string_is_cancelled_in_whatever_words() -> None:
+    connection = link()
+    receive_request(connection, "é")
+    assert len(receive(connection, '{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":"\\u00e9"}}')) == 1
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        '{"id":6}', '{"id":"5"}', '{"id":5.0}', '{"id":true}', '{"id":null}', '{"id":{}}', '{"id":[5]}', "{}", "[5]",
+        "[]", "5", '"5"', '{"requestId":5}', '{"id":"\\u0035"}', '{"id":{"a":"\\\\"}}', '{"id":"\\ud800"}',
+    ],
+)  # fmt: skip
+def test_a_cancellation_that_names_no_open_request_is_ignored(params: str) -> None:
+    connection = link()
+    served = receive_request(connection, 5)
+    assert receive(connection, f'{{"jsonrpc":"2.0","method":"$/cancelRequest","params":{params}}}') == []
+    assert not served.is_cancelled
+    assert [id for id, _ in codes(said(connection))] == ([None] if "ud800" in params else [])
+
+
+def test_a_cancellation_of_bytes_that_are_no_text_is_ignored() -> None:
+    connection = link()
+    receive_request(connection, 5)
+    body = b'{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":"\\n\xff"}}'
+    assert connection.receive(ContentLength().encode(body)) == []
+
+
+def test_a_cancellation_without_params_is_ignored() -> None:
+    connection = link()
+    receive_request(connection, 5)
+    assert receive(connection, notification("$/cancelRequest"), notification("$/cancelRequest", params=None)) == []
+
+
+def test_a_cancellation_behind_the_answer_is_ignored() -> None:
+    connection = link()
+    connection.respond(receive_request(connection, 5), b"1")
+    assert receive(connection, notification("$/cancelRequest", params={"id": 5})) == []
+
+
+def test_a_storm_of_cancellations_leaves_nothing_behind() -> None:
+    connection = link()
+    storm = frame(notification("$/cancelRequest", params={"id": 5})) * 1_000
+    receive_request(connection, 5)
+    events = [event for _ in range(20) for event in connection.receive(storm)]
+    assert len(events) == 1
+    assert connection.data_to_send() == b""
+    assert connection.violation is None
+
+
+def test_without_cancellation_the_word_is_a_notification_like_any_other() -> None:
+    connection = link(rule=None)
+    receive_request(connection, 5)
+    (event,) = receive(connection, notification("$/cancelRequest", params={"id": 5}))
+    assert isinstance(event, NotificationMessage)
+    (event,) = receive(connection, [notification("$/cancelRequest", params={"id": 5})])
+    assert isinstance(event, NotificationMessage)
+
+
+def test_a_cancellation_as_a_request_is_a_request_like_any_other() -> None:
+    assert receive_request(link(), 6, method="$/cancelRequest").id == b"6"
+
+
+# -- bad messages
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("{", (None, -32700)),
+        ("", (None, -32700)),
+        ("1", (None, -32600)),
+        ("[]", (None, -32600)),
+        ("{}", (None, -32600)),
+        ('{"jsonrpc":"2.0","id":5}', (5, -32600)),
+        ('{"jsonrpc":"1.0","id":5,"method":"m"}', (5, -32600)),
+        ('{"jsonrpc":"2.0","id":{},"method":"m"}', (None, -32600)),
+        ('{"jsonrpc":"2.0","id":5,"method":"m","params":' + "[" * 99 + "]" * 99 + "}", (5, 1004)),
+    ],
+)
+def test_a_bad_message_is_answered_and_the_link_lives(text: str, answer: object) -> None:
+    connection = link()
+    assert receive(connection, text) == []
+    assert codes(said(connection)) == [answer]
+    assert connection.violation is None
+    assert receive_request(connection, 5).id == b"5"
+
+
+def test_bad_json_ends_the_link_where_the_dialect_says_so() -> None:
+    connection = link(bad_json_is_fatal=True)
+    assert receive(connection, "{", "[") == []
+    assert isinstance(connection.violation, BadMessage)
+    assert said(connection) == []
+
+
+def test_a_message_that_is_json_does_not_end_the_link_even_there() -> None:
+    connection = link(bad_json_is_fatal=True)
+    receive(connection, "1")
+    assert connection.violation is None
+    assert codes(said(connection)) == [(None, -32600)]
+
+
+def test_an_error_that_belongs_to_no_call_is_an_event() -> None:
+    connection = link()
+    opened = call(connection)
+    (event,) = receive(connection, failure(None, -32700, "parse error"))
+    assert isinstance(event, Failure)
+    assert (event.code, event.message) == (-32700, "parse error")
+    assert list(connection.calls.values()) == [opened]
+    (event,) = receive(connection, {"jsonrpc": "2.0", "error": {"code": 1, "message": "no id"}})
+    assert isinstance(event, Failure)
+
+
+# -- frames that are none
+
+
+def test_a_bad_frame_ends_the_link_and_what_came_before_is_served() -> None:
+    connection = link()
+    (event,) = connection.receive(frame(notification("a")) + b"Content-Length: x\r\n\r\n" + frame(notification("b")))
+    assert isinstance(event, NotificationMessage)
+    assert isinstance(connection.violation, BadFrame)
+    assert connection.receive(frame(notification("c"))) == []
+
+
+def test_an_input_that_ends_inside_a_frame_is_told() -> None:
+    connection = link()
+    connection.receive(frame(notification("a"))[:-1])
+    assert isinstance(connection.receive_eof(), BadFrame)
+    assert link().receive_eof() is None
+
+
+def test_an_oversize_line_is_answered_and_the_next_one_served() -> None:
+    connection = link(JsonLines, limits={"frame": 200})
+    events = connection.receive(b'{"jsonrpc":"2.0","method":"' + b"x" * 200 + b'"}\n{"jsonrpc":"2.0","method":"m"}\n')
+    assert [type(event) for event in events] == [SkippedFrame, NotificationMessage]
+    assert isinstance(events[0], SkippedFrame)
+    assert isinstance(events[0].error, FrameTooLarge)
+    assert b'"code":1004' in connection.data_to_send()
+
+
+def test_stray_text_is_an_event_and_not_answered() -> None:
+    connection = link(lambda limits: JsonLines(limits, skip_stray=True))
+    events = connection.receive(b'> npm run start\n{"jsonrpc":"2.0","method":"m"}\n')
+    assert [type(event) for event in events] == [SkippedFrame, NotificationMessage]
+    assert connection.data_to_send() == b""
+
+
+# -- batches of theirs
+
+
+def test_a_batch_is_answered_in_one_frame_when_the_last_answer_is_there() -> None:
+    connection = link()
+    first, note, second = receive(connection, [request(1), notification("tick"), request("b")])
+    assert isinstance(note, NotificationMessage)
+    assert isinstance(first, InboundRequest)
+    assert isinstance(second, InboundRequest)
+    assert connection.data_to_send() == b""
+    assert connection.respond(second, b"2") == b""
+    assert read(connection.reject(first, RpcError(5, "no"))) == [[success("b", 2), failure(1, 5, "no")]]
+    assert connection.requests == {}
+
+
+def test_a_batch_of_notifications_is_not_answered() -> None:
+    connection = link()
+    assert len(receive(connection, [notification("a"), notification("b")])) == 2
+    assert connection.data_to_send() == b""
+
+
+def test_members_that_are_no_messages_are_answered_with_the_others() -> None:
+    connection = link()
+    (served,) = receive(connection, [1, request(1), [], {"foo": "boo"}])
+    assert isinstance(served, InboundRequest)
+    assert said(connection) == []
+    ((*bad, good),) = read(connection.respond(served, b"1"))
+    assert codes(bad) == [(None, -32600)] * 3
+    assert good == success(1, 1)
+
+
+def test_a_batch_of_nothing_but_bad_members_is_answered_at_once() -> None:
+    connection = link()
+    receive(connection, [1, 2, 3])
+    (answers,) = said(connection)
+    assert codes(answers) == [(None, -32600)] * 3
+
+
+def test_a_batch_of_one_is_answered_with_a_batch_of_one() -> None:
+    connection = link()
+    (served,) = receive(connection, [request(1)])
+    assert isinstance(served, InboundRequest)
+    assert read(connection.respond(served, b"1")) == [[success(1, 1)]]
+
+
+def test_an_empty_batch_and_a_large_one_are_one_error_each() -> None:
+    connection = link()
+    assert receive(connection, [], [request(n) for n in range(51)], [1] * 20_000) == []
+    assert codes(said(connection)) == [(None, -32600), (None, 1004), (None, 1004)]
+
+
+def test_answers_in_a_batch_settle_their_calls_and_are_not_answered() -> None:
+    connection = link()
+    first, second, third = (call(connection) for _ in range(3))
+    events = receive(connection, [success(2, "b"), request(1), failure(1), {"jsonrpc": "2.0", "id": 3}])
+    served = events[1]
+    assert isinstance(served, InboundRequest)
+    assert events == [second, served, first, third]
+    assert isinstance(third.error, BadReply)
+    assert read(connection.respond(served, b"1")) == [[success(1, 1)]]
+
+
+def test_stray_answers_in_a_batch_are_counted() -> None:
+    connection = link()
+    assert receive(connection, [success(99), failure(98), {"jsonrpc": "2.0", "id": 97, "error": 5}]) == []
+    assert connection.stray_responses == 3
+    assert said(connection) == []
+
+
+def test_pings_duplicates_and_refusals_are_part_of_the_batch() -> None:
+    connection = link(ping="$/ping", limits={"inbound_requests": 1})
+    (served,) = receive(connection, [request(1), request(1), request(2, "$/ping"), request(3)])
+    assert isinstance(served, InboundRequest)
+    (answers,) = read(connection.respond(served, b"1"))
+    assert answers[1] == success(2)
+    assert [(answer["id"], answer.get("error", {}).get("code")) for answer in answers] == [
+        (None, -32600),
+        (2, None),
+        (3, 1002),
+        (1, None),
+    ]
+
+
+def test_a_batch_whose_requests_are_all_forgotten_is_not_answered() -> None:
+    connection = link(rule="never answered")
+    first, second = receive(connection, [request(1), request(2)])
+    assert isinstance(first, InboundRequest)
+    assert isinstance(second, InboundRequest)
+    assert connection.drop_request(first) == b""
+    assert connection.drop_request(second) == b""
+
+
+def test_a_request_and_its_cancellation_may_share_a_batch() -> None:
+    connection = link()
+    served, asked = receive(connection, [request(1), notification("$/cancelRequest", params={"id": 1})])
+    assert isinstance(served, InboundRequest)
+    assert isinstance(asked, CancelRequested)
+    assert codes(read(connection.reject(served, RequestCancelled()))[0]) == [(1, -32800)]
+
+
+def test_answers_too_large_together_become_errors_each() -> None:
+    connection = link(limits={"frame": 400})
+    first, second = receive(connection, [request(1), request(2)])
+    assert isinstance(first, InboundRequest)
+    assert isinstance(second, InboundRequest)
+    big = b'"' + b"x" * 250 + b'"'
+    connection.respond(first, big)
+    (answers,) = read(connection.respond(second, big))
+    assert codes(answers) == [(1, TOO_LARGE), (2, TOO_LARGE)]
+
+
+def test_errors_too_large_together_become_one() -> None:
+    connection = link(limits={"frame": 400})
+    connection.receive(frame([1] * 10))
+    assert codes(said(connection)) == [(None, TOO_LARGE)]
+
+
+# -- batches of ours
+
+
+def open_batch(connection: Any, count: int) -> list[OutboundCall]:
+    calls = [OutboundCall(f"m{n}", Waiter()) for n in range(count)]
+    connection.open_batch([(one, None) for one in calls], [])
+    return calls
+
+
+def test_a_batch_is_one_frame_of_calls_and_notifications() -> None:
+    connection = link()
+    calls = [OutboundCall("a", Waiter()), OutboundCall("b", Waiter())]
+    sent = connection.open_batch([(calls[0], b"[1]"), (calls[1], None)], [("tick", b"{}"), ("tock", None)])
+    assert read(sent) == [
+        [request(1, "a", params=[1]), request(2, "b"), notification("tick", params={}), notification("tock")]
+    ]
+    assert receive(connection, [success(2), success(1)]) == [calls[1], calls[0]]
+
+
+def test_a_batch_may_be_answered_in_parts_and_mixed_with_others() -> None:
+    connection = link()
+    first, second = open_batch(connection, 2)
+    other = call(connection)
+    assert receive(connection, success(3), success(2)) == [other, second]
+    assert receive(connection, success(1)) == [first]
+    third = call(connection)
+    assert receive(connection, success(4)) == [third]
+
+
+def test_a_batch_of_notifications_waits_for_nothing() -> None:
+    connection = link()
+    assert read(connection.open_batch([], [("tick", None)])) == [[notification("tick")]]
+    assert connection.calls == {}
+    (event,) = receive(connection, failure(None))
+    assert isinstance(event, Failure)
+
+
+def test_an_empty_batch_is_not_sent() -> None:
+    with pytest.raises(LocalProtocolError):
+        link().open_batch([], [])
+
+
+def test_a_batch_that_cannot_be_framed_is_not_filed() -> None:
+    connection = link(limits={"frame": 100})
+    with pytest.raises(LocalProtocolError):
+        open_batch(connection, 50)
+    assert connection.calls == {}
+
+
+def test_a_batch_that_is_refused_as_a_whole_fails_all_its_calls_and_no_others() -> None:
+    connection = link()
+    before = call(connection)
+    batch = open_batch(connection, 3)
+    later = open_batch(connection, 1)
+    events = receive(connection, failure(None, -32600, "no batches"))
+    assert set(map(id, events)) == set(map(id, batch))
+    assert [(one.error.code, one.error.method) for one in batch if isinstance(one.error, RemoteError)] == [
+        (-32600, "m0"),
+        (-32600, "m1"),
+        (-32600, "m2"),
+    ]
+    assert list(connection.calls.values()) == [before, *later]
+    assert receive(connection, failure(None)) == later
+    assert isinstance(receive(connection, failure(None))[0], Failure)
+
+
+def test_a_refusal_passes_over_batches_that_have_their_answers() -> None:
+    connection = link()
+    open_batch(connection, 1)
+    open_batch(connection, 1)
+    (third,) = open_batch(connection, 1)
+    receive(connection, success(2), success(1))
+    assert receive(connection, failure(None)) == [third]
+
+
+@pytest.mark.parametrize(
+    "response", [success(1), failure(1), [success(1)], {"jsonrpc": "2.0", "id": 1, "result": 1, "x": 2}]
+)
+def test_a_batch_of_which_a_call_has_its_response_was_not_refused(response: object) -> None:
+    connection = link()
+    first, second = open_batch(connection, 2)
+    assert receive(connection, response) == [first]
+    assert isinstance(receive(connection, failure(None))[0], Failure)
+    assert list(connection.calls.values()) == [second]
+    assert connection.stray_responses == 1
+
+
+def test_a_refusal_fails_what_is_left_of_a_batch() -> None:
+    connection = link()
+    first, second = open_batch(connection, 2)
+    connection.cancel_call(first)
+    assert receive(connection, failure(None)) == [second]
+    assert first.error is None
+
+
+def test_errors_that_belong_to_no_call_are_counted_and_end_the_link_in_the_end() -> None:
+    connection = link(limits={"stray_replies": 3})
+    call(connection)
+    receive(connection, *[failure(None)] * 3)
+    assert (connection.stray_responses, connection.violation) == (3, None)
+    receive(connection, failure(None))
+    assert isinstance(connection.violation, BadMessage)
+
+
+def test_a_batch_that_was_given_up_takes_no_refusal() -> None:
+    connection = link()
+    for opened in open_batch(connection, 2):
+        connection.cancel_call(opened)
+    assert isinstance(receive(connection, failure(None))[0], Failure)
+
+
+# -- the end
+
+
+def test_every_open_call_is_lost_with_an_error_of_its_own() -> None:
+    connection = link()
+    opened = [call(connection) for _ in range(3)]
+    assert connection.close(LOST) == opened
+    errors = [one.error for one in opened]
+    assert all(isinstance(error, ConnectionLost) and error.reason is LOST.reason for error in errors)
+    assert len({id(error) for error in errors}) == 3
+
+
+def test_nothing_is_left_and_nothing_comes_after_the_end() -> None:
+    connection = link(ping="$/ping")
+    opened = call(connection)
+    served = receive_request(connection, 5)
+    receive(connection, request(6, "$/ping"))
+    open_batch(connection, 2)
+    connection.close(LOST)
+    assert (connection.calls, connection.requests) == ({}, {})
+    assert connection.data_to_send() == b""
+    assert connection.respond(served, b"1") == b""
+    assert connection.reject(served, RequestCancelled()) == b""
+    assert connection.drop_request(served) == b""
+    assert connection.cancel_call(opened) == b""
+    assert receive(connection, request(7), notification("a"), success(1), "{") == []
+    assert (connection.requests, connection.data_to_send(), connection.violation) == ({}, b"", None)
+    assert connection.next_deadline() == inf
+
+
+def test_the_first_end_is_the_end() -> None:
+    connection = link()
+    call(connection)
+    assert len(connection.close(LOST)) == 1
+    assert connection.close(ConnectionLost(DisconnectReason.LOCAL_CLOSE)) == []
+    assert connection.lost is LOST
+
+
+def test_what_is_asked_after_the_end_raises_why_it_ended() -> None:
+    connection = link()
+    connection.close(LOST)
+    for ask in (
+        lambda: connection.open_call(OutboundCall("echo", Waiter()), None),
+        lambda: connection.open_batch([(OutboundCall("echo", Waiter()), None)], []),
+        lambda: connection.encode_notification("tick", None),
+    ):
+        with pytest.raises(ConnectionLost) as caught:
+            ask()
+        assert caught.value is not LOST
+        assert (caught.value.reason, caught.value.detail) == (LOST.reason, LOST.detail)
+
+
+def test_a_violation_ends_the_link_with_its_own_text_and_as_the_cause() -> None:
+    violation = BadMessage("nonsense")
+    lost = build_connection_lost(violation)
+    assert lost.reason is DisconnectReason.REMOTE_VIOLATION
+    assert "nonsense" in lost.detail
+    assert lost.__cause__ is violation
+
+
+def test_each_lost_call_knows_the_cause() -> None:
+    connection = link()
+    opened = call(connection)
+    violation = BadMessage("nonsense")
+    connection.close(build_connection_lost(violation))
+    assert opened.error is not None
+    assert opened.error.__cause__ is violation

@@ -1,0 +1,318 @@
+"""Two connections and a pipe between them, driven in any order: calls settle once, ids never cross, nothing is left."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any, get_args
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.jsonrpc.links import LOST, Waiter, link
+
+from becket.errors import BadReply, CallTimeout, ConnectionLost, RemoteError, RequestCancelled, RpcError
+from becket.framing import ContentLength, FramingFactory, JsonLines, SkippedFrame
+from becket.jsonrpc.messages import Failure, NotificationMessage
+from becket.jsonrpc.records import CancelRequested, CancelResponse, InboundRequest, OutboundCall
+
+WINDOW = 3
+OURS = 777  # the number of errors that a handler chose
+REFUSALS = {-32700, -32600, 1002, 1004, 1005}  # what a link answers by itself
+SIDES = st.sampled_from([0, 1])
+NONSENSE = [
+    "{",
+    "1",
+    "[]",
+    "[1,[]]",
+    "{}",
+    '{"jsonrpc":"2.0","id":"a","method":"again"}',
+    '{"jsonrpc":"2.0","id":true,"method":"m"}',
+    '{"jsonrpc":"2.0","id":[1],"result":1}',
+    '{"jsonrpc":"1.0","id":1,"method":"m"}',
+    '{"jsonrpc":"2.0","id":1,"method":"m","method":"m"}',
+    '{"jsonrpc":"2.0","id":1,"method":5}',
+    '{"jsonrpc":"2.0","id":1,"params":[]}',
+    '{"jsonrpc":"2.0","id":999999,"result":1}',
+    '{"jsonrpc":"2.0","id":"1","result":"wrong"}',
+    '{"jsonrpc":"2.0","id":1.0,"result":"wrong"}',
+    '{"jsonrpc":"2.0","id":null,"result":"wrong"}',
+    '{"jsonrpc":"2.0","result":"wrong"}',
+    '{"jsonrpc":"2.0","error":"wrong"}',
+    '{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":999999}}',
+    '{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":{}}}',
+    '{"jsonrpc":"2.0","method":"$/cancelRequest","params":[1]}',
+    '{"jsonrpc":"2.0","id":1,"method":"m","params":' + "[" * 99 + "]" * 99 + "}",
+]
+
+
+class Side:
+    """One end, and what the model knows of it."""
+
+    def __init__(self, framing: FramingFactory, rule: CancelResponse) -> None:
+        # Nonsense must not end the link here: the limit of stray answers has tests of its own.
+        self.connection = link(
+            framing, rule=rule, limits={"inbound_requests": WINDOW, "stray_replies": 10**9}, ping="ping"
+        )
+        self.encode = self.connection.framing.encode
+        self.watch = framing(self.connection.limits)  # reads along what this side sends
+        self.sent = b""  # what the other side has not read yet
+        self.open: dict[int, OutboundCall] = {}
+        self.tokens: dict[int, int] = {}  # what a call asked for, by the call
+        self.settled: Counter[int] = Counter()
+        self.kept: list[OutboundCall] = []  # ids of objects are unique only while they live
+        self.serving: list[InboundRequest] = []
+        self.served: list[InboundRequest] = []
+        self.asked: Counter[str] = Counter()  # ids of requests that have arrived
+        self.answered: Counter[str] = Counter()
+        self.told = 0
+        self.heard = 0
+
+    @property
+    def is_open(self) -> bool:
+        return self.connection.lost is None
+
+    def settle(self, call: OutboundCall) -> None:
+        self.settled[id(call)] += 1
+        assert self.open.pop(id(call)) is call
+
+    def write(self, data: bytes) -> None:
+        self.sent += data
+        for body in self.watch.feed(data):
+            assert not isinstance(body, SkippedFrame)
+            message = json.loads(bytes(body))
+            for member in message if isinstance(message, list) else [message]:
+                if "method" not in member:
+                    self.answered[json.dumps(member["id"])] += 1
+
+
+class Links(RuleBasedStateMachine):
+    """Random use of both ends. Every rule ends with all that a real driver would do at once."""
+
+    @initialize(
+        framing=st.sampled_from([ContentLength, JsonLines]),
+        rule=st.sampled_from(get_args(CancelResponse)),
+        is_calm=st.booleans(),
+    )
+    def join(self, framing: FramingFactory, rule: CancelResponse, is_calm: bool) -> None:
+        self.rule = rule
+        self.is_calm = is_calm
+        self.sides = [Side(framing, rule), Side(framing, rule)]
+        self.now = 0.0
+        self.tokens = 0
+        self.has_nonsense = False
+
+    def new_call(self, side: Side, timeout: float) -> tuple[OutboundCall, bytes]:
+        self.tokens += 1
+        call = OutboundCall("echo", Waiter(), deadline=self.now + timeout, timeout=timeout)
+        side.kept.append(call)
+        side.open[id(call)] = call
+        side.tokens[id(call)] = self.tokens
+        return call, b"[%d]" % self.tokens
+
+    # -- what a program does
+
+    @rule(at=SIDES, timeout=st.sampled_from([1.0, 5.0, 1e9]), count=st.integers(1, WINDOW + 1))
+    def call(self, at: int, timeout: float, count: int) -> None:
+        side = self.sides[at]
+        if side.is_open:
+            for _ in range(count):
+                side.write(side.connection.open_call(*self.new_call(side, timeout)))
+        else:
+            with pytest.raises(ConnectionLost):
+                side.connection.open_call(OutboundCall("echo", Waiter()), None)
+
+    @rule(at=SIDES, count=st.integers(1, 3), notes=st.integers(0, 1))
+    def batch(self, at: int, count: int, notes: int) -> None:
+        side = self.sides[at]
+        if side.is_open:
+            calls = [self.new_call(side, 1e9) for _ in range(count)]
+            told = [("tick", b"[%d]" % (side.told + n)) for n in range(notes)]
+            side.told += notes
+            side.write(side.connection.open_batch(calls, told))
+
+    @rule(at=SIDES)
+    def notify(self, at: int) -> None:
+        side = self.sides[at]
+        if side.is_open:
+            side.write(side.connection.encode_notification("tick", b"[%d]" % side.told))
+            side.told += 1
+
+    @rule(at=SIDES, pick=st.integers(0), ending=st.sampled_from(["answer", "refuse", "forget", "twice"]))
+    def finish(self, at: int, pick: int, ending: str) -> None:
+        side = self.sides[at]
+        if ending == "twice":
+            if side.served:
+                done = side.served[pick % len(side.served)]
+                assert side.connection.respond(done, b"0") == b""
+                assert side.connection.reject(done, RpcError(OURS)) == b""
+        elif side.serving:
+            self.close_request(side, side.serving.pop(pick % len(side.serving)), ending)
+
+    def close_request(self, side: Side, request: InboundRequest, ending: str) -> None:
+        connection = side.connection
+        side.served.append(request)
+        token = bytes(request.params or b"[0]")[1:-1]
+        if request.is_cancelled and self.rule == "never answered":
+            side.write(connection.drop_request(request))
+        elif request.is_cancelled and self.rule == "answered" and ending != "answer":
+            side.write(connection.reject(request, RequestCancelled()))
+        elif ending == "refuse":
+            side.write(connection.reject(request, RpcError(OURS, token.decode())))
+        else:
+            side.write(connection.respond(request, token))
+
+    @rule(at=SIDES, pick=st.integers(0))
+    def cancel(self, at: int, pick: int) -> None:
+        side = self.sides[at]
+        if side.open:
+            call = list(side.open.values())[pick % len(side.open)]
+            side.write(side.connection.cancel_call(call))
+            side.settle(call)
+            assert side.connection.cancel_call(call) == b""
+
+    @rule(seconds=st.sampled_from([0.5, 1.0, 5.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        for side in self.sides:
+            assert side.connection.next_deadline() >= min((call.deadline for call in side.open.values()), default=0.0)
+            for call in side.connection.find_expired_calls(self.now):
+                side.write(side.connection.cancel_call(call))
+                call.error = CallTimeout(call.method, call.timeout)
+                side.settle(call)
+
+    @rule(at=SIDES, is_serious=st.sampled_from([False, False, True]))
+    def leave(self, at: int, is_serious: bool) -> None:
+        if is_serious:
+            self.close(at)
+
+    def close(self, at: int) -> None:
+        side = self.sides[at]
+        was_open = side.is_open
+        for call in side.connection.close(LOST):
+            assert was_open
+            assert isinstance(call.error, ConnectionLost)
+            side.settle(call)
+        side.served += side.serving
+        side.serving.clear()
+
+    # -- what a pipe does
+
+    @precondition(lambda self: not self.is_calm)
+    @rule(at=SIDES, text=st.sampled_from(NONSENSE))
+    def talk_nonsense(self, at: int, text: str) -> None:
+        self.has_nonsense = True
+        self.sides[at].sent += self.sides[at].encode(text.encode())
+
+    @rule(to=SIDES, size=st.integers(1, 150) | st.just(10**9))
+    def deliver(self, to: int, size: int) -> None:
+        receiver, sender = self.sides[to], self.sides[1 - to]
+        chunk, sender.sent = sender.sent[:size], sender.sent[size:]
+        events = receiver.connection.receive(chunk, self.now)
+        assert receiver.is_open or not events
+        for event in events:
+            self.take(receiver, sender, event)
+        receiver.write(receiver.connection.data_to_send())
+        assert receiver.connection.violation is None
+
+    def take(self, receiver: Side, sender: Side, event: Any) -> None:
+        match event:
+            case InboundRequest():
+                receiver.asked[event.id.decode()] += 1
+                receiver.serving.append(event)
+                if event.method == "echo":
+                    asked = next(call for call in reversed(sender.kept) if call.id == event.id)
+                    assert bytes(event.params or b"") == b"[%d]" % sender.tokens[id(asked)]
+            case NotificationMessage():
+                assert bytes(event.params or b"") == b"[%d]" % receiver.heard
+                receiver.heard += 1
+            case OutboundCall():
+                self.check_outcome(receiver, event)
+                receiver.settle(event)
+            case CancelRequested():
+                assert event.request in receiver.serving
+            case Failure():
+                assert event.id == b"null"
+            case _:
+                raise AssertionError(event)
+
+    def check_outcome(self, side: Side, call: OutboundCall) -> None:
+        token = side.tokens[id(call)]
+        match call.error:
+            case None:
+                assert call.result is not None
+                assert bytes(call.result) == b"%d" % token
+            case RemoteError(code=777, message=message):
+                assert message == str(token)
+            case RemoteError(code=code):
+                assert code in REFUSALS
+                assert code in (1002, 1005) or self.has_nonsense
+            case BadReply():
+                assert self.has_nonsense
+            case _:
+                raise AssertionError(call.error)
+
+    # -- what holds at any time
+
+    @invariant()
+    @precondition(lambda self: hasattr(self, "sides"))
+    def the_tables_are_what_the_model_says(self) -> None:
+        for side in self.sides:
+            assert set(map(id, side.connection.calls.values())) == set(side.open)
+            assert set(map(id, side.connection.requests.values())) == set(map(id, side.serving))
+
+    @invariant()
+    @precondition(lambda self: hasattr(self, "sides"))
+    def every_call_is_open_or_settled_once(self) -> None:
+        for side in self.sides:
+            for call in side.kept:
+                assert side.settled[id(call)] == (0 if id(call) in side.open else 1)
+
+    @invariant()
+    @precondition(lambda self: hasattr(self, "sides"))
+    def the_window_is_respected(self) -> None:
+        assert all(len(side.connection.requests) <= WINDOW for side in self.sides)
+
+    @invariant()
+    @precondition(lambda self: hasattr(self, "sides"))
+    def nothing_is_answered_that_was_not_asked(self) -> None:
+        if not self.has_nonsense:
+            for side, other in (self.sides, self.sides[::-1]):
+                assert all(id in {call.id.decode() for call in other.kept} for id in side.answered)
+                assert max(side.answered.values(), default=0) <= 1
+
+    # -- what holds in the end
+
+    def teardown(self) -> None:
+        if not hasattr(self, "sides"):
+            return
+        for to in (0, 1, 0, 1):
+            self.deliver(to, 10**9)
+        self.check_cancellations_have_arrived()
+        for _ in range(3 + sum(len(side.kept) for side in self.sides)):  # a full window may take its turns
+            for to in (0, 1):
+                self.deliver(to, 10**9)
+                for request in self.sides[to].serving[:]:
+                    self.sides[to].serving.remove(request)
+                    self.close_request(self.sides[to], request, "answer")
+        if all(side.is_open for side in self.sides):
+            assert [side.open for side in self.sides] == [{}, {}]  # nobody waits for ever
+            assert [side.heard for side in self.sides] == [side.told for side in reversed(self.sides)]
+        for at in (0, 1):
+            self.close(at)
+        self.every_call_is_open_or_settled_once()
+        for side in self.sides:
+            assert (side.open, side.connection.calls, side.connection.requests) == ({}, {}, {})
+            assert side.connection.data_to_send() == b""
+
+    def check_cancellations_have_arrived(self) -> None:
+        if self.has_nonsense or not all(side.is_open for side in self.sides):
+            return
+        for side, other in (self.sides, self.sides[::-1]):
+            wanted = {call.id for call in other.open.values()}
+            assert all(request.is_cancelled == (request.id not in wanted) for request in side.serving)
+
+
+TestLinks = Links.TestCase
+TestLinks.settings = settings(max_examples=max(20, settings().max_examples // 2), stateful_step_count=40)

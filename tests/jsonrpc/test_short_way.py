@@ -1,0 +1,77 @@
+"""The short way and the careful way come to the same: a space, which sends a frame the careful way, changes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.jsonrpc.links import call, link
+
+from becket.framing import ContentLength
+from becket.jsonrpc.messages import Failure, NotificationMessage
+from becket.jsonrpc.records import InboundRequest, OutboundCall
+
+NUMBERS = ["0", "1", "2", "9", "12", "-1", "123", "1234", "12345", "1e0", "1.0"]
+IDS = [*NUMBERS, "null", "true", '"1"', '""', '"a"', "[]", "{}"]
+METHODS = ['"tick"', '"m"', '"$/ping"', '"$/cancelRequest"', '""', '"é"', '"\\u006d"']
+VALUES = [*IDS, "[1]", '{"a":1}', "[[]]", '"\\u0031"', '{"code":1,"message":"m"}', '"tick"', '"m"', '"2.0"']
+MEMBERS = ["id", "method", "params", "result", "error", "x", "extra", "trace", "jsonrpc", "data", ""]
+
+
+@st.composite
+def texts(draw: Any) -> str:
+    pairs = ['"jsonrpc":"2.0"']
+    if draw(st.booleans()):
+        pairs.append('"id":' + draw(st.sampled_from(IDS)))
+    if draw(st.booleans()):
+        pairs.append('"method":' + draw(st.sampled_from(METHODS)))
+    for name in draw(st.lists(st.sampled_from(MEMBERS), max_size=3)):
+        pairs.append(f'"{name}":' + draw(st.sampled_from(VALUES)))
+    ordered = draw(st.permutations(pairs))
+    if draw(st.booleans()):  # as `json.dumps` writes it
+        return "{" + ", ".join(pair.replace('":', '": ', 1) for pair in ordered) + "}"
+    if draw(st.booleans()):  # here and there
+        spaces = st.sampled_from(["", "", " ", "  "])
+        spread = (draw(spaces) + pair.replace('":', '":' + draw(spaces), 1) for pair in ordered)
+        return "{" + ",".join(spread) + draw(spaces) + "}"
+    return "{" + ",".join(ordered) + "}"
+
+
+def outcome(text: str) -> object:
+    connection = link(ping="$/ping")
+    claimed: list[bytes] = []
+    connection.direct_handlers = {"tick": lambda params: claimed.append(bytes(params or b""))}
+    for _ in range(12):
+        call(connection)
+    shown: list[object] = []
+    for event in connection.receive(ContentLength().encode(text.encode()), 0.0):
+        match event:
+            case OutboundCall():
+                shown.append(
+                    ("call", event.id, None if event.result is None else bytes(event.result), type(event.error))
+                )
+            case InboundRequest():
+                shown.append(("request", event.id, event.method, None if event.params is None else bytes(event.params)))
+            case NotificationMessage() if event.method == "tick":
+                claimed.append(bytes(event.params or b""))  # whoever hands events out finds the same function
+            case NotificationMessage():
+                shown.append(("told", event.method, None if event.params is None else bytes(event.params)))
+            case Failure():
+                shown.append(("failure", event.code))
+            case _:
+                shown.append(type(event))
+    return (
+        shown,
+        claimed,
+        connection.data_to_send(),
+        connection.stray_responses,
+        sorted(connection.calls),
+        len(connection.requests),
+    )
+
+
+@settings(max_examples=500)
+@given(text=texts())
+def test_a_space_changes_nothing(text: str) -> None:
+    assert outcome(text) == outcome("{ " + text[1:])

@@ -1,0 +1,308 @@
+"""Messages as other systems write them, and what they make of ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+from tests.jsonrpc.links import call, failure, notification, receive, receive_request, request, said, success
+
+from becket.errors import LocalProtocolError, Meaning, MethodNotFound, RemoteError, RpcError
+from becket.framing import ContentLength, JsonLines, SkippedFrame
+from becket.framing.framing import FramingFactory
+from becket.jsonrpc.connection import Connection
+from becket.jsonrpc.messages import Failure, Invalid, Malformed, NotificationMessage, Request, Success
+from becket.jsonrpc.records import IdCounter, OutboundCall
+from becket.jsonrpc.wire_format import ErrorPrecedence, WireFormat, WireFormatCodec, accepts_no_id
+from becket.limits import Limits
+
+ERROR_FIRST = WireFormat(unknown_error="it failed")
+RESULT_FIRST = WireFormat(unknown_error="it failed", error_precedence=ErrorPrecedence.RESULT_FIRST)
+
+
+def link(spelling: WireFormat | None, framing: FramingFactory = ContentLength, **options: Any) -> Connection:
+    limits = Limits(stray_replies=2)
+    codec = WireFormatCodec(limits, spelling or WireFormat())
+    options = {"rejects_invalid": False} | options
+    return Connection(framing(limits), codec, limits=limits, wire_format=spelling, **options)
+
+
+def decode(frame: str, spelling: WireFormat = ERROR_FIRST, **limits: int) -> Any:
+    message = WireFormatCodec(Limits().but(**limits), spelling).decode(frame.encode())
+    fields = [getattr(message, name) for name in message.__struct_fields__]
+    return (type(message), *(msgspec.json.decode(field) if isinstance(field, Raw) else field for field in fields))
+
+
+# -- what is written
+
+
+@pytest.mark.parametrize(
+    ("spelling", "params", "text"),
+    [
+        (WireFormat(), b"{}", b'{"jsonrpc":"2.0","id":1,"method":"m","params":{}}'),
+        (WireFormat(), None, b'{"jsonrpc":"2.0","id":1,"method":"m"}'),
+        (WireFormat(id_is_last=True), b"[1]", b'{"jsonrpc":"2.0","method":"m","params":[1],"id":1}'),
+        (WireFormat(id_is_last=True), None, b'{"jsonrpc":"2.0","method":"m","id":1}'),
+        (WireFormat(has_null_params=True), None, b'{"jsonrpc":"2.0","id":1,"method":"m","params":null}'),
+        (WireFormat(has_version=False, has_null_params=True), b"{}", b'{"id":1,"method":"m","params":{}}'),
+    ],
+)
+def test_a_request_has_its_members_in_the_order_of_its_spelling(
+    spelling: WireFormat, params: bytes | None, text: bytes
+) -> None:
+    assert WireFormatCodec(spelling=spelling).encode_request(b"1", "m", params) == text
+
+
+def test_params_that_are_neither_an_object_nor_an_array_are_not_sent() -> None:
+    codec = WireFormatCodec()
+    with pytest.raises(LocalProtocolError):
+        codec.encode_request(b"1", "m", b"1")
+    with pytest.raises(LocalProtocolError):
+        codec.encode_notification("m", b"1")
+
+
+def test_notifications_and_answers_bear_the_version_only_where_it_is_written() -> None:
+    codec, bare = WireFormatCodec(), WireFormatCodec(spelling=WireFormat(has_version=False))
+    assert codec.encode_notification("m", None) == b'{"jsonrpc":"2.0","method":"m"}'
+    assert bare.encode_notification("m", b"{}") == b'{"method":"m","params":{}}'
+    assert codec.encode_success(b"1", b"2") == b'{"jsonrpc":"2.0","id":1,"result":2}'
+    assert bare.encode_success(b"1", b"2") == b'{"id":1,"result":2}'
+
+
+def test_an_error_is_an_object_or_its_text_alone() -> None:
+    codec, text = WireFormatCodec(), WireFormatCodec(spelling=WireFormat(has_version=False, is_error_text=True))
+    assert codec.encode_failure(b"1", -1, "no", None) == b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}'
+    assert codec.encode_failure(b"1", -1, "no", [1]).endswith(b'"message":"no","data":[1]}}')
+    assert text.encode_failure(b"1", -1, "no", [1]) == b'{"id":1,"error":"no"}'
+
+
+def test_no_batch_is_sent() -> None:
+    with pytest.raises(LocalProtocolError):
+        link(None).open_batch([], [("m", None)])
+
+
+# -- what is read
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        ('{"id":1,"method":"m","params":null}', (Request, b"1", "m", None)),
+        ('{"jsonrpc":"1.0","id":1,"method":"m","params":{}}', (Request, b"1", "m", {})),
+        ('{"jsonrpc":"2.0","method":"m","params":{},"id":1}', (Request, b"1", "m", {})),
+        ('{"id":1,"method":"m","result":1}', (Request, b"1", "m", None)),
+        ('{"id":null,"method":"m","params":{}}', (NotificationMessage, "m", {})),
+        ('{"method":"m"}', (NotificationMessage, "m", None)),
+        ('{"id":1,"method":5,"result":1}', (Success, b"1", 1)),
+        ('{"id":1}', (Success, b"1", None)),
+        ('{"id":"1","result":2}', (Success, b'"1"', 2)),
+    ],
+)
+def test_a_message_is_told_by_its_id_and_its_method_alone(frame: str, message: Any) -> None:
+    assert decode(frame) == message
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        '{"id":"1","method":"m"}',
+        '{"id":-1,"method":"m"}',
+        '{"id":1.5,"method":"m"}',
+        '{"id":true,"method":"m"}',
+        '{"id":[],"result":1}',
+        '{"id":null,"result":1}',
+        '{"result":1}',
+        "{}",
+        '[{"id":1,"method":"m"}]',
+        "5",
+    ],
+)
+def test_everything_else_is_no_message(frame: str) -> None:
+    assert decode(frame)[:3] == (Invalid, b"null", Meaning.INVALID_REQUEST)
+
+
+@pytest.mark.parametrize("frame", ["[1", "[1]]", "nul", ""])
+def test_what_is_no_json_is_told_apart(frame: str) -> None:
+    assert decode(frame)[:3] == (Invalid, b"null", Meaning.PARSE_ERROR)
+
+
+def test_a_side_hears_the_requests_that_it_says_it_hears() -> None:
+    app = WireFormat(accepts_id=lambda id: id.startswith(b'"app:'))
+    ours = '{"jsonrpc":"2.0","id":"app:1","method":"m","params":{}}'
+    theirs = '{"jsonrpc":"2.0","id":1,"method":"m","params":{}}'
+    assert decode(ours, app) == (Request, b'"app:1"', "m", {})
+    assert decode(theirs, app)[0] is Invalid
+    assert decode(theirs, WireFormat(accepts_id=accepts_no_id))[0] is Invalid
+    assert decode('{"jsonrpc":"2.0","method":"m","params":{}}', app) == (NotificationMessage, "m", {})
+
+
+@pytest.mark.parametrize(
+    ("members", "by_error", "by_result"),
+    [
+        ('"result":1', (Success, b"1", 1), (Success, b"1", 1)),
+        ('"result":1,"error":null', (Failure, b"1", 0, "it failed", None), (Success, b"1", 1)),
+        ('"error":null', (Failure, b"1", 0, "it failed", None), (Success, b"1", None)),
+        ('"result":1,"error":{"message":"no"}', (Failure, b"1", 0, "no", None), (Success, b"1", 1)),
+        ('"error":{"message":"no"}', (Failure, b"1", 0, "no", None), (Failure, b"1", 0, "no", None)),
+    ],
+)
+def test_an_answer_is_an_error_or_a_result_as_the_system_sees_it(members: str, by_error: Any, by_result: Any) -> None:
+    frame = '{"jsonrpc":"2.0","id":1,' + members + "}"
+    assert decode(frame, ERROR_FIRST) == by_error
+    assert decode(frame, RESULT_FIRST) == by_result
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message", "data"),
+    [
+        ('{"code":-5,"message":"no","data":{"a":1}}', -5, "no", {"a": 1}),
+        ('{"code":"E1","message":"no"}', 0, "no", None),
+        ('{"code":true,"message":7}', 0, "it failed", None),
+        ('{"code":1e999,"message":""}', 0, "", None),
+        ('"no"', 0, "it failed", None),
+        ("[1]", 0, "it failed", None),
+        ("false", 0, "it failed", None),
+    ],
+)
+def test_an_error_of_any_shape_is_read_by_its_message(error: str, code: int, message: str, data: object) -> None:
+    assert decode('{"id":1,"error":' + error + "}") == (Failure, b"1", code, message, data)
+
+
+def test_an_error_that_is_a_text_is_its_message() -> None:
+    spelling = WireFormat(is_error_text=True, unknown_error="it failed")
+    assert decode('{"id":1,"error":"no"}', spelling) == (Failure, b"1", 0, "no", None)
+    assert decode('{"id":1,"error":["no"]}', spelling) == (Failure, b"1", 0, "it failed", None)
+
+
+def test_the_data_of_an_error_is_cut_at_its_limit() -> None:
+    frame = '{"id":1,"error":{"code":1,"message":"no","data":"%s"}}' % ("x" * 100)
+    assert decode(frame, error_data=10)[4] == '"xxxxxxxxx...'
+
+
+def test_an_answer_that_is_too_deep_fails_its_call() -> None:
+    assert decode('{"jsonrpc":"2.0","id":1,"result":%s}' % ("[" * 90 + "]" * 90))[:2] == (Malformed, b"1")
+
+
+# -- the link
+
+
+def test_ids_begin_where_the_system_begins() -> None:
+    connection = link(WireFormat(first_id=0))
+    assert [call(connection).id for _ in range(3)] == [b"0", b"1", b"2"]
+
+
+def test_a_method_with_an_id_of_its_own_is_called_under_it_unless_that_is_in_use() -> None:
+    connection = link(WireFormat(first_id=0, fixed_ids={"shutdown": 0}))
+    first = call(connection)
+    assert receive(connection, success(0, {})) == [first]
+    goodbye, again = call(connection, "shutdown"), call(connection, "shutdown")
+    assert (goodbye.id, again.id, call(connection).id) == (b"0", b"1", b"2")
+    assert receive(connection, success(0, {})) == [goodbye]
+
+
+def test_links_that_share_their_ids_never_use_one_twice() -> None:
+    ids = IdCounter()
+    before, after = link(ERROR_FIRST, ids=ids), link(ERROR_FIRST, ids=ids)
+    assert [call(connection).id for connection in (before, before, after)] == [b"1", b"2", b"3"]
+
+
+def test_ids_with_a_prefix_are_strings_in_a_row() -> None:
+    connection = link(WireFormat(id_prefix='app:"%d'))
+    calls = [call(connection) for _ in range(2)]
+    assert [msgspec.json.decode(made.id) for made in calls] == ['app:"%d1', 'app:"%d2']
+    events = receive(connection, success('app:"%d2', "two"), success('app:"%d1', "one"))
+    assert [msgspec.json.decode(event.result or b"") for event in events if isinstance(event, OutboundCall)] == [
+        "two",
+        "one",
+    ]
+
+
+def test_a_call_that_is_answered_as_most_are_is_settled() -> None:
+    connection = link(ERROR_FIRST)
+    made = call(connection)
+    assert receive(connection, success(1, {"a": 1})) == [made]
+    assert made.result is not None
+
+
+def test_what_is_no_message_is_counted_and_never_answered() -> None:
+    connection = link(ERROR_FIRST)
+    events = receive(connection, "nonsense", "[]", {"id": "x", "method": "m"}, {"jsonrpc": "2.0"}, {}, "5")
+    assert said(connection) == []
+    assert connection.invalid_messages == 6
+    assert connection.violation is None
+    assert len(events) == 3  # the first, the second and the fourth
+    assert all(isinstance(event, SkippedFrame) for event in events)
+
+
+def test_a_frame_that_was_skipped_is_not_answered_either() -> None:
+    connection = link(ERROR_FIRST, lambda limits: JsonLines(limits.but(frame=50)))
+    (event,) = connection.receive(b'{"method":"' + b"m" * 60 + b'"}\n')
+    assert isinstance(event, SkippedFrame)
+    assert connection.data_to_send() == b""
+
+
+def test_garbage_that_ends_the_link_still_does() -> None:
+    connection = link(ERROR_FIRST, bad_json_is_fatal=True)
+    receive(connection, "nonsense")
+    assert connection.violation is not None
+
+
+def test_garbage_is_answered_unless_told_otherwise() -> None:
+    connection = link(ERROR_FIRST, rejects_invalid=True)
+    receive(connection, "5")
+    assert [answer["error"]["code"] for answer in said(connection)] == [-32600]
+
+
+def test_answers_that_nobody_asked_for_are_only_counted() -> None:
+    connection = link(ERROR_FIRST)
+    receive(connection, *(success(99) for _ in range(5)))
+    assert connection.stray_responses == 5
+    assert connection.violation is None
+
+
+def test_two_requests_under_one_id_are_both_answered() -> None:
+    connection = link(ERROR_FIRST)
+    first, second = receive_request(connection, 7), receive_request(connection, 7)
+    assert connection.respond(second, b"2").endswith(b'{"jsonrpc":"2.0","id":7,"result":2}')
+    assert connection.respond(first, b"1").endswith(b'{"jsonrpc":"2.0","id":7,"result":1}')
+
+
+def test_an_error_is_said_in_the_words_of_the_system() -> None:
+    def say(error: RpcError) -> RpcError:
+        return RpcError(-5, f"no {error.method}") if isinstance(error, MethodNotFound) else error
+
+    connection = link(WireFormat(map_error=say))
+    assert connection.reject(receive_request(connection, 1), MethodNotFound("m")).endswith(
+        b'{"jsonrpc":"2.0","id":1,"error":{"code":-5,"message":"no m"}}'
+    )
+
+
+def test_what_an_error_means_may_depend_on_its_text() -> None:
+    def mean(code: int, message: str) -> Meaning | None:
+        return Meaning.PERMISSION_DENIED if message.startswith("denied") else None
+
+    connection = link(WireFormat(classify_error=mean))
+    calls = [call(connection), call(connection)]
+    receive(connection, failure(1, -32602, "denied: a"), failure(2, -32602, "bad"))
+    errors = [made.error for made in calls]
+    assert [error.meaning for error in errors if isinstance(error, RemoteError)] == [Meaning.PERMISSION_DENIED, None]
+
+
+def test_a_number_of_two_meanings_is_read_as_the_first() -> None:
+    connection = link(None, error_codes={Meaning.PERMISSION_DENIED: -32602, Meaning.INTERNAL: -32000})
+    calls = [call(connection) for _ in range(3)]
+    receive(connection, failure(1, -32602), failure(2, -32000), failure(3, -32603))
+    assert [made.error.meaning for made in calls if isinstance(made.error, RemoteError)] == [
+        Meaning.INVALID_PARAMS,
+        Meaning.INTERNAL,
+        Meaning.INTERNAL,
+    ]
+
+
+def test_requests_and_notifications_arrive_as_they_do_elsewhere() -> None:
+    connection = link(WireFormat(accepts_id=accepts_no_id))
+    assert receive(connection, request(1)) != []
+    assert connection.requests == {}
+    assert [type(event) for event in receive(connection, notification("m", params={}))] == [NotificationMessage]

@@ -1,0 +1,60 @@
+"""What stands before the params of notifications is remembered within bounds, and always right."""
+
+from __future__ import annotations
+
+import pytest
+
+from becket.errors import LocalProtocolError
+from becket.framing import ContentLength
+from becket.jsonrpc.codec import JsonCodec
+from becket.jsonrpc.connection import Connection
+from becket.jsonrpc.frame_cache import MAX_CACHED_METHODS, MAX_CACHED_SIZES, NotificationPrefixCache
+from becket.limits import Limits
+
+
+def connect(frame: int = 1_000_000) -> Connection:
+    limits = Limits(frame=frame)
+    return Connection(ContentLength(limits), JsonCodec(limits), limits=limits)
+
+
+def expected(method: str, params: bytes) -> bytes:
+    body = b'{"jsonrpc":"2.0","method":"%b","params":%b}' % (method.encode(), params)
+    return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def test_a_notification_is_the_same_the_first_time_and_later() -> None:
+    connection = connect()
+    for params in (b"{}", b'{"a":1}', b"[1]", b"{}"):
+        for method in ("tick", "tock"):
+            assert connection.encode_notification(method, params) == expected(method, params)
+            assert connection.encode_notification(method, params) == expected(method, params)
+
+
+def test_more_methods_and_sizes_than_are_remembered_are_written_all_the_same() -> None:
+    connection = connect()
+    for size in range(2 * MAX_CACHED_SIZES):
+        params = b'{"a":"%b"}' % (b"x" * size)
+        connection.encode_notification("tick", params)
+        assert connection.encode_notification("tick", params) == expected("tick", params)
+    for number in range(2 * MAX_CACHED_METHODS):
+        connection.encode_notification(f"m{number}", b"{}")
+        assert connection.encode_notification(f"m{number}", b"{}") == expected(f"m{number}", b"{}")
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    notices = {f"m{number}": b"start" for number in range(1_000)}
+    headers = {size: b"%d" % size for size in range(3_000)}
+    starts = NotificationPrefixCache(headers, notices)
+    for number in range(1_000):
+        assert starts[f"m{number}"][number] == b"%d" % (len(b"start") + number + 1) + b"start"
+        starts["m0"][number]
+    assert len(starts) <= MAX_CACHED_METHODS
+    assert all(len(start) <= MAX_CACHED_SIZES for start in starts.values())
+
+
+def test_a_notification_that_is_too_large_is_refused_each_time() -> None:
+    connection = connect(frame=100)
+    for _ in range(2):
+        with pytest.raises(LocalProtocolError, match="frame too large"):
+            connection.encode_notification("tick", b'{"a":"%b"}' % (b"x" * 100))
+    assert connection.encode_notification("tick", b"{}") == expected("tick", b"{}")

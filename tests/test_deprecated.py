@@ -1,0 +1,41 @@
+"""Modules that docs named as public in 0.1 forward their names, with a warning."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+MOVED = [
+    ("becket.wire", "Skipped", "becket.framing", "SkippedFrame"),
+    ("becket.interop.mcp", "LATEST", "becket.adapters.mcp", "LATEST_VERSION"),
+    ("becket.interop.lsp", "Document", "becket.adapters.lsp", "TextDocument"),
+    ("becket.methods.permissions", "LONGEST_PART", "becket.permissions.gate", "MAX_NAME_LENGTH"),
+    ("becket.typed.schema_files", "load_schema", "becket.json_schema.files", "load_schema"),
+    ("becket.dialects.synaps", "SYNAPS", "becket.adapters.synaps", "SYNAPS"),
+    ("becket.dialects.nexo", "ListedTool", "becket.adapters.nexo", "NexoTool"),
+    ("becket.dialects.roder", "MOST_KEPT", "becket.adapters.roder", "MAX_BUFFERED_EVENTS"),
+    ("becket.dialects.morphir", "Capability", "becket.adapters.morphir", "MorphirCapability"),
+    ("becket.dialects.cigen", "PROTOCOL", "becket.adapters.cigen", "CIGEN_PROTOCOL_VERSION"),
+    ("becket.dialects.mcp", "MCP", "becket.adapters.mcp.dialect", "MCP"),
+    ("becket.dialects.lsp", "LSP", "becket.adapters.lsp.dialect", "LSP"),
+]
+
+
+@pytest.mark.parametrize(("module", "name", "home", "present"), MOVED)
+def test_a_moved_module_forwards_its_names_with_a_warning(module: str, name: str, home: str, present: str) -> None:
+    forwarded = import_module(module)
+
+    with pytest.warns(DeprecationWarning, match=f"`{module}.{name}` is `{home}.{present}` since becket 0.2"):
+        value = getattr(forwarded, name)
+
+    assert value is getattr(import_module(home), present)
+
+
+def test_a_name_that_never_was_raises_attribute_error() -> None:
+    with pytest.raises(AttributeError):
+        import_module("becket.wire").no_such_name  # noqa: B018
+
+
+def test_the_names_of_a_moved_module_are_listed_as_they_were() -> None:
+    assert {"Sniffing", "JsonLines"} <= set(dir(import_module("becket.wire")))
