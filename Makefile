@@ -30,7 +30,7 @@ PYTEST := $(BIN)/python $(RUN_PYTEST)
 PARALLEL := -n $(WORKERS) --dist worksteal
 
 # What another Python can break: tasks, processes, annotations, imports. The rest is the same code on the same data.
-VERSIONED := $(addprefix tests/,blocking extension methods peer jsonrpc test_import_cost.py conversion/test_decoding.py)
+VERSIONED := $(addprefix tests/,blocking extension methods peer jsonrpc test_import_cost.py conversion/test_decode.py)
 
 TYPED := $(wildcard src examples tests/typing)
 # Pure code has no excuse for a line or a branch that no test reaches.
@@ -168,7 +168,7 @@ wheel: $(DEV_READY) ## Builds the wheel and tests it in an environment of its ow
 	mkdir -p "$$work/outside/tests/json_schema"; \
 	cp pyproject.toml "$$work/outside/"; \
 	cp tests/conftest.py tests/test_exports.py tests/test_import_cost.py "$$work/outside/tests/"; \
-	cp tests/json_schema/test_schema_files.py "$$work/outside/tests/json_schema/"; \
+	cp tests/json_schema/test_files.py "$$work/outside/tests/json_schema/"; \
 	cd "$$work/outside"; \
 	"$$work/venv/bin/python" -I -c 'import becket, becket.json_schema.files as t; print(becket.__version__, t.load_schema("envelope")["$$id"])'; \
 	"$$work/venv/bin/python" -m pytest -q

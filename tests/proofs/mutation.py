@@ -41,14 +41,14 @@ AREAS = {
     "framing": Area(("framing/*",), ("tests/framing",)),
     "messages": Area(("jsonrpc/*",), ("tests/jsonrpc",)),
     "permissions": Area(("permissions/gate",), ("tests/test_permissions.py", "tests/host/test_permissions.py")),
-    "consent": Area(("host/starting/start_check",), ("tests/host/test_gate.py",)),
+    "consent": Area(("host/starting/start_check",), ("tests/host/test_start_check.py",)),
     "restarts": Area(
         ("host/restart", "host/breaker", "host/lifecycle"),
         ("tests/host/test_restart.py", "tests/host/test_breaker.py", "tests/host/test_lifecycle.py"),
     ),
     "starts": Area(
         ("host/starting/environment", "host/starting/start_order"),
-        ("tests/host/test_environment.py", "tests/host/test_order.py"),
+        ("tests/host/test_environment.py", "tests/host/test_start_order.py"),
     ),
 }
 

@@ -10,7 +10,7 @@ import anyio
 import jsonschema
 import pytest
 from msgspec import Struct
-from tests.adapters.mcp.test_server_face import opened
+from tests.adapters.mcp.test_extension_as_server import opened
 
 from becket.adapters.mcp import ImageContent, McpClient, TextContent, ToolResult
 from becket.adapters.mcp.dialect import MCP

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 from tests.jsonrpc.links import frame, link, notification, read, request
-from tests.jsonrpc.test_short_way import texts
+from tests.jsonrpc.test_fast_path import texts
 
 from becket.jsonrpc.codec import CHECK_EVERY
 from becket.jsonrpc.connection import Connection
