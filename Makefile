@@ -34,9 +34,9 @@ VERSIONED := $(addprefix tests/,blocking extension methods peer jsonrpc test_imp
 
 TYPED := $(wildcard src examples tests/typing)
 # Pure code has no excuse for a line or a branch that no test reaches.
-PURE_OF_HOST := breaker configuration diagnostics digests discovery environment events gate grants_file heartbeat \
-	lifecycle manifest order programs restart tools
-PURE := errors.py limits.py wire/* rpc/* typed/* methods/* contract/* dialects/* \
+PURE_OF_HOST := breaker diagnostics events heartbeat lifecycle restart tools \
+	$(addprefix starting/,configuration discovery environment grants_file manifest programs start_check start_order)
+PURE := errors.py limits.py framing/* jsonrpc/* conversion/* methods/* contract/* dialects/* \
 	$(addprefix host/,$(addsuffix .py,$(PURE_OF_HOST)))
 empty :=
 comma := ,
