@@ -13,6 +13,7 @@ WRITTEN_BY_THE_BENCHMARKS = {"benchmarks.md"}
 PAGES = [
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
     *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in WRITTEN_BY_THE_BENCHMARKS),
 ]
 

@@ -1,0 +1,1 @@
+"""Permission names, grants, and the gate that decides on each call."""

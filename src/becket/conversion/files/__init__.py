@@ -1,0 +1,1 @@
+"""Reads TOML and YAML files within bounds, with the position of each problem."""

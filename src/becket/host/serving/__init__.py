@@ -1,0 +1,1 @@
+"""Calls between a running host and one extension, in both directions."""

@@ -1,0 +1,1 @@
+"""From a folder to a connected extension: discovery, manifest, consent, environment, launch, handshake."""

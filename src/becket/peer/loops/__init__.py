@@ -1,0 +1,1 @@
+"""Event loops behind one protocol: asyncio, trio, and threads without a loop."""

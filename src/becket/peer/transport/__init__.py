@@ -1,0 +1,1 @@
+"""Transports: child processes, pipes, sockets, stdio and byte streams."""

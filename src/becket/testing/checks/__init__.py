@@ -1,0 +1,1 @@
+"""`check_*` functions: the contracts of framings, dialects and stores as runnable checks."""

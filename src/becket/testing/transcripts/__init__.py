@@ -1,0 +1,1 @@
+"""Transcripts: recorded conversations, and how to replay them against either end."""

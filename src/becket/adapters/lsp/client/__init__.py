@@ -1,0 +1,1 @@
+"""The LSP client: connection, documents, server requests and subscriptions."""

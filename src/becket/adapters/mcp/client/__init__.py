@@ -1,0 +1,1 @@
+"""The MCP client: connection, typed calls and callbacks."""

@@ -1,0 +1,1 @@
+"""Messages of MCP, one module for each family."""

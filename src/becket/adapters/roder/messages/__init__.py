@@ -1,0 +1,1 @@
+"""Messages of Roder, one module for each family."""
