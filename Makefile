@@ -67,8 +67,7 @@ $(DEV_READY): $(TEST_READY)
 
 .venv-bench/.ready: pyproject.toml $(wildcard benchmarks/requirements.txt)
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found: run make PYTHON=/path/to/python" >&2; exit 1; }
-	test -x .venv-bench/bin/python || "$(PYTHON)" -m venv .venv-bench
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[trio,uvloop]' -r benchmarks/requirements.txt
+	"$(PYTHON)" -m benchmarks --install $(if $(filter file,$(origin PYTHON)),,--python "$(PYTHON)")
 	@touch $@
 
 .venv-prove/.ready: pyproject.toml

@@ -29,7 +29,7 @@ LATEST = RESULTS / "latest.json"
 def main() -> int:
     options = parse_arguments()
     if options.install:
-        install()
+        install(options.python)
         return 0
     if options.load:
         report = load_report(options.load)
@@ -45,6 +45,7 @@ def main() -> int:
         )
         report = Report(plan)
         take_snapshot()
+        say(f"Python {report.machine['Python']}")
         is_part = options.only is not None or options.workloads is not None
         sections = options.sections or (("speed",) if is_part else SECTIONS)
         if "speed" in sections:
@@ -77,6 +78,7 @@ def parse_arguments() -> argparse.Namespace:
     add(
         "--install", action="store_true", help="installs what the entrants need into .venv-bench, and does nothing else"
     )
+    add("--python", metavar="PATH", help="with --install: the Python to use; an optimised one that is on the PATH")
     add("--only", type=names_of(ENTRANTS_BY_NAME), metavar="becket,floor", help="these entrants; all")
     add("--workloads", type=names_of(WORKLOADS), metavar="W1,W2", help="these workloads; all")
     sections = f"of {', '.join(SECTIONS)}; all, or speed with --only or --workloads"

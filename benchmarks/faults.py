@@ -189,7 +189,7 @@ PROMISES = (
             Promise(
                 f"many{on}",
                 "many_start",
-                f"start of 200 extensions: processor time of one iteration{on and f',{on}'}",
+                f"N6: start of 200 extensions: processor time of one iteration{on and f',{on}'}",
                 50,
                 "ms",
                 SCALE,

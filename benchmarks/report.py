@@ -16,6 +16,7 @@ from benchmarks.faults import Faults, render_faults
 from benchmarks.goals import Goal, Verdict, figure_of, judge
 from benchmarks.growth import Growth, render_growth
 from benchmarks.imports import Imports, render_imports
+from benchmarks.interpreters import inspect_interpreter
 from benchmarks.neighbours import Neighbours, render_neighbours
 from benchmarks.places import NODE_MODULES, interpreter
 from benchmarks.roster import ENTRANTS_BY_NAME
@@ -76,7 +77,7 @@ def machine_facts() -> dict[str, str]:
     facts = {
         "processor": f"{platform.machine()}, {os.cpu_count()} cores",
         "system": f"{platform.system()} {platform.release().split('-')[0]}",
-        "Python": printed([interpreter(), "-c", "import platform; print(platform.python_version())"]),
+        "Python": str(inspect_interpreter(interpreter()) or ""),
         "Node": printed(["node", "--version"]).removeprefix("v"),
     }
     for package in sorted({package for entrant in ENTRANTS_BY_NAME.values() for package in entrant.packages}):
@@ -107,7 +108,7 @@ def render(report: Report, *, picture: str | None = None) -> str:
         parts.append(introduction(report))
         if picture:
             parts.append(f"![becket beside other JSON-RPC peers]({picture})\n")
-        parts += [rates_table(results), ratios_table(results), goals_table(results)]
+        parts += [rates_table(results), ratios_table(results), product_table(results), goals_table(results)]
         if "W7" in results.workloads():
             parts.append(children_table(results))
     if report.growth is not None:
@@ -127,10 +128,11 @@ def render(report: Report, *, picture: str | None = None) -> str:
 
 
 def introduction(report: Report) -> str:
-    names = [f"- {name}: {WORKLOADS[name].title}" for name in report.results.workloads()]
+    names = [f"- {name}: {WORKLOADS[name].title}" for name in shared_workloads(report.results)]
     return (
         "A host and a child that speak JSON-RPC over pipes. Every entrant runs the same workloads, all of them in one\n"
-        "interleaved run, host and child on a core each (W6 and W7 on all cores).\n\n" + "\n".join(names) + "\n\n"
+        "interleaved run, host and child on a core each (W6 and W7 on all cores), Python "
+        f"{report.machine.get('Python', 'unknown')}.\n\n" + "\n".join(names) + "\n\n"
         "A figure is the median of the quiet runs. `~` marks one for which too few runs were quiet: others used the\n"
         "machine, though not the cores when they were wanted. `?` marks one that others disturbed. Absolute figures\n"
         "differ from machine to machine; the ratios are what counts.\n"
@@ -138,13 +140,18 @@ def introduction(report: Report) -> str:
 
 
 def rates_table(results: Results) -> str:
-    workloads = results.workloads()
+    workloads = shared_workloads(results)
     head = [f"{name} {WORKLOADS[name].unit}" for name in workloads]
     rows = [
         [ENTRANTS_BY_NAME[entrant].title, *(rate_cell(results, entrant, name) for name in workloads)]
         for entrant in results.entrants()
     ]
     return "\n".join(["## Speed", "", *table(["", *head], rows), ""])
+
+
+def shared_workloads(results: Results) -> list[str]:
+    """Returns those that all kinds of entrants run; the others are becket's own."""
+    return [name for name in results.workloads() if name.startswith("W")]
 
 
 def rate_cell(results: Results, entrant: str, workload: str) -> str:
@@ -162,7 +169,7 @@ def rate_cell(results: Results, entrant: str, workload: str) -> str:
 def ratios_table(results: Results) -> str:
     if FLOOR not in results.entrants():
         return ""
-    workloads = results.workloads()
+    workloads = shared_workloads(results)
     cpu = [name for name in ("W1", "W2", "W3") if name in workloads]
     head = ["", *workloads, *(f"CPU us {name}" for name in cpu)]
     rows = []
@@ -187,8 +194,31 @@ def ratios_table(results: Results) -> str:
     return "\n".join([*lines, *table(head, rows), ""])
 
 
+def product_table(results: Results) -> str:
+    """Returns the goals of what every hosted extension uses, and what a tool call is made of."""
+    verdicts = [verdict for verdict in judge(results) if verdict.goal.name]
+    if not verdicts:
+        return ""
+    lines = [
+        "## The product's own path",
+        "",
+        "An extension of a host speaks `native` behind a gate. N1 to N3 are W1 to W3 there, beside `plain`; N4 is the",
+        "processor time of the host for `host.call_tool` without the validation of the input, in calls of the peer on",
+        "the same link; N5 is a tool call through a host to an extension, beside client and server of the MCP SDK. N6,",
+        "the start of 200 extensions, stands under Faults, and N7, appends in batches, under Store.",
+        "",
+    ]
+    rows = [[verdict.goal.name, *goal_row(verdict)] for verdict in verdicts]
+    parts = [results.figure("becket-host", "N4", name) for name in ("tool_us", "call_us", "validation_us")]
+    split = ""
+    if all(parts):
+        tool, call, validation = (shown(part) for part in parts if part)
+        split = f"N4 in us of the host: `host.call_tool` {tool}, `peer.call` {call}, the validation {validation}.\n"
+    return "\n".join([*lines, *table(["", "", "measured", "must", "aim", ""], rows, left=(0, 1, 5)), "", split])
+
+
 def goals_table(results: Results) -> str:
-    verdicts = judge(results)
+    verdicts = [verdict for verdict in judge(results) if not verdict.goal.name]
     if not verdicts:
         return ""
     missed = sum(verdict.is_missed for verdict in verdicts)
@@ -209,7 +239,8 @@ def goal_row(verdict: Verdict) -> list[str]:
         figure = "" if figure_of(goal) == WORKLOADS[goal.workload].figure else f" {goal.figure}"
         what, unit, aim = f"{goal.workload}{figure}, {goal.entrant} / {goal.against}", "", goal.aim
     else:
-        what, unit, aim = f"{goal.workload} {goal.figure}, {goal.entrant}", f" {goal.unit}", None
+        figure = "" if goal.figure == WORKLOADS[goal.workload].figure else f" {goal.figure}"
+        what, unit, aim = f"{goal.workload}{figure}, {goal.entrant}", f" {goal.unit}", None
     return [
         what,
         f"{number(measured.value)}{DOUBT[measured.calm]}{unit}",

@@ -82,7 +82,7 @@ GOALS = (
     Goal(
         "batches",
         "batches_share",
-        "the same, of the rate of 64 callers with as many records",
+        "N7: the same, of the rate of 64 callers with as many records",
         statistics.median,
         60,
         "%",

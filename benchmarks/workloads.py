@@ -119,5 +119,14 @@ WORKLOADS = {
             rounds_at_most=3,
             rounds_of_slow=1,
         ),
+        Workload(
+            "N4",
+            "processor time of the host for a tool call without its validation, in calls of the peer below it",
+            "times",
+            "calls",
+            {"calls": 40_000, "warmup": 500},
+            {"calls": 16_000},
+            is_time=True,
+        ),
     )
 }

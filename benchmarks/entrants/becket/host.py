@@ -1,6 +1,7 @@
 """becket as a host, on the loop that the arguments name (`uvloop`, `trio`, else asyncio).
 
-With `stream` the events are taken by an async iterator, else by a function.
+With `stream` the events are taken by an async iterator, else by a function. With `native` the child is an extension
+behind a gate.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from becket import Peer
+from becket.host import connect_extension
 from benchmarks.hosting.asynchronous import AsyncioLoop, TrioLoop, run_host
 from benchmarks.workloads import EVENT_TEXT, MESSAGE_TEXT
 from messages import Count, Echo, Tick, Usage
+
+VARIABLES = {"PYTHONPATH": os.environ["PYTHONPATH"]}
 
 
 class Becket:
@@ -62,10 +66,24 @@ class BecketStream(Becket):
         return total
 
 
+class BecketNative(Becket):
+    async def handshake(self) -> None:
+        """Done by `connect_extension`."""
+
+
 @asynccontextmanager
 async def connect(command: list[str]) -> AsyncIterator[Becket]:
-    async with Peer.connect_process(command, env={"PYTHONPATH": os.environ["PYTHONPATH"]}) as peer:
+    async with Peer.connect_process(command, env=VARIABLES) as peer:
         yield BecketStream(peer) if "stream" in sys.argv else Becket(peer)
 
 
-run_host(connect, TrioLoop() if "trio" in sys.argv else AsyncioLoop(uvloop="uvloop" in sys.argv))
+@asynccontextmanager
+async def connect_native(command: list[str]) -> AsyncIterator[Becket]:
+    async with connect_extension(command, id="native", env=VARIABLES) as extension:
+        yield BecketNative(extension.peer)
+
+
+run_host(
+    connect_native if "native" in sys.argv else connect,
+    TrioLoop() if "trio" in sys.argv else AsyncioLoop(uvloop="uvloop" in sys.argv),
+)
