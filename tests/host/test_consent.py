@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.host.folders import write_extension
@@ -277,6 +278,94 @@ async def test_the_operator_may_let_a_program_keep_what_it_writes_in_its_own_fol
 
         assert (await house.door.resolve_launch(await house.let_in(candidate))).folder == str(root / "notes")
         assert not (data / "working").exists()
+
+
+def find_in_place(house: House) -> Candidate:
+    return replace(house.find(), operator=OperatorSettings(in_place=True))
+
+
+async def add_files_in_place(root: Path, data: Path) -> None:
+    """Consents to an extension that runs in place, and adds files as its program would."""
+    (root / "notes" / "lib.py").write_text("lib = 1\n", encoding="utf-8")
+    async with house_of(root, data) as house:
+        guest = await house.let_in(find_in_place(house))
+        (root / "notes" / "state.json").write_text("{}", encoding="utf-8")
+        (root / "notes" / "cache").mkdir()
+        (root / "notes" / "cache" / "pipe").symlink_to("nowhere")
+
+        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
+        assert len(house.questions) == 1
+
+
+async def test_files_that_a_program_adds_in_place_need_no_further_consent(root: Path, data: Path) -> None:
+    await add_files_in_place(root, data)
+
+    async with house_of(root, data, None) as house:
+        guest = await house.let_in(find_in_place(house))
+
+        assert (await house.door.resolve_launch(guest)).folder == str(root / "notes")
+        assert guest.gate.grants.allow == {"memory.read"}
+
+
+@pytest.mark.parametrize(
+    ("change_file", "changed", "removed"),
+    [
+        (lambda path: path.write_text("lib = 2\n", encoding="utf-8"), ("lib.py",), ()),
+        (lambda path: path.chmod(0o755), ("lib.py",), ()),
+        (lambda path: path.unlink(), (), ("lib.py",)),
+    ],
+    ids=["content", "mode", "removed"],
+)
+async def test_approved_files_that_change_in_place_need_consent(
+    root: Path,
+    data: Path,
+    change_file: Callable[[Path], object],
+    changed: tuple[str, ...],
+    removed: tuple[str, ...],
+) -> None:
+    await add_files_in_place(root, data)
+    change_file(root / "notes" / "lib.py")
+
+    async with house_of(root, data) as house:
+        await house.let_in(find_in_place(house))
+
+        [request] = house.requests
+        assert request.changes is not None
+        assert request.changes.changed_files == changed
+        assert request.changes.removed_files == removed
+        assert request.changes.added_files == ("cache/pipe", "state.json")
+    async with house_of(root, data, None) as house:
+        await house.let_in(find_in_place(house))  # the added files are approved too
+    (root / "notes" / "state.json").write_text("[]", encoding="utf-8")
+    async with house_of(root, data) as house:
+        await house.let_in(find_in_place(house))
+        assert len(house.questions) == 1
+
+
+@pytest.mark.parametrize("names", [["becket.toml", "main.py"], []], ids=["shortened", "emptied"])
+async def test_a_list_of_approved_files_that_was_shortened_hides_no_change(
+    root: Path, data: Path, names: list[str]
+) -> None:
+    await add_files_in_place(root, data)
+    (root / "notes" / "lib.py").write_text("evil = 1\n", encoding="utf-8")
+    path = data / "approvals" / "notes.json"
+    approval = msgspec.json.decode(path.read_bytes())
+    approval["files"] = {name: approval["files"][name] for name in names}
+    path.write_bytes(msgspec.json.encode(approval))
+
+    async with house_of(root, data) as house:
+        await house.let_in(find_in_place(house))
+        assert len(house.questions) == 1
+
+
+async def test_files_that_are_added_to_an_extension_that_runs_from_a_copy_need_consent(root: Path, data: Path) -> None:
+    async with house_of(root, data) as house:
+        await house.let_in()
+    (root / "notes" / "state.json").write_text("{}", encoding="utf-8")
+
+    async with house_of(root, data) as house:
+        await house.let_in()
+        assert len(house.questions) == 1
 
 
 async def test_a_copy_of_the_host_that_was_changed_is_made_anew_before_the_next_start(root: Path, data: Path) -> None:

@@ -59,6 +59,7 @@ from becket.host.events import (
 from becket.host.extensions import ExtensionSet
 from becket.host.heartbeat import HeartbeatPolicy
 from becket.host.host import Host
+from becket.host.host_config import ExtensionConfig
 from becket.host.lifecycle import ExtensionState, Health
 from becket.host.metrics import ExtensionMetrics
 from becket.host.restart import RestartPolicy
@@ -1320,6 +1321,31 @@ async def test_a_changed_file_reloads_its_extension_and_the_handle_stays(root: P
             await change_until(told, ExtensionReloaded, root / "notes" / "main.py")
             assert told.of(ExtensionChanged)
             assert await notes.call_tool("keep", {"text": "milk"}) == "1"
+
+
+async def test_a_file_that_is_added_in_place_reloads_nothing(root: Path, tmp_path: Path) -> None:
+    questions: list[str] = []
+
+    def agree_and_count(question: str, decision: Decision) -> bool:
+        questions.append(question)
+        return True
+
+    host = host_of(
+        root,
+        grants={},
+        data=tmp_path / "data",
+        ask=agree_and_count,
+        watch="reload",
+        only=["notes"],
+        extensions={"notes": ExtensionConfig(in_place=True)},
+    )
+    told = Told(host)
+    with anyio.fail_after(60):
+        async with host:
+            await host.ready("notes")
+            await change_until(told, ExtensionChanged, root / "notes" / "state")
+            await change_until(told, ExtensionReloaded, root / "notes" / "main.py")
+            assert len(questions) == 2
 
 
 async def test_a_changed_file_does_not_start_what_somebody_has_stopped(

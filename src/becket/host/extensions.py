@@ -378,7 +378,9 @@ class ExtensionSet:
         files = {id: candidate.files for id, candidate in found.items() if candidate.files is not None}
         async for changed in watch_folders(folders, files=files, limits=self._settings.limits):
             self._events.publish(ExtensionChanged(changed.extension, changed.paths))
-            if self._watch == "reload" and changed.digest is not None:
+            if self._watch != "reload" or changed.digest is None:
+                continue
+            if not await self._consent.has_only_added_files(changed.extension):
                 self._tasks.start_soon(self._reload, changed.extension)
 
     async def _reload(self, id: str) -> None:

@@ -1,7 +1,7 @@
 """Approvals: what the last consent to an extension was about, kept to tell what has changed since.
 
-Nothing is decided by them: what holds is in `grants.toml`. One that is missing or cannot be read means only that a
-prompt tells less.
+What holds is in `grants.toml`, with the digest of the files. An approval names these files, so that others which an
+extension adds beside them while it runs in place do not count. Without it they do, and a prompt tells less.
 """
 
 from __future__ import annotations

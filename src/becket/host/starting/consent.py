@@ -141,6 +141,7 @@ class ConsentController:
             program_folders=list_program_folders(settings.variables.get("PATH", "")),
             config=resolve_extension_config(candidate, settings, self._configured_values.get(candidate.id)),
             data=self._data,
+            approval=self._approval_in_place(candidate),
             limits=settings.limits,
         )
         outcome = decide_start(
@@ -294,8 +295,25 @@ class ConsentController:
             self._apply_approval(guest, await self._obtain_approval(await run_in_thread(self._rediscover, guest.id)))
         raise ExtensionRefused(guest.id, "its files change all the time")
 
+    async def has_only_added_files(self, id: str) -> bool:
+        """Returns whether an extension that runs in place has the files that it was started with, and maybe others."""
+        guest = self.extensions[id]
+        if guest.approval is None or not guest.candidate.operator.in_place:
+            return False
+        try:
+            return await run_in_thread(self._digest, guest.candidate) == guest.approval.digest
+        except BadFile:
+            return False
+
     def _digest(self, candidate: Candidate) -> str:
-        return digest_candidate(candidate, without=self._data, limits=self._settings.limits)
+        approval = self._approval_in_place(candidate)
+        return digest_candidate(candidate, without=self._data, approval=approval, limits=self._settings.limits)
+
+    def _approval_in_place(self, candidate: Candidate) -> Approval | None:
+        """Returns what the consent that holds for an extension was about, where it runs in place and may add files."""
+        entry = self._persistence.get_grants(candidate.id) if candidate.operator.in_place else None
+        approval = None if entry is None else self._persistence.approval_of(candidate.id)
+        return approval if entry and approval and approval.digest == entry.digest else None
 
     def _apply_approval(self, guest: ManagedExtension, agreed: Agreed) -> None:
         """From now on this is what was agreed to; the gate lets pass what goes with it."""

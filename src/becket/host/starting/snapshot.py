@@ -75,16 +75,17 @@ def digest_folder(
     folder: str | os.PathLike[str],
     *,
     without: Collection[str] = (),
+    names: Collection[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     entries: dict[str, str] | None = None,
 ) -> FolderDigest:
     """Returns the digest of a folder. `without` are absolute paths in it that do not count, such as its data. `entries`
-    gets the names in it, each with a short digest.
+    gets the names in it, each with a short digest; with `names`, as `entries` has them, no others count.
 
     Raises:
         BadFile: something in it cannot be read, or there is too much; `path` says which.
     """
-    return FolderHasher(os.path.realpath(folder), without, limits, entries=entries).run(None)
+    return FolderHasher(os.path.realpath(folder), without, limits, names=names, entries=entries).run(None)
 
 
 def digest_files(
@@ -201,7 +202,8 @@ def remove_tree(path: str) -> None:
 class FolderHasher:
     """One way through a folder: by descriptors, so that no link that appears meanwhile leads elsewhere.
 
-    A copy that it makes is read-only unless it `is_writable`. `entries` gets the names, each with a short digest."""
+    A copy that it makes is read-only unless it `is_writable`. `entries` gets the names, each with a short digest. With
+    `names` it passes over all others."""
 
     def __init__(
         self,
@@ -210,9 +212,11 @@ class FolderHasher:
         limits: Limits,
         *,
         is_writable: bool = False,
+        names: Collection[str] | None = None,
         entries: dict[str, str] | None = None,
     ) -> None:
         self._folder = folder
+        self._counted = None if names is None else {*names, *list_parents(names)}
         self._is_writable = is_writable
         self._entries = entries
         self._without = frozenset(os.path.realpath(path) for path in without)
@@ -288,6 +292,8 @@ class FolderHasher:
             for entry in listing:
                 if entry.name == IGNORED_FOLDER and entry.is_dir(follow_symlinks=False):
                     continue
+                if self._counted is not None and quote_path(os.path.join(above, entry.name)) not in self._counted:
+                    continue
                 self._files += 1
                 if self._files > self._limits.digest_files:
                     raise self._refuse(above, f"there are more than {self._limits.digest_files} files")
@@ -352,6 +358,12 @@ class FolderHasher:
 
     def _refuse(self, path: str, problem: str) -> BadFile:
         return BadFile(quote_path(os.path.join(self._folder, path) if path else self._folder), [("", problem)])
+
+
+def list_parents(names: Collection[str]) -> Iterator[str]:
+    for name in names:
+        while name := os.path.dirname(name):
+            yield name
 
 
 def escapes_folder(path: str, target: str) -> bool:

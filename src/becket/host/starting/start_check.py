@@ -87,12 +87,13 @@ def run_preflight(
     program_folders: Sequence[str],
     config: ResolvedConfig | None = None,
     data: Collection[str] = (),
+    approval: Approval | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> PreflightResult:
     """Returns what this machine has for a candidate; what is missing is a problem, and nothing is raised for it.
 
     `variables` are those of the host's environment. `data` are paths of the extension's own data, which do not count
-    for the digest."""
+    for the digest; neither do files that are not in the `approval` of an extension that runs in place."""
     manifest = candidate.manifest
     problems = [*find_missing(manifest.requires, variables, program_folders)]
     problems += [
@@ -125,7 +126,7 @@ def run_preflight(
             Diagnostic(code=ProblemCode.COMMAND_INVALID, problem=f"its command: {error.because}", hint=hint)
         )
     try:
-        digest = measure_candidate(candidate, without=data, limits=limits)
+        digest = measure_candidate(candidate, without=data, approval=approval, limits=limits)
     except BadFile as error:
         hint = "an extension that cannot be read whole cannot be agreed to"
         problems.append(Diagnostic(code=ProblemCode.FOLDER_UNREADABLE, problem=f"its folder: {error}", hint=hint))
@@ -181,29 +182,47 @@ def works_in_root(candidate: Candidate) -> bool:
     return dialect is None or dialect.host_defaults.runs_in_root
 
 
-def digest_candidate(candidate: Candidate, *, without: Collection[str] = (), limits: Limits = DEFAULT_LIMITS) -> str:
+def digest_candidate(
+    candidate: Candidate,
+    *,
+    without: Collection[str] = (),
+    approval: Approval | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> str:
     """Returns the digest of all that an agreement is about: its files, and what a list elsewhere says of it.
 
     Raises:
         BadFile: something cannot be read, or there is too much.
     """
-    return measure_candidate(candidate, without=without, limits=limits).digest
+    return measure_candidate(candidate, without=without, approval=approval, limits=limits).digest
 
 
 def measure_candidate(
     candidate: Candidate,
     *,
     without: Collection[str] = (),
+    approval: Approval | None = None,
     limits: Limits = DEFAULT_LIMITS,
     entries: dict[str, str] | None = None,
 ) -> FolderDigest:
     """Returns the digest of a candidate, and whether its folder can be copied. Raises as `digest_candidate` does.
 
-    `entries` gets the names of its files, each with a short digest."""
+    `entries` gets the names of its files, each with a short digest. An `approval` names the files that count, as long
+    as their digest is the approved one."""
+    folder = candidate.folder
+    if approval is not None and candidate.files is None:
+        approved = digest_folder(folder, without=without, names=approval.files, limits=limits)
+        if seal(candidate, approved).digest == approval.digest:
+            return seal(candidate, approved)
     if candidate.files is None:
-        found = digest_folder(candidate.folder, without=without, limits=limits, entries=entries)
+        found = digest_folder(folder, without=without, limits=limits, entries=entries)
     else:
-        found = digest_files(candidate.folder, candidate.files, limits=limits, entries=entries)
+        found = digest_files(folder, candidate.files, limits=limits, entries=entries)
+    return seal(candidate, found)
+
+
+def seal(candidate: Candidate, found: FolderDigest) -> FolderDigest:
+    """Returns the digest of files together with what a list elsewhere says of their extension."""
     if not candidate.is_listed:
         return found
     listed = msgspec.json.encode(candidate.manifest, order="deterministic")
