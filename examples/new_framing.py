@@ -42,6 +42,9 @@ class Netstrings:
     def end(self) -> BadFrame | None:
         return self.error or (BadFrame("truncated netstring") if self.pending else None)
 
+    def prefix(self, size: int) -> None:
+        return None  # a comma follows the body: only `encode` makes a frame
+
     def encode(self, body: bytes) -> bytes:
         if len(body) > self._limit:
             raise LocalProtocolError(f"frame too large: {len(body)} bytes, the limit is {self._limit}")

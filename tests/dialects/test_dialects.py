@@ -15,7 +15,7 @@ from becket.dialects import NATIVE, PLAIN, CallMeta, Dialect, ProgressFormat, fi
 from becket.dialects.native import FEATURES
 from becket.errors import ERROR_CODES, Meaning
 from becket.framing import ContentLength, JsonLines
-from becket.jsonrpc.records import CancellationFormat, OutboundCall
+from becket.jsonrpc.connection import CancellationFormat, OutboundCall
 from becket.limits import Limits
 
 

@@ -59,6 +59,11 @@ class Good:
     def end(self) -> BadFrame | None:
         return self.error or (BadFrame("truncated") if self.pending else None)
 
+    def prefix(self, size: int) -> bytes | None:
+        if size > self.limit:
+            raise LocalProtocolError("too large")
+        return size.to_bytes(SIZE)
+
     def encode(self, body: bytes) -> bytes:
         if len(body) > self.limit:
             raise LocalProtocolError("too large")
@@ -66,6 +71,11 @@ class Good:
 
 
 # -- good input
+
+
+class HasAnotherPrefix(Good):
+    def prefix(self, size: int) -> bytes | None:
+        return (size + 1).to_bytes(SIZE)
 
 
 class RefusesObjects(Good):
@@ -182,6 +192,11 @@ class IsNeverTruncated(Good):
 class WritesAnything(Good):
     def encode(self, body: bytes) -> bytes:
         return len(body).to_bytes(SIZE) + body
+
+
+class PrefixesAnything(Good):
+    def prefix(self, size: int) -> bytes | None:
+        return size.to_bytes(SIZE)
 
 
 class ReadsAnything(Good):

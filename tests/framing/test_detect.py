@@ -60,6 +60,9 @@ class Sniffed:
     def end(self) -> BadFrame | None:
         return self._sniffing.end()
 
+    def prefix(self, size: int) -> bytes | None:
+        return self._written.prefix(size)
+
     def encode(self, body: bytes) -> bytes:
         return self._written.encode(body)
 

@@ -20,6 +20,7 @@ def test_a_framing_that_keeps_the_contract_passes(factory: FramingFactory) -> No
 @pytest.mark.parametrize(
     ("factory", "complaint"),
     [
+        (broken.HasAnotherPrefix, "prefix and body are not what encode returns"),
         (broken.RefusesObjects, "encode refuses a JSON object"),
         (broken.LosesWhiteSpace, "frame 0 came out as"),
         (broken.GivesViews, "a frame is bytes or a bytearray"),
@@ -36,6 +37,7 @@ def test_a_framing_that_keeps_the_contract_passes(factory: FramingFactory) -> No
         (broken.CountsTooEarly, "`frames` is 1 after 0 frames and 1 bytes"),
         (broken.IsNeverTruncated, "end() gave no BadFrame"),
         (broken.WritesAnything, "encode takes a body above limits.frame"),
+        (broken.PrefixesAnything, "prefix takes a size above limits.frame"),
         (broken.ReadsAnything, "neither refused nor replaced"),
         (broken.ReadsAnythingAndThenComplains, "above limits.frame was delivered"),
         (broken.LosesWhatCameBefore, "the frame before an oversize one"),

@@ -20,9 +20,8 @@ from becket.dialects import NATIVE, CallMeta
 from becket.errors import ConnectionLost, DisconnectReason, LocalProtocolError, RpcError
 from becket.framing import JsonLines
 from becket.jsonrpc.codec import JsonCodec
-from becket.jsonrpc.connection import Connection
+from becket.jsonrpc.connection import CancellationFormat, Connection, InboundRequest, OutboundCall
 from becket.jsonrpc.messages import Batch, Failure, Invalid, Malformed, NotificationMessage, Request, Success
-from becket.jsonrpc.records import CancellationFormat, InboundRequest, OutboundCall
 from becket.limits import Limits
 
 __all__ = ["TARGETS"]

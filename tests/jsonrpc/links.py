@@ -8,8 +8,14 @@ from typing import Any
 from becket.errors import ConnectionLost, DisconnectReason
 from becket.framing import ContentLength, FramingFactory, SkippedFrame
 from becket.jsonrpc.codec import JsonCodec
-from becket.jsonrpc.connection import Connection
-from becket.jsonrpc.records import CancellationFormat, CancelResponse, ConnectionEvent, InboundRequest, OutboundCall
+from becket.jsonrpc.connection import (
+    CancellationFormat,
+    CancelResponse,
+    Connection,
+    ConnectionEvent,
+    InboundRequest,
+    OutboundCall,
+)
 from becket.limits import Limits
 
 LOST = ConnectionLost(DisconnectReason.REMOTE_CLOSE, "over")

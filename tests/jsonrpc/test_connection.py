@@ -41,9 +41,15 @@ from becket.errors import (
     RpcError,
 )
 from becket.framing import ContentLength, JsonLines, SkippedFrame
-from becket.jsonrpc.connection import build_connection_lost
+from becket.jsonrpc.connection import (
+    CancelRequested,
+    CancelResponse,
+    EventBuffer,
+    InboundRequest,
+    OutboundCall,
+    build_connection_lost,
+)
 from becket.jsonrpc.messages import Failure, NotificationMessage
-from becket.jsonrpc.records import CancelRequested, CancelResponse, EventBuffer, InboundRequest, OutboundCall
 
 INVALID = ERROR_CODES[Meaning.INVALID_REQUEST]
 TOO_LARGE = ERROR_CODES[Meaning.TOO_LARGE]

@@ -14,8 +14,8 @@ from tests.jsonrpc.links import LOST, Waiter, link
 
 from becket.errors import BadReply, CallTimeout, ConnectionLost, RemoteError, RequestCancelled, RpcError
 from becket.framing import ContentLength, FramingFactory, JsonLines, SkippedFrame
+from becket.jsonrpc.connection import CancelRequested, CancelResponse, InboundRequest, OutboundCall
 from becket.jsonrpc.messages import Failure, NotificationMessage
-from becket.jsonrpc.records import CancelRequested, CancelResponse, InboundRequest, OutboundCall
 
 WINDOW = 3
 OURS = 777  # the number of errors that a handler chose

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.jsonrpc.links import call, link
 
 from becket.framing import ContentLength
+from becket.jsonrpc.connection import InboundRequest, OutboundCall
 from becket.jsonrpc.messages import Failure, NotificationMessage
-from becket.jsonrpc.records import InboundRequest, OutboundCall
 
 NUMBERS = ["0", "1", "2", "9", "12", "-1", "123", "1234", "12345", "1e0", "1.0"]
 IDS = [*NUMBERS, "null", "true", '"1"', '""', '"a"', "[]", "{}"]

@@ -8,7 +8,7 @@ from becket.errors import LocalProtocolError
 from becket.framing import ContentLength
 from becket.jsonrpc.codec import JsonCodec
 from becket.jsonrpc.connection import Connection
-from becket.jsonrpc.frame_cache import MAX_CACHED_METHODS, MAX_CACHED_SIZES, NotificationPrefixCache
+from becket.jsonrpc.frame_cache import MAX_CACHED_METHODS, MAX_CACHED_SIZES, NotificationPrefixes
 from becket.limits import Limits
 
 
@@ -41,15 +41,14 @@ def test_more_methods_and_sizes_than_are_remembered_are_written_all_the_same() -
         assert connection.encode_notification(f"m{number}", b"{}") == expected(f"m{number}", b"{}")
 
 
-def test_what_is_remembered_is_bounded() -> None:
-    notices = {f"m{number}": b"start" for number in range(1_000)}
-    headers = {size: b"%d" % size for size in range(3_000)}
-    starts = NotificationPrefixCache(headers, notices)
+def test_the_number_of_cached_prefixes_is_bounded() -> None:
+    beginnings = {f"m{number}": b"start" for number in range(1_000)}
+    prefixes = NotificationPrefixes(lambda size: b"%d" % size, beginnings)
     for number in range(1_000):
-        assert starts[f"m{number}"][number] == b"%d" % (len(b"start") + number + 1) + b"start"
-        starts["m0"][number]
-    assert len(starts) <= MAX_CACHED_METHODS
-    assert all(len(start) <= MAX_CACHED_SIZES for start in starts.values())
+        assert prefixes[f"m{number}"][number] == b"%d" % (len(b"start") + number) + b"start"
+        prefixes["m0"][number]
+    assert len(prefixes) <= MAX_CACHED_METHODS
+    assert all(len(sizes) <= MAX_CACHED_SIZES for sizes in prefixes.values())
 
 
 def test_a_notification_that_is_too_large_is_refused_each_time() -> None:

@@ -15,9 +15,8 @@ from becket.errors import ERROR_CODES, Meaning
 from becket.framing.content_length import ContentLength
 from becket.framing.framing import FramingFactory
 from becket.jsonrpc.codec import JsonCodec
-from becket.jsonrpc.connection import Connection
+from becket.jsonrpc.connection import CancellationFormat, Connection, IdCounter
 from becket.jsonrpc.json_values import decode_json, encode_json
-from becket.jsonrpc.records import CancellationFormat, IdCounter
 from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:

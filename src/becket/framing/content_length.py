@@ -1,7 +1,7 @@
 """Content-Length framing: a header block, a blank line and a body of that many bytes.
 
-This file owns the bodies and the way past headers that were seen before; careful reading of headers is in
-`strict_header` and `loose_header`, text that is no frame in `stray_text`. Nothing here knows of JSON.
+This file owns the bodies and the cache of headers; other headers are parsed by `header_parser`, and text between frames
+is skipped by `stdout_noise`. Nothing here knows of JSON.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from becket.framing.framing import OpenScanner
-    from becket.framing.header_parser import StrictHeaderParser
-    from becket.framing.loose_header_parser import LenientHeaderParser
+    from becket.framing.header_parser import LenientHeaderParser, StrictHeaderParser
     from becket.framing.oversize import OversizeBody
 
 __all__ = ["ContentLength"]
@@ -24,31 +23,8 @@ __all__ = ["ContentLength"]
 BLANK_LINE = b"\r\n\r\n"
 LENGTH_HEADER = b"Content-Length: "
 MAX_LENGTH_DIGITS = 10
-MAX_CACHED_HEADERS = 256  # headers, in each direction: some 30 KiB where a link uses that many different lengths
+MAX_CACHED_HEADERS = 256  # some 15 KiB where a link gets that many different lengths
 MAX_CACHED_HEADER_BYTES = 128  # bytes: a length and a content type
-EMPTY_CACHE: dict[bytes, int] = {}
-MIN_RUN_FRAMES = 4  # frames that may come in one chunk: fewer are found as quickly one by one
-MAX_RUN_BYTES = 16 * 1024  # bytes that are cut at once: in more than 29 KiB Python looks for text in a dearer way
-
-
-class HeaderCache(dict[int, bytes]):
-    """The header of each size of body, written once.
-
-    Raises:
-        LocalProtocolError: a body may not be that large.
-    """
-
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self._most = most
-
-    def __missing__(self, size: int) -> bytes:
-        if size > self._most:
-            raise LocalProtocolError(f"frame too large: {size} bytes, the limit is {self._most}")
-        if len(self) >= MAX_CACHED_HEADERS:
-            self.clear()
-        header = self[size] = b"%b%d%b" % (LENGTH_HEADER, size, BLANK_LINE)
-        return header
 
 
 class ContentLength:
@@ -69,15 +45,12 @@ class ContentLength:
         self._reader: StrictHeaderParser | LenientHeaderParser | None = None
         self._is_in_header = False
         self._length = 0  # what the last header announced
-        self._width = 0  # and its size in bytes: the next one is likely to have the same,
-        self._other = 0  # or that of the one before
+        self._width = 0  # and its size in bytes: the next one is likely to have the same
         self._body: bytearray | None = None
         self._missing = 0
         self._scanner: OpenScanner | None = None
         self._oversize: OversizeBody | None = None
         self._lengths: dict[bytes, int] = {}
-        self._between = self._lengths  # the same between two frames; within one, and after an error, there are none
-        self.headers = HeaderCache(limits.frame)
 
     @property
     def first_noise(self) -> bytes:
@@ -89,85 +62,39 @@ class ContentLength:
         self._scanner = scanner
 
     def feed(self, chunk: bytes) -> list[Frame | SkippedFrame]:
-        # One call after another: the chunk is one whole frame, and its header was seen before.
-        width = self._width
-        if self._between.get(chunk[:width]) == len(chunk) - width:
-            self.frames += 1
-            return [chunk[width:]]
-        return [] if self.error is not None else self._feed(chunk)
-
-    def _feed(self, chunk: bytes) -> list[Frame | SkippedFrame]:
-        size = len(chunk)
         found: list[Frame | SkippedFrame] = []
-        position = 0 if self._body is None else self._append_body(self._body, chunk, found)
-        if self._oversize is not None:
-            position = self._skip(self._oversize, chunk, position, found)
-        # The whole header is looked up at once. A hit is byte-exact, so it is right whatever the header says; an empty
-        # slice hits nothing, which sends an unfinished header to its reader.
-        length_of, append = self._lengths.get, found.append
-        width, other = (0, 0) if self._is_in_header else (self._width, self._other)
-        if width and size - position > MIN_RUN_FRAMES * width:
-            position = self._split_equal_frames(chunk, position, chunk[position : position + width], found)
-        while True:
+        if self.error is not None:
+            return found
+        size = len(chunk)
+        position = self._continue_body(chunk, found) if self.pending else 0
+        # The whole header is looked up in the cache. A hit is byte-exact, so it is right whatever the header says; an
+        # empty slice never hits, which sends an unfinished header to its parser.
+        cached_length = self._lengths.get
+        width = 0 if self._is_in_header else self._width
+        while position < size:
             start = position + width
-            length = length_of(chunk[position:start])
+            length = cached_length(chunk[position:start])
             if length is None:
-                if position >= size:
+                start = self._read_header(chunk, position, found)
+                if start < 0:
                     break
-                # Sizes around 100 or 1,000 bytes make two widths take turns.
-                width, other = other, width
-                start = position + width
-                length = length_of(chunk[position:start])
-                if length is None:
-                    start = self._read_header(chunk, position, found)
-                    if start < 0:
-                        break
-                    length = self._length
-                    width = self._width
-                    if length > self._limits.frame:
-                        position = self._begin_skipping(length, chunk, start, found)
-                        if self._oversize is not None:
-                            break
-                        continue
-            stop = start + length
-            if stop <= size:
-                append(chunk[start:stop])
-                position = stop
+                length, width = self._length, self._width
+                if length > self._limits.frame:
+                    position = self._begin_skipping(length, chunk, start, found)
+                    continue
+            position = start + length
+            if position <= size:
+                found.append(chunk[start:position])
             elif start <= size:
                 self._body = bytearray(memoryview(chunk)[start:])
-                self._missing = stop - size
-                break
+                self._missing = position - size
             else:  # the slice was cut off by the end of the chunk and hit a shorter header
-                width = other = 0
+                position, width = start - width, 0
         self._width = width
-        self._other = other
         self.frames += len(found)
-        self.pending = self._count_pending()
-        self._between = EMPTY_CACHE if self.pending or self.error is not None else self._lengths
+        is_between_frames = position == size and found and self._oversize is None
+        self.pending = 0 if is_between_frames else self._count_pending()
         return found
-
-    def _split_equal_frames(self, chunk: bytes, position: int, header: bytes, found: list[Frame | SkippedFrame]) -> int:
-        """Cuts off frames of one size at the beginning of a chunk, many at once; returns where the chunk goes on.
-
-        Where the pieces between equal headers have the length that these announce, they are the bodies."""
-        length = self._lengths.get(header)
-        if length is None:
-            return position
-        whole = len(header) + length
-        while len(chunk) - position >= MIN_RUN_FRAMES * whole:
-            bodies = chunk[position : position + MAX_RUN_BYTES].split(header)
-            if bodies.pop(0):  # the last stretch ended with a frame, and another header begins this one
-                break
-            count = len(bodies) - (len(bodies[-1]) != length)
-            if [*map(len, bodies)].count(length) != count:  # a frame of another size: the rest goes one by one
-                count = next(number for number, body in enumerate(bodies) if len(body) != length)
-                found.extend(bodies[:count])
-                return position + count * whole
-            if not count:
-                break
-            found.extend(bodies if count == len(bodies) else bodies[:count])
-            position += count * whole
-        return position
 
     def _count_pending(self) -> int:
         if self._body is not None:
@@ -189,11 +116,21 @@ class ContentLength:
             return BadFrame(f"truncated header: the input ended after {self.pending} bytes of it")
         return None
 
+    def prefix(self, size: int) -> bytes:
+        if size > self._limits.frame:
+            raise LocalProtocolError(f"frame too large: {size} bytes, the limit is {self._limits.frame}")
+        return b"%b%d%b" % (LENGTH_HEADER, size, BLANK_LINE)
+
     def encode(self, body: bytes) -> bytes:
-        return self.headers[len(body)] + body
+        return self.prefix(len(body)) + body
+
+    def _continue_body(self, chunk: bytes, found: list[Frame | SkippedFrame]) -> int:
+        """Adds to a body that began in an earlier chunk; returns where the chunk goes on behind it."""
+        if self._body is not None:
+            return self._append_body(self._body, chunk, found)
+        return 0 if self._oversize is None else self._skip(self._oversize, chunk, 0, found)
 
     def _append_body(self, body: bytearray, chunk: bytes, found: list[Frame | SkippedFrame]) -> int:
-        """Adds to an unfinished body; returns where the chunk goes on behind it."""
         taken = min(self._missing, len(chunk))
         body += chunk if taken == len(chunk) else memoryview(chunk)[:taken]
         self._missing -= taken
@@ -293,7 +230,7 @@ class ContentLength:
             from becket.framing.header_parser import StrictHeaderParser
 
             return StrictHeaderParser(self._limits, most=self._most)
-        from becket.framing.loose_header_parser import LenientHeaderParser
+        from becket.framing.header_parser import LenientHeaderParser
 
         return LenientHeaderParser(self._limits, most=self._most)
 

@@ -78,6 +78,9 @@ class AutoDetect:
     def end(self) -> BadFrame | None:
         return None if self.chosen is None else self.chosen.end()
 
+    def prefix(self, size: int) -> bytes | None:
+        return None if self.chosen is None else self.chosen.prefix(size)
+
     def encode(self, body: bytes) -> bytes:
         if self.chosen is None:
             raise LocalProtocolError("the framing is not known before the other side has sent something")

@@ -78,6 +78,15 @@ class Framing(Protocol):
         """Returns what is wrong when the input ends here: None between frames, else a truncated frame."""
         ...
 
+    def prefix(self, size: int) -> bytes | None:
+        """Returns the bytes before a body of this size, where a frame is a prefix and its body; None where only
+        `encode` can tell. What it returns is cached.
+
+        Raises:
+            LocalProtocolError: a body may not be that large.
+        """
+        ...
+
     def encode(self, body: bytes) -> bytes:
         """Returns the bytes of one frame around `body`.
 

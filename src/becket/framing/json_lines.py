@@ -86,6 +86,9 @@ class JsonLines:
             return BadFrame(f"truncated line: no line end after {self.pending} bytes", found=self._line)
         return None
 
+    def prefix(self, size: int) -> None:
+        return None  # a line ends with LF, and none may be in the body
+
     def encode(self, body: bytes) -> bytes:
         # The last byte alone tells most bodies from those that would not come out of the line as they went in.
         if LF in body or len(body) > self._limit or body[-1:] <= b" ":

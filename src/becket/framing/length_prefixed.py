@@ -99,11 +99,13 @@ class LengthPrefixed:
             return BadFrame(f"truncated length: {PREFIX_SIZE - len(self._prefix)} of {PREFIX_SIZE} bytes are missing")
         return None
 
-    def encode(self, body: bytes) -> bytes:
-        size = len(body)
+    def prefix(self, size: int) -> bytes:
         if size > self._limit:
             raise LocalProtocolError(f"frame too large: {size} bytes, the limit is {self._limit}")
-        return PREFIX.pack(size) + body
+        return PREFIX.pack(size)
+
+    def encode(self, body: bytes) -> bytes:
+        return self.prefix(len(body)) + body
 
     def _append_body(self, body: bytearray, chunk: bytes, position: int, found: list[Frame | SkippedFrame]) -> int:
         """Adds to an unfinished body; returns where the chunk goes on behind it."""

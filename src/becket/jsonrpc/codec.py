@@ -9,7 +9,7 @@ before any parsing, on frames large enough to hold them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain, islice, repeat
+from itertools import islice, repeat
 from math import inf
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +22,6 @@ from becket.framing.framing import Frame, SkippedFrame
 from becket.jsonrpc.json_values import decode_string, encode_json
 from becket.jsonrpc.limit_checks import LimitChecker
 from becket.jsonrpc.messages import NULL_ID, Message, NotificationMessage, Request
-from becket.jsonrpc.notification_runs import BulkHandler, NotificationRun
 from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from becket.jsonrpc.protocols import MessageReceiver
 
 __all__ = [
-    "NO_BULK_HANDLERS",
     "NO_DIRECT_HANDLERS",
     "JsonCodec",
     "decode_envelope",
@@ -63,8 +61,6 @@ NULL_BYTES = len(NULL_ID)
 SPACED_EXTRA = 5  # behind the commas and colons of a notification or of an answer; a member so short has no name
 SPACED_REQUEST_EXTRA = 7
 SPACED_REQUEST = b'{"jsonrpc": "2.0", "id": '  # has three of them; behind the other four nothing can hide that matters
-NOTIFICATION_FORMAT = b'{"jsonrpc":"2.0","method":%b,"params":'
-SPACED_NOTIFICATION_FORMAT = b'{"jsonrpc": "2.0", "method": %b, "params": '
 PARAMS_KEY = b',"params":'
 # What stands where in the frames that we write.
 ENVELOPE_WITH_ID = b'{"jsonrpc":"2.0","id":'
@@ -75,7 +71,6 @@ PARAMS_OPENERS = b"{["  # what params begin with
 CHECK_EVERY = 16  # messages between two looks at the clock, where they are quick
 SLOW = 0.00006  # seconds for each of them: those that take longer are taken one by one
 NO_DIRECT_HANDLERS: dict[str, Callable[[Raw | None], None]] = {}
-NO_BULK_HANDLERS: dict[str, BulkHandler] = {}
 
 MAX_CACHED_METHODS = 1_024  # encoded method names; a program that sends more kinds than this encodes them anew
 
@@ -93,8 +88,6 @@ class JsonCodec:
         "_guard",
         "_max_fast_head",
         "_parser",
-        "_run",
-        "_unlike",
         "limits",
         "method_fragments",
         "notification_prefixes",
@@ -108,8 +101,6 @@ class JsonCodec:
         self._parser: MessageParser | None = None
         self._max_fast_head = min(limits.method_bytes, limits.id_bytes)  # all but the params: longer ones are measured
         self._block = CHECK_EVERY
-        self._run: NotificationRun | None = None  # that the last frames were of
-        self._unlike = ""  # a method whose events are written in a way of their own
 
     # -- in
 
@@ -129,26 +120,14 @@ class JsonCodec:
         deep = guard.safe_bytes
         calls: dict[Any, Any] = inbox.calls
         claimed, settle = inbox.direct_handlers, inbox.on_response
-        listening, run, method = inbox.bulk_handlers, self._run, ""
         clock, until = inbox.clock, inbox.until
         began = inbox.began
         while True:
             frame = None
-            block: Iterator[Any] = islice(frames, self._block)
-            if run is not None:
-                listener = listening.get(run.method)
-                if listener is None:
-                    run = self._run = None
-                elif (other := run.dispatch(block, listener)) is not None:
-                    block, run = chain((other,), block), None
-                    self._run = None
-                elif run.count:
-                    frame = run
-            for frame in block:
+            for frame in islice(frames, self._block):
                 try:
                     envelope = decode_envelope(frame)
                 except FAST_PATH_ERRORS:
-                    method = ""
                     inbox.on_message(self._parse_frame(frame))
                     if clock() > until:
                         break
@@ -213,11 +192,6 @@ class JsonCodec:
                             inbox.on_request(text, method, params)
                 if clock() > until:  # a function was called, and may have taken any time
                     break
-            if run is None:
-                if method not in listening:
-                    self._unlike = ""
-                elif method != self._unlike:
-                    run = self._run = self._start_run(method, frame)
             if frame is None or not length_hint(frames, 1):
                 return True
             now = clock()
@@ -226,16 +200,6 @@ class JsonCodec:
             if inbox.should_yield():
                 return False
             until = inbox.until
-
-    def _start_run(self, method: str, frame: Any) -> NotificationRun | None:
-        """Returns what hands out further events like the one in this frame; None where it is written otherwise."""
-        name, text = encode_json(method), bytes(frame)
-        for form in (NOTIFICATION_FORMAT, SPACED_NOTIFICATION_FORMAT):
-            start = form % name
-            if text.startswith(start):
-                return NotificationRun(method, start, len(start) + self._guard.safe_bytes + len(END))
-        self._unlike = method
-        return None
 
     def _parse_frame(self, frame: Frame | SkippedFrame) -> Message | SkippedFrame:
         return frame if isinstance(frame, SkippedFrame) else self._get_parser().parse(frame, self.decode)
@@ -332,7 +296,6 @@ class SingleMessageReceiver:
     def __init__(self) -> None:
         self.calls: dict[int, Any] = {}
         self.direct_handlers: Mapping[str, Callable[[Raw | None], None]] = NO_DIRECT_HANDLERS
-        self.bulk_handlers: Mapping[str, BulkHandler] = NO_BULK_HANDLERS
         self.on_response: Callable[[Any], object] | None = ignore_response
         self.handle_inline: Callable[[bytes, str, Raw], bool] = never_inline
         self.should_yield: Callable[[], bool] = never_yield

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from becket.errors import (
     ERROR_CODES,
@@ -38,7 +38,6 @@ from becket.jsonrpc.budget import Budget, SharedBudget, measure_params, small_en
 from becket.jsonrpc.codec import (
     END,
     ENVELOPE_WITH_ID,
-    NO_BULK_HANDLERS,
     NO_DIRECT_HANDLERS,
     PARAMS_OPENERS,
     RESULT_KEY,
@@ -48,7 +47,7 @@ from becket.jsonrpc.codec import (
     normalize_id,
     timeless,
 )
-from becket.jsonrpc.frame_cache import CallPrefixCache, NotificationPrefixCache, PrefixCache
+from becket.jsonrpc.frame_cache import FramePrefixes, NotificationPrefixes
 from becket.jsonrpc.json_values import encode_json
 from becket.jsonrpc.messages import (
     NULL_ID,
@@ -61,28 +60,150 @@ from becket.jsonrpc.messages import (
     Request,
     Success,
 )
-from becket.jsonrpc.notification_runs import BulkHandler
-from becket.jsonrpc.records import (
-    BatchResponse,
-    CancellationFormat,
-    ConnectionEvent,
-    EventBuffer,
-    IdCounter,
-    InboundRequest,
-    OutboundCall,
-)
 from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from becket.framing.framing import Scanner
-    from becket.jsonrpc.protocols import Codec, EventReceiver
+    from becket.jsonrpc.protocols import Codec, EventReceiver, FutureLike, StreamControl
     from becket.jsonrpc.wire_format import WireFormat
 
-__all__ = ["Connection", "build_connection_lost"]
+__all__ = [
+    "NULL_FUTURE",
+    "BatchResponse",
+    "CancelRequested",
+    "CancelResponse",
+    "CancellationFormat",
+    "Connection",
+    "ConnectionEvent",
+    "EventBuffer",
+    "IdCounter",
+    "InboundRequest",
+    "OutboundCall",
+    "build_connection_lost",
+]
 
 MAX_ID = 2**31 - 1  # larger ones are never answered by some programs
 MINUTE = 60.0
+END_BYTES = len(END)
+RESULT_BYTES = len(RESULT_KEY) + END_BYTES
 SMALL_RESPONSE = 256  # bytes: as large as the error that would stand in its place, and bounded by the number of batches
+
+
+CancelResponse = Literal["answered", "never answered", "answers itself"]
+"""What becomes of a request that was cancelled by the side that sent it: it is answered with an error, or with its
+result if that was first (LSP); it is never answered (MCP); it is told, and answers with a result of its own (ACP).
+(No enum: to make one takes a starting extension a fifth of a millisecond.)"""
+
+
+class CancellationFormat(Struct, frozen=True):
+    """How a dialect says that a request is no longer wanted. Of the methods in `excluded_methods` it does not say
+    so."""
+
+    method: str
+    member: str = "id"
+    response: CancelResponse = "answered"
+    excluded_methods: frozenset[str] = frozenset()
+
+
+class IdCounter(Struct):
+    """The numbers of calls, one after the other. Links that share one never give the same number twice."""
+
+    last: int = 0
+
+
+class NullFuture:
+    """Settles nothing: where nobody waits, or does so no more."""
+
+    def set_result(self, _: None, /) -> None:
+        """Nobody wants to know."""
+
+
+NULL_FUTURE = NullFuture()
+
+
+class OutboundCall(Struct, eq=False):  # seen by the collector: its error holds a traceback, and that the call
+    """A call of ours. It comes out of `receive` once, as the event of its answer: `result` or `error` is set then."""
+
+    method: str
+    future: FutureLike
+    deadline: float = inf
+    timeout: float = inf
+    number: int = 0
+    id: bytes = b""  # the same as it is sent
+    result: Raw | None = None
+    error: BecketError | None = None
+    stream: StreamControl | None = None
+    chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it is made
+
+
+class InboundRequest(Struct, eq=False, gc=False):
+    """A request of theirs. It is open until it was answered, or until its link has ended."""
+
+    id: bytes
+    key: bytes
+    method: str
+    params: Raw | None
+    batch: BatchResponse | None = None
+    deadline: float = inf
+    depth: int = 0
+    credit: int | None = None
+    is_cancelled: bool = False
+    is_response_suppressed: bool = False  # cancelled, where that means that it is never answered, whatever comes of it
+    chain: tuple[Any, ...] = ()  # the gates of those on whose behalf it was made, beside its own link's
+    has_parent: bool = False  # it says to which call of ours it belongs
+    has_unknown_parent: bool = False  # it claims to belong to a call of ours that is not open
+    handling: tuple[str, ...] = ()  # the callers whose requests they handle meanwhile, where it names no parent
+    is_answered: bool = False  # before its function has ended
+    driver_state: Any = None  # whatever its driver runs it with
+    held: int = 0  # bytes of the link's budget, until it is answered
+
+
+class CancelRequested(Struct, frozen=True):
+    """They no longer want the answer to this request of theirs, which is still open."""
+
+    request: InboundRequest
+
+
+class BatchResponse:
+    """The answers to one batch, sent together when the last is there."""
+
+    __slots__ = ("bodies", "held", "missing", "size")
+
+    def __init__(self) -> None:
+        self.bodies: list[tuple[bytes, bytes]] = []  # id and answer; the answers are dropped once they are too large
+        self.size = 0  # of all answers
+        self.held = 0  # bytes of the link's budget
+        self.missing = 0
+
+
+ConnectionEvent = InboundRequest | NotificationMessage | OutboundCall | CancelRequested | Failure | SkippedFrame
+"""Their request or notification; our call with its answer; a cancellation; an error without a call; a dropped frame."""
+
+
+class EventBuffer:
+    """Takes events into a list, for whoever looks at them later."""
+
+    def __init__(self) -> None:
+        self.events: list[ConnectionEvent] = []
+        self.outgoing: list[bytes] = []
+
+    def on_request(self, request: InboundRequest) -> None:
+        self.events.append(request)
+
+    def on_notification(self, notification: NotificationMessage) -> None:
+        self.events.append(notification)
+
+    def on_response(self, call: OutboundCall) -> None:
+        self.events.append(call)
+
+    def on_cancel(self, request: InboundRequest) -> None:
+        self.events.append(CancelRequested(request))
+
+    def on_anomaly(self, oddity: Failure | SkippedFrame) -> None:
+        self.events.append(oddity)
+
+    def send(self, frame: bytes) -> None:
+        self.outgoing.append(frame)
 
 
 class Connection:
@@ -93,7 +214,6 @@ class Connection:
         "_bad_json_is_fatal",
         "_batches",
         "_buffer",
-        "_call_prefixes",
         "_classify_error",
         "_fixed_ids",
         "_frames",
@@ -104,15 +224,15 @@ class Connection:
         "_map_error",
         "_max_requests",
         "_meanings",
+        "_method_fragments",
         "_notification_prefixes",
         "_null_id_count",
         "_ping",
+        "_prefixes_with_id",
         "_rejects_invalid",
-        "_response_prefixes",
         "_stray_rate",
         "began",
         "budget",
-        "bulk_handlers",
         "calls",
         "can_send_cancel",
         "cancellation",
@@ -157,23 +277,20 @@ class Connection:
         if skips_oversize and (scan := getattr(framing, "scan_oversize", None)) is not None:
             scan(self._open_scanner)
         self.codec = codec
-        # Where what stands before a body depends on its size alone, and the body is written as we write it, a whole
-        # frame is put together at once.
-        self._response_prefixes: Mapping[int, bytes] = {}
-        self._call_prefixes: Mapping[str, tuple[Mapping[int, bytes], bytes]] = {}
+        # A frame in the wire format of the specification is joined at once, behind a cached prefix.
+        self._prefixes_with_id: Mapping[int, bytes] = {}
         self._notification_prefixes: Mapping[str, Mapping[int, bytes]] = {}
+        self._method_fragments: Mapping[str, bytes] = {}
         if type(codec) is JsonCodec:
-            headers: Mapping[int, bytes] = getattr(framing, "headers", {})
-            self._response_prefixes = PrefixCache(headers, ENVELOPE_WITH_ID, len(RESULT_KEY) + len(END))
-            self._call_prefixes = CallPrefixCache(headers, codec.method_fragments)
-            self._notification_prefixes = NotificationPrefixCache(headers, codec.notification_prefixes)
+            self._prefixes_with_id = FramePrefixes(framing.prefix, ENVELOPE_WITH_ID)
+            self._notification_prefixes = NotificationPrefixes(framing.prefix, codec.notification_prefixes)
+            self._method_fragments = codec.method_fragments
         self.limits = limits
         self.cancellation = cancellation
         self.can_send_cancel = True  # what they say of it is heard in any case
         self.error_codes = {**ERROR_CODES, **error_codes}
         self.calls: dict[int, OutboundCall] = {}
         self.direct_handlers: Mapping[str, Callable[[Raw | None], None]] = NO_DIRECT_HANDLERS
-        self.bulk_handlers: Mapping[str, BulkHandler] = NO_BULK_HANDLERS
         self.should_yield: Callable[[], bool] = never_yield
         self.clock = timeless
         self.began = 0.0  # the turn in which frames are read, by that clock
@@ -245,8 +362,9 @@ class Connection:
         id = self._id_format % number
         if params and params[0] in PARAMS_OPENERS:
             try:
-                start, name = self._call_prefixes[call.method]
-                frame = b"".join((start[len(id) + len(params)], id, name, params, END))
+                name = self._method_fragments[call.method]
+                prefix = self._prefixes_with_id[len(id) + len(name) + len(params) + END_BYTES]
+                frame = b"".join((prefix, id, name, params, END))
             except (KeyError, LocalProtocolError):
                 frame = self._encode_call(id, call.method, params)
         else:
@@ -295,7 +413,7 @@ class Connection:
         """
         if params and params[0] in PARAMS_OPENERS:
             try:
-                return self._notification_prefixes[method][len(params)] + params + END
+                return self._notification_prefixes[method][len(params) + END_BYTES] + params + END
             except (KeyError, LocalProtocolError):
                 pass
         if self.lost is not None:
@@ -374,10 +492,10 @@ class Connection:
     def encode_response(self, id: bytes, result: bytes) -> bytes:
         """Returns the answer to a request that `handle_inline` has answered where it arrived: no table knows of it."""
         try:
-            start = self._response_prefixes[len(id) + len(result)]
+            prefix = self._prefixes_with_id[len(id) + len(result) + RESULT_BYTES]
         except (KeyError, LocalProtocolError):
             return self._encode_response_body(id, self.codec.encode_success(id, result))
-        return b"".join((start, id, RESULT_KEY, result, END))
+        return b"".join((prefix, id, RESULT_KEY, result, END))
 
     def encode_rejection(self, id: bytes, error: RpcError) -> bytes:
         """The same with an error."""
@@ -522,7 +640,7 @@ class Connection:
             return []
         self.lost = lost
         self._notification_prefixes = {}  # nothing leaves any more
-        self._call_prefixes = {}
+        self._prefixes_with_id = {}
         self.begin_closing()
         calls = list(self.calls.values())
         self.calls.clear()

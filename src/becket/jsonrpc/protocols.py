@@ -11,9 +11,8 @@ from typing import Any, Protocol
 from msgspec import Raw
 
 from becket.framing.framing import Frame, SkippedFrame
+from becket.jsonrpc.connection import InboundRequest, OutboundCall
 from becket.jsonrpc.messages import Failure, Message, NotificationMessage
-from becket.jsonrpc.notification_runs import BulkHandler
-from becket.jsonrpc.records import InboundRequest, OutboundCall
 
 __all__ = ["Codec", "EventReceiver", "FutureLike", "MessageReceiver", "StreamControl"]
 
@@ -51,8 +50,6 @@ class MessageReceiver(Protocol):
     """Calls that wait for their answer, by number: taken out, given their `reply`, and settled."""
     direct_handlers: Mapping[str, Callable[[Raw | None], None]]
     """Who takes which notification at once."""
-    bulk_handlers: Mapping[str, BulkHandler]
-    """Those among them who take events one by one, whatever else comes."""
     on_response: Callable[[Any], object] | None
     """Who is told that the reply of a call is there; where there is nobody, its waiter is."""
     handle_inline: Callable[[bytes, str, Raw], bool]

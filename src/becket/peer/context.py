@@ -6,8 +6,8 @@ from collections.abc import Coroutine
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
+from becket.jsonrpc.connection import InboundRequest
 from becket.jsonrpc.json_values import decode_json, encode_json
-from becket.jsonrpc.records import InboundRequest
 from becket.methods.descriptors import Method, Notification
 from becket.peer.outbound import READY, wait_drained
 

@@ -15,8 +15,7 @@ from msgspec import Raw
 from becket.conversion.decode import JSON_ERRORS, get_result_decoder
 from becket.dialects import ProgressFormat
 from becket.errors import BadReply
-from becket.jsonrpc.notification_runs import BulkHandler
-from becket.jsonrpc.records import CancellationFormat, OutboundCall
+from becket.jsonrpc.connection import CancellationFormat, OutboundCall
 from becket.methods.registry import describe_function, read_signature, unwrap_callable
 
 __all__ = ["JSON_NULL", "CallSubscription", "EventHandler", "EventRouter"]
@@ -30,9 +29,9 @@ class CallSubscription:
     """The notifications of one kind that belong to one call.
 
     `matches` tells which of them do. Without it they do unless they bear the mark of another call. `put_credited` takes
-    those that bear the mark of this one: they have used up its credit. `fast_path` is what `put` does, in its parts."""
+    those that bear the mark of this one: they have used up its credit."""
 
-    __slots__ = ("call", "fast_path", "matches", "put", "put_credited")
+    __slots__ = ("call", "matches", "put", "put_credited")
 
     def __init__(
         self,
@@ -41,13 +40,11 @@ class CallSubscription:
         put_own: Callable[[Raw | None], None] | None = None,
         accept: Callable[[Raw], bool] | None = None,
         call: OutboundCall | None = None,
-        listening: BulkHandler | None = None,
     ) -> None:
         self.put = put
         self.put_credited = put_own or put
         self.matches = accept
         self.call = call
-        self.fast_path = listening
 
     def deliver(self, params: Raw | None, owner: bytes | None) -> bool:
         """Takes a notification that bears the mark of the call `owner`, or no mark, if it is for this one."""
@@ -73,7 +70,6 @@ class EventRouter:
         "_progress",
         "_tokens",
         "exclusive",
-        "fast_paths",
         "is_tagged",
     )
 
@@ -91,7 +87,6 @@ class EventRouter:
         self._has_handler: Callable[[str], bool] | None = None
         self.is_tagged = is_marked  # notifications may say which call they belong to
         self.exclusive: dict[str, Callable[[Raw | None], None]] = {}  # of the methods that one call receives alone
-        self.fast_paths: dict[str, BulkHandler] = {}  # those of them that a function takes at once
 
     def add(self, method: str, claim: CallSubscription) -> None:
         self._by_method.setdefault(method, []).append(claim)
@@ -129,14 +124,10 @@ class EventRouter:
     def _update_exclusive(self, method: str) -> None:
         claims = self._by_method[method]
         self.exclusive.pop(method, None)
-        self.fast_paths.pop(method, None)
         if not claims:
             del self._by_method[method]
         elif len(claims) == 1 and self._is_alone(claims[0], method):
-            claim = claims[0]
-            self.exclusive[method] = claim.put
-            if claim.fast_path is not None:
-                self.fast_paths[method] = claim.fast_path
+            self.exclusive[method] = claims[0].put
 
     def _is_alone(self, claim: CallSubscription, method: str) -> bool:
         """Returns whether all notifications of a method are for this claim, and for nothing else."""
@@ -207,7 +198,7 @@ class EventHandler:
                 error = BadReply(method=call.method, problem=f"an event: {problem}")
             fail(error)
 
-        return CallSubscription(put, call=call, listening=BulkHandler(decode, take, find_out))
+        return CallSubscription(put, call=call)
 
 
 def ignore_argument(function: Callable[[], Any]) -> Callable[[Any], Any]:

@@ -33,9 +33,9 @@ from becket.errors import (
     RpcError,
 )
 from becket.jsonrpc.codec import normalize_id
+from becket.jsonrpc.connection import BatchResponse, InboundRequest
 from becket.jsonrpc.json_values import encode_json
 from becket.jsonrpc.messages import NotificationMessage
-from becket.jsonrpc.records import BatchResponse, InboundRequest
 from becket.methods.dispatch import (
     HANDLER_ERRORS,
     call_sync,

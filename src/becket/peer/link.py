@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 from becket.dialects import Dialect
 from becket.errors import BadFrame, CallTimeout, ConnectionLost, DisconnectReason, RemoteProtocolError
 from becket.framing.framing import Frame, SkippedFrame
-from becket.jsonrpc.connection import Connection, build_connection_lost
+from becket.jsonrpc.connection import Connection, OutboundCall, build_connection_lost
 from becket.jsonrpc.messages import Failure
-from becket.jsonrpc.records import OutboundCall
 from becket.limits import Limits
 from becket.peer.call_slots import CallSlots
 from becket.peer.event_routing import EventRouter
@@ -127,7 +126,6 @@ class Link:
         self.event_router = EventRouter(dialect.progress, connection.cancellation, is_marked=bool(dialect.features))
         connection.should_yield = self._flush_and_check_turn
         connection.direct_handlers = self.event_router.exclusive
-        connection.bulk_handlers = self.event_router.fast_paths
         # writing
         self._buffer: list[bytes] = []
         self._buffered = 0
@@ -549,7 +547,6 @@ class Link:
         self._buffered = 0
         self._is_coalescing = self._has_backlog = False
         self.event_router.exclusive.clear()  # what comes with the end is for nobody
-        self.event_router.fast_paths.clear()
         requests = list(self.connection.requests.values())
         for call in self.connection.close(lost):
             wake(call.future)

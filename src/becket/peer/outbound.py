@@ -14,8 +14,8 @@ from msgspec import Raw, Struct
 from becket.conversion.decode import JSON_ERRORS, RESULT_DECODERS, get_result_decoder
 from becket.dialects import CallMeta
 from becket.errors import BadReply, BecketError, DisconnectReason, NotSent, NotSupported
+from becket.jsonrpc.connection import NULL_FUTURE, InboundRequest, OutboundCall
 from becket.jsonrpc.json_values import decode_json, encode_json
-from becket.jsonrpc.records import NULL_FUTURE, InboundRequest, OutboundCall
 from becket.limits import Limits
 from becket.methods.descriptors import Method, Notification
 from becket.peer.event_routing import CallSubscription, EventHandler

@@ -14,7 +14,7 @@ from becket.methods.registry import Handler
 from becket.peer.transport.fd import wake
 
 if TYPE_CHECKING:
-    from becket.jsonrpc.records import InboundRequest
+    from becket.jsonrpc.connection import InboundRequest
     from becket.peer.link import Link
     from becket.peer.protocols import LoopFuture, TaskHandle, Timer
     from becket.permissions.gate import Decision, Gate  # whoever has no gate starts without them

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from msgspec import Raw
 
 from becket.errors import ConnectionLost
+from becket.jsonrpc.connection import InboundRequest
 from becket.jsonrpc.messages import NotificationMessage
-from becket.jsonrpc.records import InboundRequest
 from becket.peer.transport.rate import Account, Charge, Ledger
 
 __all__ = [

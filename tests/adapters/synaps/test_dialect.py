@@ -23,8 +23,7 @@ from becket.errors import (
 )
 from becket.host.restart import GiveUp, Restart, RestartHistory, RestartPolicy, decide_restart
 from becket.host.timeouts import DEFAULT_TIMEOUTS
-from becket.jsonrpc.connection import Connection
-from becket.jsonrpc.records import InboundRequest, OutboundCall
+from becket.jsonrpc.connection import Connection, InboundRequest, OutboundCall
 from becket.limits import DEFAULT_LIMITS
 
 

@@ -12,7 +12,7 @@ from becket.dialects.dialect import Dialect
 from becket.dialects.host_defaults import HostDefaults
 from becket.errors import ERROR_CODES, Meaning
 from becket.framing.content_length import ContentLength
-from becket.jsonrpc.records import CancellationFormat
+from becket.jsonrpc.connection import CancellationFormat
 
 if TYPE_CHECKING:
     from becket.dialects.mapping import ContractMapping

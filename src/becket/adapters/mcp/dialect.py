@@ -15,8 +15,8 @@ from becket.dialects.dialect import Dialect, ProgressFormat, ProgressTokenCodec
 from becket.dialects.host_defaults import HostDefaults
 from becket.errors import Meaning
 from becket.framing.json_lines import JsonLines
+from becket.jsonrpc.connection import CancellationFormat
 from becket.jsonrpc.json_values import decode_json, encode_json
-from becket.jsonrpc.records import CancellationFormat
 from becket.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ from becket.host.starting.start_check import (
     run_preflight,
 )
 from becket.host.starting.working_copies import open_working_copy, remove_discarded, remove_working_copies
-from becket.jsonrpc.records import IdCounter
+from becket.jsonrpc.connection import IdCounter
 from becket.permissions.gate import MAX_PROMPTS, PERMISSIONS, Grants
 from becket.permissions.policies import is_async
 

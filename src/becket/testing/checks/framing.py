@@ -177,6 +177,9 @@ def _check_round_trips(factory: FramingFactory, bodies: Sequence[bytes]) -> None
             frame = framing.encode(body)
         except LocalProtocolError as problem:
             raise AssertionError(f"{how}: encode refused it: {problem}") from problem
+        prefix = framing.prefix(len(body))
+        if prefix is not None and prefix + body != frame:
+            raise AssertionError(f"{how}: prefix and body are not what encode returns: prefix must return None")
         _expect(_feed(framing, [frame]), [body], how)
         _expect_clean(framing, how)
 
@@ -262,9 +265,15 @@ def _check_truncation(factory: FramingFactory, bodies: Sequence[bytes]) -> None:
 def _check_oversize_output(factory: FramingFactory) -> None:
     try:
         factory(LIMITS).encode(_object_of(LIMITS.frame + 1))
+        raise AssertionError("encode takes a body above limits.frame: it must raise LocalProtocolError")
+    except LocalProtocolError:
+        pass
+    try:
+        prefix = factory(LIMITS).prefix(LIMITS.frame + 1)
     except LocalProtocolError:
         return
-    raise AssertionError("encode takes a body above limits.frame: it must raise LocalProtocolError")
+    if prefix is not None:
+        raise AssertionError("prefix takes a size above limits.frame: it must raise LocalProtocolError")
 
 
 def _oversize_frame(factory: FramingFactory, size: int) -> bytes:
