@@ -111,6 +111,9 @@ class Coroutines(ExtensionServer):
         ]
 
 
+AWAITED = ("memory", "config", "call", "notify")
+
+
 class Plain(ExtensionServer):
     id = "notes"
 
@@ -132,10 +135,20 @@ class Plain(ExtensionServer):
             host.call("host/add", [3], returns=int),
         ]
 
-    @tool("Uses what its type does not promise.")
-    def use_shortly(self) -> Any:
-        host = self.host.blocking
-        return len(self.host.memory.query()), host.blocking is host, host.extension, host.info  # type: ignore[arg-type]
+    @tool("Uses what only a coroutine can await.")
+    def use_awaitables(self) -> list[str]:
+        uses: list[Any] = [
+            lambda: self.host.memory.query(),
+            lambda: self.host.config.get("colour"),
+            lambda: self.host.call(PING),
+            lambda: self.host.notify(WIDGET_UPSERT, WidgetUpsert("w", ("line",))),
+        ]
+        errors: list[str] = []
+        for use in uses:
+            with pytest.raises(LocalProtocolError) as raised:
+                use()
+            errors.append(str(raised.value))
+        return [*errors, self.host.extension]
 
     @tool("Asks from a thread of its own.")
     def use_from_a_thread(self) -> list[int]:
@@ -184,10 +197,15 @@ async def test_all_services_of_the_host_are_there(extension: type[ExtensionServe
 
 
 @both_faces
-async def test_a_plain_function_gets_values_whichever_way_it_asks(face: str) -> None:
+async def test_a_plain_function_that_uses_an_awaited_method_gets_an_error_naming_the_blocking_one(face: str) -> None:
     async with hosted(Plain(), face) as host:
         Desk(host)
-        assert await use_tool(host, "use_shortly") == [1, True, "notes", None]
+        *errors, extension = await use_tool(host, "use_awaitables")
+
+    assert [f"use `self.host.blocking.{name}`" in error for name, error in zip(AWAITED, errors, strict=True)] == [
+        True
+    ] * 4
+    assert extension == "notes"
 
 
 @both_faces
@@ -235,9 +253,8 @@ class Wrong(ExtensionServer):
     @tool("Waits where nothing can wait.", inline=True)
     def inline(self, how: str) -> Any:
         ways: dict[str, Any] = {
-            "short": lambda: self.host.memory.query(),
-            "plain": lambda: self.host.blocking.memory.query(),
-            "call": lambda: self.host.call(PING),
+            "memory": lambda: self.host.blocking.memory.query(),
+            "call": lambda: self.host.blocking.call(PING),
         }
         return self._note(ways[how])
 
@@ -265,7 +282,7 @@ class Wrong(ExtensionServer):
             self.errors.append(error)
 
 
-@pytest.mark.parametrize("how", ["short", "plain", "call"])
+@pytest.mark.parametrize("how", ["memory", "call"])
 async def test_an_inline_function_cannot_wait_for_the_host(how: str) -> None:
     wrong = Wrong()
     async with hosted(wrong) as host:

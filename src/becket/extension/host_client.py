@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from becket.contract.argument_checks import check_strs
+from becket.errors import LocalProtocolError
 from becket.extension.decorators import is_async
 from becket.extension.runtime_blocking import UserFunction
 from becket.methods.descriptors import Method, Notification
@@ -48,11 +49,11 @@ T = TypeVar("T")
 class HostClient:
     """The host, for an `async def`: `await self.host.memory.query(content_contains="milk")`."""
 
-    def __init__(self, face: Runtime, session: ExtensionSession) -> None:
-        self._runtime = face
+    def __init__(self, runtime: Runtime, session: ExtensionSession) -> None:
+        self._runtime = runtime
         self._session = session
-        self._memory: MemoryClient | None = None
-        self._config: ConfigClient | None = None
+        self._memory = MemoryClient(runtime, self)
+        self._config = ConfigClient(runtime)
 
     @property
     def extension(self) -> str:
@@ -67,21 +68,26 @@ class HostClient:
     @property
     def blocking(self) -> BlockingHostClient:
         """The same for a plain `def`: `self.host.blocking.memory.query(content_contains="milk")`."""
-        return BlockingHostClient(self, self._runtime.run)
+        return BlockingHostClient(self, self._runtime, self._memory, self._config)
 
     @property
     def memory(self) -> MemoryClient:
         """What the host keeps for this extension, in the namespace that is its id."""
-        if self._memory is None:
-            self._memory = MemoryClient(self._runtime, self)
+        self._check_can_await("memory")
         return self._memory
 
     @property
     def config(self) -> ConfigClient:
         """This extension's own configuration."""
-        if self._config is None:
-            self._config = ConfigClient(self._runtime)
+        self._check_can_await("config")
         return self._config
+
+    def _check_can_await(self, name: str) -> None:
+        """Raises LocalProtocolError in a plain function, where nothing would await the coroutine."""
+        if self._runtime.is_in_plain_function():
+            raise LocalProtocolError(
+                f"`self.host.{name}` is for `async def`, and this is a plain function: use `self.host.blocking.{name}`"
+            )
 
     @overload
     def call(
@@ -99,6 +105,7 @@ class HostClient:
     ) -> Coroutine[Any, Any, Any]: ...
     def call(self, method: Any, params: Any = None, **options: Any) -> Coroutine[Any, Any, Any]:
         """Calls any method of the host, as `Peer.call` does."""
+        self._check_can_await("call")
         return self._runtime.call(method, params, options)
 
     @overload
@@ -109,6 +116,7 @@ class HostClient:
     def notify(self, method: str, params: object = None) -> Coroutine[Any, Any, None]: ...
     def notify(self, method: Any, params: Any = None) -> Coroutine[Any, Any, None]:
         """Tells the host something, as `Peer.notify` does: a widget, say, or what a settings editor shows."""
+        self._check_can_await("notify")
         return self._runtime.notify(method, params)
 
     def log(self, message: object, *, level: LogLevelName = "info", logger: str | None = None) -> None:
@@ -135,8 +143,8 @@ class HostClient:
 class MemoryClient:
     """What the host keeps for this extension. Needs `memory.read` and `memory.write`."""
 
-    def __init__(self, face: Runtime, host: HostClient) -> None:
-        self._runtime = face
+    def __init__(self, runtime: Runtime, host: HostClient) -> None:
+        self._runtime = runtime
         self._host = host
 
     async def append(
@@ -180,8 +188,8 @@ ConfigChangeHandler = Callable[["ConfigChanged"], Awaitable[None] | None]
 class ConfigClient:
     """This extension's own configuration. Needs `config.write` to set and `config.subscribe` to watch."""
 
-    def __init__(self, face: Runtime) -> None:
-        self._runtime = face
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._change_handlers: list[UserFunction] = []
 
     async def get(self, key: str) -> str | None:
@@ -245,9 +253,11 @@ class ConfigClient:
 class BlockingHostClient:
     """The host, for a plain `def`: its methods return the values themselves, wherever the function runs."""
 
-    def __init__(self, host: HostClient, run: CoroutineRunner) -> None:
+    def __init__(self, host: HostClient, runtime: Runtime, memory: MemoryClient, config: ConfigClient) -> None:
         self._host = host
-        self._run = run
+        self._runtime = runtime
+        self._memory = BlockingMemoryClient(memory, runtime.run)
+        self._config = BlockingConfigClient(config, runtime.run)
 
     @property
     def extension(self) -> str:
@@ -260,19 +270,14 @@ class BlockingHostClient:
         return self._host.info
 
     @property
-    def blocking(self) -> BlockingHostClient:
-        """This object itself."""
-        return self
-
-    @property
     def memory(self) -> BlockingMemoryClient:
         """What the host keeps for this extension, in the namespace that is its id."""
-        return BlockingMemoryClient(self._host.memory, self._run)
+        return self._memory
 
     @property
     def config(self) -> BlockingConfigClient:
         """This extension's own configuration."""
-        return BlockingConfigClient(self._host.config, self._run)
+        return self._config
 
     @overload
     def call(self, method: Method[None, R], params: None = None, **options: Unpack[CallOptions]) -> R: ...
@@ -286,8 +291,7 @@ class BlockingHostClient:
     ) -> Any: ...
     def call(self, method: Any, params: Any = None, **options: Any) -> Any:
         """Calls any method of the host, as `BlockingPeer.call` does."""
-        call: Any = self._host.call
-        return self._run(call, method, params, **options)
+        return self._runtime.run(self._runtime.call, method, params, options)
 
     @overload
     def notify(self, method: Notification[None], params: None = None) -> None: ...
@@ -297,8 +301,7 @@ class BlockingHostClient:
     def notify(self, method: str, params: object = None) -> None: ...
     def notify(self, method: Any, params: Any = None) -> None:
         """Tells the host something, as `BlockingPeer.notify` does."""
-        notify: Any = self._host.notify
-        self._run(notify, method, params)
+        self._runtime.run(self._runtime.notify, method, params)
 
     def log(self, message: object, *, level: LogLevelName = "info", logger: str | None = None) -> None:
         """Writes to the host's log, as `HostClient.log` does."""

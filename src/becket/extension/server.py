@@ -97,14 +97,13 @@ class ExtensionServer:
     def host(self) -> HostClient:
         """What the host offers: `memory`, `config`, `log`, `call`. Await its methods in an `async def`.
 
-        A plain `def` uses `self.host.blocking`, whose methods return values. (There this property is that object
-        already, whatever its type says: a function that cannot await never gets something to await.)
+        A plain `def` uses `self.host.blocking`, whose methods return values; there the awaited ones raise
+        `LocalProtocolError`. `log`, `info` and `extension` are the same in both.
 
         Raises:
             LocalProtocolError: nobody is connected.
         """
-        session = self._require_session()
-        return session.host.blocking if session.runtime.is_in_plain_function() else session.host  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+        return self._require_session().host
 
     @property
     def config(self) -> Mapping[str, Any]:

@@ -208,7 +208,7 @@ async def test_memory_of_the_host_is_what_a_client_of_mcp_does_not_have() -> Non
 
         @tool("Remembers in a thread.")
         def remember_plainly(self) -> None:
-            self.host.memory.append("a")  # type: ignore[unused-coroutine]
+            self.host.blocking.memory.append("a")
 
     async with opened(Forgetful()) as client:
         for name in ("remember", "remember_plainly"):
